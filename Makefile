@@ -1,0 +1,57 @@
+# make run    set up and start the gateway (on the embedded emulator without a key)
+# make test   set up and run everything a fresh machine can run
+# make check  formatting, lint, types, import contracts and the fast tests
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: run test check format lint types contracts fast test-clients bless bench clean
+
+run: $(VENV)/.runtime
+	$(BIN)/dragoman serve
+
+test: check
+	COVERAGE_CORE=sysmon $(BIN)/coverage run -m pytest -n 0 -m "not clients"
+	$(BIN)/coverage report
+
+check: format lint types contracts
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+fast: $(VENV)/.dev
+	$(BIN)/pytest -q tests/unit tests/corpus tests/golden tests/house
+
+# Real Claude Code, installed on demand into a cache folder outside the clone.
+test-clients: $(VENV)/.dev
+	$(BIN)/pytest -m clients tests/e2e
+
+# Write the golden files anew; read the diff before you commit it.
+bless: $(VENV)/.dev
+	DRAGOMAN_BLESS=1 $(BIN)/pytest -q tests/golden
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+$(VENV)/.runtime: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@ $(VENV)/.runtime
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -1,0 +1,60 @@
+"""What `dragoman serve` says once it is ready: where it leads, and what to paste into each client."""
+
+from __future__ import annotations
+
+from dragoman.cli.settings import Key
+from dragoman.config import Config
+
+GET_KEY = "https://aistudio.google.com/apikey"
+
+
+def describe_upstream(config: Config) -> str:
+    """Who will answer, in words."""
+    upstream = config.upstream
+    match config.backend:
+        case "emulator":
+            return (
+                "Gemini emulator (as asked)"
+                if upstream.kind == "emulator"
+                else "Gemini emulator (no key found)"
+            )
+        case "vertex":
+            return f"Vertex AI ({upstream.project or 'express key'}, {upstream.location})"
+        case "gemini":
+            where = upstream.base_url or "Google AI Studio"
+            return f"Gemini ({where})" + ("" if upstream.api_key else ", clients bring their own key")
+
+
+def describe_models(config: Config) -> list[str]:
+    """The effective mapping, one line per rule (pain M4)."""
+    models = config.models
+    rows = [("gemini-*", "as it is"), *((f"*{word}*", model) for word, model in models.rules.items())]
+    rows += [("*haiku*", models.haiku), ("*sonnet*", models.sonnet), ("*opus*", models.opus)]
+    rows.append(("any other", models.default))
+    width = max(len(name) for name, _ in rows)
+    return [f"{name:<{width}}  →  {model}" for name, model in rows]
+
+
+def banner(config: Config, base_url: str, key: Key | None) -> str:
+    """The ready line first; never a key itself, only where it lies."""
+    token = key.shell if key else "none"
+    lines = [f"ready on {base_url} → {describe_upstream(config)}"]
+    if config.backend == "emulator" and config.upstream.kind == "auto":
+        lines += ["", f"  To use Gemini itself: export GEMINI_API_KEY=…  ({GET_KEY})"]
+    lines += [
+        "",
+        "  Claude Code     dragoman claude",
+        f"     or           export ANTHROPIC_BASE_URL={base_url}",
+        f'                  export ANTHROPIC_AUTH_TOKEN="{token}"',
+        "                  unset ANTHROPIC_API_KEY; claude",
+        f'  Anthropic SDK   Anthropic(base_url="{base_url}", auth_token=os.environ["ANTHROPIC_AUTH_TOKEN"])',
+        f"  curl            curl {base_url}/v1/messages -H 'content-type: application/json' \\",
+        f'                    -H "authorization: Bearer {token}" \\',
+        """                    -d '{"model":"sonnet","max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}'""",
+        "",
+        "  Models",
+        *(f"    {row}" for row in describe_models(config)),
+        "",
+        "  Stop with Ctrl-C.",
+    ]
+    return "\n".join(lines)

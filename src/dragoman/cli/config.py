@@ -1,0 +1,59 @@
+"""`dragoman config check|show`: what the settings amount to."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from dragoman.cli.banner import describe_models, describe_upstream
+from dragoman.cli.screen import paint, say
+from dragoman.cli.settings import Settings, add_config_flag, read_settings, warn_all
+from dragoman.config import show_config
+
+_EXAMPLES = """\
+examples:
+  dragoman config check               the settings a gateway would use now
+  dragoman config check team.toml     the same with another file
+  dragoman config show                every setting as TOML, secrets hidden, with its origin
+
+Later ones win: defaults, the file, DRAGOMAN_* and Google's own variables, flags."""
+
+
+def run(argv: list[str]) -> int:
+    """Check or show; a wrong setting leaves with code 2."""
+    parser = argparse.ArgumentParser(
+        prog="dragoman config",
+        description="Check or show the settings.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="check|show")
+    check = verbs.add_parser("check", help="say whether the settings are right and what they amount to")
+    check.add_argument("file", nargs="?", metavar="FILE", help="settings file")
+    show = verbs.add_parser("show", help="print every setting with its origin")
+    for verb in (check, show):
+        add_config_flag(verb)
+    args = parser.parse_args(argv)
+    settings = read_settings(getattr(args, "file", None) or args.config)
+    warn_all(settings)
+    say(
+        _summary(settings)
+        if args.verb == "check"
+        else show_config(settings.config, settings.loaded.sources).rstrip()
+    )
+    return 0
+
+
+def _summary(settings: Settings) -> str:
+    config = settings.config
+    fine = paint("settings are fine", "green", sys.stdout)
+    return "\n".join(
+        [
+            f"{fine}: {settings.file or 'no file, defaults and environment only'}",
+            f"  listens on  {config.server.host}:{config.server.port}",
+            f"  leads to    {describe_upstream(config)}",
+            f"  state in    {settings.home}",
+            "  models",
+            *(f"    {row}" for row in describe_models(config)),
+        ]
+    )

@@ -1,0 +1,85 @@
+"""The state folder and the gateway key in it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from dragoman.config import check_gateway_key
+from dragoman.errors import ConfigError
+
+KEY_FILE = "gateway.key"
+_KEY_PREFIX = "dgm-"
+
+
+def home_folder(env: Mapping[str, str], *, platform: str = sys.platform, configured: str = "") -> Path:
+    """DRAGOMAN_HOME, or this platform's folder for a user's data."""
+    given = configured or env.get("DRAGOMAN_HOME", "").strip()
+    if given:
+        return Path(given).expanduser().absolute()
+    user = Path(env.get("HOME") or Path.home())
+    if platform == "win32":
+        return Path(env.get("LOCALAPPDATA") or user / "AppData" / "Local") / "dragoman"
+    if platform == "darwin":
+        return user / "Library" / "Application Support" / "dragoman"
+    xdg = Path(env.get("XDG_DATA_HOME") or "")  # the specification: a relative path is to be ignored
+    return (xdg if xdg.is_absolute() else user / ".local" / "share") / "dragoman"
+
+
+def make_home(home: Path) -> Path:
+    """The folder, created for its owner alone; one that exists keeps its mode."""
+    try:
+        if not home.is_dir():
+            home.parent.mkdir(parents=True, exist_ok=True)
+            home.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise _unusable(home, error) from None
+    return home
+
+
+def gateway_key(home: Path) -> tuple[str, tuple[str, ...]]:
+    """The key of this installation, made at the first start, and what the user should know about it."""
+    path = home / KEY_FILE
+    try:
+        if not path.exists():
+            _create(path)
+        notes = _close_to_others(path)
+        key = path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError as error:
+        raise _unusable(path, error) from None
+    try:
+        check_gateway_key(key, str(path))
+    except ConfigError as error:
+        reason = error.message.partition("\n")[0]
+        raise ConfigError(f"{reason}\ndelete the file and a new key is made", where=str(path)) from None
+    return key, notes
+
+
+def _create(path: Path) -> None:
+    """All of the file or none of it, also when two gateways start at once: the first one's key stays."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(f"{_KEY_PREFIX}{secrets.token_urlsafe(32)}\n")
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without hard links
+        draft.replace(path)
+    draft.unlink(missing_ok=True)
+
+
+def _close_to_others(path: Path) -> tuple[str, ...]:
+    if os.name != "posix" or not path.stat().st_mode & 0o077:
+        return ()
+    path.chmod(0o600)
+    return (f"{path} could be read by others and was closed; delete it to have a new key made",)
+
+
+def _unusable(path: Path, error: OSError) -> ConfigError:
+    hint = "point DRAGOMAN_HOME to a folder you own"
+    return ConfigError(f"cannot be used: {error.strerror}\n{hint}", where=str(path))

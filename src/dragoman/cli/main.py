@@ -1,0 +1,106 @@
+"""The command `dragoman`: finds the subcommand, runs it, and turns what goes wrong into one sentence."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import signal
+import sys
+
+from dragoman.cli.screen import Failure, complain, paint
+
+# A command is a module with `run(argv) -> exit code`; only the one asked for is imported.
+COMMANDS = {
+    "serve": ("dragoman.cli.serve", "start the gateway in the foreground"),
+    "claude": ("dragoman.cli.claude", "run Claude Code on Gemini; all arguments go to it"),
+    "translate": ("dragoman.cli.translate", "translate one request or answer between two APIs"),
+    "config": ("dragoman.cli.config", "check or show the settings"),
+    "emulator": ("dragoman.cli.emulator", "serve only the offline Gemini emulator"),
+}
+
+_EXAMPLES = """\
+examples:
+  dragoman claude                      your usual Claude Code, on Gemini
+  dragoman claude -p "fix the tests"   the same without a terminal
+  dragoman serve --port 9000           a gateway for every client on this machine
+  dragoman translate --from anthropic --to gemini request.json
+  dragoman config check
+
+Set GEMINI_API_KEY to use Gemini; without a key the built-in emulator answers.
+Exit codes: 0 done, 1 failed, 2 wrong usage or settings; `claude` passes on Claude Code's own.
+More about a command: dragoman COMMAND --help"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        return _dispatch(argv)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at its end
+        return 1
+    except Exception as error:
+        if os.environ.get("DRAGOMAN_DEBUG"):
+            raise
+        failure = _explain(error)
+        complain(failure)
+        return failure.code
+
+
+def _dispatch(argv: list[str]) -> int:
+    if not argv:
+        print(_help(), file=sys.stderr)
+        return 2
+    name, *rest = argv
+    if name in ("-h", "--help", "help"):
+        if rest and rest[0] in COMMANDS:
+            return _run(rest[0], ["--help"])
+        print(_help())
+        return 0
+    if name in ("-V", "--version", "version"):
+        print(f"dragoman {_version()}")
+        return 0
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else "dragoman --help lists the commands"
+        raise Failure(f"there is no command {name!r}", hint=hint, code=2)
+    return _run(name, rest)
+
+
+def _run(name: str, argv: list[str]) -> int:
+    code: int = importlib.import_module(COMMANDS[name][0]).run(argv)
+    return code
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {about}" for name, (_, about) in COMMANDS.items()]
+    title = paint("dragoman", "bold", sys.stdout)
+    head = f"{title}: run Claude Code and other Anthropic clients on Google Gemini, tools included"
+    usage = "usage: dragoman [--help] [--version] COMMAND …"
+    return "\n".join([head, "", usage, "", "commands:", *lines, "", _EXAMPLES])
+
+
+def _version() -> str:
+    return importlib.import_module("importlib.metadata").version("dragoman")
+
+
+def _explain(error: Exception) -> Failure:
+    """One sentence for whatever happened; a message's further lines are its hint."""
+    errors = importlib.import_module("dragoman.errors")
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, errors.DragomanError):
+        message, _, hint = str(error).partition("\n")
+        return Failure(message, hint=hint, code=2 if isinstance(error, errors.ConfigError) else 1)
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return Failure(f"{place}{error.strerror}")
+    hint = "this is a fault of dragoman; DRAGOMAN_DEBUG=1 shows where"
+    return Failure(f"{type(error).__name__}: {error}", hint=hint)

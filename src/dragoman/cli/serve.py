@@ -1,0 +1,75 @@
+"""`dragoman serve`: the gateway, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import threading
+
+from dragoman.cli.banner import banner
+from dragoman.cli.screen import say
+from dragoman.cli.settings import add_config_flag, find_key, read_settings, warn_all
+from dragoman.errors import ConfigError
+from dragoman.cli.home import make_home
+from dragoman.server.run import serve
+
+_PORT_HINT = "is another gateway running? pick another port with --port 8378, or any free one with --port 0"
+
+_EXAMPLES = """\
+examples:
+  dragoman serve                         on 127.0.0.1:8377, with the key in GEMINI_API_KEY
+  dragoman serve --emulator --port 0     offline, on any free port
+  dragoman serve --config team.toml      with settings from a file
+
+The gateway key is made at the first start and kept in DRAGOMAN_HOME/gateway.key."""
+
+
+def run(argv: list[str]) -> int:
+    """Serve until a signal comes."""
+    args = _parser().parse_args(argv)
+    flags = {"server.host": args.host, "server.port": args.port, "server.no_auth": args.no_auth or None}
+    flags["upstream.kind"] = "emulator" if args.emulator else None
+    settings = read_settings(args.config, flags)
+    warn_all(settings)
+    make_home(settings.home)
+    key = find_key(settings)
+    if args.until_stdin_closes:
+        threading.Thread(target=_stop_with_stdin, daemon=True).start()
+    config = settings.config
+    try:
+        serve(
+            config,
+            gateway_key=key.secret if key else None,
+            on_ready=lambda base_url: say(banner(config, base_url, key)),
+        )
+    except ConfigError as error:  # the settings are checked by now: what is left is the address
+        if "\n" in error.message:
+            raise
+        raise ConfigError(f"{error.message}\n{_PORT_HINT}", where=error.where) from None
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dragoman serve",
+        description="Start the gateway in the foreground and say what to paste into each client.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (default 8377)")
+    parser.add_argument("--no-auth", action="store_true", help="ask nobody for a key; loopback only")
+    parser.add_argument(
+        "--emulator", action="store_true", help="answer from the built-in emulator, key or not"
+    )
+    add_config_flag(parser)
+    parser.add_argument("--until-stdin-closes", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def _stop_with_stdin() -> None:
+    """A launcher holds the other end: however it dies, the gateway it started does not outlive it."""
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,102 @@
+"""Settings as a command finds them: which file, which environment, which key."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from dragoman.cli.home import KEY_FILE, gateway_key, home_folder, make_home
+from dragoman.cli.screen import warn
+from dragoman.config import Config, Loaded, load
+from dragoman.errors import ConfigError
+
+CONFIG_FILE = "config.toml"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What was loaded, from which file if there is one, and the state folder."""
+
+    loaded: Loaded
+    file: Path | None
+    home: Path
+
+    @property
+    def config(self) -> Config:
+        return self.loaded.config
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """The key a client on this machine presents, and how a shell gets at it without seeing it."""
+
+    secret: str
+    shell: str
+    is_made: bool = False  # ours, in the state folder; otherwise the user's
+
+
+def add_config_flag(parser: argparse.ArgumentParser) -> None:
+    """Every command that reads settings takes the same flag for their file."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="settings file (default: DRAGOMAN_CONFIG, then HOME/config.toml)"
+    )
+
+
+def read_settings(path: str | None = None, flags: Mapping[str, object] | None = None) -> Settings:
+    """Load the settings; a file is only ever taken from where the user said, never from the project."""
+    env = os.environ
+    file = _find_file(path or env.get("DRAGOMAN_CONFIG", ""), home_folder(env))
+    text = _read(file) if file else None
+    loaded = load(file_text=text, file_name=str(file or ""), env=env, flags=flags or {})
+    home = home_folder(env, configured=loaded.config.home)
+    config = msgspec.structs.replace(loaded.config, home=str(home))
+    return Settings(loaded=msgspec.structs.replace(loaded, config=config), file=file, home=home)
+
+
+def warn_all(settings: Settings) -> None:
+    for note in settings.loaded.notes:
+        warn(note)
+
+
+def find_key(settings: Settings) -> Key | None:
+    """The key for clients here, made if need be; none when nobody is asked for one."""
+    server = settings.config.server
+    given = os.environ.get("DRAGOMAN_GATEWAY_KEY", "").strip()
+    if server.no_auth:
+        return None
+    if given:
+        return Key(secret=given, shell="$DRAGOMAN_GATEWAY_KEY")
+    if server.keys:
+        return Key(secret=server.keys[0], shell="one of your server.keys")
+    secret, notes = gateway_key(make_home(settings.home))
+    for note in notes:
+        warn(note)
+    return Key(secret=secret, shell=f"$(cat {_quote(settings.home / KEY_FILE)})", is_made=True)
+
+
+def _find_file(given: str, home: Path) -> Path | None:
+    """Never the working directory: a hostile project could send the key elsewhere (pain Q12)."""
+    if given:
+        return Path(given).expanduser()
+    file = home / CONFIG_FILE
+    return file if file.is_file() else None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError("this is not a UTF-8 text", where=str(file)) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(file)) from None
+
+
+def _quote(path: Path) -> str:
+    text = str(path)
+    return (
+        text
+        if text.replace("/", "").replace("-", "").replace(".", "").replace("_", "").isalnum()
+        else f"'{text}'"
+    )

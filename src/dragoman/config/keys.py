@@ -1,0 +1,48 @@
+"""The names of all settings, read off the model: dotted in the file, `DRAGOMAN_…` in the environment."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from dragoman.config.model import Config
+
+ENV_PREFIX = "DRAGOMAN_"
+SECRETS = frozenset({"server.keys", "upstream.api_key"})
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One value a user can set."""
+
+    key: str
+    type: Any
+
+    @property
+    def env(self) -> str:
+        return ENV_PREFIX + self.key.upper().replace(".", "_")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` for the nearest known name, or nothing."""
+    known = list(known)
+    last = name.replace("_", ".").rpartition(".")[2].lower()
+    same_end = [one for one in known if one.lower().endswith((f".{last}", f"_{last}"))]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.75) or same_end
+    near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _walk(struct: type[msgspec.Struct], prefix: str) -> Iterator[Setting]:
+    for field in msgspec.structs.fields(struct):
+        key = prefix + field.name
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield from _walk(field.type, f"{key}.")
+        else:
+            yield Setting(key=key, type=field.type)
+
+
+SETTINGS: dict[str, Setting] = {setting.key: setting for setting in _walk(Config, "")}
+SECTIONS = frozenset(key.partition(".")[0] for key in SETTINGS if "." in key)

@@ -1,0 +1,171 @@
+"""File, environment and flags to one `Config`; pure, and every refusal names the place.
+
+Flags win over the environment, the environment over the file, the file over the defaults.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import msgspec
+
+from dragoman.config.keys import ENV_PREFIX, SECRETS, SECTIONS, SETTINGS, Setting, did_you_mean
+from dragoman.config.model import Config
+from dragoman.config.rules import check_config
+from dragoman.config.values import describe_type, parse_text
+from dragoman.errors import ConfigError
+
+# Read by the commands themselves, so they are no settings; DRAGOMAN_HOME is one.
+COMMAND_ENV = frozenset({"DRAGOMAN_CONFIG", "DRAGOMAN_GATEWAY_KEY", "DRAGOMAN_DEBUG", "DRAGOMAN_CLAUDE"})
+_BOTH_KEYS = (
+    "GEMINI_API_KEY and GOOGLE_API_KEY are both set and differ: GEMINI_API_KEY is used; "
+    "unset one of them to be sure which project pays"
+)
+
+Values = dict[str, tuple[object, str]]  # dotted key -> value, where it came from
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings, where each one that is not a default came from, and what the user should know."""
+
+    config: Config
+    sources: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+def load_config(
+    *, file_text: str | None, file_name: str, env: Mapping[str, str], flags: Mapping[str, object]
+) -> Config:
+    """The effective settings alone."""
+    return load(file_text=file_text, file_name=file_name, env=env, flags=flags).config
+
+
+def load(
+    *, file_text: str | None, file_name: str, env: Mapping[str, str], flags: Mapping[str, object]
+) -> Loaded:
+    """The effective settings with their sources and notes."""
+    values: Values = {}
+    if file_text is not None:
+        values |= _from_file(file_text, file_name)
+    google, notes = _from_google_env(env)
+    values |= google
+    values |= _from_env(env)
+    values |= _from_flags(flags)
+    config, more = check_config(
+        _build({key: value for key, (value, _) in values.items()}),
+        {key: source for key, (_, source) in values.items()},
+        gateway_key=env.get("DRAGOMAN_GATEWAY_KEY", ""),
+    )
+    sources = {key: source for key, (_, source) in values.items()}
+    return Loaded(config=config, sources=sources, notes=(*notes, *more))
+
+
+def _from_file(text: str, name: str) -> Values:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"this is not TOML: {error}", where=name) from None
+    values: Values = {}
+    for key, value in _flatten(document, name):
+        setting = SETTINGS.get(key)
+        if setting is None:
+            known = [*SETTINGS, *SECTIONS]
+            raise ConfigError(f"unknown key {key}{did_you_mean(key, known)}", where=name)
+        values[key] = _convert(setting, value, f"{name}: {key}"), name
+    return values
+
+
+def _flatten(document: dict[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    for key, value in document.items():
+        if key not in SECTIONS:
+            yield key, value
+        elif isinstance(value, dict):
+            yield from ((f"{key}.{inner}", one) for inner, one in value.items())
+        else:
+            raise ConfigError(f"{key} is a section: write [{key}] and its keys below", where=name)
+
+
+def _from_google_env(env: Mapping[str, str]) -> tuple[Values, list[str]]:
+    """What Google's own tools read; DRAGOMAN_* of the same setting wins over it."""
+    values: Values = {}
+    notes: list[str] = []
+    read = {name: text.strip() for name, text in env.items() if name.startswith(("GEMINI_", "GOOGLE_"))}
+    gemini, google = read.get("GEMINI_API_KEY"), read.get("GOOGLE_API_KEY")
+    if gemini and google and gemini != google:
+        notes.append(_BOTH_KEYS)  # pain M7
+    names = {"upstream.base_url": "GEMINI_BASE_URL"}
+    names["upstream.api_key"] = "GEMINI_API_KEY" if gemini else "GOOGLE_API_KEY"
+    vertex = _vertex_switch(read)
+    if vertex is not False:
+        names["upstream.project"] = "GOOGLE_CLOUD_PROJECT"
+        names["upstream.location"] = "GOOGLE_CLOUD_LOCATION"
+    for key, name in names.items():
+        if read.get(name):
+            values[key] = read[name], f"env {name}"
+    if vertex:
+        values["upstream.kind"] = "vertex", "env GOOGLE_GENAI_USE_VERTEXAI"
+    return values, notes
+
+
+def _vertex_switch(env: Mapping[str, str]) -> bool | None:
+    text = env.get("GOOGLE_GENAI_USE_VERTEXAI", "")
+    if not text:
+        return None
+    try:
+        return bool(parse_text(text, bool))
+    except ValueError:
+        message = f"must be true or false, not {text!r}"
+        raise ConfigError(message, where="GOOGLE_GENAI_USE_VERTEXAI") from None
+
+
+def _from_env(env: Mapping[str, str]) -> Values:
+    by_name = {setting.env: setting for setting in SETTINGS.values()}
+    values: Values = {}
+    for name, text in env.items():
+        if not name.startswith(ENV_PREFIX) or name in COMMAND_ENV or not text.strip():
+            continue
+        setting = by_name.get(name)
+        if setting is None:
+            known = [*by_name, *sorted(COMMAND_ENV)]
+            raise ConfigError(f"unknown variable {name}{did_you_mean(name, known)}", where="environment")
+        try:
+            value = parse_text(text.strip(), setting.type)
+        except ValueError:
+            _refuse(setting, text, name)
+        values[setting.key] = value, f"env {name}"
+    return values
+
+
+def _from_flags(flags: Mapping[str, object]) -> Values:
+    values: Values = {}
+    for key, value in flags.items():
+        if value is None:
+            continue
+        setting = SETTINGS.get(key)
+        if setting is None:
+            raise ConfigError(f"unknown setting {key}{did_you_mean(key, SETTINGS)}", where="flags")
+        flag = "--" + key.rpartition(".")[2].replace("_", "-")
+        values[key] = _convert(setting, value, flag), f"flag {flag}"
+    return values
+
+
+def _convert(setting: Setting, value: object, where: str) -> object:
+    try:
+        return msgspec.convert(value, setting.type)
+    except msgspec.ValidationError:
+        _refuse(setting, value, where)
+
+
+def _refuse(setting: Setting, value: object, where: str) -> NoReturn:
+    given = "" if setting.key in SECRETS else f", not {value!r}"
+    raise ConfigError(f"must be {describe_type(setting.type)}{given}", where=where) from None
+
+
+def _build(values: Mapping[str, object]) -> Config:
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        (nested.setdefault(section, {}) if section else nested)[name] = value
+    return msgspec.convert(nested, Config)

@@ -1,0 +1,145 @@
+"""What values may not be, alone and together; and the one value that is tidied, the base URL."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.config.model import Config
+from dragoman.errors import ConfigError
+
+MIN_KEY_LENGTH = 16
+_MAKE_KEY = "make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
+_SAMPLES = re.compile(
+    r"<.*>|\.+|x+|test(ing)?|demo|none|null|dummy|sample|secret|password|todo"
+    r"|(change|replace)[-_ ]?me.*|sk-(x+|\.+|1234.*|test.*)"
+    r"|.*your[-_ ]?((gemini|google|gateway)[-_ ]?)?(api[-_ ]?)?(key|token).*",
+    re.IGNORECASE,
+)
+# A version, alone or with what people copy along with it; the gateway adds its own (pain N4).
+_VERSION = re.compile(r"/(v1(?:alpha|beta)?\d*)(?:/models(?:/.*)?|/openai)?$")
+_API_VERSION = re.compile(r"(v1(alpha|beta)?\d*)?")
+_LOCATION = re.compile(r"[a-z0-9-]+")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server bound there."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_gateway_key(key: str, where: str) -> None:
+    """A key strangers could guess, or that no header can carry, is refused (pain Q10)."""
+    _check_characters(key, where)
+    if _SAMPLES.fullmatch(key):
+        raise ConfigError("this is a sample, not a key\n" + _MAKE_KEY, where=where)
+    if len(key) < MIN_KEY_LENGTH:
+        raise ConfigError(f"a gateway key has at least {MIN_KEY_LENGTH} characters\n{_MAKE_KEY}", where=where)
+
+
+def check_config(
+    config: Config, sources: Mapping[str, str], *, gateway_key: str = ""
+) -> tuple[Config, tuple[str, ...]]:
+    """The settings with a tidy base URL and notes about it, or a refusal."""
+
+    def place(key: str) -> str:
+        source = sources.get(key, "")
+        name = source.removeprefix("env ").removeprefix("flag ")
+        return name if name != source or not source else f"{source}: {key}"
+
+    _check_access(config, place("server.host"), place("server.keys"), gateway_key)
+    base_url, notes = _tidy_base_url(config.upstream.base_url, place("upstream.base_url"))
+    upstream = msgspec.structs.replace(config.upstream, base_url=base_url)
+    config = msgspec.structs.replace(config, upstream=upstream)
+    _check_upstream(config, place("upstream.api_key"))
+    if not _LOCATION.fullmatch(upstream.location):
+        raise ConfigError(
+            f"{upstream.location!r} is no Google Cloud location", where=place("upstream.location")
+        )
+    if not _API_VERSION.fullmatch(upstream.api_version):
+        message = f"must look like v1beta, not {upstream.api_version!r}"
+        raise ConfigError(message, where=place("upstream.api_version"))
+    return config, notes
+
+
+def _check_access(config: Config, host_place: str, keys_place: str, gateway_key: str) -> None:
+    server = config.server
+    for key in server.keys:
+        check_gateway_key(key, keys_place)
+    if gateway_key:
+        check_gateway_key(gateway_key, "DRAGOMAN_GATEWAY_KEY")
+    if is_loopback(server.host):
+        return
+    if server.no_auth:
+        raise ConfigError(
+            f"no_auth works on loopback only, and {server.host} can be reached from outside\n"
+            "leave out no_auth, or bind to 127.0.0.1",
+            where=host_place or "server.host",
+        )
+    if not server.keys and not gateway_key:
+        raise ConfigError(
+            f"{server.host} can be reached from outside, so gateway keys must be set\n"
+            "set server.keys or DRAGOMAN_GATEWAY_KEY, or bind to 127.0.0.1",
+            where=host_place or "server.host",
+        )
+
+
+def _check_upstream(config: Config, key_place: str) -> None:
+    upstream = config.upstream
+    if upstream.api_key:
+        _check_characters(upstream.api_key, key_place)
+        # Behind another address stands a proxy or a test server with keys of its own.
+        if not upstream.base_url and config.backend != "emulator" and _SAMPLES.fullmatch(upstream.api_key):
+            raise ConfigError(
+                "this is a sample, not a Gemini key\n"
+                "get one at https://aistudio.google.com/apikey, or unset it to use the emulator",
+                where=key_place,
+            )
+    if config.backend == "vertex" and not upstream.project and not upstream.api_key:
+        raise ConfigError(
+            "Vertex AI needs a project or an express key\nset GOOGLE_CLOUD_PROJECT or GOOGLE_API_KEY",
+            where="upstream.project",
+        )
+
+
+def _check_characters(key: str, where: str) -> None:
+    if not all("!" <= character <= "~" for character in key):
+        raise ConfigError("a key has only visible ASCII characters and no spaces", where=where)
+
+
+def _tidy_base_url(given: str, where: str) -> tuple[str, tuple[str, ...]]:
+    if not given:
+        return "", ()
+    try:
+        parts = urlsplit(given)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise ConfigError(f"this is not a URL: {error}", where=where) from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise ConfigError(f"must be a URL like https://example.com, not {_bare(given)!r}", where=where)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ConfigError("must be without user, password, ? and #: the key goes into a header", where=where)
+    if parts.scheme == "http" and not is_loopback(host):
+        raise ConfigError(
+            f"must be https: the key would cross the network to {host} in the clear", where=where
+        )
+    bare = given.rstrip("/")
+    tidy = _VERSION.sub("", bare).rstrip("/")
+    if tidy == bare:
+        return bare, ()
+    return tidy, (
+        f"{where}: {bare.removeprefix(tidy)} was taken off, the gateway adds the API version itself",
+    )
+
+
+def _bare(url: str) -> str:
+    """A URL fit to be shown: nothing before an @, nothing after a question mark."""
+    return url.rpartition("@")[2].partition("?")[0]

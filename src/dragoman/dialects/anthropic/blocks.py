@@ -1,0 +1,230 @@
+"""Content blocks of a message to neutral parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.anthropic.wire import Block, Source, WireMessage, decode_blocks
+from dragoman.errors import InvalidRequest
+from dragoman.ir import (
+    AFTER_TEXT,
+    ON_THOUGHT,
+    Media,
+    Message,
+    Part,
+    Role,
+    Sealed,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    unseal,
+)
+from dragoman.notes import Note
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system"}
+_MIME_BY_SUFFIX = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "heic": "image/heic",
+    "pdf": "application/pdf",
+}
+_REMINDER = "<system-reminder>"
+
+
+class DecodedMessage(msgspec.Struct, frozen=True):
+    """One wire message: neutral messages, and the names of tools it reveals (`tool_reference`)."""
+
+    messages: tuple[Message, ...]
+    references: tuple[str, ...]
+    notes: tuple[Note, ...]
+
+
+def decode_message(message: WireMessage) -> DecodedMessage:
+    role = _ROLES.get(message.role)
+    if role is None:
+        raise InvalidRequest(f"{message.role!r} is not a role: use user, assistant or system", where=".role")
+    reader = BlockReader()
+    blocks = _as_blocks(message.content)
+    parts = tuple(
+        part for index, block in enumerate(blocks) for part in reader.read(block, f".content[{index}]")
+    )
+    parts = _place_signatures(parts, reader.sealed)
+    return DecodedMessage(_split_reminders(role, parts), tuple(reader.references), tuple(reader.notes))
+
+
+def _as_blocks(content: str | list[Block] | None) -> list[Block]:
+    if isinstance(content, str):
+        return [Block(type="text", text=content)]
+    return content or []
+
+
+def _split_reminders(role: Role, parts: tuple[Part, ...]) -> tuple[Message, ...]:
+    """Reminders beside results are the program's remarks, not a new turn of the user's."""
+    if not any(isinstance(part, ToolResult) for part in parts):
+        return (Message(role=role, parts=parts),)
+    remarks = tuple(part for part in parts if isinstance(part, Text) and part.text.startswith(_REMINDER))
+    rest = Message(role=role, parts=tuple(part for part in parts if part not in remarks))
+    return (rest, Message(role="system", parts=remarks)) if remarks else (rest,)
+
+
+def _place_signatures(parts: tuple[Part, ...], sealed: list[Sealed]) -> tuple[Part, ...]:
+    """Each signature back on the part it came with; one whose part is gone is dropped."""
+    if not sealed:
+        return parts
+    by_target = {item.target: item.signature for item in sealed}
+    placed = [
+        msgspec.structs.replace(part, signature=by_target[part.id])
+        if isinstance(part, ToolCall) and part.id in by_target
+        else part
+        for part in parts
+    ]
+    if AFTER_TEXT in by_target:
+        placed.append(Text(text="", signature=by_target[AFTER_TEXT]))
+    return tuple(placed)
+
+
+class BlockReader:
+    """Reads blocks one by one; collects signatures, tool references and notes on the way."""
+
+    def __init__(self) -> None:
+        self.sealed: list[Sealed] = []
+        self.references: list[str] = []
+        self.notes: list[Note] = []
+
+    def read(self, block: Block, where: str) -> list[Part]:
+        reader = _READERS.get(block.type)
+        if reader is not None:
+            return reader(self, block, where)
+        if block.type.endswith(("_tool_result", "_tool_use")) or block.type == "server_tool_use":
+            return self._foreign_tool(block)
+        if block.text is not None:
+            return [Text(text=block.text)]
+        raise InvalidRequest(f"content blocks of type {block.type!r} are not understood", where=where)
+
+    def _text(self, block: Block, where: str) -> list[Part]:
+        return [Text(text=block.text or "")]
+
+    def _media(self, block: Block, where: str) -> list[Part]:
+        source = block.source
+        if not isinstance(source, Source):
+            raise InvalidRequest(f"a block of type {block.type!r} needs a source", where=where)
+        if source.type == "base64":
+            return [*_titled(block), Media(mime=source.media_type, data=source.data)]
+        if source.type == "text":
+            return [*_titled(block), Text(text=source.data)]
+        if source.type == "content":
+            return [*_titled(block), *self._nested(_as_blocks(source.content), where)]
+        if source.type == "url":
+            return [*_titled(block), self._by_url(block, source.url, where)]
+        raise InvalidRequest(
+            f"a source of type {source.type!r} cannot be read here: send base64, text or url",
+            where=f"{where}.source",
+        )
+
+    def _by_url(self, block: Block, url: str, where: str) -> Part:
+        suffix = re.split(r"[?#]", url)[0].rpartition(".")[2].lower()
+        mime = _MIME_BY_SUFFIX.get(suffix, "application/pdf" if block.type == "document" else "")
+        if mime:
+            return Media(mime=mime, uri=url)
+        self.notes.append(
+            Note("moved", f"{where}.source", "no media type is known for this address; sent as text")
+        )
+        return Text(text=f"({block.type}: {url})")
+
+    def _nested(self, blocks: list[Block], where: str) -> list[Part]:
+        return [part for block in blocks for part in self.read(block, where)]
+
+    def _tool_use(self, block: Block, where: str) -> list[Part]:
+        if not block.id or not block.name:
+            raise InvalidRequest("a tool_use block needs an id and a name", where=where)
+        args = bytes(block.input) or b"{}"
+        if not args.startswith(b"{"):
+            self.notes.append(Note("mended", f"{where}.input", "arguments must be an object; wrapped in one"))
+            args = b'{"input":%b}' % args
+        return [ToolCall(id=block.id, name=block.name, args=args)]
+
+    def _tool_result(self, block: Block, where: str) -> list[Part]:
+        if not block.tool_use_id:
+            raise InvalidRequest("a tool_result block needs a tool_use_id", where=where)
+        content = jsontext.decode(decode_blocks, bytes(block.content) or b"null", f"{where}.content")
+        parts = self._nested(_as_blocks(content), f"{where}.content")
+        kept = tuple(
+            part for part in parts if isinstance(part, Media) or (isinstance(part, Text) and part.text)
+        )
+        return [ToolResult(call_id=block.tool_use_id, content=kept, is_error=bool(block.is_error))]
+
+    def _thinking(self, block: Block, where: str) -> list[Part]:
+        sealed = unseal(block.signature or block.data)
+        if sealed is not None and sealed.target == ON_THOUGHT:
+            return [Thought(text=block.thinking, signature=sealed.signature)]
+        if sealed is not None:
+            self.sealed.append(sealed)
+        return [Thought(text=block.thinking)] if block.thinking else []
+
+    def _tool_reference(self, block: Block, where: str) -> list[Part]:
+        self.references.append(block.tool_name)
+        return [Text(text=f"The tool {block.tool_name} is now available.")]
+
+    def _tool_change(self, block: Block, where: str) -> list[Part]:
+        name = (block.tool.tool_name or block.tool.name) if block.tool else ""
+        if block.type == "tool_addition":
+            self.references.append(name)
+            return [Text(text=f"The tool {name} is now available.")]
+        return [Text(text=f"The tool {name} is no longer available.")]
+
+    def _search_result(self, block: Block, where: str) -> list[Part]:
+        content = jsontext.decode(decode_blocks, bytes(block.content) or b"null", f"{where}.content")
+        head = " ".join(word for word in (block.title, block.source) if isinstance(word, str) and word)
+        return [Text(text=head), *self._nested(_as_blocks(content), where)]
+
+    def _compaction(self, block: Block, where: str) -> list[Part]:
+        content = jsontext.decode(decode_blocks, bytes(block.content) or b"null", f"{where}.content")
+        return self._nested(_as_blocks(content), where)
+
+    def _foreign_tool(self, block: Block) -> list[Part]:
+        """A server tool of another model's turn: its words are kept as text, its encrypted data is not."""
+        payload = bytes(block.input) or bytes(block.content)
+        return [Text(text=f"[{block.type} {block.name or block.tool_use_id}] {_readable(payload)}")]
+
+    def _drop(self, block: Block, where: str) -> list[Part]:
+        self.notes.append(Note("dropped", where, f"{block.type} has no meaning for Gemini"))
+        return []
+
+
+_READERS: dict[str, Callable[[BlockReader, Block, str], list[Part]]] = {
+    "text": BlockReader._text,
+    "image": BlockReader._media,
+    "document": BlockReader._media,
+    "tool_use": BlockReader._tool_use,
+    "tool_result": BlockReader._tool_result,
+    "thinking": BlockReader._thinking,
+    "redacted_thinking": BlockReader._thinking,
+    "tool_reference": BlockReader._tool_reference,
+    "tool_addition": BlockReader._tool_change,
+    "tool_removal": BlockReader._tool_change,
+    "search_result": BlockReader._search_result,
+    "compaction": BlockReader._compaction,
+    "container_upload": BlockReader._drop,
+}
+
+
+def _titled(block: Block) -> list[Part]:
+    words = " ".join(word for word in (block.title, block.context) if word)
+    return [Text(text=words)] if words else []
+
+
+def _readable(payload: bytes) -> str:
+    def plain(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items() if not str(key).startswith("encrypted")}
+        return [plain(item) for item in value] if isinstance(value, list) else value
+
+    return msgspec.json.encode(plain(msgspec.json.decode(payload or b"null"))).decode()

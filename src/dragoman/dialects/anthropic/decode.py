@@ -1,0 +1,153 @@
+"""A Messages request to the neutral one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.anthropic.blocks import DecodedMessage, decode_message
+from dragoman.dialects.anthropic.tools import ToolSet, decode_tool_choice, decode_tool_set, reveal
+from dragoman.dialects.anthropic.wire import (
+    Block,
+    Body,
+    OutputConfig,
+    WireFormat,
+    WireMetadata,
+    WireThinking,
+    decode_body,
+)
+from dragoman.dialects.anthropic.wire import decode_message as decode_wire_message
+from dragoman.dialects.base import Decoded, Headers
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Effort, OutputFormat, Request, Sampling, Text, Thinking, ToolCall
+from dragoman.memo import Memo
+from dragoman.notes import Note
+
+#: Changes with every request and would keep Google's prefix cache from ever matching (pain F6).
+_BILLING_HEADER = "x-anthropic-billing-header:"
+
+_EFFORT: dict[str, Effort] = {
+    "minimal": "minimal",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "max",
+    "max": "max",
+}
+
+#: The history comes back with every turn, byte for byte.
+_MESSAGES: Memo[bytes, DecodedMessage] = Memo(max_bytes=64 * 1024 * 1024)
+
+
+def decode_request(body: bytes, headers: Headers) -> Decoded:
+    wire = jsontext.decode(decode_body, jsontext.whole_characters(body))
+    _refuse_threads(wire)
+    if not wire.messages:
+        raise InvalidRequest("at least one message is required", where="messages")
+    decoded = [_message(bytes(raw), index) for index, raw in enumerate(wire.messages)]
+    tool_set = decode_tool_set(bytes(wire.tools))
+    choice = decode_tool_choice(wire.tool_choice, tool_set)
+    tools, withheld = reveal(tool_set, _referenced(decoded, tool_set) | set(choice.names))
+    messages = tuple(message for item in decoded for message in item.messages)
+    request = Request(
+        model=wire.model,
+        messages=messages,
+        system=_system(wire.system),
+        tools=tools,
+        web_search=tool_set.web_search,
+        tool_choice=choice,
+        thinking=_thinking(wire.thinking, wire.output_config),
+        sampling=Sampling(
+            max_tokens=wire.max_tokens,
+            temperature=wire.temperature,
+            top_p=wire.top_p,
+            top_k=wire.top_k,
+            stop=tuple(wire.stop_sequences or ()),
+        ),
+        output=_output(wire.output_config, wire.output_format),
+        stream=bool(wire.stream),
+        session=_session(wire.metadata, headers),
+    )
+    return Decoded(request, (*tool_set.notes, *withheld, *_message_notes(decoded)))
+
+
+def _message(raw: bytes, index: int) -> DecodedMessage:
+    where = f"messages[{index}]"
+
+    def read() -> DecodedMessage:
+        return decode_message(jsontext.decode(decode_wire_message, raw, where))
+
+    try:
+        return _MESSAGES.get(raw, 3 * len(raw), read)
+    except InvalidRequest as error:
+        if error.where.startswith("."):
+            error.where = where + error.where
+        raise
+
+
+def _message_notes(decoded: list[DecodedMessage]) -> list[Note]:
+    return [
+        Note(note.kind, f"messages[{index}]{note.where}", note.why)
+        for index, item in enumerate(decoded)
+        for note in item.notes
+    ]
+
+
+def _referenced(decoded: list[DecodedMessage], tool_set: ToolSet) -> set[str]:
+    """Tools the conversation has loaded or already called."""
+    if not tool_set.deferred:
+        return set()
+    named = {name for item in decoded for name in item.references}
+    parts = (part for item in decoded for message in item.messages for part in message.parts)
+    return named | {part.name for part in parts if isinstance(part, ToolCall)}
+
+
+def _refuse_threads(wire: Body) -> None:
+    """Server-side threads need a server that remembers; told so, the SDK sends the whole conversation."""
+    if wire.thread is not None:
+        raise InvalidRequest(
+            "threads are not kept here: send the whole conversation",
+            where="thread",
+            code="thread_unsupported_request",
+        )
+
+
+def _system(system: str | list[Block] | None) -> tuple[Text, ...]:
+    texts = [system] if isinstance(system, str) else [block.text or "" for block in system or ()]
+    return tuple(Text(text=text) for text in texts if text and not text.startswith(_BILLING_HEADER))
+
+
+def _thinking(wire: WireThinking | None, output: OutputConfig | None) -> Thinking:
+    effort = _EFFORT.get(output.effort) if output is not None and output.effort else None
+    if wire is None:
+        return Thinking(effort=effort)
+    if wire.type == "disabled":
+        return Thinking(mode="off")
+    if wire.type not in ("enabled", "adaptive"):
+        raise InvalidRequest(
+            f"{wire.type!r} is not one of enabled, adaptive, disabled", where="thinking.type"
+        )
+    budget = wire.budget_tokens if wire.type == "enabled" and effort is None else None
+    return Thinking(mode="on", budget_tokens=budget or None, effort=effort, show=wire.display != "omitted")
+
+
+def _output(config: OutputConfig | None, older: WireFormat | None) -> OutputFormat | None:
+    wanted = config.format if config is not None and config.format is not None else older
+    if wanted is None or wanted.type != "json_schema":
+        return None
+    return OutputFormat(schema=bytes(wanted.schema) or None)
+
+
+def _session(metadata: WireMetadata | None, headers: Headers) -> str:
+    named = headers.get("x-claude-code-session-id")
+    if named:
+        return named
+    user = (metadata.user_id or "") if metadata is not None else ""
+    try:
+        return msgspec.json.decode(user, type=_UserId).session_id
+    except msgspec.DecodeError:
+        return user.rpartition("_session_")[2]
+
+
+class _UserId(msgspec.Struct):
+    session_id: str

@@ -1,0 +1,122 @@
+"""A whole answer as a Message, and the pieces it shares with the stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.base import Answer
+from dragoman.ir import (
+    AFTER_TEXT,
+    ON_THOUGHT,
+    Finished,
+    Part,
+    Response,
+    StopReason,
+    Text,
+    Thought,
+    ToolCall,
+    Usage,
+    seal,
+)
+
+_json = msgspec.json.Encoder().encode
+
+_STOP: dict[StopReason, str] = {
+    "end": "end_turn",
+    "tool_calls": "tool_use",
+    "max_tokens": "max_tokens",
+    "blocked": "refusal",
+    "malformed": "refusal",
+    "other": "end_turn",
+}
+
+
+def encode_response(response: Response, answer: Answer) -> bytes:
+    message = {
+        **_message(answer),
+        "content": _blocks(response.parts, answer),
+        **_stop(response.finished),
+        "usage": _usage(response.usage),
+    }
+    return _json(message)
+
+
+def encode_count(tokens: int) -> bytes:
+    return b'{"input_tokens":%d}' % tokens
+
+
+def open_message(answer: Answer) -> bytes:
+    """The message of `message_start`: the input tokens are our estimate until Google has counted (pain H1)."""
+    usage = _usage(Usage(input_tokens=answer.input_tokens))
+    return _json(
+        {**_message(answer), "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    )
+
+
+def encode_stop(finished: Finished) -> bytes:
+    return _json(_stop(finished))
+
+
+def encode_usage(usage: Usage) -> bytes:
+    return _json(_usage(usage))
+
+
+def _message(answer: Answer) -> dict[str, Any]:
+    return {"id": answer.id, "type": "message", "role": "assistant", "model": answer.model}
+
+
+def _stop(finished: Finished) -> dict[str, Any]:
+    stop: dict[str, Any] = {"stop_reason": _STOP[finished.reason], "stop_sequence": None}
+    if stop["stop_reason"] == "refusal":
+        explanation = finished.detail or f"Gemini stopped with {finished.raw}"
+        stop["stop_details"] = {"type": "refusal", "category": None, "explanation": explanation}
+    return stop
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    """Anthropic's input excludes what was read from the cache, Google's includes it (pain H6)."""
+    counts: dict[str, Any] = {
+        "input_tokens": max(0, usage.input_tokens - usage.cached_tokens),
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    if usage.thought_tokens:
+        counts["output_tokens_details"] = {"thinking_tokens": usage.thought_tokens}
+    return counts
+
+
+def _blocks(parts: tuple[Part, ...], answer: Answer) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, Thought) and answer.with_thinking:
+            signature = seal(part.signature, ON_THOUGHT) if part.signature else ""
+            blocks.append({"type": "thinking", "thinking": part.text, "signature": signature})
+        elif isinstance(part, Text):
+            _add_text(blocks, part, answer)
+        elif isinstance(part, ToolCall):
+            if part.signature and answer.with_thinking:
+                _carrier(blocks)["signature"] = seal(part.signature, part.id)
+            blocks.append(
+                {"type": "tool_use", "id": part.id, "name": part.name, "input": msgspec.Raw(part.args)}
+            )
+    return blocks
+
+
+def _add_text(blocks: list[dict[str, Any]], part: Text, answer: Answer) -> None:
+    last = blocks[-1] if blocks else {}
+    if part.text and last.get("type") == "text":
+        last["text"] += part.text
+    elif part.text:
+        blocks.append({"type": "text", "text": part.text})
+    elif part.signature and answer.with_thinking and last.get("signature") == "":
+        last["signature"] = seal(part.signature, AFTER_TEXT)
+
+
+def _carrier(blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """The thinking block right before a call holds the call's signature; an empty one is added if need be."""
+    if not blocks or blocks[-1]["type"] != "thinking" or blocks[-1]["signature"]:
+        blocks.append({"type": "thinking", "thinking": "", "signature": ""})
+    return blocks[-1]

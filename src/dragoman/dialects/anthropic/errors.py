@@ -1,0 +1,45 @@
+"""Errors in Anthropic's shape."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.base import Reply
+from dragoman.errors import DragomanError, ErrorKind
+
+#: kind -> HTTP status, error type. 529 is Anthropic's own "overloaded", which its clients retry.
+_TABLE: dict[ErrorKind, tuple[int, str]] = {
+    "invalid_request": (400, "invalid_request_error"),
+    "overflow": (400, "invalid_request_error"),
+    "authentication": (401, "authentication_error"),
+    "permission": (403, "permission_error"),
+    "not_found": (404, "not_found_error"),
+    "too_large": (413, "request_too_large"),
+    "rate_limit": (429, "rate_limit_error"),
+    "quota": (429, "rate_limit_error"),
+    "overloaded": (529, "overloaded_error"),
+    "timeout": (504, "timeout_error"),
+    "cancelled": (499, "api_error"),
+    "internal": (500, "api_error"),
+}
+
+
+def encode_error(error: DragomanError) -> Reply:
+    status, _ = _TABLE[error.kind]
+    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
+    if error.retry_after_s is not None:
+        headers += (("retry-after", str(math.ceil(error.retry_after_s))),)
+    if error.kind == "quota":
+        headers += (("x-should-retry", "false"),)
+    return Reply(status, error_body(error), headers)
+
+
+def error_body(error: DragomanError) -> bytes:
+    _, kind = _TABLE[error.kind]
+    inner: dict[str, Any] = {"type": kind, "message": str(error)}
+    if error.code.startswith("thread_"):
+        inner["details"] = {"error_code": error.code}
+    return msgspec.json.encode({"type": "error", "error": inner})

@@ -1,0 +1,143 @@
+"""Events to the Messages event stream."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+
+from dragoman.dialects.anthropic.encode import encode_stop, encode_usage, open_message
+from dragoman.dialects.anthropic.errors import error_body
+from dragoman.dialects.base import Answer
+from dragoman.errors import DragomanError
+from dragoman.ir import (
+    AFTER_TEXT,
+    ON_THOUGHT,
+    CallDelta,
+    CallEnded,
+    CallStarted,
+    Event,
+    Failed,
+    Finished,
+    Signature,
+    Signed,
+    Started,
+    TextDelta,
+    ThoughtDelta,
+    Usage,
+    seal,
+)
+from dragoman.sse import encode_event
+
+_json = msgspec.json.Encoder().encode
+_PING = encode_event("ping", b'{"type":"ping"}')
+_START = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
+_DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":%b}}\n\n'
+_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
+_EMPTY = {
+    "text": b'{"type":"text","text":""}',
+    "thinking": b'{"type":"thinking","thinking":"","signature":""}',
+}
+
+
+class MessagesStream:
+    """message_start, then blocks (start, deltas, stop; one at a time, rising index), message_delta, message_stop.
+
+    A thinking block may hold the signature of the call behind it; clients that did not ask for thinking
+    get none, and the signature is found in the store instead.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._index = -1
+        self._open: str = ""
+        self._usage = Usage(input_tokens=answer.input_tokens)
+
+    def open(self) -> bytes:
+        return encode_event(
+            "message_start", b'{"type":"message_start","message":%b}' % open_message(self._answer)
+        )
+
+    def ping(self) -> bytes:
+        return _PING
+
+    def feed(self, event: Event) -> bytes:
+        match event:
+            case TextDelta():
+                return self._enter("text") + self._delta(b"text_delta", b"text", _json(event.text))
+            case CallDelta():
+                return self._delta(b"input_json_delta", b"partial_json", _json(event.json.decode()))
+            case ThoughtDelta():
+                if not self._answer.with_thinking:
+                    return b""
+                return self._enter("thinking") + self._delta(
+                    b"thinking_delta", b"thinking", _json(event.text)
+                )
+            case Signed():
+                return self._signed(event)
+            case CallStarted():
+                return self._call(event)
+            case CallEnded():
+                return self._leave()
+            case Usage():
+                self._usage = event
+                return b""
+            case Started():
+                return b""
+            case Finished():
+                return self._finish(event)
+            case Failed():
+                return self.fail(event.error)
+            case _:
+                assert_never(event)
+
+    def fail(self, error: DragomanError) -> bytes:
+        return self._leave() + encode_event("error", error_body(error))
+
+    def _signed(self, event: Signed) -> bytes:
+        """On a thought, or at the end of an answer that was nothing but thought."""
+        thinking = self._open == "thinking"
+        if not self._answer.with_thinking or not (thinking or event.target == ON_THOUGHT):
+            return b""
+        target = ON_THOUGHT if event.target == ON_THOUGHT else AFTER_TEXT
+        return self._enter("thinking") + self._sign(event.signature, target) + self._leave()
+
+    def _call(self, call: CallStarted) -> bytes:
+        carrier = b""
+        if call.signature is not None and self._answer.with_thinking:
+            carrier = self._enter("thinking") + self._sign(call.signature, call.id)
+        block = _json({"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
+        return carrier + self._leave() + self._start("tool_use", block)
+
+    def _sign(self, signature: Signature, target: str) -> bytes:
+        return self._delta(b"signature_delta", b"signature", _json(seal(signature, target)))
+
+    def _enter(self, kind: str) -> bytes:
+        if self._open == kind:
+            return b""
+        return self._leave() + self._start(kind, _EMPTY[kind])
+
+    def _start(self, kind: str, block: bytes) -> bytes:
+        self._open = kind
+        self._index += 1
+        return _START % (self._index, block)
+
+    def _delta(self, kind: bytes, field: bytes, value: bytes) -> bytes:
+        return _DELTA % (self._index, kind, field, value)
+
+    def _leave(self) -> bytes:
+        if not self._open:
+            return b""
+        self._open = ""
+        return _STOP % self._index
+
+    def _finish(self, finished: Finished) -> bytes:
+        delta = b'{"type":"message_delta","delta":%b,"usage":%b}' % (
+            encode_stop(finished),
+            encode_usage(self._usage),
+        )
+        return (
+            self._leave()
+            + encode_event("message_delta", delta)
+            + encode_event("message_stop", b'{"type":"message_stop"}')
+        )

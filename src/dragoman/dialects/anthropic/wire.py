@@ -1,0 +1,111 @@
+"""The parts of a Messages request we read; unknown fields are tolerated (pain F3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+_NOTHING = msgspec.Raw(b"")
+
+
+class Source(msgspec.Struct):
+    """Where an image or a document is."""
+
+    type: str = ""
+    media_type: str = ""
+    data: str = ""
+    url: str = ""
+    file_id: str = ""
+    content: str | list[Block] | None = None
+
+
+class ToolRef(msgspec.Struct):
+    type: str = ""
+    name: str = ""
+    tool_name: str = ""
+
+
+class Block(msgspec.Struct):
+    """Any content block: which fields matter depends on `type`."""
+
+    type: str
+    text: str | None = None
+    source: Source | str | None = None
+    title: str | None = None
+    context: str | None = None
+    id: str = ""
+    name: str = ""
+    input: msgspec.Raw = _NOTHING
+    tool_use_id: str = ""
+    content: msgspec.Raw = _NOTHING
+    is_error: bool | None = None
+    thinking: str = ""
+    signature: str | None = None
+    data: str = ""
+    tool_name: str = ""
+    tool: ToolRef | None = None
+
+
+class WireMessage(msgspec.Struct):
+    role: str
+    content: str | list[Block] | None = None
+
+
+class WireTool(msgspec.Struct):
+    name: str = ""
+    type: str | None = None
+    description: str | None = None
+    input_schema: msgspec.Raw = _NOTHING
+    defer_loading: bool | None = False
+
+
+class WireToolChoice(msgspec.Struct):
+    type: str
+    name: str = ""
+    disable_parallel_tool_use: bool | None = False
+
+
+class WireThinking(msgspec.Struct):
+    type: str
+    budget_tokens: int | None = None
+    display: str | None = None
+
+
+class WireFormat(msgspec.Struct):
+    type: str = ""
+    schema: msgspec.Raw = _NOTHING
+
+
+class OutputConfig(msgspec.Struct):
+    effort: str | None = None
+    format: WireFormat | None = None
+
+
+class WireMetadata(msgspec.Struct):
+    user_id: str | None = None
+
+
+class Body(msgspec.Struct):
+    model: str
+    messages: list[msgspec.Raw]
+    max_tokens: int | None = None
+    system: str | list[Block] | None = None
+    tools: msgspec.Raw = _NOTHING
+    tool_choice: WireToolChoice | None = None
+    thinking: WireThinking | None = None
+    output_config: OutputConfig | None = None
+    output_format: WireFormat | None = None
+    metadata: WireMetadata | None = None
+    stop_sequences: list[str] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stream: bool | None = False
+    thread: Any = None
+
+
+decode_body = msgspec.json.Decoder(Body).decode
+decode_message = msgspec.json.Decoder(WireMessage).decode
+decode_tools = msgspec.json.Decoder(list[WireTool] | None).decode
+decode_blocks = msgspec.json.Decoder(str | list[Block] | None).decode

@@ -1,0 +1,115 @@
+"""What a dialect must be able to do: the two protocols every folder here fulfils, and their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from dragoman.errors import DragomanError, UpstreamError
+from dragoman.ir import Event, Request, Response
+from dragoman.notes import Note
+
+Headers = Mapping[str, str]
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """A client's request understood, and what of it could not be kept."""
+
+    request: Request
+    notes: tuple[Note, ...] = ()
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client dialect must know to dress an answer."""
+
+    id: str
+    model: str  # the name the client asked for
+    input_tokens: int = 0  # our estimate, until the upstream counts
+    with_thinking: bool = False  # the client asked for thinking, so it keeps thinking blocks
+    stop_sequences: tuple[str, ...] = ()
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """A whole HTTP answer in the client's dialect."""
+
+    status: int
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class ClientStream(Protocol):
+    """Events in, the dialect's stream bytes out; every block it opens it also closes."""
+
+    def open(self) -> bytes:
+        """What can leave before the upstream has said anything."""
+        ...
+
+    def feed(self, event: Event) -> bytes: ...
+
+    def ping(self) -> bytes:
+        """Bytes that keep the line alive and mean nothing."""
+        ...
+
+    def fail(self, error: DragomanError) -> bytes:
+        """Close what is open and say in the dialect's own way that the answer is broken."""
+        ...
+
+
+class ClientDialect(Protocol):
+    name: str
+    call_prefix: str
+    message_prefix: str
+
+    def decode_request(self, body: bytes, headers: Headers) -> Decoded: ...
+
+    def stream(self, answer: Answer) -> ClientStream: ...
+
+    def encode_response(self, response: Response, answer: Answer) -> bytes: ...
+
+    def encode_error(self, error: DragomanError) -> Reply: ...
+
+    def encode_count(self, tokens: int) -> bytes: ...
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a request goes: the upstream's own model name and the kind of back end that serves it."""
+
+    model: str
+    backend: str = "gemini"
+    proto_schemas: bool = False  # declare with the older `parameters` message
+
+
+class Encoded(msgspec.Struct, frozen=True, kw_only=True):
+    """An upstream request: the body, what got lost, and how to read the answer to it."""
+
+    body: bytes
+    notes: tuple[Note, ...]
+    reader: Callable[[], UpstreamStream]
+
+
+class UpstreamStream(Protocol):
+    """Bytes of the answer in, in any slicing; events out, always ending in `Finished` or `Failed`."""
+
+    notes: list[Note]
+
+    def feed(self, data: bytes) -> list[Event]: ...
+
+    def close(self) -> list[Event]: ...
+
+
+class UpstreamDialect(Protocol):
+    name: str
+
+    def ends_with_user(self, target: Target) -> bool:
+        """Whether a request to there must end with a turn of the user's."""
+        ...
+
+    def encode_request(self, request: Request, target: Target, new_id: Callable[[], str]) -> Encoded: ...
+
+    def encode_count(self, request: Request, target: Target) -> bytes: ...
+
+    def decode_count(self, body: bytes) -> int: ...
+
+    def decode_error(self, status: int, headers: Headers, body: bytes) -> UpstreamError: ...

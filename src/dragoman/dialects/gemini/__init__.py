@@ -1,0 +1,25 @@
+"""Google's generateContent, as an upstream: AI Studio and Vertex are one dialect with two address books."""
+
+from dragoman.dialects.gemini.encode import (
+    decode_count,
+    encode_count,
+    encode_request,
+    ends_with_user,
+    origin_of,
+)
+from dragoman.dialects.gemini.errors import decode_error
+from dragoman.dialects.gemini.models import Profile, profile_of
+
+name = "gemini"
+
+__all__ = [
+    "Profile",
+    "decode_count",
+    "decode_error",
+    "encode_count",
+    "encode_request",
+    "ends_with_user",
+    "name",
+    "origin_of",
+    "profile_of",
+]

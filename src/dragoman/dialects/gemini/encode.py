@@ -1,0 +1,141 @@
+"""A neutral request to a `GenerateContentRequest`, and to the body of `countTokens`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.base import Encoded, Target
+from dragoman.dialects.gemini.contents import ContentsEncoder
+from dragoman.dialects.gemini.models import Profile, profile_of
+from dragoman.dialects.gemini.stream import GeminiStream
+from dragoman.dialects.gemini.thinking import encode_thinking
+from dragoman.dialects.gemini.tools import Declarations, declare, encode_tool_choice, encode_tools
+from dragoman.ir import Request, Sampling
+from dragoman.notes import Note
+from dragoman.schema import clean_schema
+
+MAX_STOP_SEQUENCES = 5
+_ENCODER = msgspec.json.Encoder()
+_ONE_CALL = "Call at most one function at a time and wait for its result."
+
+
+def origin_of(target: Target) -> str:
+    """Who will have signed the thoughts of an answer from there."""
+    return f"{target.backend}-{profile_of(target.model).family}"
+
+
+def ends_with_user(target: Target) -> bool:
+    return profile_of(target.model).ends_with_user
+
+
+def encode_request(request: Request, target: Target, new_id: Callable[[], str]) -> Encoded:
+    body, declarations, notes = _body(request, target)
+    origin = origin_of(target)
+    single = not request.tool_choice.parallel
+
+    def reader() -> GeminiStream:
+        return GeminiStream(declarations.names, origin, new_id, single_call=single)
+
+    return Encoded(body=_ENCODER.encode(body), notes=notes, reader=reader)
+
+
+def encode_count(request: Request, target: Target) -> bytes:
+    """Only the wrapped form counts system and tools on AI Studio; Vertex takes the fields as they are."""
+    body, _, _ = _body(request, target)
+    body.pop("toolConfig", None)
+    if target.backend == "vertex":
+        return _ENCODER.encode(body)
+    return _ENCODER.encode({"generateContentRequest": {"model": f"models/{target.model}", **body}})
+
+
+def decode_count(body: bytes) -> int:
+    return msgspec.json.decode(body, type=_Count, strict=False).totalTokens
+
+
+class _Count(msgspec.Struct):
+    totalTokens: int = 0  # noqa: N815
+
+
+def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declarations, tuple[Note, ...]]:
+    profile = profile_of(target.model)
+    declarations = declare(request.tools, target)
+    notes = list(declarations.notes)
+    contents = ContentsEncoder(profile, declarations.names, origin_of(target))
+    tools, lost = encode_tools(request, declarations)
+    notes += lost
+    config, asked, lost = _generation_config(request, profile)
+    notes += lost
+    system = [part.text for part in request.system] + asked
+    if declarations.declared and not request.tool_choice.parallel:
+        system.append(_ONE_CALL)
+    body = {
+        "contents": contents.encode(request.messages),
+        "systemInstruction": {"parts": [{"text": text} for text in system]} if system else None,
+        "tools": tools or None,
+        "toolConfig": encode_tool_choice(request.tool_choice, declarations),
+        "generationConfig": config or None,
+    }
+    notes += contents.notes
+    return {key: value for key, value in body.items() if value is not None}, declarations, tuple(notes)
+
+
+def _generation_config(
+    request: Request, profile: Profile
+) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
+    config, notes = _sampling(request.sampling, profile)
+    thinking, lost = encode_thinking(request.thinking, request.sampling, profile)
+    if thinking:
+        config["thinkingConfig"] = thinking
+    output, asked, more = _output(request, profile)
+    return {**config, **output}, asked, (*notes, *lost, *more)
+
+
+def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], list[Note]]:
+    config: dict[str, Any] = {}
+    notes: list[Note] = []
+    if sampling.max_tokens is not None:
+        config["maxOutputTokens"] = max(1, min(sampling.max_tokens, profile.output_tokens))
+        if config["maxOutputTokens"] != sampling.max_tokens:
+            notes.append(Note("clamped", "max_tokens", f"the model's range is 1..{profile.output_tokens}"))
+    stop = [text for text in sampling.stop if text]
+    if stop:
+        config["stopSequences"] = stop[:MAX_STOP_SEQUENCES]
+        if len(stop) > MAX_STOP_SEQUENCES:
+            notes.append(Note("dropped", "stop_sequences", f"Gemini takes at most {MAX_STOP_SEQUENCES}"))
+    for field, word, allowed, value in (
+        ("temperature", "temperature", profile.samples, _within(sampling.temperature, 0.0, 2.0)),
+        ("topP", "top_p", profile.samples, sampling.top_p),
+        ("topK", "top_k", profile.samples, sampling.top_k),
+        ("seed", "seed", True, sampling.seed),
+        ("presencePenalty", "presence_penalty", profile.penalties, sampling.presence_penalty),
+        ("frequencyPenalty", "frequency_penalty", profile.penalties, sampling.frequency_penalty),
+    ):
+        if value is not None and allowed:
+            config[field] = value
+        elif value is not None:
+            notes.append(Note("dropped", word, "this model takes no such setting"))
+    return config, notes
+
+
+def _within(value: float | None, lowest: float, highest: float) -> float | None:
+    return None if value is None else min(max(value, lowest), highest)
+
+
+def _output(request: Request, profile: Profile) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
+    """JSON output; where functions exclude it, the wish goes into the instructions (pain B16)."""
+    if request.output is None:
+        return {}, [], ()
+    schema = request.output.schema
+    if request.tools and (not profile.json_with_functions or request.tool_choice.mode == "any"):
+        wish = "When you answer with text, answer with JSON only, without a code fence."
+        if schema is not None:
+            wish += f" It must fit this JSON Schema: {schema.decode()}"
+        why = "JSON output cannot be enforced beside these tools; it is asked for in the instructions"
+        return {}, [wish], (Note("moved", "output_config.format", why),)
+    if schema is None:
+        return {"responseMimeType": "application/json"}, [], ()
+    cleaned, notes = clean_schema(msgspec.json.decode(schema), where="output_config.format.schema")
+    return {"responseMimeType": "application/json", "responseJsonSchema": cleaned}, [], notes

@@ -1,0 +1,106 @@
+"""The two ways Google frames a stream: server-sent events, or one long JSON array."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.errors import UpstreamGarbage
+from dragoman.sse import MAX_EVENT_BYTES, SseDecoder
+
+_OUTSIDE = re.compile(rb'["{}\[\]]')
+_INSIDE = re.compile(rb'["\\]')
+
+
+class FrameDecoder:
+    """Whole JSON documents out of bytes in any slicing; the first byte tells which framing it is."""
+
+    def __init__(self) -> None:
+        self._decoder: SseFrames | ArrayFrames | None = None
+
+    def feed(self, data: bytes) -> list[bytes]:
+        if self._decoder is None:
+            data = data.lstrip()
+            if not data:
+                return []
+            self._decoder = ArrayFrames() if data[:1] in b"[{" else SseFrames()
+        return self._decoder.feed(data)
+
+    def close(self) -> list[bytes]:
+        return [] if self._decoder is None else self._decoder.close()
+
+
+class SseFrames:
+    def __init__(self) -> None:
+        self._sse = SseDecoder()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        return [event.data for event in self._sse.feed(data) if event.data != b"[DONE]"]
+
+    def close(self) -> list[bytes]:
+        return [event.data for event in self._sse.close() if event.data != b"[DONE]"]
+
+
+class ArrayFrames:
+    """The objects of `[{…},{…}]` one by one; a single bare object is an array of one."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._scanned = 0
+        self._start = -1
+        self._depth = 0
+        self._in_string = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        self._buffer += data
+        if len(self._buffer) > MAX_EVENT_BYTES:
+            raise UpstreamGarbage(f"an element of the stream is longer than {MAX_EVENT_BYTES} bytes")
+        frames: list[bytes] = []
+        while (found := self._next()) is not None:
+            if found:
+                frames.append(found)
+        self._forget()
+        return frames
+
+    def close(self) -> list[bytes]:
+        if self._depth:
+            raise UpstreamGarbage("the answer stops in the middle of a JSON document")
+        return []
+
+    def _next(self) -> bytes | None:
+        """Go to the next mark: None at the end of the bytes, a document if one closed there."""
+        pattern = _INSIDE if self._in_string else _OUTSIDE
+        match = pattern.search(self._buffer, self._scanned)
+        if match is None:
+            self._scanned = len(self._buffer)
+            return None
+        mark, place = match[0], match.start()
+        if mark == b"\\":
+            if place + 1 >= len(self._buffer):
+                self._scanned = place
+                return None
+            self._scanned = place + 2
+            return b""
+        self._scanned = place + 1
+        if mark == b'"':
+            self._in_string = not self._in_string
+            return b""
+        return self._bracket(mark, place)
+
+    def _bracket(self, mark: bytes, place: int) -> bytes:
+        if self._start < 0 and mark in b"[]":
+            return b""  # the array around the documents
+        self._depth += 1 if mark in b"[{" else -1
+        if self._start < 0:
+            self._start = place
+        if self._depth:
+            return b""
+        frame = bytes(self._buffer[self._start : place + 1])
+        self._start = -1
+        return frame
+
+    def _forget(self) -> None:
+        cut = self._scanned if self._start < 0 else self._start
+        del self._buffer[:cut]
+        self._scanned -= cut
+        if self._start >= 0:
+            self._start = 0

@@ -1,0 +1,80 @@
+"""What each Gemini model can do, as data with dates; nobody else reads a model name.
+
+Facts as of 2026-11-15. An id we do not know gets the newest behaviour: it was released after this table.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+Level = Literal["minimal", "low", "medium", "high"]
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """One model's facts. `family` is how far a thought signature may travel."""
+
+    family: str
+    levels: tuple[Level, ...] = ()  # thinkingLevel, weakest first; empty: thinkingBudget
+    budget: tuple[int, int] = (0, 0)  # smallest and largest thinkingBudget that thinks
+    can_stop_thinking: bool = False  # thinkingBudget 0 is allowed
+    thinks_by_default: bool = True
+    call_ids: bool = True
+    signatures: bool = True
+    media_in_results: bool = True
+    ends_with_user: bool = True
+    samples: bool = False  # temperature, topP and topK have an effect
+    penalties: bool = False
+    json_with_functions: bool = True
+    input_tokens: int = 1_048_576
+    output_tokens: int = 65_536
+
+
+_GEMINI_2 = Profile(
+    family="g25",
+    budget=(1, 24_576),
+    can_stop_thinking=True,
+    call_ids=False,
+    signatures=False,
+    media_in_results=False,
+    ends_with_user=False,
+    samples=True,
+    json_with_functions=False,
+)
+_GEMINI_3 = Profile(
+    family="g3", levels=("minimal", "low", "medium", "high"), ends_with_user=False, samples=True
+)
+_STRICT_3 = msgspec.structs.replace(_GEMINI_3, ends_with_user=True, samples=False)
+_NEWEST = msgspec.structs.replace(_STRICT_3, levels=("low", "medium", "high"))
+
+#: first match wins
+_TABLE: tuple[tuple[str, Profile], ...] = (
+    (r"gemini-2\.5-pro", msgspec.structs.replace(_GEMINI_2, budget=(128, 32_768), can_stop_thinking=False)),
+    (
+        r"gemini-2\.5-flash-lite",
+        msgspec.structs.replace(_GEMINI_2, budget=(512, 24_576), thinks_by_default=False),
+    ),
+    (r"gemini-[12]\.", _GEMINI_2),
+    (r"gemini-3\.1-pro", msgspec.structs.replace(_GEMINI_3, levels=("low", "medium", "high"))),
+    (r"gemini-3\.1-flash-lite", msgspec.structs.replace(_GEMINI_3, thinks_by_default=False)),
+    (r"gemini-3\.5-flash-lite", msgspec.structs.replace(_STRICT_3, thinks_by_default=False)),
+    (r"gemini-flash-lite-latest", msgspec.structs.replace(_STRICT_3, thinks_by_default=False)),
+    (r"gemini-3\.6-", _STRICT_3),
+    (r"gemini-3\.[78]-", _NEWEST),
+    (r"gemini-3(\.\d+)?-", _GEMINI_3),
+    (r"gemini-4", msgspec.structs.replace(_NEWEST, family="g4")),
+    (
+        r"gemma-",
+        msgspec.structs.replace(_GEMINI_3, family="gemma4", input_tokens=262_144, output_tokens=32_768),
+    ),
+    (r"", _NEWEST),
+)
+
+
+@lru_cache(maxsize=256)
+def profile_of(model: str) -> Profile:
+    bare = model.rpartition("/")[2]
+    return next(profile for pattern, profile in _TABLE if re.match(pattern, bare))

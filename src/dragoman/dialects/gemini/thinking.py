@@ -1,0 +1,94 @@
+"""How hard to think, in Gemini's words: a level from 3 on, a budget before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.dialects.gemini.models import Level, Profile
+from dragoman.ir import Effort, Sampling, Thinking
+from dragoman.notes import Note
+
+_LEVEL: dict[Effort, Level] = {
+    "minimal": "minimal",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "max": "high",
+}
+_BUDGET: dict[Effort, int] = {"minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576, "max": 32_768}
+
+#: The largest budget that still means this level.
+_LEVEL_UP_TO: tuple[tuple[int, Level], ...] = ((1_024, "minimal"), (4_096, "low"), (16_384, "medium"))
+
+#: Thoughts count against the output limit: a short answer without a wish to think gets the least (pain D6).
+SHORT_ANSWER_TOKENS = 4_096
+
+
+def encode_thinking(
+    thinking: Thinking, sampling: Sampling, profile: Profile
+) -> tuple[dict[str, Any], tuple[Note, ...]]:
+    """The `thinkingConfig` of a request; empty means the model's own default."""
+    if thinking.mode == "off" or (
+        thinking.mode == "default" and thinking.effort is None and _short(sampling)
+    ):
+        return _least(profile), ()
+    config, notes = _amount(thinking, sampling, profile)
+    if thinking.show:
+        config["includeThoughts"] = True
+    return config, notes
+
+
+def _short(sampling: Sampling) -> bool:
+    return sampling.max_tokens is not None and sampling.max_tokens < SHORT_ANSWER_TOKENS
+
+
+def _least(profile: Profile) -> dict[str, Any]:
+    if profile.levels:
+        return {"thinkingLevel": profile.levels[0].upper()}
+    return {"thinkingBudget": 0 if profile.can_stop_thinking else profile.budget[0]}
+
+
+def _amount(
+    thinking: Thinking, sampling: Sampling, profile: Profile
+) -> tuple[dict[str, Any], tuple[Note, ...]]:
+    if thinking.budget_tokens is None and thinking.effort is None:
+        return _wake(thinking, profile), ()
+    if profile.levels:
+        return _level(thinking, profile)
+    return _budget(thinking, sampling, profile)
+
+
+def _wake(thinking: Thinking, profile: Profile) -> dict[str, Any]:
+    """A model that does not think unless asked is asked when the client wants thoughts."""
+    if thinking.mode == "default" or profile.thinks_by_default:
+        return {}
+    return {"thinkingLevel": "MEDIUM"} if profile.levels else {"thinkingBudget": -1}
+
+
+def _level(thinking: Thinking, profile: Profile) -> tuple[dict[str, Any], tuple[Note, ...]]:
+    if thinking.effort is not None:
+        wanted = _LEVEL[thinking.effort]
+    else:
+        budget = thinking.budget_tokens or 0
+        wanted = next((level for limit, level in _LEVEL_UP_TO if budget <= limit), "high")
+    if wanted in profile.levels:
+        return {"thinkingLevel": wanted.upper()}, ()
+    nearest = profile.levels[0]
+    note = Note("clamped", "thinking", f"this model has no thinking level {wanted}; {nearest} is used")
+    return {"thinkingLevel": nearest.upper()}, (note,)
+
+
+def _budget(
+    thinking: Thinking, sampling: Sampling, profile: Profile
+) -> tuple[dict[str, Any], tuple[Note, ...]]:
+    wanted = thinking.budget_tokens if thinking.effort is None else _BUDGET[thinking.effort]
+    lowest, highest = profile.budget
+    if sampling.max_tokens is not None:
+        highest = max(lowest, min(highest, sampling.max_tokens - 1))
+    budget = min(max(wanted or 0, lowest), highest)
+    if budget == wanted:
+        return {"thinkingBudget": budget}, ()
+    note = Note(
+        "clamped", "thinking.budget_tokens", f"{wanted} is outside {lowest}..{highest}; {budget} is used"
+    )
+    return {"thinkingBudget": budget}, (note,)

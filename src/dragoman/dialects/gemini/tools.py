@@ -1,0 +1,97 @@
+"""Tools and tool choice to `tools` and `toolConfig`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.base import Target
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Request, Tool, ToolChoice
+from dragoman.memo import Memo
+from dragoman.notes import Note
+from dragoman.schema import NameMap, clean_schema, compile_schema
+
+_MODE: dict[str, str] = {"any": "ANY", "none": "NONE", "validated": "VALIDATED"}
+_ENCODER = msgspec.json.Encoder()
+
+
+class Declarations(msgspec.Struct, frozen=True):
+    """The `functionDeclarations` of a set of tools, already as JSON, and how their names read."""
+
+    json: msgspec.Raw
+    names: NameMap
+    declared: frozenset[str]
+    notes: tuple[Note, ...]
+
+
+#: The same tools come with every turn of a conversation: translate them once.
+_DECLARATIONS: Memo[tuple[tuple[Tool, ...], str, bool], Declarations] = Memo(max_bytes=32 * 1024 * 1024)
+
+
+def declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
+    weight = sum(len(tool.schema) + len(tool.description) + 200 for tool in tools)
+    key = (tools, target.backend, target.proto_schemas)
+    return _DECLARATIONS.get(key, weight, lambda: _declare(tools, target))
+
+
+def _declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
+    names = NameMap.of(tool.name for tool in tools)
+    notes: list[Note] = []
+    declarations: dict[str, dict[str, Any]] = {}
+    for tool in tools:
+        wire = names.to_wire(tool.name)
+        if tool.name in declarations:
+            notes.append(
+                Note("dropped", tool.where, f"{tool.name!r} is declared twice; the first one counts")
+            )
+            continue
+        if wire != tool.name:
+            notes.append(Note("renamed", f"{tool.where}.name", f"{tool.name!r} is {wire!r} for Gemini"))
+        declarations[tool.name], lost = _declaration(tool, wire, target)
+        notes += lost
+    json = msgspec.Raw(_ENCODER.encode(list(declarations.values())))
+    return Declarations(json, names, frozenset(declarations), tuple(notes))
+
+
+def _declaration(tool: Tool, wire: str, target: Target) -> tuple[dict[str, Any], tuple[Note, ...]]:
+    declaration: dict[str, Any] = {"name": wire}
+    if tool.description:
+        declaration["description"] = tool.description
+    schema = msgspec.json.decode(tool.schema)
+    where = f"{tool.where}.input_schema"
+    if target.proto_schemas:
+        parameters, notes = compile_schema(schema, where=where, vertex=target.backend == "vertex")
+        if parameters is not None:
+            declaration["parameters"] = parameters
+    else:
+        declaration["parametersJsonSchema"], notes = clean_schema(schema, where=where)
+    return declaration, notes
+
+
+def encode_tools(request: Request, declarations: Declarations) -> tuple[list[Any], tuple[Note, ...]]:
+    if not declarations.declared:
+        return ([{"googleSearch": {}}], ()) if request.web_search else ([], ())
+    tools = [{"functionDeclarations": declarations.json}]
+    if not request.web_search:
+        return tools, ()
+    return tools, (Note("dropped", "tools", "web search beside functions is not offered yet"),)
+
+
+def encode_tool_choice(choice: ToolChoice, declarations: Declarations) -> dict[str, Any] | None:
+    """`toolConfig`; None where the default (AUTO) is meant or nothing is declared (pain B15)."""
+    if not declarations.declared:
+        return None
+    for name in choice.names:
+        if name not in declarations.declared:
+            raise InvalidRequest(f"there is no tool named {name!r} in this request", where="tool_choice")
+    config: dict[str, Any] = {}
+    if choice.names:
+        config = {
+            "mode": "ANY" if choice.mode == "any" else "VALIDATED",
+            "allowedFunctionNames": [declarations.names.to_wire(name) for name in choice.names],
+        }
+    elif choice.mode in _MODE:
+        config = {"mode": _MODE[choice.mode]}
+    return {"functionCallingConfig": config} if config else None

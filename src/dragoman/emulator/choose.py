@@ -1,0 +1,75 @@
+"""Picking a tool: by the name the user wrote, or by how well its name and description fit the words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dragoman.emulator.turn import Function
+
+_NAME_WEIGHT = 4.0
+_DESCRIPTION_LIMIT = 3
+_THRESHOLD = 3.0
+#: A question is short; pasted documents overlap with everything.
+_WORDS_READ = 80
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_VERBS_WITHOUT_MEANING = frozenset({"get", "do", "make", "tool", "function", "mcp", "the", "default", "api"})
+_STOP_WORDS = """
+a about all also an and any are as at be been being but by can could did do does for from get give
+given had has have he her here him his how i if in into is it its just let like make may me more
+most my new no not now of on one only or other our out please she should so some such tell than that
+the their them then there these they this through to too until up us use used uses using very via
+want was we were what when where which while who why will with would you your
+"""
+_STOP = frozenset(re.findall(r"\w+", _STOP_WORDS))
+
+
+def find_by_name(name: str, functions: Sequence[Function]) -> Function | None:
+    """The exact name, else ignoring case, else the one that ends with or contains it."""
+    lowered = name.lower()
+    for fits in (
+        lambda declared: declared == name,
+        lambda declared: declared.lower() == lowered,
+        lambda declared: declared.lower().endswith(lowered),
+        lambda declared: lowered in declared.lower(),
+    ):
+        found = next((function for function in functions if fits(function.name)), None)
+        if found is not None:
+            return found
+    return None
+
+
+def find_by_words(words: str, functions: Sequence[Function]) -> Function | None:
+    """The best fitting function above the threshold; the first declared wins a tie."""
+    ranked = rank(words, functions)
+    return ranked[0][1] if ranked and ranked[0][0] >= _THRESHOLD else None
+
+
+def rank(words: str, functions: Sequence[Function]) -> list[tuple[float, Function]]:
+    """Every function with its score, best first."""
+    asked = set(_content_words(words)[:_WORDS_READ])
+    scored = [(_score(asked, function), function) for function in functions]
+    return sorted(scored, key=lambda pair: -pair[0])
+
+
+def _score(asked: set[str], function: Function) -> float:
+    name = [_stem(word.lower()) for word in _CAMEL.split(function.name) if word]
+    telling = [word for word in name if word not in _VERBS_WITHOUT_MEANING] or name
+    in_name = sum(1 for word in telling if word in asked)
+    described = set(_content_words(function.description)[:_WORDS_READ])
+    return _NAME_WEIGHT * in_name / max(1, len(telling)) + min(_DESCRIPTION_LIMIT, len(asked & described))
+
+
+def _content_words(text: str) -> list[str]:
+    lowered = (word.lower() for word in _WORD.findall(text[:4000]))
+    return [_stem(word) for word in lowered if len(word) > 1 and word not in _STOP]
+
+
+def _stem(word: str) -> str:
+    """Enough of a stemmer to let `files` meet `file` and `reading` meet `read`."""
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)].removesuffix("e")
+    return word.removesuffix("e") if len(word) > 3 else word

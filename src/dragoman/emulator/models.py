@@ -1,0 +1,198 @@
+"""The models of 2026-11 and what tells them apart, as data; nobody else reads a model name."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.refusal import Refusal
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """The token budgets a model may think with; -1 (dynamic) is always allowed."""
+
+    low: int
+    high: int
+    zero: bool
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """One model's facts (gemini-api.md sections 2.4, 5, 7)."""
+
+    id: str
+    title: str
+    family: str  # signatures are good within it
+    generation: tuple[int, int]
+    input_limit: int = 1_048_576
+    output_limit: int = 65_536
+    levels: frozenset[str] = frozenset()  # thinkingLevel values; empty: controlled by budget
+    budget: Budget | None = None
+    thinks: bool = True  # without being asked
+    strict_turns: bool = False  # roles user and model only, no trailing model turn
+    zero_budget: str = ""  # the words for thinkingBudget 0, when it is refused
+
+    @property
+    def modern(self) -> bool:
+        """Gemini 3 and later: ids on calls, signatures demanded, closing chunk."""
+        return self.generation >= (3, 0)
+
+
+_ALL_LEVELS = frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"})
+_NO_MINIMAL = _ALL_LEVELS - {"MINIMAL"}
+_THINKING_ONLY = "Budget 0 is invalid. This model only works in thinking mode."
+_BARE = "Request contains an invalid argument."
+
+
+def _gemini3(name: str, title: str, minor: int, **facts: Any) -> Model:
+    return Model(id=name, title=title, family="gemini-3", generation=(3, minor), **facts)
+
+
+def _gemini4(name: str, title: str) -> Model:
+    return Model(
+        id=name,
+        title=title,
+        family="gemini-4",
+        generation=(4, 0),
+        levels=_NO_MINIMAL,
+        strict_turns=True,
+        zero_budget=_THINKING_ONLY,
+    )
+
+
+def _gemini25(name: str, title: str, budget: Budget, **facts: Any) -> Model:
+    return Model(id=name, title=title, family="gemini-2.5", generation=(2, 5), budget=budget, **facts)
+
+
+def _gemma4(name: str, title: str) -> Model:
+    return Model(
+        id=name,
+        title=title,
+        family="gemma-4",
+        generation=(3, 0),
+        input_limit=262_144,
+        output_limit=32_768,
+        levels=_ALL_LEVELS,
+    )
+
+
+MODELS: tuple[Model, ...] = (
+    _gemini4("gemini-4-carbon", "Gemini 4 Carbon"),
+    _gemini4("gemini-4-argon", "Gemini 4 Argon"),
+    _gemini3(
+        "gemini-3.8-flash",
+        "Gemini 3.8 Flash",
+        8,
+        levels=_NO_MINIMAL,
+        strict_turns=True,
+        zero_budget=_THINKING_ONLY,
+    ),
+    _gemini3("gemini-3.7-flash", "Gemini 3.7 Flash", 7, levels=_NO_MINIMAL, strict_turns=True),
+    _gemini3("gemini-3.6-flash", "Gemini 3.6 Flash", 6, levels=_ALL_LEVELS, strict_turns=True),
+    _gemini3("gemini-3.5-flash", "Gemini 3.5 Flash", 5, levels=_ALL_LEVELS),
+    _gemini3(
+        "gemini-3.5-flash-lite",
+        "Gemini 3.5 Flash-Lite",
+        5,
+        levels=_ALL_LEVELS,
+        strict_turns=True,
+        thinks=False,
+        zero_budget=_BARE,
+    ),
+    _gemini3("gemini-3.1-flash-lite", "Gemini 3.1 Flash-Lite", 1, levels=_ALL_LEVELS, thinks=False),
+    _gemini3(
+        "gemini-3.1-pro-preview",
+        "Gemini 3.1 Pro Preview",
+        1,
+        levels=_NO_MINIMAL,
+        zero_budget=_THINKING_ONLY,
+    ),
+    _gemini3("gemini-3-flash-preview", "Gemini 3 Flash Preview", 0, levels=_ALL_LEVELS),
+    _gemini25(
+        "gemini-2.5-pro", "Gemini 2.5 Pro", Budget(128, 32_768, zero=False), zero_budget=_THINKING_ONLY
+    ),
+    _gemini25("gemini-2.5-flash", "Gemini 2.5 Flash", Budget(1, 24_576, zero=True)),
+    _gemini25("gemini-2.5-flash-lite", "Gemini 2.5 Flash-Lite", Budget(512, 24_576, zero=True), thinks=False),
+    _gemma4("gemma-4-31b-it", "Gemma 4 31B IT"),
+    _gemma4("gemma-4-26b-a4b-it", "Gemma 4 26B A4B IT"),
+)
+
+#: Aliases live on v1beta only.
+ALIASES = {
+    "gemini-flash-latest": "gemini-3.8-flash",
+    "gemini-flash-lite-latest": "gemini-3.5-flash-lite",
+    "gemini-pro-latest": "gemini-3.1-pro-preview",
+}
+
+NEWEST_FLASH = "gemini-3.8-flash"
+
+#: Retired: 1.x and 2.0 as whole generations, 3-pro-preview by name.
+_DEAD_PREFIXES = ("gemini-1.", "gemini-2.0", "gemini-pro", "gemini-3-pro-preview")
+
+_BY_ID = {model.id: model for model in MODELS}
+#: Longest first, so that a flash-lite variant is not taken for a flash.
+_PREFIXES = sorted(_BY_ID, key=len, reverse=True)
+
+
+@cache
+def find_model(name: str, version: str) -> Model | None:
+    """The facts of a model id, or None where Google says 404; unknown gemini ids are the newest flash."""
+    if version in ("v1beta", "v1alpha", "v1beta1") and name in ALIASES:
+        return _BY_ID[ALIASES[name]]
+    if name in ALIASES or name.startswith(_DEAD_PREFIXES):
+        return None
+    known = next((known for known in _PREFIXES if name == known or name.startswith(known + "-")), None)
+    if known is None and not name.startswith("gemini-"):
+        return None
+    return msgspec.structs.replace(_BY_ID[known or NEWEST_FLASH], id=name)
+
+
+def require_model(name: str, backend: Backend, method: str, resource: str) -> Model:
+    """The model's facts, or Google's 404."""
+    model = find_model(name, backend.version)
+    if model is not None:
+        return model
+    if backend.is_vertex:
+        message = (
+            f"Publisher Model `{resource}` was not found or your project does not have access to it. "
+            "Please ensure you are using a valid model version. For more information, see: "
+            "https://cloud.google.com/vertex-ai/generative-ai/docs/learn/model-versions"
+        )
+    elif method == "get":
+        message = f"Model is not found: models/{name} for api version {backend.version}"
+    else:
+        message = (
+            f"models/{name} is not found for API version {backend.version}, or is not supported for "
+            f"{method}. Call ModelService.ListModels to see the list of available models and their "
+            "supported methods."
+        )
+    raise Refusal(message, code=404)
+
+
+def describe(model: Model) -> dict[str, Any]:
+    """The `Model` resource of `models.get` and `models.list`."""
+    return {
+        "name": f"models/{model.id}",
+        "version": model.id.removeprefix("gemini-").removeprefix("gemma-"),
+        "displayName": model.title,
+        "description": f"{model.title}, emulated offline by Dragoman",
+        "inputTokenLimit": model.input_limit,
+        "outputTokenLimit": model.output_limit,
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+        "temperature": 1,
+        "topP": 0.95,
+        "topK": 64,
+        "maxTemperature": 2,
+        "thinking": True,
+    }
+
+
+def list_models(backend: Backend) -> list[dict[str, Any]]:
+    """Every model of the table; v1beta also shows the aliases."""
+    names = [model.id for model in MODELS]
+    if backend.version == "v1beta":
+        names.extend(ALIASES)
+    found = [(name, find_model(name, backend.version)) for name in names]
+    return [describe(model) | {"name": f"models/{name}"} for name, model in found if model is not None]

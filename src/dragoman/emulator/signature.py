@@ -1,0 +1,84 @@
+"""Thought signatures: issued and verified without memory, so that any worker recognises them.
+
+Layout before base64: version, nonce, origin length, origin, filler, HMAC-SHA256 over all before it.
+The origin is `surface|family|target`; the target is `call:NAME` or `text`. Arguments are never bound:
+clients rewrite them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.models import Model
+from dragoman.emulator.refusal import Refusal
+
+ON_TEXT = "text"
+
+_VERSION = b"\x12"
+_NONCE_BYTES = 16
+_TAG_BYTES = 32
+_BODY_BYTES = 128
+
+_SKIP = "skip_thought_signature_validator"
+_CONTEXT = "context_engineering_is_the_way_to_go"
+
+
+def on_call(name: str) -> str:
+    return f"call:{name}"
+
+
+class Signer:
+    """Signs for one seed; two processes with the same seed trust each other."""
+
+    def __init__(self, seed: str) -> None:
+        self._key = hashlib.sha256(f"thought-signature:{seed}".encode()).digest()
+
+    def issue(self, backend: Backend, model: Model, target: str, nonce: bytes) -> str:
+        origin = f"{backend.surface}|{model.family}|{target}".encode()
+        head = (
+            _VERSION
+            + nonce[:_NONCE_BYTES].ljust(_NONCE_BYTES, b"\0")
+            + len(origin).to_bytes(2, "big")
+            + origin
+        )
+        body = head + self._filler(head)
+        return base64.b64encode(body + self._tag(body)).decode()
+
+    def verify(self, signature: bytes, backend: Backend, model: Model, target: str) -> None:
+        """Raise Google's refusal unless this signature was made here, for this origin and this part."""
+        if signature in _SENTINELS[backend.surface]:
+            return
+        body, tag = signature[:-_TAG_BYTES], signature[-_TAG_BYTES:]
+        if not body.startswith(_VERSION) or not hmac.compare_digest(tag, self._tag(body)):
+            raise Refusal("Corrupted thought signature.")
+        start = 1 + _NONCE_BYTES + 2
+        size = int.from_bytes(body[start - 2 : start], "big")
+        if body[start : start + size].decode() != f"{backend.surface}|{model.family}|{target}":
+            raise Refusal("Invalid thought signature.")
+
+    def _filler(self, head: bytes) -> bytes:
+        """Length like the real ones'."""
+        missing = max(0, _BODY_BYTES - len(head))
+        return hashlib.shake_128(self._key + head).digest(missing)
+
+    def _tag(self, body: bytes) -> bytes:
+        return hmac.digest(self._key, body, "sha256")
+
+
+def is_sentinel(signature: bytes, backend: Backend) -> bool:
+    return signature in _SENTINELS[backend.surface]
+
+
+def _sentinel_bytes(word: str) -> set[bytes]:
+    """Both ways a sentinel arrives: the raw word (itself base64url) and the word encoded by an SDK."""
+    return {base64.urlsafe_b64decode(word + "=" * (-len(word) % 4)), word.encode()}
+
+
+#: Vertex documents only the first.
+_SENTINELS = {
+    "studio": frozenset(_sentinel_bytes(_SKIP) | _sentinel_bytes(_CONTEXT)),
+    "vertex": frozenset(_sentinel_bytes(_SKIP)),
+}

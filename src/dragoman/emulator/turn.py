@@ -1,0 +1,120 @@
+"""What the model reads: the current turn's words, the steps done in it, their results, the callable tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+_REMINDER = "<system-reminder>"
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A declared function; `schema` is whichever of the two schema fields was given."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What came back for one call, with the mime types of media attached to it."""
+
+    name: str
+    response: Mapping[str, Any]
+    media: tuple[str, ...] = ()
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """The current turn: it starts at the last user content with words of its own."""
+
+    words: str
+    media: tuple[str, ...]
+    steps: int  # model contents with calls since then
+    results: tuple[Result, ...]
+
+
+class Tools(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be called: `functions` are the callable ones, `declared` all of them."""
+
+    declared: tuple[Function, ...]
+    functions: tuple[Function, ...]
+    forced: bool
+    search: bool
+
+
+def read_turn(contents: Sequence[Mapping[str, Any]]) -> Turn:
+    start = max((index for index, content in enumerate(contents) if _opens_turn(content)), default=0)
+    opening = contents[start] if contents else {}
+    later = contents[start + 1 :]
+    return Turn(
+        words="\n".join(_words(opening)),
+        media=tuple(_media(opening.get("parts", ()))),
+        steps=sum(1 for content in later if calls_of(content)),
+        results=tuple(result for content in later for result in _results(content)),
+    )
+
+
+def read_tools(request: Mapping[str, Any]) -> Tools:
+    tools = request.get("tools", ())
+    declared = tuple(
+        Function(
+            entry.get("name", ""),
+            entry.get("description", ""),
+            entry.get("parametersJsonSchema") or entry.get("parameters") or {},
+        )
+        for tool in tools
+        for entry in tool.get("functionDeclarations", ())
+    )
+    config = request.get("toolConfig", {}).get("functionCallingConfig", {})
+    mode = config.get("mode", "AUTO")
+    allowed = set(config.get("allowedFunctionNames", ()))
+    functions = tuple(item for item in declared if not allowed or item.name in allowed)
+    return Tools(
+        declared=declared,
+        functions=() if mode == "NONE" else functions,
+        forced=mode == "ANY" and bool(functions),
+        search=any("googleSearch" in tool or "googleSearchRetrieval" in tool for tool in tools),
+    )
+
+
+def calls_of(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [part["functionCall"] for part in content.get("parts", ()) if "functionCall" in part]
+
+
+def responses_of(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [part["functionResponse"] for part in content.get("parts", ()) if "functionResponse" in part]
+
+
+def _opens_turn(content: Mapping[str, Any]) -> bool:
+    """A user content without function responses that says or shows something."""
+    if content.get("role", "user") != "user" or responses_of(content):
+        return False
+    return any(text.strip() for text in _words(content)) or any(_media(content.get("parts", ())))
+
+
+def _words(content: Mapping[str, Any]) -> Iterator[str]:
+    for part in content.get("parts", ()):
+        text = part.get("text", "")
+        if text and not text.lstrip().startswith(_REMINDER):
+            yield text
+
+
+def _media(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for part in parts:
+        blob = part.get("inlineData") or part.get("fileData")
+        if blob is not None:
+            yield blob.get("mimeType", "application/octet-stream")
+
+
+def _results(content: Mapping[str, Any]) -> Iterator[Result]:
+    responses = responses_of(content)
+    # Media beside the responses belong to no one in particular: the last result mentions them.
+    beside = tuple(_media(content.get("parts", ()))) if responses else ()
+    for index, response in enumerate(responses):
+        attached = tuple(_media(response.get("parts", ())))
+        last = index == len(responses) - 1
+        yield Result(
+            response.get("name", ""), response.get("response", {}), attached + (beside if last else ())
+        )

@@ -1,0 +1,42 @@
+"""Staged validation: parse (all violations), fields (all bullets), model and conversation (first error)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.models import Model
+from dragoman.emulator.refusal import bullets
+from dragoman.emulator.signature import Signer
+from dragoman.emulator.validate.conversation import check_ending, check_responses, check_roles, check_turns
+from dragoman.emulator.validate.fields import content_problems, field_problems
+from dragoman.emulator.validate.generation import check_generation
+from dragoman.emulator.validate.media import check_media
+from dragoman.emulator.validate.parse import parse
+from dragoman.emulator.validate.signatures import check_signatures
+
+__all__ = ["check_count", "check_request", "parse"]
+
+
+def check_request(request: Mapping[str, Any], model: Model, backend: Backend, signer: Signer) -> None:
+    """Stages 2 and 3 for generateContent, on a parsed request."""
+    problems = field_problems(request, model, backend)
+    if problems:
+        raise bullets(problems)
+    contents = request["contents"]
+    check_generation(request, model, backend)
+    check_media(request, backend)
+    check_roles(contents, model, backend)
+    check_turns(contents, model)
+    check_responses(contents, model)
+    # A missing signature is reported before a trailing model turn (measured 2026-09).
+    check_signatures(contents, model, backend, signer)
+    check_ending(contents, model)
+
+
+def check_count(request: Mapping[str, Any]) -> None:
+    """What countTokens insists on: contents that could be counted."""
+    problems = list(content_problems(request))
+    if problems:
+        raise bullets(problems, "CountTokensRequest")

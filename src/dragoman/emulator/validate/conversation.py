@@ -1,0 +1,124 @@
+"""Stage 3, second half: who may speak when, and how function responses answer function calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.models import Model
+from dragoman.emulator.refusal import Refusal, unclear
+from dragoman.emulator.turn import calls_of, responses_of
+
+Content = Mapping[str, Any]
+
+_OLD_ROLES = frozenset({"user", "model", "function", "tool", "system"})
+_ROLES = frozenset({"user", "model"})
+
+_CALL_TURN = (
+    "Please ensure that function call turn comes immediately after a user turn or after a function "
+    "response turn."
+)
+_RESPONSE_TURN = "Please ensure that function response turn comes immediately after a function call turn."
+_COUNTS = (
+    "Please ensure that the number of function response parts is equal to the number of function call "
+    "parts of the function call turn."
+)
+_TRAILING = "Requests ending with a model turn are not supported."
+
+
+def check_roles(contents: Sequence[Content], model: Model, backend: Backend) -> None:
+    for content in contents:
+        role = content.get("role") or ""
+        if not role and not backend.is_vertex:
+            continue
+        if role in (_ROLES if model.strict_turns else _OLD_ROLES):
+            continue
+        if model.strict_turns and role:
+            raise Refusal(f"Role '{role}' is not supported. Please use a valid role: MODEL, USER.")
+        raise Refusal("Please use a valid role: user, model.")
+
+
+def check_turns(contents: Sequence[Content], model: Model) -> None:
+    """Calls after a user or response turn, responses after their calls, as many as there were calls."""
+    for index, content in enumerate(contents):
+        previous = contents[index - 1] if index else {"role": "model"}
+        calls, responses = calls_of(content), responses_of(content)
+        if calls and (_role(content) != "model" or _role(previous) == "model"):
+            raise Refusal(_CALL_TURN)
+        if responses and (_role(content) == "model" or not calls_of(previous)):
+            named = (
+                f" Got function response with name '{responses[0]['name']}'." if model.strict_turns else ""
+            )
+            raise Refusal(_RESPONSE_TURN + named)
+        if calls and index + 1 < len(contents):
+            _check_pairs(calls, responses_of(contents[index + 1]), index + 1)
+
+
+def check_ending(contents: Sequence[Content], model: Model) -> None:
+    """Strict models do not continue a model turn; an empty user text behind it does not count as a turn."""
+    spoken = list(contents)
+    if model.strict_turns:
+        while spoken and _role(spoken[-1]) != "model" and _is_empty(spoken[-1]):
+            spoken.pop()
+        if spoken and _role(spoken[-1]) == "model":
+            raise Refusal(_TRAILING)
+    elif spoken and calls_of(spoken[-1]):
+        raise Refusal(_COUNTS)
+
+
+def check_responses(contents: Sequence[Content], model: Model) -> None:
+    """References inside a response must name media that came with it; only Gemini 3 takes such media."""
+    for index, content in enumerate(contents):
+        for response in responses_of(content):
+            parts = response.get("parts", ())
+            if parts and not model.modern:
+                raise unclear(f"contents[{index}]: media inside a function response needs Gemini 3")
+            names = {
+                (part.get("inlineData") or part.get("fileData") or {}).get("displayName") for part in parts
+            }
+            if not _references(response.get("response", {})) <= names:
+                raise unclear(
+                    f"contents[{index}]: a $ref key in a function response names no media part of it"
+                )
+
+
+def _check_pairs(calls: Sequence[Content], responses: Sequence[Content], index: int) -> None:
+    if len(calls) != len(responses):
+        raise Refusal(_COUNTS)
+    ids = [call.get("id") for call in calls]
+    by_id = {call.get("id"): call["name"] for call in calls}
+    for position, response in enumerate(responses):
+        given = response.get("id")
+        if given and all(ids):
+            if given not in by_id:
+                raise unclear(f"contents[{index}]: no call has the id {given!r}, or it was answered twice")
+            expected = by_id.pop(given)
+        else:
+            expected = calls[position]["name"]
+        if response["name"] != expected:
+            raise unclear(
+                f"contents[{index}]: response of {response['name']!r} where {expected!r} was called"
+            )
+
+
+def _role(content: Content) -> str:
+    return content.get("role") or "user"
+
+
+def _is_empty(content: Content) -> bool:
+    return all(part.get("text") == "" for part in content.get("parts", ()))
+
+
+def _references(value: Any) -> set[Any]:
+    found: set[Any] = set()
+    todo = [value]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            if "$ref" in node:
+                found.add(str(node["$ref"]))
+            todo.extend(node.values())
+        elif isinstance(node, list):
+            todo.extend(node)
+    return found

@@ -1,0 +1,164 @@
+"""Stage 3, first half: what a model can be asked for; the first violation is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.models import Model
+from dragoman.emulator.refusal import Refusal, unclear
+from dragoman.emulator.tokens import count_prompt
+from dragoman.emulator.validate.schemas import check_vertex_schema
+
+Rule = Callable[[Mapping[str, Any], Model, Backend], None]
+
+#: Tool fields that are settings of a tool object, not a built-in tool.
+_NOT_BUILT_IN = frozenset({"functionDeclarations"})
+#: On 3.7 a thinking budget is ignored without a word.
+_BUDGET_IGNORED = (3, 7)
+_STOP_LIMIT = 5
+
+
+def check_generation(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+    for rule in _RULES:
+        rule(request, model, backend)
+
+
+def _check_declarations(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+    del model
+    seen: set[str] = set()
+    for tool in request.get("tools", ()):
+        for declaration in tool.get("functionDeclarations", ()):
+            name = declaration["name"]
+            if name in seen:
+                raise Refusal(f"Duplicate function declaration found: {name}")
+            seen.add(name)
+            if backend.is_vertex and "parameters" in declaration:
+                check_vertex_schema(name, declaration["parameters"])
+    if not seen and "functionCallingConfig" in request.get("toolConfig", {}):
+        raise Refusal("Function calling config is set without function_declarations.")
+
+
+def _check_tool_mix(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+    tools = request.get("tools", ())
+    functions = any(tool.get("functionDeclarations") for tool in tools)
+    built_in = any(tool.keys() - _NOT_BUILT_IN for tool in tools)
+    if not (functions and built_in):
+        return
+    if backend.is_vertex:
+        raise Refusal("Multiple tools are supported only when they are all search tools.")
+    if not model.modern:
+        raise Refusal("Tool use with function calling is unsupported")
+    if not request.get("toolConfig", {}).get("includeServerSideToolInvocations"):
+        raise Refusal(
+            "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with "
+            "Function calling."
+        )
+
+
+def _check_response_format(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+    del backend
+    config = request.get("generationConfig", {})
+    mime = config.get("responseMimeType") or "text/plain"
+    if ("responseSchema" in config or "responseJsonSchema" in config) and mime not in (
+        "application/json",
+        "text/x.enum",
+    ):
+        raise Refusal(f"Response_schema with a response mime type '{mime}' is unsupported")
+    functions = any(tool.get("functionDeclarations") for tool in request.get("tools", ()))
+    if not functions or mime == "text/plain":
+        return
+    if not model.modern:
+        raise Refusal(f"Function calling with a response mime type: '{mime}' is unsupported")
+    mode = request.get("toolConfig", {}).get("functionCallingConfig", {}).get("mode", "AUTO")
+    if mode == "ANY":
+        raise Refusal(f"Function calling mode ANY with a response mime type: '{mime}' is unsupported")
+
+
+def _check_sampling(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+    config = request.get("generationConfig", {})
+    penalised = any(config.get(name) for name in ("presencePenalty", "frequencyPenalty"))
+    if penalised and (model.modern or not backend.is_vertex):
+        raise Refusal(f"Penalty is not enabled for {'this model' if model.modern else f'models/{model.id}'}")
+    if model.modern and config.get("candidateCount", 1) > 1:
+        raise Refusal("Multiple candidates is not enabled for this model")
+    if config.get("responseLogprobs") and not backend.is_vertex:
+        raise Refusal(f"Logprobs is not enabled for models/{model.id}")
+    if not backend.is_vertex:
+        return
+    stops = len(config.get("stopSequences", ()))
+    if stops > _STOP_LIMIT:
+        raise _vertex_range("stopSequences", stops, _STOP_LIMIT + 1)
+    if config.get("maxOutputTokens", 1) > model.output_limit:
+        raise _vertex_range("maxOutputTokens", config["maxOutputTokens"], model.output_limit + 1)
+
+
+def _check_thinking(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+    thinking = request.get("generationConfig", {}).get("thinkingConfig", {})
+    budget = thinking.get("thinkingBudget")
+    level = thinking.get("thinkingLevel", "THINKING_LEVEL_UNSPECIFIED")
+    if level != "THINKING_LEVEL_UNSPECIFIED":
+        if budget is not None:
+            raise Refusal("You can only set only one of thinking budget and thinking level.")
+        _check_level(level, model, backend)
+    if budget is not None and model.generation != _BUDGET_IGNORED:
+        _check_budget(budget, model)
+
+
+def _check_level(level: str, model: Model, backend: Backend) -> None:
+    if not model.levels:
+        raise Refusal("Thinking level is not supported for this model.")
+    if level not in model.levels:
+        if backend.is_vertex:
+            raise Refusal(f"Thinking level is unsupported: THINKING_LEVEL_{level}")
+        raise Refusal(f"Thinking level {level} is not supported for this model.")
+
+
+def _check_budget(budget: int, model: Model) -> None:
+    if budget == 0 and model.zero_budget:
+        raise Refusal(model.zero_budget)
+    allowed = model.budget
+    if allowed is None or budget == -1 or (budget == 0 and allowed.zero):
+        return
+    if not allowed.low <= budget <= allowed.high:
+        low = 0 if allowed.zero and allowed.low == 1 else allowed.low
+        raise Refusal(
+            f"The thinking budget {budget} is invalid. Please choose a value between "
+            f"{low} and {allowed.high}."
+        )
+
+
+def _check_safety(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+    del model, backend
+    categories = [setting.get("category") for setting in request.get("safetySettings", ())]
+    if len(categories) != len(set(categories)):
+        raise unclear("more than one safety setting for a category")
+
+
+def _check_size(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+    del backend
+    tokens = sum(count_prompt(request).values())
+    if tokens > model.input_limit:
+        raise Refusal(
+            f"The input token count ({tokens}) exceeds the maximum number of tokens allowed "
+            f"({model.input_limit})."
+        )
+
+
+def _vertex_range(name: str, value: int, end: int) -> Refusal:
+    return Refusal(
+        f"Unable to submit request because it has a {name} value of {value} but the supported range is "
+        f"from 1 (inclusive) to {end} (exclusive). Update the value and try again."
+    )
+
+
+_RULES: tuple[Rule, ...] = (
+    _check_declarations,
+    _check_tool_mix,
+    _check_response_format,
+    _check_sampling,
+    _check_thinking,
+    _check_safety,
+    _check_size,
+)

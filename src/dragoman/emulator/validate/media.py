@@ -1,0 +1,57 @@
+"""Stage 3: the kinds of media a request may carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.refusal import Refusal, unclear
+
+_PREFIXES = ("text/", "audio/", "video/")
+_MIME_TYPES = frozenset(
+    {
+        "image/png",
+        "image/jpeg",
+        "image/webp",
+        "image/heic",
+        "image/heif",
+        "application/pdf",
+        "application/x-javascript",
+        "application/x-python",
+    }
+)
+_IN_RESPONSES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+_BAD_IMAGE = (
+    "Unable to process input image. Please retry or report in "
+    "https://developers.generativeai.google/guide/troubleshooting"
+)
+
+
+def check_media(request: Mapping[str, Any], backend: Backend) -> None:
+    for content in request.get("contents", ()):
+        for blob, inside_response in _blobs(content.get("parts", ())):
+            _check_blob(blob, inside_response, backend)
+    for part in request.get("systemInstruction", {}).get("parts", ()):
+        if "text" not in part:
+            raise unclear("system_instruction takes text parts only")
+
+
+def _check_blob(blob: Mapping[str, Any], inside_response: bool, backend: Backend) -> None:
+    mime = blob.get("mimeType", "")
+    known = mime in _IN_RESPONSES if inside_response else mime in _MIME_TYPES or mime.startswith(_PREFIXES)
+    if not known and ("data" in blob or mime):
+        raise Refusal(f"Unsupported MIME type: {mime}")
+    if "fileUri" not in blob and not blob.get("data"):
+        raise Refusal(_BAD_IMAGE) if mime.startswith("image/") else unclear(f"empty {mime} data")
+    if blob.get("fileUri", "").startswith("gs://") and not backend.is_vertex:
+        raise Refusal("Invalid or unsupported file uri: " + blob["fileUri"])
+
+
+def _blobs(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    for part in parts:
+        blob = part.get("inlineData") or part.get("fileData")
+        if blob is not None:
+            yield blob, False
+        for inner in part.get("functionResponse", {}).get("parts", ()):
+            yield inner.get("inlineData") or inner.get("fileData") or {}, True

@@ -1,0 +1,114 @@
+"""Single values as Google's JSON parser takes them: the leniencies live here and nowhere else."""
+
+from __future__ import annotations
+
+import binascii
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+_INTEGER = re.compile(r"-?\d+")
+_DURATION = re.compile(r"-?\d+(\.\d{1,9})?s")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
+_FLOAT_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_BOOL_WORDS = {"true": True, "false": False}
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_SPACES = b" \t\r\n"
+
+#: The word of each kind in `Invalid value at 'x' (WORD), …`; messages and enums use their type URL.
+TYPE_WORDS = {
+    "string": "TYPE_STRING",
+    "bool": "TYPE_BOOL",
+    "int32": "TYPE_INT32",
+    "int64": "TYPE_INT64",
+    "float": "TYPE_FLOAT",
+    "double": "TYPE_DOUBLE",
+    "bytes": "TYPE_BYTES",
+    "struct": "type.googleapis.com/google.protobuf.Struct",
+    "duration": "type.googleapis.com/google.protobuf.Duration",
+    "timestamp": "type.googleapis.com/google.protobuf.Timestamp",
+}
+
+
+class Unreadable(ValueError):  # noqa: N818 - a verdict on a value
+    """The value does not fit; the message is what follows the type word, empty for the value itself."""
+
+
+def read_string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise Unreadable
+
+
+def read_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value in _BOOL_WORDS:
+        return _BOOL_WORDS[value]
+    raise Unreadable
+
+
+def read_float(value: Any) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if value in _FLOAT_WORDS:
+            return _FLOAT_WORDS[value]
+        try:
+            return float(value)
+        except ValueError:
+            raise Unreadable from None
+    raise Unreadable
+
+
+def read_bytes(value: Any) -> bytes:
+    """Base64 or base64url, padding optional."""
+    if not isinstance(value, str):
+        raise Unreadable
+    try:
+        raw = value.encode("ascii").translate(_URL_SAFE, _SPACES).rstrip(b"=")
+        return binascii.a2b_base64(raw + b"=" * (-len(raw) % 4), strict_mode=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise Unreadable(f'Base64 decoding failed for "{value}"') from None
+
+
+def _read_int(bits: int) -> Callable[[Any], int]:
+    limit = 1 << (bits - 1)
+
+    def read(value: Any) -> int:
+        if isinstance(value, str) and _INTEGER.fullmatch(value):
+            number = int(value) if len(value) <= 20 else limit
+        elif isinstance(value, float) and value.is_integer():
+            number = int(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            number = value
+        else:
+            raise Unreadable
+        if not -limit <= number < limit:
+            raise Unreadable
+        return number
+
+    return read
+
+
+def _read_pattern(pattern: re.Pattern[str]) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return value
+        raise Unreadable
+
+    return read
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "string": read_string,
+    "bool": read_bool,
+    "int32": _read_int(32),
+    "int64": _read_int(64),
+    "float": read_float,
+    "double": read_float,
+    "bytes": read_bytes,
+    "duration": _read_pattern(_DURATION),
+    "timestamp": _read_pattern(_TIMESTAMP),
+}

@@ -1,0 +1,53 @@
+"""Stage 3: thought signatures come back as they were issued, on the first call of each step of the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.models import Model
+from dragoman.emulator.refusal import Refusal
+from dragoman.emulator.signature import ON_TEXT, Signer, on_call
+from dragoman.emulator.turn import responses_of
+
+
+def check_signatures(
+    contents: Sequence[Mapping[str, Any]], model: Model, backend: Backend, signer: Signer
+) -> None:
+    """Gemini 3 refuses a wrong signature anywhere and a missing one in this turn; 2.5 ignores them."""
+    if not model.modern:
+        return
+    start = _turn_start(contents)
+    for index, content in enumerate(contents):
+        parts = content.get("parts", ())
+        for part in parts:
+            signature = part.get("thoughtSignature")
+            if signature:
+                signer.verify(signature, backend, model, _target(part))
+        first = next((part for part in parts if "functionCall" in part), None)
+        if first is not None and index > start and not first.get("thoughtSignature"):
+            raise _missing(first["functionCall"]["name"], index + 1)
+
+
+def _turn_start(contents: Sequence[Mapping[str, Any]]) -> int:
+    """The last user content that answers no call."""
+    plain = (
+        index
+        for index, content in enumerate(contents)
+        if (content.get("role") or "user") == "user" and not responses_of(content)
+    )
+    return max(plain, default=-1)
+
+
+def _target(part: Mapping[str, Any]) -> str:
+    return on_call(part["functionCall"]["name"]) if "functionCall" in part else ON_TEXT
+
+
+def _missing(name: str, position: int) -> Refusal:
+    return Refusal(
+        "Function call is missing a thought_signature in functionCall parts. This is required for tools to "
+        "work correctly, and missing thought_signature may lead to degraded model performance. Additional "
+        f"data, function call `default_api:{name}` , position {position}. Please refer to "
+        "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
+    )

@@ -1,0 +1,96 @@
+"""Everything that can go wrong, by whose fault it is.
+
+    DragomanError              kind, message, where, retry_after_s
+    ├── InvalidRequest         the caller's request cannot be served as it is
+    ├── NotAllowed             the caller may not do this (authentication, permission)
+    ├── UpstreamError          Google answered with an error, or not at all
+    │   ├── UpstreamCut        the answer stopped before its end
+    │   └── UpstreamGarbage    the answer was not what the API promises
+    └── ConfigError            our own settings are wrong
+
+Each client dialect turns `kind` into its own status and words in one table; nobody else reads text.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+ErrorKind = Literal[
+    "invalid_request",
+    "overflow",
+    "authentication",
+    "permission",
+    "not_found",
+    "too_large",
+    "rate_limit",
+    "quota",
+    "overloaded",
+    "timeout",
+    "cancelled",
+    "internal",
+]
+
+RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "timeout", "internal"})
+
+
+class DragomanError(Exception):
+    """The root: what happened (`kind`), in words, and at which place of the caller's document.
+
+    `status` is the HTTP status Google gave, if it gave one; `code` a word some client waits for.
+    """
+
+    kind: ErrorKind = "internal"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str = "",
+        kind: ErrorKind | None = None,
+        retry_after_s: float | None = None,
+        status: int | None = None,
+        code: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.retry_after_s = retry_after_s
+        self.status = status
+        self.code = code
+        if kind is not None:
+            self.kind = kind
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+    @property
+    def retryable(self) -> bool:
+        return self.kind in RETRYABLE
+
+
+class InvalidRequest(DragomanError):
+    """The caller's request cannot be served as it is."""
+
+    kind: ErrorKind = "invalid_request"
+
+
+class NotAllowed(DragomanError):
+    """The caller may not do this."""
+
+    kind: ErrorKind = "authentication"
+
+
+class UpstreamError(DragomanError):
+    """Google answered with an error, or not at all."""
+
+
+class UpstreamCut(UpstreamError):
+    """The answer stopped before its end."""
+
+
+class UpstreamGarbage(UpstreamError):
+    """The answer was not what the API promises."""
+
+
+class ConfigError(DragomanError):
+    """Our own settings are wrong."""

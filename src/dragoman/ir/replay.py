@@ -1,0 +1,44 @@
+"""Turn a whole answer back into the stream that would have made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dragoman.ir.events import (
+    CallDelta,
+    CallEnded,
+    CallStarted,
+    Event,
+    Signed,
+    Started,
+    TextDelta,
+    ThoughtDelta,
+)
+from dragoman.ir.parts import Part, Text, Thought, ToolCall
+from dragoman.ir.response import Response
+from dragoman.ir.signature import AFTER_TEXT, ON_TEXT, ON_THOUGHT
+
+
+def replay(response: Response) -> Iterator[Event]:
+    yield Started(response.model, response.response_id)
+    for part in response.parts:
+        yield from _replay_part(part)
+    yield response.usage
+    yield response.finished
+
+
+def _replay_part(part: Part) -> Iterator[Event]:
+    if isinstance(part, ToolCall):
+        yield CallStarted(id=part.id, name=part.name, signature=part.signature)
+        yield CallDelta(part.args)
+        yield CallEnded()
+    elif isinstance(part, Text):
+        if part.text:
+            yield TextDelta(part.text)
+        if part.signature:
+            yield Signed(part.signature, ON_TEXT if part.text else AFTER_TEXT)
+    elif isinstance(part, Thought):
+        if part.text:
+            yield ThoughtDelta(part.text)
+        if part.signature:
+            yield Signed(part.signature, ON_THOUGHT)

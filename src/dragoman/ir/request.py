@@ -1,0 +1,78 @@
+"""What a client asks, in nobody's dialect."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from dragoman.ir.parts import Part, Text
+
+Role = Literal["user", "model", "system"]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn. `system` inside a conversation is a remark of the program, kept at its place."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """A function the model may call; `schema` is the JSON text of its JSON Schema, untouched."""
+
+    name: str
+    description: str = ""
+    schema: bytes = b"{}"
+    where: str = ""
+
+
+class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """`auto` may call, `any` must call, `none` must not; `names` narrows the choice."""
+
+    mode: Literal["auto", "any", "none", "validated"] = "auto"
+    names: tuple[str, ...] = ()
+    parallel: bool = True
+
+
+Effort = Literal["minimal", "low", "medium", "high", "max"]
+
+
+class Thinking(msgspec.Struct, frozen=True, kw_only=True):
+    """How hard to think: a budget in tokens or an effort; `show` asks for the thoughts themselves."""
+
+    mode: Literal["default", "off", "on"] = "default"
+    budget_tokens: int | None = None
+    effort: Effort | None = None
+    show: bool = False
+
+
+class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer must be JSON, of this JSON Schema (JSON text) if one is given."""
+
+    schema: bytes | None = None
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    stop: tuple[str, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    model: str
+    messages: tuple[Message, ...]
+    system: tuple[Text, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    web_search: bool = False
+    tool_choice: ToolChoice = ToolChoice()
+    thinking: Thinking = Thinking()
+    sampling: Sampling = Sampling()
+    output: OutputFormat | None = None
+    stream: bool = False
+    session: str = ""

@@ -1,0 +1,16 @@
+"""A whole answer: what `collect` makes of a stream, what `replay` turns back into one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.ir.events import Finished, Usage
+from dragoman.ir.parts import Part
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True):
+    parts: tuple[Part, ...] = ()
+    usage: Usage = Usage()
+    finished: Finished = Finished(reason="other")
+    model: str = ""
+    response_id: str = ""

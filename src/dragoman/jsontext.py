@@ -1,0 +1,48 @@
+"""JSON as real clients send it: read once, with the place of a mistake in the error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from dragoman.errors import InvalidRequest
+
+T = TypeVar("T")
+
+#: JavaScript clients cut emoji in half; half a surrogate pair is no text (it would fail the whole request).
+_ESCAPES = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)"
+)
+_PATH = re.compile(r"(.*?)(?: - at `(?:key in )?\$(.*)`)?", re.DOTALL)
+
+
+def whole_characters(body: bytes) -> bytes:
+    """The same JSON with lone surrogate escapes replaced; the very same bytes when there are none."""
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
+    return _ESCAPES.sub(_replace_lone, body)
+
+
+def _replace_lone(match: re.Match[bytes]) -> bytes:
+    escape = match[0]
+    lone = len(escape) == 6 and escape[1:2] == b"u"
+    return b"\\ufffd" if lone else escape
+
+
+def decode(decoder: Callable[[bytes], T], body: bytes | msgspec.Raw, where: str = "") -> T:
+    """`decoder(body)`, or an `InvalidRequest` that names the place below `where`."""
+    try:
+        return decoder(body)
+    except msgspec.ValidationError as error:
+        found = _PATH.fullmatch(str(error))
+        message, path = (found[1], found[2] or "") if found else (str(error), "")
+        raise InvalidRequest(message, where=f"{where}{path}".removeprefix(".")) from None
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(f"the body is not valid JSON: {error}", where=where) from None
+    except UnicodeDecodeError:
+        raise InvalidRequest("the body is not valid UTF-8", where=where) from None
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply", where=where) from None

@@ -1,0 +1,34 @@
+"""A bounded memory for pure functions: the same bytes in, the same value out, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Memo(Generic[K, V]):
+    """Keeps what was asked for last, up to `max_bytes` as the caller weighs it."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._kept: dict[K, tuple[V, int]] = {}
+
+    def get(self, key: K, weight: int, make: Callable[[], V]) -> V:
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self._kept[key] = found
+            return found[0]
+        value = make()
+        if weight <= self._max_bytes:
+            self._kept[key] = (value, weight)
+            self._bytes += weight
+            while self._bytes > self._max_bytes:
+                self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
+        return value
+
+    def __len__(self) -> int:
+        return len(self._kept)

@@ -1,0 +1,217 @@
+"""The model's arguments against the client's own schema: what is wrong, and what can safely be mended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.notes import Note
+from dragoman.schema.spell import distinct, type_of
+from dragoman.schema.validate import Document, Validator, below
+from dragoman.schema.walk import Schema, too_deep
+
+PLACEHOLDER: Final = (
+    "dragoman_unused"  # the property that `compile_schema` must invent (B7); never a real one
+)
+
+_MAX_DEPTH: Final = 60
+_MAX_PROBLEMS: Final = 20
+_CACHED: Final = 512
+_MAX_CACHED_BYTES: Final = 64 * 1024  # so that the cache stays below 32 MB of keys
+_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
+_BOOLEANS: Final = {"true": True, "false": False, "True": True, "False": False}
+_WRONG: Final = object()
+
+
+def check_args(args: bytes, schema: bytes) -> tuple[str, ...]:
+    """What is wrong with the arguments, each with its path; empty if nothing is."""
+    value = _decode(args)
+    if value is _WRONG:
+        return ("arguments: not valid JSON",)
+    if not isinstance(value, dict):
+        return (f"arguments: expected object, got {type_of(value)}",)
+    document = _document(schema)
+    return tuple(islice(Validator(document).problems(value, document.root), _MAX_PROBLEMS))
+
+
+def mend_args(args: bytes, schema: bytes, *, where: str) -> tuple[bytes, tuple[Note, ...]]:
+    """The arguments with what is plainly meant put right; the same bytes when nothing had to be."""
+    value = _decode(args)
+    if not isinstance(value, dict):
+        return args, ()
+    document = _document(schema)
+    validator = Validator(document, whole=True)
+    invented = PLACEHOLDER.encode() in args and PLACEHOLDER.encode() not in schema
+    if not invented and validator.ok(value, document.root):
+        return args, ()
+    if too_deep(value, _MAX_DEPTH):
+        return args, ()
+    mender = _Mender(validator)
+    mended = mender.mend(_strip(value) if invented else value, document.root)
+    if mended is value or validator.tired:
+        return args, ()
+    notes = tuple(Note("mended", f"{where}.{path}" if path else where, why) for path, why in mender.done)
+    return msgspec.json.encode(mended), notes
+
+
+def _decode(data: bytes | str) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _WRONG
+
+
+def _document(schema: bytes) -> Document:
+    return _remembered(schema) if len(schema) <= _MAX_CACHED_BYTES else _read(schema)
+
+
+def _read(schema: bytes) -> Document:
+    value = _decode(schema)
+    return Document(True if value is _WRONG else value)
+
+
+_remembered = lru_cache(maxsize=_CACHED)(_read)
+
+
+def _strip(value: Any) -> Any:
+    """A copy without the property that we invented."""
+    if isinstance(value, dict):
+        return {key: _strip(sub) for key, sub in value.items() if key != PLACEHOLDER}
+    return [_strip(sub) for sub in value] if isinstance(value, list) else value
+
+
+class _Mender:
+    """One mending; `done` says where and what. A string is only touched where no string is allowed (P2)."""
+
+    def __init__(self, validator: Validator) -> None:
+        self.done: list[tuple[str, str]] = []
+        self._validator = validator
+        self._document = validator.document
+
+    def mend(self, value: Any, schema: Any, path: str = "", depth: int = 0) -> Any:
+        """The value as the schema wants it, or the very same value."""
+        if depth > _MAX_DEPTH or self._validator.ok(value, schema):
+            return value
+        node = self._document.spelled(schema)
+        for member in node.get("allOf", ()):
+            value = self.mend(value, member, path, depth + 1)
+        if "$ref" in node:
+            value = self.mend(value, self._document.target(node["$ref"]), path, depth + 1)
+        for key in ("anyOf", "oneOf"):
+            if key in node:
+                value = self._union(value, node[key], path, depth)
+        if "type" in node and not self._validator.typed(value, node["type"]):
+            return self._convert(value, schema, path, depth)
+        if isinstance(value, dict):
+            return self._object(value, node, path, depth)
+        return self._array(value, node, path, depth) if isinstance(value, list) else value
+
+    def _union(self, value: Any, branches: list[Any], path: str, depth: int) -> Any:
+        """The one thing that the value can become under any branch; if there are two, nobody knows."""
+        solid = [branch for branch in branches if self._document.spelled(branch).get("type") != ["null"]]
+        if len(solid) == 1:
+            return self.mend(value, solid[0], path, depth + 1)
+        found: list[tuple[Any, _Mender]] = []
+        for branch in solid:
+            attempt = _Mender(self._validator)
+            mended = attempt.mend(value, branch, path, depth + 1)
+            if self._validator.ok(mended, branch):
+                found.append((mended, attempt))
+        if len(distinct([mended for mended, _ in found])) != 1:
+            return value
+        self.done += found[0][1].done
+        return found[0][0]
+
+    def _convert(self, value: Any, schema: Any, path: str, depth: int) -> Any:
+        node = self._document.spelled(schema)
+        found = []
+        for kind in node["type"]:
+            made = _CONVERSIONS.get(kind, _never)(value)
+            if made is _WRONG:
+                continue
+            if isinstance(made, dict | list) or self._validator.ok(made, schema):
+                found.append(made)
+        if not found and node["type"] in (["array"], ["array", "null"]) and self._fits_item(value, node):
+            found.append([value])
+        if len(distinct(found)) != 1:
+            return value
+        self.done.append((path, f"{type_of(value)} to {type_of(found[0])}"))
+        return self.mend(found[0], schema, path, depth + 1)
+
+    def _fits_item(self, value: Any, node: Schema) -> bool:
+        """A lone value for an array: only where the items have a type and it is one of them."""
+        items = node.get("items")
+        typed = "type" in self._document.spelled(items) or "$ref" in self._document.spelled(items)
+        return typed and value is not None and "prefixItems" not in node and self._validator.ok(value, items)
+
+    def _object(self, value: dict[str, Any], node: Schema, path: str, depth: int) -> dict[str, Any]:
+        known, required = node.get("properties", {}), node.get("required", ())
+        other = True if "patternProperties" in node else node.get("additionalProperties", True)
+        out: dict[str, Any] = {}
+        for name, sub in value.items():
+            schema = known.get(name, other)
+            if (
+                sub is None
+                and name in known
+                and name not in required
+                and not self._validator.ok(None, schema)
+            ):
+                self.done.append((below(path, name), "null for an optional property left out"))
+            else:
+                out[name] = self.mend(sub, schema, below(path, name), depth + 1)
+        same = len(out) == len(value) and all(out[name] is sub for name, sub in value.items())
+        return value if same else out
+
+    def _array(self, value: list[Any], node: Schema, path: str, depth: int) -> list[Any]:
+        first = node.get("prefixItems", [])
+        rest = [node.get("items", True)] * max(0, len(value) - len(first))
+        out = [
+            self.mend(one, schema, below(path, i), depth + 1)
+            for i, (one, schema) in enumerate(zip(value, [*first, *rest], strict=False))
+        ]
+        return value if all(map(_is, out, value)) else out
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+def _never(_value: Any) -> Any:
+    return _WRONG
+
+
+def _number(value: Any) -> Any:
+    return _decode(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else _WRONG
+
+
+def _integer(value: Any) -> Any:
+    number = value if isinstance(value, float) else _number(value)
+    if isinstance(number, float):
+        return int(number) if number.is_integer() else _WRONG
+    return number
+
+
+def _boolean(value: Any) -> Any:
+    return _BOOLEANS.get(value, _WRONG) if isinstance(value, str) else _WRONG
+
+
+def _container(kind: type) -> Callable[[Any], Any]:
+    def parse(value: Any) -> Any:
+        parsed = _decode(value) if isinstance(value, str) else _WRONG
+        return parsed if isinstance(parsed, kind) and not too_deep(parsed, _MAX_DEPTH) else _WRONG
+
+    return parse
+
+
+_CONVERSIONS: Final[dict[str, Callable[[Any], Any]]] = {
+    "array": _container(list),
+    "boolean": _boolean,
+    "integer": _integer,
+    "number": _number,
+    "object": _container(dict),
+}

@@ -1,0 +1,108 @@
+"""Any JSON Schema made into what Google takes as `parametersJsonSchema`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dragoman.notes import Note
+from dragoman.schema.describe import names, tell
+from dragoman.schema.flatten import Flat, Flattener, Spot
+from dragoman.schema.plain import finish
+from dragoman.schema.refs import Target
+from dragoman.schema.union import annotate, fold, unite, unite_roots
+from dragoman.schema.walk import Path, Schema, children, cut, rebuild, step, too_deep
+
+_MAX_JSON_DEPTH: Final = 120
+_PASSES: Final = 4
+_ROOT: Target = ()
+
+
+def clean_schema(schema: object, *, where: str, vertex: bool = False) -> tuple[Schema, tuple[Note, ...]]:
+    """The schema as Google reads it, its root always an object, and a note for all that was lost.
+
+    `vertex` leaves nothing beside `anyOf`, which Vertex was once seen to refuse (gemini-api.md 3.1).
+    """
+    notes: list[Note] = []
+    out = _Pass(_document(schema, where, notes), notes).run(where)
+    for _ in range(_PASSES):
+        if "$defs" not in out:
+            break
+        # A circle that a repair has opened is inlined by the next pass.
+        before, out = out, _Pass(out, notes).run(where)
+        if before == out:
+            break
+    return (fold(out) if vertex else out), tuple(dict.fromkeys(notes))
+
+
+def _document(schema: object, where: str, notes: list[Note]) -> Schema:
+    if not isinstance(schema, dict):
+        if schema is not True:
+            notes.append(Note("repaired", where, "not a schema: taken as an object without properties"))
+        return {}
+    if too_deep(schema, _MAX_JSON_DEPTH):
+        notes.append(Note("dropped", where, f"everything below {_MAX_JSON_DEPTH} levels of nesting"))
+        return dict(cut(schema, _MAX_JSON_DEPTH))
+    return schema
+
+
+class _Pass:
+    """One walk over one document."""
+
+    def __init__(self, document: Schema, notes: list[Note]) -> None:
+        self._document = document
+        self._flattener = Flattener(document, notes)
+        self._notes = notes
+
+    def run(self, where: str) -> Schema:
+        top = frozenset({_ROOT})
+        spot = Spot(where, 0, top, needed=True, chain=top)
+        flats, outer = self._flattener.options(self._document, spot)
+        out = unite_roots([self._plain(flat, spot) for flat in flats], outer, where, self._notes)
+        defs: Schema = {}
+        for name, target in self._flattener.wanted:  # grows while we go
+            top = frozenset({target})
+            start = Spot(step(where, ("$defs", name)), 0, top, needed=True, chain=top)
+            defs[name] = self._node(self._flattener.refs.value(target), start)
+        return {**out, "$defs": defs} if defs else out
+
+    def _node(self, raw: Any, spot: Spot) -> Schema:
+        flats, outer = self._flattener.options(raw, spot)
+        return unite([self._plain(flat, spot) for flat in flats], outer)
+
+    def _plain(self, flat: Flat, spot: Spot) -> Schema:
+        if "$ref" in flat.schema:
+            return annotate({"$ref": flat.schema["$ref"]}, flat.schema)
+        ready = finish(flat.schema, spot.where, self._notes)
+        required = frozenset(ready.get("required", ()))
+
+        def visit(sub: Any, path: Path) -> Any:
+            if path == ("additionalProperties",) and isinstance(sub, bool):
+                return sub
+            needed = path[1] in required if path[0] == "properties" else spot.needed
+            return self._node(sub, spot.below(path, flat.inside, needed=needed))
+
+        return self._release(rebuild(ready, visit), spot)
+
+    def _release(self, schema: Schema, spot: Spot) -> Schema:
+        """Google unrolls circles only in properties that are not required: the description asks for them."""
+        required = schema.get("required", [])
+        stuck = [name for name in required if _circles(schema["properties"][name])]
+        if not stuck:
+            return schema
+        for name in stuck:
+            self._notes.append(
+                Note(
+                    "moved",
+                    step(spot.where, ("required",)),
+                    f"{name!r} is recursive: only the description asks for it",
+                )
+            )
+        out = {key: value for key, value in schema.items() if key != "required"}
+        left = [name for name in required if name not in stuck]
+        return tell({**out, "required": left} if left else out, f"Required: {names(stuck)}.")
+
+
+def _circles(node: Schema) -> bool:
+    """Whether a reference stands here without another property in between."""
+    below = (sub for path, sub in children(node) if path[0] != "properties" and isinstance(sub, dict))
+    return "$ref" in node or any(map(_circles, below))

@@ -1,0 +1,167 @@
+"""The fallback: any schema compiled to Google's message `Schema` from an allow-list (gemini-api.md 3.1)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from dragoman.notes import Note
+from dragoman.schema.args import PLACEHOLDER
+from dragoman.schema.clean import clean_schema
+from dragoman.schema.describe import allowed, show, tell
+from dragoman.schema.spell import distinct
+from dragoman.schema.union import annotate, fold
+from dragoman.schema.walk import Path, Schema, step
+
+# Google wants the `properties` of an OBJECT to be non-empty, at any depth. A nested object that may hold
+# anything or nothing can only stay an object with one optional property, so it gets PLACEHOLDER: typed NULL,
+# never required, unmistakable. Without a type the model could send a string, and Vertex would refuse; a JSON
+# string in its place would change the tool's contract. `mend_args` takes the property out of what the model
+# returns, so it never reaches the client's tool (B7).
+_MAX_DEPTH: Final = 28  # Google stops at 30; an open leaf for Vertex needs two levels more
+_MAX_NODES: Final = 2_000
+_UNROLL: Final = 2
+
+_ANY_TYPE: Final = ("title", "description", "default", "nullable")
+_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    "string": ("format", "enum", "pattern", "minLength", "maxLength"),
+    "number": ("format", "minimum", "maximum"),
+    "integer": ("format", "minimum", "maximum"),
+    "boolean": (),
+    "array": ("items", "minItems", "maxItems"),
+    "object": ("properties", "required", "minProperties", "maxProperties", "propertyOrdering"),
+    "null": (),
+}
+_FORMATS: Final = {
+    "string": ("enum", "date-time"),
+    "number": ("float", "double"),
+    "integer": ("int32", "int64"),
+}
+
+
+def compile_schema(
+    schema: object, *, where: str, vertex: bool = False
+) -> tuple[dict[str, Any] | None, tuple[Note, ...]]:
+    """The schema as a `Schema` message, or None for a function without arguments (B7)."""
+    clean, notes = clean_schema(schema, where=where)
+    if not clean["properties"] and not clean.get("additionalProperties"):
+        return None, notes
+    run = _Compiler(clean.get("$defs", {}), list(notes), vertex=vertex)
+    out = run.node(clean, _Spot(where, 1, ()))
+    return (fold(out) if vertex else out), tuple(dict.fromkeys(run.notes))
+
+
+class _Spot(NamedTuple):
+    where: str
+    depth: int
+    inside: tuple[str, ...]  # the definitions that we are within
+
+    def below(self, path: Path) -> _Spot:
+        return _Spot(step(self.where, path), self.depth + 1, self.inside)
+
+
+class _Compiler:
+    """One walk over one clean schema."""
+
+    def __init__(self, defs: dict[str, Schema], notes: list[Note], *, vertex: bool) -> None:
+        self.notes = notes
+        self._defs = defs
+        self._vertex = vertex
+        self._nodes = 0
+
+    def node(self, schema: Schema, spot: _Spot) -> Schema:
+        self._nodes += 1
+        if spot.depth >= _MAX_DEPTH or self._nodes > _MAX_NODES:
+            self.notes.append(
+                Note("dropped", spot.where, "nested too deep or too large for Gemini: left open")
+            )
+            return self._open({})
+        if "$ref" in schema:
+            return self._unroll(schema["$ref"].removeprefix("#/$defs/"), spot)
+        if "anyOf" in schema:
+            return self._union(schema, spot)
+        return self._typed(schema, spot) if "type" in schema else self._open(schema)
+
+    def _unroll(self, name: str, spot: _Spot) -> Schema:
+        if spot.inside.count(name) >= _UNROLL:
+            self.notes.append(
+                Note("dropped", spot.where, f"{name!r} is recursive: left open after {_UNROLL} rounds")
+            )
+            return self._open({})
+        return self.node(self._defs[name], spot._replace(inside=(*spot.inside, name)))
+
+    def _union(self, schema: Schema, spot: _Spot) -> Schema:
+        branches = [self.node(sub, spot.below(("anyOf", i))) for i, sub in enumerate(schema["anyOf"])]
+        rest = [sub for sub in branches if sub.get("type") != "NULL"]
+        if len(rest) == 1 and "type" in rest[0]:
+            out = annotate(rest[0], schema)
+            return {**out, "nullable": True} if len(rest) < len(branches) else out
+        return {**annotate({}, schema), "anyOf": branches}
+
+    def _open(self, schema: Schema) -> Schema:
+        """Anything: AI Studio takes a leaf without a type, Vertex wants one on every node."""
+        if not self._vertex:
+            return annotate({}, schema)
+        kinds: list[Schema] = [{"type": kind} for kind in ("STRING", "NUMBER", "BOOLEAN")]
+        return annotate({"anyOf": [*kinds, {"type": "ARRAY", "items": {"type": "STRING"}}, _EMPTY]}, schema)
+
+    def _typed(self, schema: Schema, spot: _Spot) -> Schema:
+        kind = schema["type"]
+        out = {key: schema[key] for key in (*_ANY_TYPE, *_FIELDS[kind]) if key in schema}
+        out = {"type": kind.upper(), **self._words(out, schema, spot)}
+        if kind == "object":
+            subs = schema.get("properties") or {}
+            made = {name: self.node(sub, spot.below(("properties", name))) for name, sub in subs.items()}
+            return {**out, "properties": made} if made else {**out, "properties": _EMPTY["properties"]}
+        if kind == "array":
+            out["items"] = self._items(schema, spot)
+        return out
+
+    def _items(self, schema: Schema, spot: _Spot) -> Schema:
+        """A tuple becomes an array of any of its members."""
+        tuples = [(("prefixItems", i), sub) for i, sub in enumerate(schema.get("prefixItems", ()))]
+        items = [(("items",), schema["items"])] if "items" in schema else []
+        made = distinct([self.node(sub, spot.below(path)) for path, sub in [*tuples, *items]])
+        closed = "items" not in schema and schema.get("maxItems", len(tuples) + 1) <= len(tuples)
+        if len(made) == 1 and (items or closed):
+            return dict(made[0])
+        return {"anyOf": made} if items or closed else self._open({})
+
+    def _words(self, out: Schema, schema: Schema, spot: _Spot) -> Schema:
+        """What the message has no field for goes into the description."""
+        kind = schema["type"]
+        for key, text in _unsaid(kind, schema):
+            out = tell({name: value for name, value in out.items() if name != key}, text)
+            self.notes.append(
+                Note("moved", step(spot.where, (key,)), "into the description: no such field at Google")
+            )
+        if "enum" in out:
+            out["enum"] = [value for value in out["enum"] if value]
+            if len(out["enum"]) < len(schema["enum"]):
+                self.notes.append(
+                    Note("moved", step(spot.where, ("enum",)), "Google refuses an empty string here")
+                )
+                out = tell(out, "May be empty.")
+            if not out["enum"]:
+                del out["enum"]
+        return out
+
+
+def _unsaid(kind: str, schema: Schema) -> list[tuple[str, str]]:
+    said = []
+    if schema.get("format", "") not in ("", *_FORMATS.get(kind, ())):
+        said.append(("format", f"Format: {schema['format']}."))
+    if "enum" in schema and kind != "string":
+        said.append(("enum", allowed(schema["enum"])))
+    if schema.get("uniqueItems"):
+        said.append(("uniqueItems", "Items must be unique."))
+    if "prefixItems" in schema:
+        said.append(("prefixItems", f"In this order: {show(schema['prefixItems'])}"))
+    if isinstance(schema.get("additionalProperties"), dict) and schema["additionalProperties"]:
+        said.append(("additionalProperties", f"Other properties: {show(schema['additionalProperties'])}"))
+    return said
+
+
+_EMPTY: Final[Schema] = {
+    "type": "OBJECT",
+    "properties": {PLACEHOLDER: {"type": "NULL", "description": "Never set."}},
+}

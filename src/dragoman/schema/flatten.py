@@ -1,0 +1,175 @@
+"""A node's references, `allOf` and unions resolved into a list of single-typed alternatives."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from dragoman.notes import Note, NoteKind
+from dragoman.schema.describe import groups, show, speak, tell
+from dragoman.schema.merge import ANNOTATIONS, lay, merge
+from dragoman.schema.plain import SAID_OF_ANY, name_types, narrow
+from dragoman.schema.refs import Refs, Target
+from dragoman.schema.spell import fits, spell
+from dragoman.schema.walk import Path, Schema, step
+
+MAX_DEPTH: Final = 60  # schema levels and reference hops together; six frames each must fit Python's stack
+MAX_NODES: Final = 10_000  # references that fan out ("a: [b, b], b: [c, c]…") end here
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+class Spot(NamedTuple):
+    """A place in the walk."""
+
+    where: str
+    depth: int
+    inside: frozenset[Target]  # the circular targets that we are within
+    needed: bool  # no optional property stands between here and the top of the document or definition
+    chain: frozenset[Target] = frozenset()  # the targets followed to reach this very node
+
+    def below(self, path: Path, inside: frozenset[Target], *, needed: bool) -> Spot:
+        """The place of a subschema."""
+        return Spot(step(self.where, path), self.depth + 1, inside, needed)
+
+    def beside(self, path: Path) -> Spot:
+        """The place of a schema for the same value."""
+        return self._replace(where=step(self.where, path), depth=self.depth + 1)
+
+
+class Flat(NamedTuple):
+    """A spelled node without `allOf`; `$ref` is left only where it runs in a circle."""
+
+    schema: Schema
+    inside: frozenset[Target]
+    rest: tuple[Schema, ...] = ()  # what could not be merged in
+    possible: bool = True
+
+
+class Flattener:
+    """Resolves the nodes of one document; `wanted` are the definitions that its circles need."""
+
+    def __init__(self, document: Schema, notes: list[Note]) -> None:
+        self.refs = Refs(document)
+        self.wanted: list[tuple[str, Target]] = []
+        self._names: dict[Target, str] = {}
+        self._taken: dict[str, int] = {}
+        self._notes = notes
+        self._nodes = 0
+
+    def options(self, raw: Any, spot: Spot) -> tuple[list[Flat], Schema]:
+        """The single-typed alternatives of a node, and the annotations that stand over them all."""
+        return self._expand(self._flatten(raw, spot), spot)
+
+    def _flatten(self, raw: Any, spot: Spot) -> Flat:
+        self._nodes += 1
+        if spot.depth > MAX_DEPTH or self._nodes > MAX_NODES:
+            self._note("dropped", spot, f"too large: over {MAX_DEPTH} levels or {MAX_NODES} nodes")
+            return Flat({}, spot.inside)
+        if not isinstance(raw, dict):
+            if raw is not True:
+                self._note("dropped", spot, "nothing is allowed here")
+            return Flat({}, spot.inside, possible=raw is True)
+        schema = spell(raw, spot.where, self._notes)
+        members = schema.pop("allOf", [])
+        ref = schema.pop("$ref", None)
+        flat = Flat(schema, spot.inside)
+        if ref is not None:
+            flat = self._join(flat, self._follow(ref, spot), spot)
+        for i, member in enumerate(members):
+            flat = self._join(flat, self._flatten(member, spot.beside(("allOf", i))), spot)
+        return flat
+
+    def _follow(self, ref: str, spot: Spot) -> Flat:
+        target = self.refs.find(ref)
+        if target is None or target in spot.chain:
+            why = "points nowhere in this schema" if target is None else "leads only back to itself"
+            self._note("dropped", spot, f"the reference {ref!r} {why}: anything is allowed here")
+            return Flat({}, spot.inside)
+        inside = spot.inside
+        if self.refs.circular(target):
+            if target in inside or not spot.needed:
+                return Flat({"$ref": f"#/$defs/{self._name(target)}"}, inside)
+            inside |= {target}
+        return self._flatten(
+            self.refs.value(target),
+            spot._replace(depth=spot.depth + 1, inside=inside, chain=spot.chain | {target}),
+        )
+
+    def _name(self, target: Target) -> str:
+        if target not in self._names:
+            name = _UNSAFE.sub("_", target[-1] if target else "root") or "_"
+            while name in self._taken:
+                self._taken[name] += 1
+                name = f"{name}_{self._taken[name]}"
+            self._taken[name] = 1
+            self._names[target] = name
+            self.wanted.append((name, target))
+        return self._names[target]
+
+    def _join(self, a: Flat, b: Flat, spot: Spot) -> Flat:
+        inside, rest, possible = a.inside | b.inside, a.rest + b.rest, a.possible and b.possible
+        if "$ref" in a.schema or "$ref" in b.schema:
+            kept, other = (a.schema, b.schema) if "$ref" in a.schema else (b.schema, a.schema)
+            left = {key: value for key, value in other.items() if key not in ANNOTATIONS}
+            return Flat(lay(other, kept), inside, rest + ((left,) if left else ()), possible)
+        both = merge(a.schema, b.schema)
+        if both is None:
+            self._note("dropped", spot, "no value can satisfy all of its parts")
+            return Flat(a.schema, inside, (*rest, b.schema), possible=False)
+        return Flat(both[0], inside, rest + ((both[1],) if both[1] else ()), possible)
+
+    def _expand(self, flat: Flat, spot: Spot) -> tuple[list[Flat], Schema]:
+        schema, unions = flat.schema, [key for key in ("anyOf", "oneOf") if key in flat.schema]
+        rest = flat.rest
+        if len(unions) == 2:
+            rest = (*rest, {"oneOf": schema["oneOf"]})
+            schema = {key: value for key, value in schema.items() if key != "oneOf"}
+        for left in rest:
+            schema = tell(schema, f"Must also match {show(left)}.")
+            self._note("moved", spot, "parts that do not merge, into the description")
+        schema = speak(schema, SAID_OF_ANY, spot.where, self._notes)
+        flat = Flat(schema, flat.inside)
+        if "$ref" in schema:
+            return [flat], {}
+        return self._branches(flat, unions[0], spot) if unions else _split(flat)
+
+    def _branches(self, flat: Flat, union: str, spot: Spot) -> tuple[list[Flat], Schema]:
+        branches = flat.schema[union]
+        base = {key: value for key, value in flat.schema.items() if key != union}
+        if "properties" in base and all(
+            isinstance(sub, dict) and sub.keys() == {"required"} for sub in branches
+        ):
+            wanted = [
+                [str(name) for name in sub["required"]]
+                for sub in branches
+                if isinstance(sub["required"], list)
+            ]
+            self._note("moved", spot, f"{union} of required properties, into the description")
+            return _split(flat._replace(schema=tell(base, groups(union, wanted))))
+        outer = {key: base.pop(key) for key in ANNOTATIONS if key in base}
+        found: list[Flat] = []
+        for i, branch in enumerate(branches):
+            below = spot.beside((union, i))
+            joined = self._join(Flat(base, flat.inside), self._flatten(branch, below), below)
+            if joined.possible:
+                inner, over = self._expand(joined, below)
+                found += [one._replace(schema=lay(over, one.schema)) for one in inner]
+        if found:
+            return found, outer
+        self._note("dropped", spot, f"no branch of {union} can hold")
+        return _split(flat._replace(schema={**base, **outer}))
+
+    def _note(self, kind: NoteKind, spot: Spot, why: str) -> None:
+        self._notes.append(Note(kind, spot.where, why))
+
+
+def _split(flat: Flat) -> tuple[list[Flat], Schema]:
+    types = name_types(flat.schema)
+    if "enum" in flat.schema:
+        types = [kind for kind in types if any(fits(value, kind) for value in flat.schema["enum"])] or types
+    if len(types) < 2:
+        return [flat._replace(schema={**flat.schema, "type": types[0]}) if types else flat], {}
+    outer = {key: flat.schema[key] for key in ANNOTATIONS if key in flat.schema}
+    base = {key: value for key, value in flat.schema.items() if key not in ANNOTATIONS}
+    return [flat._replace(schema=narrow(base, kind)) for kind in types], outer

@@ -1,0 +1,240 @@
+"""One spelling for one schema node: drafts 3 to 2020-12, OpenAPI and plain mistakes become the same words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.notes import Note, NoteKind
+from dragoman.schema.walk import Schema, is_schema, step
+
+# Names beside the seven of JSON Schema are found in the wild; their meaning is plain.
+TYPES: Final = {
+    name: kind
+    for kind, names in {
+        "string": "string str text",
+        "number": "number float double",
+        "integer": "integer int long",
+        "boolean": "boolean bool",
+        "array": "array list tuple",
+        "object": "object dict map",
+        "null": "null none",
+    }.items()
+    for name in names.split()
+}
+
+# Bookkeeping that says nothing about a value: it goes without a note.
+_SILENT: Final = frozenset((
+    "$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema",
+    "$vocabulary", "definitions", "id",
+))  # fmt: skip
+
+_WRONG: Final = object()
+
+
+def _text(value: Any) -> Any:
+    return value if isinstance(value, str) else _WRONG
+
+
+def _flag(value: Any) -> Any:
+    return value if isinstance(value, bool) else _WRONG
+
+
+def _number(value: Any) -> Any:
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if real and (isinstance(value, int) or math.isfinite(value)) else _WRONG
+
+
+def _bound(value: Any) -> Any:
+    return value if isinstance(value, bool) else _number(value)
+
+
+def _factor(value: Any) -> Any:
+    return value if _number(value) is not _WRONG and value > 0 else _WRONG
+
+
+def _count(value: Any) -> Any:
+    whole = _number(value) is not _WRONG and value >= 0 and value == int(value)
+    return int(value) if whole else _WRONG
+
+
+def _list(value: Any) -> Any:
+    return value if isinstance(value, list) and value else _WRONG
+
+
+def _names(value: Any) -> Any:
+    if not isinstance(value, list):
+        return _WRONG
+    return list(dict.fromkeys(name for name in value if isinstance(name, str)))
+
+
+def _map(value: Any) -> Any:
+    return value if isinstance(value, dict) else _WRONG
+
+
+def _one(value: Any) -> Any:
+    return value if is_schema(value) else _WRONG
+
+
+def _many(value: Any) -> Any:
+    schemas = [sub for sub in value if is_schema(sub)] if isinstance(value, list) else []
+    return schemas or _WRONG
+
+
+def _items(value: Any) -> Any:
+    return value if isinstance(value, list) else _one(value)
+
+
+def _any(value: Any) -> Any:
+    return value
+
+
+_READ: Final[dict[str, Callable[[Any], Any]]] = {
+    key: read
+    for read, keys in (
+        (_any, "const default example examples type"),
+        (_bound, "exclusiveMaximum exclusiveMinimum"),
+        (_count, "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties"),
+        (_factor, "multipleOf"),
+        (_flag, "deprecated nullable readOnly uniqueItems writeOnly"),
+        (_items, "items"),
+        (_list, "enum enumDescriptions"),
+        (_many, "allOf anyOf oneOf prefixItems"),
+        (_map, "dependencies dependentRequired dependentSchemas patternProperties properties"),
+        (_names, "propertyOrdering required"),
+        (_number, "maximum minimum"),
+        (_one, "additionalItems additionalProperties contains contentSchema else if not propertyNames then"),
+        (_one, "unevaluatedItems unevaluatedProperties"),
+        (_text, "$ref contentEncoding contentMediaType description format pattern title"),
+    )
+    for key in keys.split()
+}
+
+
+def spell(raw: Schema, where: str, notes: list[Note]) -> Schema:
+    """The node in 2020-12 words: `type` a list, `const` an `enum`, tuples as `prefixItems`, no `nullable`."""
+
+    def note(kind: NoteKind, key: object, why: str) -> None:
+        notes.append(Note(kind, step(where, (str(key),)), why))
+
+    schema: Schema = {}
+    for key, value in raw.items():
+        read = _READ.get(key)
+        if key in _SILENT or (read is _text and value == "") or (read is _names and isinstance(value, bool)):
+            continue  # draft 3 has `required: true` on the property itself: the parent reads it
+        if read is None:
+            note("dropped", key, "not a JSON Schema keyword that Gemini knows")
+        elif (good := read(value)) is _WRONG:
+            note("dropped", key, "the value is not what the keyword takes")
+        else:
+            schema[key] = good
+    _spell_type(schema, note)
+    _spell_const(schema)
+    _spell_bounds(schema)
+    _spell_tuple(schema)
+    _spell_nullable(schema)
+    return schema
+
+
+def _spell_type(schema: Schema, note: Callable[[NoteKind, object, str], None]) -> None:
+    if "type" not in schema:
+        return
+    given = schema.pop("type")
+    names = given if isinstance(given, list) else [given]
+    if "any" in names:
+        return
+    known = [TYPES.get(name.lower()) if isinstance(name, str) else None for name in names]
+    types = list(dict.fromkeys(name for name in known if name))
+    if len(types) != len(names):
+        note("repaired", "type", "not a list of different JSON types")
+    if "number" in types and "integer" in types:
+        types.remove("integer")
+    if types:
+        schema["type"] = types
+
+
+def _spell_const(schema: Schema) -> None:
+    if "const" in schema:
+        schema["enum"] = [schema.pop("const")]
+    if "enum" in schema:
+        schema["enum"] = distinct(schema["enum"])
+    if "example" in schema:
+        schema.setdefault("examples", [schema.pop("example")])
+        schema.pop("example", None)
+
+
+def _spell_bounds(schema: Schema) -> None:
+    """Draft 4: `exclusiveMinimum: true` qualifies `minimum`."""
+    for exclusive, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive) and inclusive in schema:
+            schema[exclusive] = schema.pop(inclusive)
+
+
+def _spell_tuple(schema: Schema) -> None:
+    """Draft 7: `items` as a list, with `additionalItems` for the rest."""
+    rest = schema.pop("additionalItems", None)
+    if isinstance(schema.get("items"), list):
+        first = [sub for sub in schema.pop("items") if is_schema(sub)]
+        if first:
+            schema["prefixItems"] = first
+        if rest is not None:
+            schema["items"] = rest
+
+
+def _spell_nullable(schema: Schema) -> None:
+    """OpenAPI 3.0: `nullable` adds null to whatever else is said."""
+    if not schema.pop("nullable", False):
+        return
+    if "enum" in schema:
+        schema["enum"] = distinct([*schema["enum"], None])
+    if "type" in schema:
+        schema["type"] = list(dict.fromkeys([*schema["type"], "null"]))
+    union = next((key for key in ("anyOf", "oneOf") if key in schema), None)
+    if union:
+        schema[union] = [*schema[union], {"type": "null"}]
+    elif "$ref" in schema:
+        schema["anyOf"] = [{"$ref": schema.pop("$ref")}, {"type": "null"}]
+
+
+def same(a: object, b: object) -> bool:
+    """Equality of JSON values: 1 is 1.0 but never true."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return a == b
+
+
+def distinct(values: list[Any]) -> list[Any]:
+    """The JSON values without repetitions, in order."""
+    return list(
+        {msgspec.json.encode(value, order="deterministic"): value for value in reversed(values)}.values()
+    )[::-1]
+
+
+def type_of(value: object) -> str:
+    """The JSON type of a value; a float without a fraction is a number here."""
+    if value is None:
+        return "null"
+    for python, name in _NAMES:
+        if isinstance(value, python):
+            return name
+    return "object"
+
+
+_NAMES: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array"),
+)  # fmt: skip
+
+
+def fits(value: object, kind: str) -> bool:
+    """Whether the value is of that JSON type."""
+    actual = type_of(value)
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return actual == kind or (kind == "number" and actual == "integer")

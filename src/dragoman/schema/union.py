@@ -1,0 +1,116 @@
+"""Alternatives put together: `anyOf`, `nullable`, and a root that must stay one object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.notes import Note
+from dragoman.schema.describe import names, show, tell
+from dragoman.schema.merge import ANNOTATIONS, lay
+from dragoman.schema.spell import distinct
+from dragoman.schema.walk import Path, Schema, rebuild
+
+
+def annotate(node: Schema, notes: Schema) -> Schema:
+    """The clean node under these annotations; a reference may have none beside it and is wrapped."""
+    over = {key: notes[key] for key in ANNOTATIONS if key in notes}
+    if "$ref" in node:
+        return {**over, "anyOf": [node]} if over else node
+    return lay(over, node)
+
+
+def unite(nodes: list[Schema], outer: Schema) -> Schema:
+    """One clean node that allows what any of them allows.
+
+    null beside one type is `nullable`, which needs no `anyOf` (gemini-api.md 3.2).
+    """
+    nulls = [node for node in nodes if node.get("type") == "null"]
+    nullable = bool(nulls) or any("nullable" in node for node in nodes)
+    bare = [_without(node, "nullable") for node in nodes if node.get("type") != "null"]
+    rest = _one_enum(distinct(bare))
+    if not rest:
+        return annotate(nulls[0], outer)
+    if len(rest) == 1:
+        outer = _under(outer, [node["description"] for node in nulls if "description" in node])
+        return _with_null(rest[0], outer) if nullable else annotate(rest[0], outer)
+    return {**outer, "anyOf": [*rest, *(nulls[:1] or ([{"type": "null"}] if nullable else []))]}
+
+
+def unite_roots(nodes: list[Schema], outer: Schema, where: str, notes: list[Note]) -> Schema:
+    """The root: always one object, whatever the alternatives are."""
+    objects = [node for node in nodes if node.get("type", "object") == "object" and "anyOf" not in node]
+    if not objects:
+        notes.append(
+            Note("dropped", where, "arguments are always an object: the schema is for something else")
+        )
+        return tell(
+            annotate({"type": "object", "properties": {}}, outer), f"Meant as {show(unite(nodes, {}))}."
+        )
+    if len(objects) == 1:
+        return {"type": "object", "properties": {}, **annotate(_without(objects[0], "nullable"), outer)}
+    notes.append(Note("moved", where, "alternatives of the root are one object: the description lists them"))
+    properties: dict[str, list[Schema]] = {}
+    for node in objects:
+        for name, sub in node.get("properties", {}).items():
+            properties.setdefault(name, []).append(sub)
+    out: Schema = {
+        "type": "object",
+        "properties": {name: unite(subs, {}) for name, subs in properties.items()},
+    }
+    required = [name for name in properties if all(name in node.get("required", ()) for node in objects)]
+    if required:
+        out["required"] = required
+    if all(node.get("additionalProperties") is False for node in objects):
+        out["additionalProperties"] = False
+    return tell(
+        annotate(out, outer), "Give one of these sets of properties: " + "; ".join(map(_form, objects)) + "."
+    )
+
+
+def fold(schema: Schema) -> Schema:
+    """A clean schema with nothing beside `anyOf`: what stood there goes to the first alternative."""
+
+    def visit(sub: Any, _path: Path) -> Any:
+        return fold(sub) if isinstance(sub, dict) else sub
+
+    out = rebuild(schema, visit)
+    if "anyOf" not in out or len(out) == 1:
+        return out
+    branches = list(out["anyOf"])
+    first = next((i for i, sub in enumerate(branches) if "$ref" not in sub and "anyOf" not in sub), None)
+    if first is not None:
+        branches[first] = annotate(branches[first], out)
+    return {"anyOf": branches}
+
+
+def _with_null(node: Schema, outer: Schema) -> Schema:
+    if "$ref" in node:
+        return {**outer, "anyOf": [node, {"type": "null"}]}
+    out = annotate(node, outer)
+    if "anyOf" in out:
+        return {**out, "anyOf": [*out["anyOf"], {"type": "null"}]}
+    return {**out, "nullable": True} if "type" in out else out
+
+
+def _under(outer: Schema, texts: list[str]) -> Schema:
+    for text in texts:
+        outer = tell(outer, text)
+    return outer
+
+
+def _one_enum(nodes: list[Schema]) -> list[Schema]:
+    """Literals of one type, as zod and TypeScript unions spell them, are one `enum`."""
+    if any(node.keys() != {"type", "enum"} or node["type"] != nodes[0]["type"] for node in nodes):
+        return nodes
+    values = [value for node in nodes for value in node["enum"]]
+    return [{"type": nodes[0]["type"], "enum": distinct(values)}] if values else nodes
+
+
+def _form(node: Schema) -> str:
+    required = node.get("required", [])
+    optional = [name for name in node.get("properties", {}) if name not in required]
+    return (names(required) or "nothing") + (f" (optional {names(optional)})" if optional else "")
+
+
+def _without(node: Schema, key: str) -> Schema:
+    return {name: value for name, value in node.items() if name != key} if key in node else node

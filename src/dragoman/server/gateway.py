@@ -1,0 +1,63 @@
+"""Everything a request needs and a process has once: settings, store, the way to Google, the gate."""
+
+from __future__ import annotations
+
+from dragoman.config import Config, model_for
+from dragoman.dialects.base import Target
+from dragoman.exchange import Settings
+from dragoman.server.auth import Caller, Gate
+from dragoman.store import Store
+from dragoman.upstream.auth import ApiKey, Credentials, DefaultCredentials
+from dragoman.upstream.client import UpstreamClient
+from dragoman.upstream.hosts import Host
+from dragoman.upstream.retry import Budget
+
+
+class Gateway:
+    def __init__(
+        self, config: Config, store: Store, *, keys: tuple[str, ...], emulator_url: str = ""
+    ) -> None:
+        upstream = config.upstream
+        self.config = config
+        self.store = store
+        self.settings = Settings(
+            strict_tool_validation=config.strict_tool_validation,
+            enable_tool_calling=config.enable_tool_calling,
+        )
+        self.gate = Gate(
+            keys,
+            open_to_all=config.server.no_auth or config.backend == "emulator",
+            allowed_hosts=(*config.server.allowed_hosts, config.server.host),
+        )
+        self.host = Host(
+            backend=config.backend,
+            base_url=emulator_url if config.backend == "emulator" else upstream.base_url,
+            version=upstream.api_version,
+            project=upstream.project if config.backend == "vertex" else "",
+            location=upstream.location,
+        )
+        self.client = UpstreamClient(
+            connect_timeout_s=upstream.connect_timeout_s,
+            idle_timeout_s=upstream.idle_timeout_s,
+            total_timeout_s=upstream.total_timeout_s,
+        )
+        self._credentials: Credentials = (
+            DefaultCredentials(upstream.project)
+            if config.backend == "vertex" and not upstream.api_key
+            else ApiKey(upstream.api_key)
+        )
+
+    def target(self, model: str) -> Target:
+        return Target(model=model_for(model, self.config.models), backend=self.config.backend)
+
+    def budget(self) -> Budget:
+        return Budget(attempts=self.config.upstream.max_attempts, wait_s=self.config.upstream.max_wait_s)
+
+    async def auth_headers(self, caller: Caller) -> dict[str, str]:
+        if caller.google_key:
+            return {"x-goog-api-key": caller.google_key}
+        return await self._credentials.headers()
+
+    async def close(self) -> None:
+        await self.client.close()
+        await self.store.close()

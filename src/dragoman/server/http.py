@@ -1,0 +1,140 @@
+"""The little of HTTP we need on top of ASGI: a request's head and body, and an answer that may be a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from dragoman.dialects.base import Reply
+from dragoman.errors import DragomanError
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+HeaderList = tuple[tuple[str, str], ...]
+
+_SSE_HEADERS: HeaderList = (
+    ("content-type", "text/event-stream; charset=utf-8"),
+    ("cache-control", "no-cache, no-transform"),
+    ("x-accel-buffering", "no"),
+)
+
+
+class ClientLeft(Exception):  # noqa: N818 (an event, not a fault)
+    """The client closed the connection before it got its answer."""
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """Names in lower case; of a repeated header the last one counts."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+async def read_body(receive: Receive, headers: dict[str, str], max_bytes: int) -> bytes:
+    declared = headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > max_bytes:
+        raise _too_large(max_bytes)
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
+        pieces.append(piece)
+        if not message.get("more_body", False):
+            return b"".join(pieces)
+
+
+def _too_large(max_bytes: int) -> DragomanError:
+    return DragomanError(f"the request body is larger than {max_bytes} bytes", kind="too_large")
+
+
+class Outlet:
+    """One answer. A stream opens by itself after a short grace, and is kept alive by pings.
+
+    The grace lets a quick refusal of Google's still be an honest HTTP status; after it the opening
+    leaves whatever happens.
+    """
+
+    def __init__(self, send: Send, headers: HeaderList) -> None:
+        self._send = send
+        self._headers = headers
+        self._opening = b""
+        self._ping: Callable[[], bytes] = bytes
+        self._ping_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._ticking: asyncio.Task[None] | None = None
+        self._last_write = 0.0
+        self.started = False
+
+    def prepare_stream(
+        self, opening: bytes, ping: Callable[[], bytes], *, grace_s: float, ping_s: float
+    ) -> None:
+        self._opening, self._ping, self._ping_s = opening, ping, ping_s
+        self._timer = asyncio.get_running_loop().call_later(grace_s, self._tick)
+
+    def add_headers(self, headers: HeaderList) -> None:
+        self._headers += headers
+
+    async def reply(self, reply: Reply) -> None:
+        self._stop_timer()
+        length = ("content-length", str(len(reply.body)))
+        await self._start(reply.status, (*reply.headers, length))
+        await self._send({"type": "http.response.body", "body": reply.body, "more_body": False})
+
+    async def write(self, data: bytes) -> None:
+        if self._ticking is not None:
+            await self._ticking
+        if not self.started:
+            data = await self._open() + data
+        if data:
+            self._last_write = asyncio.get_running_loop().time()
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def finish(self, data: bytes) -> None:
+        self._stop_timer()
+        if self._ticking is not None:
+            await self._ticking
+        if not self.started:
+            data = await self._open() + data
+        await self._send({"type": "http.response.body", "body": data, "more_body": False})
+
+    def close(self) -> None:
+        self._stop_timer()
+        if self._ticking is not None:
+            self._ticking.cancel()
+
+    async def _open(self) -> bytes:
+        await self._start(200, _SSE_HEADERS)
+        return self._opening
+
+    async def _start(self, status: int, headers: HeaderList) -> None:
+        self.started = True
+        raw = [
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in (*headers, *self._headers)
+        ]
+        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        idle = loop.time() - self._last_write
+        if self.started and idle < self._ping_s:
+            self._timer = loop.call_later(self._ping_s - idle, self._tick)
+            return
+        self._timer = loop.call_later(self._ping_s, self._tick)
+        self._ticking = loop.create_task(self._write_tick())
+
+    async def _write_tick(self) -> None:
+        data = self._ping() if self.started else await self._open()
+        self._last_write = asyncio.get_running_loop().time()
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        self._ticking = None
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

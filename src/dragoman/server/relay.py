@@ -1,0 +1,158 @@
+"""Drives one exchange: sends upstream, passes the answer on, tries again while nothing has been said."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import msgspec
+
+from dragoman.dialects import gemini
+from dragoman.dialects.base import ClientDialect, Reply, Target
+from dragoman.errors import DragomanError, UpstreamError, UpstreamGarbage
+from dragoman.exchange import Exchange, InvalidArguments
+from dragoman.ir import Sealed, unseal
+from dragoman.server.auth import Caller
+from dragoman.server.gateway import Gateway
+from dragoman.server.http import Outlet
+from dragoman.upstream.hosts import Method
+from dragoman.upstream.retry import wait_before_retry
+
+#: How long a stream waits for Google's status before it opens by itself.
+OPENING_GRACE_S = 0.4
+
+_MALFORMED = (
+    "Your last reply was not a valid function call. Reply again: call the functions exactly as declared."
+)
+_EMPTY = UpstreamGarbage("the model gave an empty answer", kind="overloaded")
+
+
+class Relay:
+    """One client request on its way."""
+
+    def __init__(
+        self, gateway: Gateway, dialect: ClientDialect, exchange: Exchange, outlet: Outlet, caller: Caller
+    ) -> None:
+        self._gateway = gateway
+        self._dialect = dialect
+        self._exchange = exchange
+        self._outlet = outlet
+        self._caller = caller
+        self._target = gateway.target(exchange.request.model)
+        self._body = b""
+
+    async def run(self) -> None:
+        exchange, outlet, gateway = self._exchange, self._outlet, self._gateway
+        recalled = await self._recall()
+        self._body = exchange.encode(self._target, recalled)
+        outlet.add_headers(
+            (("x-dragoman-model", self._target.model), ("x-dragoman-notes", str(len(exchange.notes))))
+        )
+        if exchange.request.stream:
+            opening = exchange.open()
+            ping_s = gateway.config.server.ping_s
+            outlet.prepare_stream(opening, exchange.ping, grace_s=OPENING_GRACE_S, ping_s=ping_s)
+        error = await self._attempts(recalled)
+        if error is not None:
+            await self._fail(error)
+        elif exchange.request.stream:
+            await outlet.finish(await self._kept(exchange.finish()))
+        else:
+            await outlet.reply(Reply(200, await self._kept(exchange.finish()), _JSON))
+
+    async def _attempts(self, recalled: dict[str, Sealed]) -> DragomanError | None:
+        budget = self._gateway.budget()
+        attempt = 1
+        while True:
+            error = await self._attempt()
+            if error is None or self._committed:
+                return error
+            healed = _heal(error, self._target)
+            wait = 0.0 if healed else wait_before_retry(error, attempt, budget, random.random())  # noqa: S311 (jitter)
+            if wait is None:
+                return error
+            await asyncio.sleep(wait)
+            self._target = healed or self._target
+            self._body = self._exchange.encode(self._target, recalled, feedback=_feedback(error))
+            budget, attempt = budget.after(wait), attempt + 1
+
+    @property
+    def _committed(self) -> bool:
+        """The client has seen content: from here on nothing can be taken back."""
+        return self._exchange.request.stream and self._exchange.has_content
+
+    async def _attempt(self) -> DragomanError | None:
+        """One call of the upstream; None if the answer is good."""
+        exchange = self._exchange
+        stream = exchange.request.stream
+        method: Method = "streamGenerateContent" if stream else "generateContent"
+        url = self._gateway.host.url(self._target.model, method)
+        try:
+            headers = await self._gateway.auth_headers(self._caller)
+            async with self._gateway.client.post(url, headers, self._body, stream=stream) as answer:
+                if answer.status != 200:
+                    return gemini.decode_error(answer.status, answer.headers, await answer.read())
+                self._body = b""
+                async for chunk in answer.chunks():
+                    out = exchange.receive(chunk)
+                    if out:
+                        await self._outlet.write(await self._kept(out))
+                    if exchange.failure is not None:
+                        return exchange.failure
+        except UpstreamError as error:
+            return error
+        out = exchange.end()
+        if out:
+            await self._outlet.write(await self._kept(out))
+        return exchange.failure or _unusable(exchange)
+
+    async def _recall(self) -> dict[str, Sealed]:
+        wanted = self._exchange.wanted
+        if not wanted:
+            return {}
+        found = await self._gateway.store.recall(wanted)
+        return {key: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
+
+    async def _kept(self, out: bytes) -> bytes:
+        """What the answer taught us is safe before the bytes that need it leave."""
+        if self._exchange.memories:
+            memories, self._exchange.memories = self._exchange.memories, []
+            await self._gateway.store.remember(memories)
+        return out
+
+    async def _fail(self, error: DragomanError) -> None:
+        if self._outlet.started:
+            await self._outlet.finish(self._exchange.fail(error))
+        else:
+            await self._outlet.reply(self._dialect.encode_error(error))
+
+
+_JSON = (("content-type", "application/json"),)
+
+
+def _unusable(exchange: Exchange) -> DragomanError | None:
+    """An aborted call or an empty answer must not look like success (pains D1, D2, D5)."""
+    finished = exchange.finished
+    if finished is None or finished.reason == "malformed":
+        raw = finished.raw if finished is not None else "no finish reason"
+        detail = finished.detail if finished is not None else ""
+        return UpstreamGarbage(f"Gemini stopped with {raw}. {detail}".strip(), kind="overloaded")
+    if finished.reason == "end" and not exchange.has_content:
+        return _EMPTY
+    return None
+
+
+def _feedback(error: DragomanError) -> str:
+    if isinstance(error, InvalidArguments):
+        return f"Your last reply could not be used: {error.message}. Reply again."
+    return _MALFORMED if isinstance(error, UpstreamGarbage) and error is not _EMPTY else ""
+
+
+def _heal(error: DragomanError, target: Target) -> Target | None:
+    """A refusal of the schema form is answered once with the older one."""
+    if error.kind != "invalid_request" or target.proto_schemas:
+        return None
+    words = error.message.lower()
+    if "json_schema" in words or "jsonschema" in words or "schema" in words:
+        return msgspec.structs.replace(target, proto_schemas=True)
+    return None

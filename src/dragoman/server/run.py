@@ -1,0 +1,130 @@
+"""Start, serve, stop: granian inside our own event loop, so that streams may finish before we go."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from granian.constants import Interfaces
+from granian.server.embed import Server
+
+from dragoman.config import Config
+from dragoman.emulator import create_emulator
+from dragoman.errors import ConfigError
+from dragoman.server.app import EMULATOR_PREFIX, App, GatewayApp
+from dragoman.server.gateway import Gateway
+from dragoman.store import SqliteStore
+
+_POLL_S = 0.02
+_STATE_FILE = "state.db"
+
+OnReady = Callable[[str], None]
+
+
+def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None:
+    """Serve the gateway until SIGINT or SIGTERM; `on_ready` gets the base URL once it answers.
+
+    State lies in `config.home`, which must exist.
+    """
+    keys = (*config.server.keys, *((gateway_key,) if gateway_key else ()))
+    host, port = config.server.host, _free_port(config.server.host, config.server.port)
+    url = _url(host, port)
+    emulated = config.backend == "emulator"
+    store = SqliteStore(
+        Path(config.home) / _STATE_FILE,
+        max_age_s=config.state_retention_minutes * 60,
+        max_bytes=config.store.max_bytes,
+        now=time.time,
+    )
+    gateway = Gateway(config, store, keys=keys, emulator_url=url + EMULATOR_PREFIX if emulated else "")
+    app = GatewayApp(gateway, create_emulator() if emulated else None)
+
+    async def drain() -> None:
+        app.draining = True
+        deadline = time.monotonic() + config.server.shutdown_s
+        while app.running and time.monotonic() < deadline:
+            await asyncio.sleep(_POLL_S)
+        await gateway.close()
+
+    _run(_serve(app, host, port, lambda: on_ready(url), drain))
+
+
+def serve_emulator(host: str, port: int, on_ready: OnReady) -> None:
+    """Serve only the emulator."""
+    port = _free_port(host, port)
+
+    async def drain() -> None:
+        """Nothing of the emulator's is worth waiting for."""
+
+    _run(_serve(create_emulator(), host, port, lambda: on_ready(_url(host, port)), drain))
+
+
+async def _serve(
+    app: App,
+    host: str,
+    port: int,
+    on_ready: Callable[[], None],
+    drain: Callable[[], Coroutine[Any, Any, None]],
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stop.set)
+    logging.getLogger("_granian").setLevel(logging.WARNING)
+    server = Server(
+        app, address=host, port=port, interface=Interfaces.ASGINL, websockets=False, log_enabled=False
+    )
+    serving = loop.create_task(server.serve())
+    await _until_listening(host, port, serving)
+    on_ready()
+    stopped = loop.create_task(stop.wait())
+    await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    await drain()
+    server.stop()  # type: ignore[no-untyped-call]
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
+
+
+async def _until_listening(host: str, port: int, serving: asyncio.Task[None]) -> None:
+    while not serving.done():
+        try:
+            _, writer = await asyncio.open_connection(host, port)
+        except OSError:
+            await asyncio.sleep(_POLL_S)
+        else:
+            writer.close()
+            return
+    await serving
+
+
+def _free_port(host: str, port: int) -> int:
+    """The port to use: the one asked for if it is free, any free one for 0."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ConfigError(f"port {port} on {host} cannot be used: {error.strerror}") from None
+        return int(probe.getsockname()[1])
+
+
+def _url(host: str, port: int) -> str:
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{name}:{port}"
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    try:
+        import uvloop
+    except ImportError:  # Windows
+        asyncio.run(main)
+    else:
+        uvloop.run(main)

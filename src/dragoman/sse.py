@@ -1,0 +1,75 @@
+"""Server-sent events: bytes in any slicing to events, and back; linear, capped."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.errors import UpstreamGarbage
+
+MAX_EVENT_BYTES = 64 * 1024 * 1024
+
+
+class ServerEvent(msgspec.Struct, frozen=True):
+    event: str
+    data: bytes
+
+
+class SseDecoder:
+    """The WHATWG event-stream parser without I/O: `feed` bytes, get whole events.
+
+    Lines end in LF, CR or CRLF; data lines of one event are joined by LF; comments, ids and retry are
+    passed over. What has no empty line behind it when the stream closes is still given out, because
+    some servers forget it.
+    """
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max_event_bytes = max_event_bytes
+        self._unfinished: list[bytes] = []
+        self._data: list[bytes] = []
+        self._event = b""
+        self._size = 0
+        self._after_cr = False
+
+    def feed(self, data: bytes) -> list[ServerEvent]:
+        if self._after_cr and data:
+            self._after_cr = False
+            data = data.removeprefix(b"\n")
+        self._size += len(data)
+        if self._size > self._max_event_bytes:
+            raise UpstreamGarbage(f"an event of the stream is longer than {self._max_event_bytes} bytes")
+        if b"\n" not in data and b"\r" not in data:
+            self._unfinished.append(data)
+            return []
+        lines = b"".join((*self._unfinished, data)).splitlines(keepends=True)
+        self._unfinished = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
+        self._after_cr = data.endswith(b"\r")
+        return [event for line in lines if (event := self._line(line.rstrip(b"\r\n"))) is not None]
+
+    def close(self) -> list[ServerEvent]:
+        rest = b"".join(self._unfinished)
+        self._unfinished = []
+        events = (self._line(rest) if rest else None, self._line(b""))
+        return [event for event in events if event is not None]
+
+    def _line(self, line: bytes) -> ServerEvent | None:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._event = value
+        return None
+
+    def _dispatch(self) -> ServerEvent | None:
+        data, event = self._data, self._event
+        self._data, self._event, self._size = [], b"", sum(map(len, self._unfinished))
+        if not data:
+            return None
+        return ServerEvent(event.decode("utf-8", "replace"), b"\n".join(data))
+
+
+def encode_event(event: str, data: bytes) -> bytes:
+    """One event with its name; `data` is JSON on one line."""
+    return b"event: %b\ndata: %b\n\n" % (event.encode(), data)

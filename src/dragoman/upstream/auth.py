@@ -1,0 +1,51 @@
+"""Official credentials only: an API key, or Google's application default credentials for Vertex (pain L9)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Protocol
+
+from dragoman.errors import ConfigError
+
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+
+class Credentials(Protocol):
+    async def headers(self) -> dict[str, str]: ...
+
+
+class ApiKey:
+    def __init__(self, key: str) -> None:
+        self._headers = {"x-goog-api-key": key} if key else {}
+
+    async def headers(self) -> dict[str, str]:
+        return self._headers
+
+
+class DefaultCredentials:
+    """Application default credentials; the token is refreshed off the event loop when it runs out."""
+
+    def __init__(self, project: str) -> None:
+        self._project = project
+        self._credentials: Any = None
+        self._lock = asyncio.Lock()
+
+    async def headers(self) -> dict[str, str]:
+        async with self._lock:
+            if self._credentials is None or not self._credentials.valid:
+                await asyncio.to_thread(self._refresh)
+        return {"authorization": f"Bearer {self._credentials.token}", "x-goog-user-project": self._project}
+
+    def _refresh(self) -> None:
+        try:
+            import google.auth
+            import google.auth.exceptions
+            import google.auth.transport.requests
+        except ImportError:
+            raise ConfigError("Vertex needs the extra: pip install 'dragoman[vertex]'") from None
+        try:
+            if self._credentials is None:
+                self._credentials, _ = google.auth.default(scopes=[_SCOPE])
+            self._credentials.refresh(google.auth.transport.requests.Request())
+        except google.auth.exceptions.GoogleAuthError as error:
+            raise ConfigError(f"Google's default credentials do not work: {error}") from error

@@ -1,0 +1,48 @@
+"""The two address books of one dialect: AI Studio and Vertex; keys in headers, never in addresses (pain Q11)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Method = Literal["generateContent", "streamGenerateContent", "countTokens"]
+
+AI_STUDIO = "https://generativelanguage.googleapis.com"
+_MULTI_REGION = ("us", "eu")
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """Where requests go and with what proof. `token` is an OAuth token, `key` an API key."""
+
+    backend: Literal["gemini", "vertex", "emulator"]
+    base_url: str = ""
+    version: str = ""
+    project: str = ""
+    location: str = "global"
+
+    def url(self, model: str, method: Method) -> str:
+        suffix = "?alt=sse" if method == "streamGenerateContent" else ""
+        return f"{self._base()}/{self._path()}models/{model}:{method}{suffix}"
+
+    def _base(self) -> str:
+        if self.base_url:
+            return self.base_url
+        return vertex_base(self.location) if self.backend == "vertex" else AI_STUDIO
+
+    def _path(self) -> str:
+        if self.backend != "vertex":
+            return f"{self.version or 'v1beta'}/"
+        version = self.version or "v1beta1"
+        if self.project:
+            return f"{version}/projects/{self.project}/locations/{self.location}/publishers/google/"
+        return f"{version}/publishers/google/"  # an express key names no project
+
+
+def vertex_base(location: str) -> str:
+    """`global-aiplatform` does not exist (pain M2)."""
+    if location == "global":
+        return "https://aiplatform.googleapis.com"
+    if location in _MULTI_REGION:
+        return f"https://aiplatform.{location}.rep.googleapis.com"
+    return f"https://{location}-aiplatform.googleapis.com"

@@ -1,0 +1,235 @@
+"""What always holds for `dragoman.schema`, whatever a client or a model sends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.schema import NameMap, check_args, clean_schema, compile_schema, mend_args
+from dragoman.schema.walk import Schema, children
+from tests.corpus import check
+
+NAMES = st.sampled_from(["a", "b", "c", "type", "properties", "$ref", "pattern", "-A"])
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from([0.5, 1.0, 2**70]),
+    st.sampled_from(["", "a", "5", "ab"]),
+)
+JSON = st.recursive(
+    SCALARS, lambda sub: st.lists(sub, max_size=3) | st.dictionaries(NAMES, sub, max_size=3), max_leaves=6
+)
+TYPES = st.sampled_from(["string", "number", "integer", "boolean", "array", "object", "null"])
+REFS = st.sampled_from(
+    ["#", "#/$defs/A", "#/$defs/B", "#/definitions/A", "#/properties/a", "#/nowhere", "#anchor", "http://x/y"]
+)
+
+
+def typed(sub: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Sound schemas: each says its types, so that nothing has to be guessed."""
+    small = st.integers(0, 3)
+    return st.fixed_dictionaries(
+        {"type": TYPES | st.lists(TYPES, min_size=1, max_size=3, unique=True)},
+        optional={
+            "enum": st.lists(SCALARS, min_size=1, max_size=3),
+            "properties": st.dictionaries(NAMES, sub, max_size=3),
+            "required": st.lists(NAMES, max_size=2, unique=True),
+            "additionalProperties": st.booleans() | sub,
+            "items": st.booleans() | sub,
+            "prefixItems": st.lists(sub, min_size=1, max_size=2),
+            "minItems": small,
+            "maxItems": small,
+            "uniqueItems": st.booleans(),
+            "minLength": small,
+            "maxLength": small,
+            "minimum": st.integers(-2, 2) | st.just(0.5),
+            "exclusiveMinimum": st.integers(-2, 2) | st.just(0.5),
+            "maximum": st.integers(-2, 2),
+            "exclusiveMaximum": st.integers(-2, 2) | st.just(-0.5),
+            "multipleOf": st.just(2),
+            "maxProperties": small,
+            "patternProperties": st.dictionaries(st.sampled_from(["^a", "b$"]), sub, max_size=1),
+            "description": st.just("words"),
+            "default": JSON,
+        },
+    )
+
+
+def sound_nodes(sub: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    some = st.lists(sub, min_size=1, max_size=3)
+    return st.one_of(
+        typed(sub),
+        typed(sub),
+        st.fixed_dictionaries({"anyOf": some}),
+        st.fixed_dictionaries({"allOf": some}),
+        st.builds(lambda base, some: {**base, "anyOf": some}, typed(sub), some),
+        st.builds(lambda base, some: {**base, "allOf": some}, typed(sub), some),
+        st.fixed_dictionaries({"const": SCALARS}),
+        st.fixed_dictionaries({"enum": st.lists(JSON, min_size=1, max_size=3)}),
+        st.fixed_dictionaries({"not": sub, "type": TYPES}),
+        st.fixed_dictionaries(
+            {"$ref": st.sampled_from(["#/$defs/A", "#/$defs/B"])}, optional={"description": st.just("d")}
+        ),
+    )
+
+
+SOUND = st.recursive(st.booleans() | st.fixed_dictionaries({"type": TYPES}), sound_nodes, max_leaves=8)
+SOUND_ROOT = st.fixed_dictionaries(
+    {
+        "type": st.just("object"),
+        "properties": st.dictionaries(NAMES, SOUND, max_size=3),
+        "$defs": st.fixed_dictionaries({"A": SOUND, "B": SOUND}),
+    },
+    optional={"required": st.lists(NAMES, max_size=2, unique=True), "additionalProperties": SOUND},
+)
+
+KEYWORDS = st.sampled_from((
+    "type", "properties", "required", "items", "prefixItems", "additionalProperties", "anyOf",
+    "oneOf", "allOf", "not", "if", "then", "else", "enum", "const", "default", "examples", "$ref",
+    "$defs", "definitions", "minimum", "exclusiveMinimum", "maxLength", "pattern",
+    "patternProperties", "format", "nullable", "description", "title", "propertyNames",
+    "dependencies", "contains", "minItems", "$schema", "x-made-up", "uniqueItems",
+    "additionalItems", "unevaluatedProperties", "propertyOrdering", "dependentSchemas",
+    "multipleOf", "deprecated", "example",
+))  # fmt: skip
+
+
+def hostile_nodes(sub: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    value = st.one_of(
+        sub,
+        REFS,
+        TYPES,
+        st.lists(TYPES | sub, max_size=3),
+        st.dictionaries(NAMES | st.just(""), sub, max_size=3),
+    )
+    return (
+        st.dictionaries(KEYWORDS, value, max_size=5)
+        | st.fixed_dictionaries({"$ref": REFS})
+        | sound_nodes(sub)
+    )
+
+
+HOSTILE = st.recursive(JSON | st.booleans(), hostile_nodes, max_leaves=12)
+HOSTILE_ROOT = HOSTILE | st.builds(
+    lambda root, a, b: {**root, "$defs": {"A": a, "B": b}},
+    st.dictionaries(KEYWORDS, HOSTILE, max_size=4),
+    HOSTILE,
+    HOSTILE,
+)
+
+
+def nodes(schema: Any) -> list[Schema]:
+    return [schema, *(deep for _, sub in children(schema) if isinstance(sub, dict) for deep in nodes(sub))]
+
+
+@given(HOSTILE_ROOT)
+@settings(max_examples=400, deadline=None)
+def test_schema_clean_takes_anything_and_gives_what_google_takes(schema: Any) -> None:
+    before = json.dumps(schema)
+    out, notes = clean_schema(schema, where="s")
+    assert json.dumps(schema) == before, "the argument was changed"
+    assert check.jsonschema_problems(out) == []
+    assert out["type"] == "object"
+    assert isinstance(out["properties"], dict)
+    assert all(note.where.startswith("s") for note in notes)
+    jsonschema.Draft202012Validator.check_schema(check.to_jsonschema(out, "json"))
+
+
+@given(HOSTILE_ROOT, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_schema_clean_is_idempotent_and_deterministic(schema: Any, vertex: bool) -> None:
+    once, _ = clean_schema(schema, where="s", vertex=vertex)
+    assert json.dumps(clean_schema(schema, where="s", vertex=vertex)[0]) == json.dumps(once)
+    twice, _ = clean_schema(once, where="s", vertex=vertex)
+    assert twice == once
+    assert list(twice["properties"]) == list(once["properties"])
+
+
+@given(HOSTILE_ROOT, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_schema_compile_gives_a_lawful_message(schema: Any, vertex: bool) -> None:
+    out, _ = compile_schema(schema, where="s", vertex=vertex)
+    if out is None:
+        return
+    assert check.openapi_problems(out) == []
+    for node in nodes(out):
+        assert node.get("type") != "OBJECT" or node["properties"]
+        assert "enum" not in node or node["type"] == "STRING"
+        assert node.get("format", "enum") in ("enum", "date-time", "float", "double", "int32", "int64")
+        if vertex:
+            assert list(node) == ["anyOf"] or ("type" in node and "anyOf" not in node)
+
+
+@given(HOSTILE_ROOT)
+@settings(max_examples=200, deadline=None)
+def test_schema_vertex_leaves_nothing_beside_any_of(schema: Any) -> None:
+    out, _ = clean_schema(schema, where="s", vertex=True)
+    assert check.jsonschema_problems(out) == []
+    assert all(list(node) == ["anyOf"] for node in nodes(out) if "anyOf" in node)
+
+
+@given(SOUND_ROOT, st.lists(st.dictionaries(NAMES, JSON, max_size=3), max_size=12))
+@settings(max_examples=600, deadline=None)
+def test_schema_what_the_original_accepts_the_clean_and_the_compiled_one_accept(
+    schema: Any, values: list[Any]
+) -> None:
+    original = jsonschema.Draft202012Validator(schema)
+    clean = jsonschema.Draft202012Validator(check.to_jsonschema(clean_schema(schema, where="s")[0], "json"))
+    message = jsonschema.Draft202012Validator(
+        check.to_jsonschema(compile_schema(schema, where="s")[0], "openapi")
+    )
+    for value in [{}, *values]:
+        if accepts(original, value):
+            assert clean.is_valid(value)
+            assert message.is_valid(value)
+            assert check_args(json.dumps(value).encode(), json.dumps(schema).encode()) == ()
+
+
+def accepts(validator: Any, value: Any) -> bool:
+    try:
+        return bool(validator.is_valid(value))
+    except RecursionError:  # a definition that is nothing but itself
+        return False
+
+
+@given(SOUND_ROOT, st.dictionaries(NAMES, JSON, max_size=3))
+@settings(max_examples=400, deadline=None)
+def test_schema_mend_leaves_right_arguments_alone(schema: Any, value: Any) -> None:
+    args, text = json.dumps(value).encode(), json.dumps(schema).encode()
+    mended, notes = mend_args(args, text, where="w")
+    if accepts(jsonschema.Draft202012Validator(schema), value):
+        assert json.loads(mended) == value
+        assert b".0" in args or mended is args
+    if mended is args:
+        assert notes == ()
+    again, _ = mend_args(mended, text, where="w")
+    assert json.loads(again) == json.loads(mended)
+
+
+@given(HOSTILE_ROOT, JSON)
+@settings(max_examples=300, deadline=None)
+def test_schema_arguments_never_raise(schema: Any, value: Any) -> None:
+    args, text = json.dumps(value).encode(), json.dumps(schema).encode()
+    check_args(args, text)
+    mended, _ = mend_args(args, text, where="w")
+    assert isinstance(value, dict) or mended is args
+
+
+@given(
+    st.lists(st.text(max_size=100) | st.from_regex(r"[A-Za-z_][\w./ -]{0,90}", fullmatch=True), max_size=8)
+)
+def test_schema_names_are_legal_unique_and_lead_back(names: list[str]) -> None:
+    found = NameMap.of(names)
+    wires = {name: found.to_wire(name) for name in names}
+    assert len(set(wires.values())) == len(set(names))
+    for name, wire in wires.items():
+        assert check.NAME_RE.match(wire)
+        assert len(wire) <= 64
+        assert found.from_wire(wire) == name
+        assert NameMap.of(reversed(names)).to_wire(name) == wire
+        assert NameMap.of(()).to_wire(name) == wire
