@@ -1,0 +1,207 @@
+"""A gateway on a free port of this machine, and a Google behind it that does exactly what a test says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+from granian.constants import Interfaces
+from granian.server.embed import Server
+
+from dragoman.config import Config, ServerConfig, UpstreamConfig
+from dragoman.server.app import GatewayApp
+from dragoman.server.gateway import Gateway
+from dragoman.sse import SseDecoder
+from dragoman.store import MemoryStore
+
+KEY = "dgm-test-key-of-sufficient-length"
+GOOGLE_KEY = "AIza-the-gateways-own"
+TOOLS = [
+    {"name": "get_weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}
+]
+
+
+class Arrived(msgspec.Struct):
+    """One request as the fake Google saw it."""
+
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+
+class FakeGoogle:
+    """Answers request number n with `script[n]` (the last one again and again)."""
+
+    def __init__(self, *script: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> None:
+        self._script = script
+        self.arrived: list[Arrived] = []
+        self.hung_up = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self._one(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError):
+            self.hung_up.set()
+        finally:
+            writer.close()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {
+            name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:]) if name
+        }
+        body = await reader.readexactly(int(headers["content-length"]))
+        self.arrived.append(Arrived(head[0].split()[1], headers, json.loads(body)))
+        act = self._script[min(len(self.arrived), len(self._script)) - 1]
+        answering = asyncio.ensure_future(act(writer))
+        leaving = asyncio.ensure_future(reader.read(1))
+        done, _ = await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if leaving in done and not answering.done():
+            self.hung_up.set()
+            answering.cancel()
+            return False
+        leaving.cancel()
+        await asyncio.wait({leaving})
+        await answering
+        return not writer.is_closing()
+
+
+def chunk(*parts: dict[str, Any], finish: str | None = None, **more: Any) -> bytes:
+    candidate: dict[str, Any] = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+    if finish:
+        candidate["finishReason"] = finish
+    usage = {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}
+    body = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m", "responseId": "r", **more}
+    return b"data: %b\r\n\r\n" % json.dumps(body).encode()
+
+
+HELLO = chunk({"text": "Hello"}) + chunk({"text": ""}, finish="STOP")
+EMPTY = chunk({"text": ""}, finish="STOP")
+MALFORMED = chunk(finish="MALFORMED_FUNCTION_CALL")
+
+
+def streams(
+    *pieces: bytes, pause_s: float = 0.0, cut: bool = False
+) -> Callable[[asyncio.StreamWriter], Awaitable[None]]:
+    """A 200 event stream; `cut` breaks the connection instead of ending it."""
+
+    async def act(writer: asyncio.StreamWriter) -> None:
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        for piece in pieces:
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+            await asyncio.sleep(pause_s)
+        if cut:
+            writer.close()
+            return
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    return act
+
+
+def refuses(status: int, message: str = "no", *details: dict[str, Any], body: bytes | None = None) -> Any:
+    error = {"code": status, "message": message, "status": "X", "details": list(details)}
+    payload = body if body is not None else json.dumps({"error": error}).encode()
+
+    async def act(writer: asyncio.StreamWriter) -> None:
+        head = b"HTTP/1.1 %d X\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (
+            status,
+            len(payload),
+        )
+        writer.write(head + payload)
+        await writer.drain()
+
+    return act
+
+
+def answers(body: dict[str, Any]) -> Any:
+    return refuses(200, body=json.dumps(body).encode())
+
+
+async def silence(_writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(3600)
+
+
+class Running(msgspec.Struct):
+    url: str
+    app: GatewayApp
+    session: aiohttp.ClientSession
+    headers: dict[str, str]
+
+    async def post(self, path: str = "/v1/messages", **body: Any) -> aiohttp.ClientResponse:
+        return await self.session.post(self.url + path, json=body, headers=self.headers)
+
+    async def messages(self, *, stream: bool = True, **more: Any) -> aiohttp.ClientResponse:
+        base = {
+            "model": "claude-sonnet-4-5",
+            "max_tokens": 9000,
+            "messages": [{"role": "user", "content": "hi"}],
+        }
+        return await self.post(**{**base, "tools": TOOLS, "stream": stream, **more})
+
+
+@asynccontextmanager
+async def gateway(
+    google: FakeGoogle, *, server: Any = None, upstream: Any = None, **top: Any
+) -> AsyncIterator[Running]:
+    fake = await asyncio.start_server(google.serve, "127.0.0.1", 0)
+    port = fake.sockets[0].getsockname()[1]
+    config = Config(
+        server=ServerConfig(**(server or {})),
+        upstream=UpstreamConfig(base_url=f"http://127.0.0.1:{port}", api_key=GOOGLE_KEY, **(upstream or {})),
+        **top,
+    )
+    app = GatewayApp(Gateway(config, MemoryStore(), keys=(KEY,)))
+    own = _free_port()
+    granian = Server(app, address="127.0.0.1", port=own, interface=Interfaces.ASGINL, log_enabled=False)
+    serving = asyncio.ensure_future(granian.serve())
+    await _listening(own)
+    async with aiohttp.ClientSession() as session:
+        yield Running(f"http://127.0.0.1:{own}", app, session, {"authorization": f"Bearer {KEY}"})
+    granian.stop()  # type: ignore[no-untyped-call]
+    await serving
+    await app._gateway.close()
+    fake.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def _listening(port: int) -> None:
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.01)
+        else:
+            writer.close()
+            return
+
+
+async def events_of(response: aiohttp.ClientResponse) -> list[dict[str, Any]]:
+    decoder = SseDecoder()
+    events = decoder.feed(await response.read()) + decoder.close()
+    return [json.loads(event.data) for event in events]
+
+
+def types_of(events: list[dict[str, Any]]) -> list[str]:
+    return [event["type"] for event in events]
+
+
+def text_of(events: list[dict[str, Any]]) -> str:
+    return "".join(
+        event["delta"].get("text", "") for event in events if event["type"] == "content_block_delta"
+    )

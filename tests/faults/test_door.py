@@ -1,0 +1,138 @@
+"""Who gets in, and what is said to who does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import (
+    GOOGLE_KEY,
+    HELLO,
+    KEY,
+    FakeGoogle,
+    Running,
+    events_of,
+    gateway,
+    streams,
+    text_of,
+)
+
+ASK = {
+    "model": "claude-sonnet-4-5",
+    "max_tokens": 9,
+    "messages": [{"role": "user", "content": "hi"}],
+    "stream": True,
+}
+
+
+async def _ask(running: Running, headers: dict[str, str], **more: Any) -> tuple[int, Any]:
+    async with running.session.post(
+        running.url + "/v1/messages", json=ASK, headers=headers, **more
+    ) as response:
+        if response.content_type == "text/event-stream":
+            return response.status, text_of(await events_of(response))
+        return response.status, (await response.json())["error"]["type"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": f"Bearer {KEY}"},
+        {"x-api-key": KEY},
+        {"x-goog-api-key": KEY},
+        {"authorization": f"bearer  {KEY}"},
+    ],
+)
+async def test_n1_the_gateway_key_is_taken_in_every_header_clients_use(headers: dict[str, str]) -> None:
+    google = FakeGoogle(streams(HELLO))
+    async with gateway(google) as running:
+        assert await _ask(running, headers) == (200, "Hello")
+    assert google.arrived[0].headers["x-goog-api-key"] == GOOGLE_KEY
+    assert KEY not in str(google.arrived[0].headers)
+    assert "key=" not in google.arrived[0].path
+
+
+async def test_a_clients_own_google_key_is_passed_on_instead_of_ours() -> None:
+    google = FakeGoogle(streams(HELLO))
+    async with gateway(google) as running:
+        assert await _ask(running, {"x-api-key": "AIza-somebody-elses"}) == (200, "Hello")
+    assert google.arrived[0].headers["x-goog-api-key"] == "AIza-somebody-elses"
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        pytest.param({}, (401, "authentication_error"), id="no key"),
+        pytest.param({"x-api-key": KEY[:-1]}, (401, "authentication_error"), id="a prefix of the key"),
+        pytest.param(
+            {"x-api-key": KEY, "host": "evil.example"}, (403, "permission_error"), id="dns rebinding"
+        ),
+        pytest.param(
+            {"x-api-key": KEY, "origin": "https://evil.example"}, (403, "permission_error"), id="web page"
+        ),
+        pytest.param(
+            {"x-api-key": KEY, "sec-fetch-site": "cross-site"}, (403, "permission_error"), id="cross-site"
+        ),
+        pytest.param(
+            {"x-api-key": KEY, "content-type": "text/plain"}, (400, "invalid_request_error"), id="csrf type"
+        ),
+    ],
+)
+async def test_q_strangers_and_web_pages_are_turned_away(
+    headers: dict[str, str], expected: tuple[int, str]
+) -> None:
+    google = FakeGoogle(streams(HELLO))
+    async with gateway(google) as running:
+        assert await _ask(running, headers) == expected
+    assert google.arrived == []
+
+
+async def test_j5_a_body_over_the_limit_is_a_413_in_the_dialect() -> None:
+    async with gateway(FakeGoogle(streams(HELLO)), server={"max_body_bytes": 50}) as running:
+        assert await _ask(running, {"x-api-key": KEY}) == (413, "request_too_large")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("HEAD", "/", 200),
+        ("HEAD", "/api/hello", 200),
+        ("GET", "/api/hello", 200),
+        ("GET", "/healthz", 200),
+        ("GET", "/readyz", 200),
+        ("POST", "/api/event_logging/batch", 200),
+        ("GET", "/v1/models?limit=1000", 200),
+        ("GET", "/v1/models/claude-sonnet-4-5", 200),
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1/messages", 404),
+    ],
+)
+async def test_paths_claude_code_calls(method: str, path: str, status: int) -> None:
+    async with gateway(FakeGoogle(streams(HELLO))) as running:
+        body = {} if method == "POST" else None
+        url = running.url + path
+        async with running.session.request(method, url, headers=running.headers, json=body) as response:
+            assert response.status == status
+            assert response.headers["x-dragoman-request-id"].startswith("req_")
+
+
+async def test_f7_discovery_finds_models_with_claude_in_their_names_and_real_limits() -> None:
+    async with (
+        gateway(FakeGoogle(streams(HELLO))) as running,
+        running.session.get(running.url + "/v1/models?limit=1000", headers=running.headers) as response,
+    ):
+        models = (await response.json())["data"]
+    named = {model["id"]: model for model in models}
+    assert named["claude-gemini-3.8-flash"]["max_input_tokens"] == 1_048_576
+    assert sum("claude" in name for name in named) >= 5
+
+
+async def test_m4_the_answer_says_which_model_really_ran() -> None:
+    google = FakeGoogle(streams(HELLO))
+    async with gateway(google) as running:
+        response = await running.messages(model="claude-opus-4-8[1m]")
+        assert response.headers["x-dragoman-model"] == "gemini-pro-latest"
+        assert response.headers["x-dragoman-notes"] == "0"
+        await response.read()
+    assert google.arrived[0].path == "/v1beta/models/gemini-pro-latest:streamGenerateContent?alt=sse"

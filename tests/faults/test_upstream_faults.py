@@ -1,0 +1,230 @@
+"""Google fails in every way it does; the client gets the answer, or the truth."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import (
+    EMPTY,
+    HELLO,
+    MALFORMED,
+    FakeGoogle,
+    answers,
+    chunk,
+    events_of,
+    gateway,
+    refuses,
+    silence,
+    streams,
+    text_of,
+    types_of,
+)
+
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.01s"}
+PER_DAY = {
+    "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+    "violations": [{"quotaId": "RequestsPerDay"}],
+}
+GOOD = [
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(refuses(503), id="503"),
+        pytest.param(refuses(500), id="500"),
+        pytest.param(refuses(429, "slow down", RETRY_INFO), id="429"),
+        pytest.param(streams(cut=True), id="cut before the first byte"),
+        pytest.param(streams(chunk(), cut=True), id="cut before any content"),
+        pytest.param(streams(chunk()), id="no finish reason"),
+        pytest.param(streams(MALFORMED), id="malformed call"),
+        pytest.param(streams(EMPTY), id="empty stop"),
+        pytest.param(
+            streams(b'data: {"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}\r\n\r\n'),
+            id="error chunk",
+        ),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_bad_luck_before_the_first_content_byte_is_tried_again(trouble: Any, stream: bool) -> None:
+    google = FakeGoogle(trouble, streams(HELLO) if stream else _whole("Hello"))
+    async with gateway(google) as running:
+        response = await running.messages(stream=stream)
+        assert response.status == 200
+        if stream:
+            events = await events_of(response)
+            assert (types_of(events), text_of(events)) == (GOOD, "Hello")
+        else:
+            assert (await response.json())["content"] == [{"type": "text", "text": "Hello"}]
+    assert len(google.arrived) == 2
+
+
+def _whole(text: str) -> Any:
+    return answers({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]})
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_l3_a_daily_quota_is_not_tried_again(stream: bool) -> None:
+    google = FakeGoogle(refuses(429, "quota", PER_DAY))
+    async with gateway(google) as running:
+        response = await running.messages(stream=stream)
+        body = await response.json()
+    assert (response.status, body["error"]["type"]) == (429, "rate_limit_error")
+    assert response.headers["x-should-retry"] == "false"
+    assert len(google.arrived) == 1
+
+
+async def test_l2_the_attempts_of_one_request_are_bounded() -> None:
+    google = FakeGoogle(refuses(503, "overloaded"))
+    async with gateway(google) as running:
+        events = await events_of(await running.messages())
+    assert events[-1]["error"] == {"type": "overloaded_error", "message": "overloaded"}
+    assert len(google.arrived) == 3
+
+
+async def test_a_refused_request_is_an_honest_status_and_not_tried_again() -> None:
+    google = FakeGoogle(refuses(400, "The temperature is wrong"))
+    async with gateway(google) as running:
+        response = await running.messages()
+        assert response.status == 400
+        assert (await response.json())["error"]["message"] == "The temperature is wrong"
+    assert len(google.arrived) == 1
+
+
+async def test_h4_overflow_is_said_in_the_words_that_make_clients_compact() -> None:
+    text = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
+    async with gateway(FakeGoogle(refuses(400, text))) as running:
+        response = await running.messages()
+        assert response.status == 400
+        assert (await response.json())["error"] == {
+            "type": "invalid_request_error",
+            "message": "prompt is too long: 1200000 tokens > 1048576 maximum",
+        }
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        pytest.param(streams(chunk({"text": "par"}), cut=True), id="cut"),
+        pytest.param(streams(chunk({"text": "par"})), id="no finish reason"),
+        pytest.param(streams(chunk({"text": "par"}), MALFORMED), id="malformed"),
+        pytest.param(
+            streams(chunk({"text": "par"}), b'data: {"error":{"code":500,"message":"x"}}\r\n\r\n'),
+            id="error chunk",
+        ),
+        pytest.param(streams(chunk({"text": "par"}), b"data: {broken\r\n\r\n"), id="garbage"),
+    ],
+)
+async def test_e7_a_failure_after_content_is_an_error_event_never_a_clean_stop(ending: Any) -> None:
+    google = FakeGoogle(ending)
+    async with gateway(google) as running:
+        events = await events_of(await running.messages())
+    assert types_of(events) == [*GOOD[:4], "error"]
+    assert len(google.arrived) == 1
+
+
+async def test_d2_the_second_attempt_tells_the_model_what_was_wrong() -> None:
+    google = FakeGoogle(streams(MALFORMED), streams(HELLO))
+    async with gateway(google) as running:
+        await events_of(await running.messages())
+    assert "not a valid function call" in json.dumps(google.arrived[1].body["contents"][-1])
+
+
+async def test_d5_an_answer_that_stays_empty_is_an_error() -> None:
+    async with gateway(FakeGoogle(streams(EMPTY))) as running:
+        response = await running.messages()
+        assert response.status == 529
+        assert (await response.json())["error"]["message"] == "the model gave an empty answer"
+
+
+async def test_strict_mode_makes_the_model_correct_its_arguments() -> None:
+    bad = chunk({"functionCall": {"name": "get_weather", "args": {"city": 5}}}, finish="STOP")
+    good = chunk({"functionCall": {"name": "get_weather", "args": {"city": "Oslo"}}}, finish="STOP")
+    google = FakeGoogle(streams(bad), streams(good))
+    async with gateway(google, strict_tool_validation=True) as running:
+        events = await events_of(await running.messages())
+    assert [e["delta"]["partial_json"] for e in events if e["type"] == "content_block_delta"] == [
+        '{"city": "Oslo"}'
+    ]
+    assert "do not fit its schema" in json.dumps(google.arrived[1].body["contents"][-1])
+
+
+async def test_b_a_refusal_of_the_json_schema_form_is_answered_with_the_older_one() -> None:
+    google = FakeGoogle(refuses(400, "parameters_json_schema: unsupported"), streams(HELLO))
+    async with gateway(google) as running:
+        assert text_of(await events_of(await running.messages())) == "Hello"
+    first, second = (arrived.body["tools"][0]["functionDeclarations"][0] for arrived in google.arrived)
+    assert "parametersJsonSchema" in first
+    assert second["parameters"] == {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}
+
+
+async def test_e4_the_stream_opens_and_stays_alive_while_gemini_thinks() -> None:
+    async with gateway(FakeGoogle(silence), server={"ping_s": 0.05}) as running:
+        response = await running.messages()
+        seen = b""
+        while seen.count(b"event: ping") < 3:
+            seen += await response.content.readany()
+        assert seen.startswith(b"event: message_start")
+        response.close()
+
+
+async def test_e5_pings_do_not_hide_a_dead_upstream() -> None:
+    limits = {"idle_timeout_s": 1.0, "max_attempts": 1}
+    async with gateway(FakeGoogle(silence), server={"ping_s": 0.05}, upstream=limits) as running:
+        events = await events_of(await running.messages())
+    assert events[-1]["error"]["type"] == "timeout_error"
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(silence, id="before the first token"),
+        pytest.param(streams(chunk({"text": "a"}), pause_s=60), id="mid-stream"),
+    ],
+)
+async def test_e12_a_client_that_leaves_cancels_the_upstream_call(act: Any) -> None:
+    google = FakeGoogle(act)
+    async with gateway(google) as running:
+        response = await running.messages()
+        await response.content.readany()
+        response.close()
+        await asyncio.wait_for(google.hung_up.wait(), 10)
+        while running.app.running:
+            await asyncio.sleep(0.01)
+    assert len(google.arrived) == 1
+
+
+async def test_a_slow_reader_holds_the_upstream_back_instead_of_filling_memory() -> None:
+    sent = 0
+    piece = chunk({"text": "x" * 65_536})
+
+    async def flood(writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        for _ in range(2_000):
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+            sent += len(piece)
+        writer.write(b"0\r\n\r\n")
+
+    async with gateway(FakeGoogle(flood)) as running:
+        response = await running.messages()
+        before = -1
+        while sent != before or not sent:  # until nothing moves any more
+            before = sent
+            await asyncio.sleep(0.5)
+        assert sent < 40 * 1024 * 1024
+        response.close()
