@@ -110,7 +110,7 @@ async def test_j5_a_body_over_the_limit_is_a_413_in_the_dialect() -> None:
 )
 async def test_paths_claude_code_calls(method: str, path: str, status: int) -> None:
     async with gateway(FakeGoogle(streams(HELLO))) as running:
-        body = {} if method == "POST" else None
+        body: dict[str, str] | None = {} if method == "POST" else None
         url = running.url + path
         async with running.session.request(method, url, headers=running.headers, json=body) as response:
             assert response.status == status

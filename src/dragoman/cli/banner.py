@@ -37,7 +37,7 @@ def describe_models(config: Config) -> list[str]:
 
 def banner(config: Config, base_url: str, key: Key | None) -> str:
     """The ready line first; never a key itself, only where it lies."""
-    token = key.shell if key else "none"
+    token = key.expression if key else "none"
     lines = [f"ready on {base_url} → {describe_upstream(config)}"]
     if config.backend == "emulator" and config.upstream.kind == "auto":
         lines += ["", f"  To use Gemini itself: export GEMINI_API_KEY=…  ({GET_KEY})"]

@@ -9,6 +9,7 @@ import signal
 import sys
 
 from dragoman.cli.screen import Failure, complain, paint
+from dragoman.errors import ConfigError, DragomanError
 
 # A command is a module with `run(argv) -> exit code`; only the one asked for is imported.
 COMMANDS = {
@@ -88,17 +89,17 @@ def _help() -> str:
 
 
 def _version() -> str:
-    return importlib.import_module("importlib.metadata").version("dragoman")
+    version: str = importlib.import_module("importlib.metadata").version("dragoman")
+    return version
 
 
 def _explain(error: Exception) -> Failure:
     """One sentence for whatever happened; a message's further lines are its hint."""
-    errors = importlib.import_module("dragoman.errors")
     if isinstance(error, Failure):
         return error
-    if isinstance(error, errors.DragomanError):
+    if isinstance(error, DragomanError):
         message, _, hint = str(error).partition("\n")
-        return Failure(message, hint=hint, code=2 if isinstance(error, errors.ConfigError) else 1)
+        return Failure(message, hint=hint, code=2 if isinstance(error, ConfigError) else 1)
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         return Failure(f"{place}{error.strerror}")

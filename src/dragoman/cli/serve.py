@@ -8,10 +8,10 @@ import signal
 import threading
 
 from dragoman.cli.banner import banner
+from dragoman.cli.home import make_home
 from dragoman.cli.screen import say
 from dragoman.cli.settings import add_config_flag, find_key, read_settings, warn_all
 from dragoman.errors import ConfigError
-from dragoman.cli.home import make_home
 from dragoman.server.run import serve
 
 _PORT_HINT = "is another gateway running? pick another port with --port 8378, or any free one with --port 0"
@@ -32,6 +32,7 @@ def run(argv: list[str]) -> int:
     flags["upstream.kind"] = "emulator" if args.emulator else None
     settings = read_settings(args.config, flags)
     warn_all(settings)
+    os.umask(0o077)  # what the gateway writes is its owner's, also in a folder open to others
     make_home(settings.home)
     key = find_key(settings)
     if args.until_stdin_closes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,8 +34,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """The key a client on this machine presents, and how a shell gets at it without seeing it."""
 
     secret: str
-    shell: str
-    is_made: bool = False  # ours, in the state folder; otherwise the user's
+    expression: str
 
 
 def add_config_flag(parser: argparse.ArgumentParser) -> None:
@@ -67,13 +67,13 @@ def find_key(settings: Settings) -> Key | None:
     if server.no_auth:
         return None
     if given:
-        return Key(secret=given, shell="$DRAGOMAN_GATEWAY_KEY")
+        return Key(secret=given, expression="$DRAGOMAN_GATEWAY_KEY")
     if server.keys:
-        return Key(secret=server.keys[0], shell="one of your server.keys")
+        return Key(secret=server.keys[0], expression="one of your server.keys")
     secret, notes = gateway_key(make_home(settings.home))
     for note in notes:
         warn(note)
-    return Key(secret=secret, shell=f"$(cat {_quote(settings.home / KEY_FILE)})", is_made=True)
+    return Key(secret=secret, expression=f"$(cat {shlex.quote(str(settings.home / KEY_FILE))})")
 
 
 def _find_file(given: str, home: Path) -> Path | None:
@@ -91,12 +91,3 @@ def _read(file: Path) -> str:
         raise ConfigError("this is not a UTF-8 text", where=str(file)) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(file)) from None
-
-
-def _quote(path: Path) -> str:
-    text = str(path)
-    return (
-        text
-        if text.replace("/", "").replace("-", "").replace(".", "").replace("_", "").isalnum()
-        else f"'{text}'"
-    )

@@ -84,26 +84,29 @@ def _translate_request(args: argparse.Namespace, settings: Settings, body: bytes
 
 
 def _translate_answer(args: argparse.Namespace, settings: Settings, body: bytes) -> int:
-    request = _read(args.request) if args.request else b""
-    first, _ = _answer(args, settings, request, body, model=args.model or "gemini", stream=False)
-    exchange, out = first, b""
-    model = args.model or first.facts.model or "gemini"
-    exchange, out = _answer(args, settings, request, body, model=model, stream=args.stream)
+    request = (
+        _read(args.request) if args.request else _stand_in(args.model or _model_of(args, settings, body))
+    )
+    exchange, out = _answer(args, settings, request, body, stream=args.stream)
     _write(out if args.stream else _pretty(out), exchange)
     return 1 if exchange.failure is not None else 0
 
 
+def _model_of(args: argparse.Namespace, settings: Settings, body: bytes) -> str:
+    exchange, _ = _answer(args, settings, _stand_in(UPSTREAM), body, stream=False)
+    return exchange.facts.model or UPSTREAM
+
+
 def _answer(
-    args: argparse.Namespace, settings: Settings, request: bytes, body: bytes, *, model: str, stream: bool
+    args: argparse.Namespace, settings: Settings, request: bytes, body: bytes, *, stream: bool
 ) -> tuple[Exchange, bytes]:
     exchange = _new_exchange(args.to, settings)
-    exchange.decode(request or _stand_in(model))
+    exchange.decode(request)
     exchange.request = msgspec.structs.replace(exchange.request, stream=stream)
     exchange.encode(
         _target(model_for(args.model or exchange.request.model, settings.config.models), settings)
     )
-    out = exchange.open() + exchange.receive(body) + exchange.finish()
-    return exchange, out
+    return exchange, exchange.open() + exchange.receive(body) + exchange.finish()
 
 
 def _stand_in(model: str) -> bytes:

@@ -11,14 +11,15 @@ _FAMILIES = ("haiku", "sonnet", "opus")
 
 
 def model_for(name: str, models: ModelsConfig) -> str:
-    bare = name.removesuffix("[1m]").rpartition("/")[2]
-    bare = (
-        bare.removeprefix("claude-") if bare.startswith("claude-gemini-") else bare
-    )  # as the models list says
+    """Gemini's own names as they are, then the rules, then the families, then the default."""
+    bare = _LONG_CONTEXT.sub("", name.strip()).rpartition("/")[2]
+    if bare.startswith("claude-gemini-"):  # as the models list says
+        bare = bare.removeprefix("claude-")
     if bare.startswith(("gemini-", "gemma-")):
         return bare
-    if bare in models.rules:
-        return models.rules[bare]
+    for exact in (name, bare):
+        if exact in models.rules:
+            return models.rules[exact]
     lowered = bare.lower()
     for word, model in models.rules.items():
         if word.lower() in lowered:

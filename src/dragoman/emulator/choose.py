@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from dragoman.emulator.turn import Function
 
@@ -58,8 +59,14 @@ def _score(asked: set[str], function: Function) -> float:
     name = [_stem(word.lower()) for word in _CAMEL.split(function.name) if word]
     telling = [word for word in name if word not in _VERBS_WITHOUT_MEANING] or name
     in_name = sum(1 for word in telling if word in asked)
-    described = set(_content_words(function.description)[:_WORDS_READ])
+    described = _description_words(function.description)
     return _NAME_WEIGHT * in_name / max(1, len(telling)) + min(_DESCRIPTION_LIMIT, len(asked & described))
+
+
+@lru_cache(maxsize=512)
+def _description_words(description: str) -> frozenset[str]:
+    """The same tools come with every request of a conversation."""
+    return frozenset(_content_words(description)[:_WORDS_READ])
 
 
 def _content_words(text: str) -> list[str]:

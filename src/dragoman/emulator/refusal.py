@@ -16,7 +16,7 @@ NOT_FOUND_PAGE = (
 )
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer of the service, not a fault of ours
+class Refusal(Exception):
     """The service says no: HTTP code, Google's status word, message and details."""
 
     def __init__(self, message: str, *, code: int = 400, details: Sequence[dict[str, Any]] = ()) -> None:

@@ -17,12 +17,15 @@ _KEYS_PER_QUERY = 500
 _WRITES_BETWEEN_PRUNES = 500
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS memory (
-    key TEXT PRIMARY KEY,
+    id INTEGER PRIMARY KEY,  -- rows lie in order of age, so that forgetting the oldest frees whole pages
+    key TEXT NOT NULL UNIQUE,
     value TEXT NOT NULL,
     written INTEGER NOT NULL
-) WITHOUT ROWID;
+);
 CREATE INDEX IF NOT EXISTS memory_by_age ON memory (written);
 """
+
+_FORGET_A_TENTH = "DELETE FROM memory WHERE id <= (SELECT min(id) + (max(id) - min(id)) / 10 FROM memory)"
 
 
 class SqliteStore:
@@ -35,9 +38,8 @@ class SqliteStore:
         self._writes = 0
         try:
             self._db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            for setting in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL"):
+                self._db.execute(f"PRAGMA {setting}")
             self._db.executescript(_SCHEMA)
             self._check_version(path)
         except sqlite3.Error as error:
@@ -66,7 +68,7 @@ class SqliteStore:
         rows = [(key, value, written) for key, value in items]
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._db.executemany("INSERT OR REPLACE INTO memory VALUES (?, ?, ?)", rows)
+            self._db.executemany("INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?)", rows)
         finally:
             self._db.execute("COMMIT")
         self._writes += 1
@@ -80,8 +82,7 @@ class SqliteStore:
         """Forget what is too old, then the oldest tenth while there is too much."""
         self._db.execute("DELETE FROM memory WHERE written < ?", (int(self._now() - self._max_age_s),))
         while self._used_bytes() > self._max_bytes:
-            tenth = "SELECT key FROM memory ORDER BY written LIMIT (SELECT count(*) / 10 + 1 FROM memory)"
-            gone = self._db.execute(f"DELETE FROM memory WHERE key IN ({tenth})").rowcount  # noqa: S608 (constant)
+            gone = self._db.execute(_FORGET_A_TENTH).rowcount
             if not gone:
                 break
         self._db.execute("PRAGMA incremental_vacuum")

@@ -49,6 +49,8 @@ REFUSED = {
     "responses in two contents": ([user("a"), called("f", "g"), answered("f"), answered("g")], COUNTS),
     "one response too many": ([user("a"), called("f"), answered("f", "g")], COUNTS),
     "dangling call at the end": ([user("a"), called("f")], COUNTS),
+    # go-genai#692: the SDK's streamed chat splits them so, and the live service refuses.
+    "parallel calls in two contents": ([user("a"), called("f"), called("g"), answered("f", "g")], COUNTS),
     "wrong name": ([user("a"), called("f"), answered("g")], CATCH_ALL),
     "wrong order without ids": ([user("a"), called("f", "g"), answered("g", "f")], CATCH_ALL),
     "unknown id": ([user("a"), called("f", ids=True), answered("f", ids=("other",))], CATCH_ALL),
@@ -86,6 +88,7 @@ ACCEPTED = {
         called("f"),
         {"role": "user", "parts": [*answered("f")["parts"], {"text": "and now?"}]},
     ],
+    "closing chunk of a streamed answer": [user("a"), called("f"), said(""), answered("f")],
     "two steps": [user("a"), called("f"), answered("f"), called("f"), answered("f")],
     "no role means user": [{"parts": [{"text": "a"}]}],
 }

@@ -41,8 +41,9 @@ def check_roles(contents: Sequence[Content], model: Model, backend: Backend) -> 
 
 def check_turns(contents: Sequence[Content], model: Model) -> None:
     """Calls after a user or response turn, responses after their calls, as many as there were calls."""
-    for index, content in enumerate(contents):
-        previous = contents[index - 1] if index else {"role": "model"}
+    turns = [(index, content) for index, content in enumerate(contents) if not _is_closing(content)]
+    for position, (_, content) in enumerate(turns):
+        previous = turns[position - 1][1] if position else {"role": "model"}
         calls, responses = calls_of(content), responses_of(content)
         if calls and (_role(content) != "model" or _role(previous) == "model"):
             raise Refusal(_CALL_TURN)
@@ -51,8 +52,9 @@ def check_turns(contents: Sequence[Content], model: Model) -> None:
                 f" Got function response with name '{responses[0]['name']}'." if model.strict_turns else ""
             )
             raise Refusal(_RESPONSE_TURN + named)
-        if calls and index + 1 < len(contents):
-            _check_pairs(calls, responses_of(contents[index + 1]), index + 1)
+        if calls and position + 1 < len(turns):
+            following, answer = turns[position + 1]
+            _check_pairs(calls, responses_of(answer), following)
 
 
 def check_ending(contents: Sequence[Content], model: Model) -> None:
@@ -104,6 +106,11 @@ def _check_pairs(calls: Sequence[Content], responses: Sequence[Content], index: 
 
 def _role(content: Content) -> str:
     return content.get("role") or "user"
+
+
+def _is_closing(content: Content) -> bool:
+    """The empty part that ends a streamed answer; Google's SDK keeps it as a content of its own."""
+    return _role(content) == "model" and _is_empty(content)
 
 
 def _is_empty(content: Content) -> bool:

@@ -31,7 +31,7 @@ TYPE_WORDS = {
 }
 
 
-class Unreadable(ValueError):  # noqa: N818 - a verdict on a value
+class Unreadable(ValueError):
     """The value does not fit; the message is what follows the type word, empty for the value itself."""
 
 

@@ -1,0 +1,96 @@
+"""The environment a client is started with: pointed at the gateway, rid of what would point elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Gemini's window is a million tokens; behind a foreign base URL Claude Code assumes 200,000 (pain F8).
+CONTEXT_TOKENS = 1_000_000
+
+# Each of these would win over the gateway's address or key, or make Claude Code ask for a login (pain N1).
+_CONFLICTING = frozenset(
+    {
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BEDROCK_BASE_URL",
+        "ANTHROPIC_BEDROCK_MANTLE_BASE_URL",
+        "ANTHROPIC_FOUNDRY_API_KEY",
+        "ANTHROPIC_FOUNDRY_BASE_URL",
+        "ANTHROPIC_FOUNDRY_RESOURCE",
+        "ANTHROPIC_UNIX_SOCKET",
+        "ANTHROPIC_VERTEX_BASE_URL",
+        "ANTHROPIC_VERTEX_PROJECT_ID",
+        "CLAUDE_CODE_API_BASE_URL",
+        "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
+        "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+        "CLAUDE_CODE_OAUTH_SCOPES",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+    }
+)
+_CLOUDS = frozenset(
+    {
+        "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_FOUNDRY",
+        "CLAUDE_CODE_USE_MANTLE",
+        "CLAUDE_CODE_USE_VERTEX",
+    }
+)
+# A model chosen for a cloud goes with the cloud; any other choice is the user's and stays.
+_MODELS = frozenset(
+    {
+        "ANTHROPIC_MODEL",
+        "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+        "ANTHROPIC_DEFAULT_OPUS_MODEL",
+        "ANTHROPIC_DEFAULT_SONNET_MODEL",
+        "ANTHROPIC_SMALL_FAST_MODEL",
+        "CLAUDE_CODE_SUBAGENT_MODEL",
+    }
+)
+_CREDENTIAL_HEADERS = ("authorization", "x-api-key")
+_LOCAL = ("127.0.0.1", "localhost")
+
+
+def claude_env(env: Mapping[str, str], *, base_url: str, token: str) -> dict[str, str]:
+    """What Claude Code gets; tool search and everything not in conflict is left to the user."""
+    removed = _CONFLICTING | _CLOUDS
+    if any(env.get(name) for name in _CLOUDS):
+        removed |= _MODELS
+    kept = {name: value for name, value in env.items() if name not in removed}
+    headers = _without_credentials(kept.pop("ANTHROPIC_CUSTOM_HEADERS", ""))
+    if headers:
+        kept["ANTHROPIC_CUSTOM_HEADERS"] = headers
+    kept.setdefault("CLAUDE_CODE_MAX_CONTEXT_TOKENS", str(CONTEXT_TOKENS))
+    kept.setdefault("CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "1")  # pain F7
+    for name in ("NO_PROXY", "no_proxy"):
+        kept[name] = _with_local(kept.get(name, ""))
+    return kept | {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_AUTH_TOKEN": token}
+
+
+def settings_conflicts(settings: object) -> list[str]:
+    """What in Claude Code's own settings file would win over the environment."""
+    if not isinstance(settings, dict):
+        return []
+    env = settings.get("env")
+    names = (
+        set(env) & (_CONFLICTING | _CLOUDS | {"ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"})
+        if isinstance(env, dict)
+        else set()
+    )
+    return [
+        *(["apiKeyHelper"] if settings.get("apiKeyHelper") else []),
+        *(f"env.{name}" for name in sorted(names)),
+    ]
+
+
+def _without_credentials(headers: str) -> str:
+    lines = [line for line in headers.splitlines() if line.strip()]
+    return "\n".join(
+        line for line in lines if line.partition(":")[0].strip().lower() not in _CREDENTIAL_HEADERS
+    )
+
+
+def _with_local(no_proxy: str) -> str:
+    """A corporate proxy must not be asked for this machine's own address."""
+    names = [name.strip() for name in no_proxy.split(",") if name.strip()]
+    return ",".join([*names, *(name for name in _LOCAL if name not in names)])

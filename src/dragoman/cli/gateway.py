@@ -1,0 +1,139 @@
+"""A gateway for a launcher: the one that already runs, or a child process that lives as long as the client."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from dragoman.cli.home import make_home
+from dragoman.cli.screen import Failure
+from dragoman.cli.settings import Settings
+from dragoman.config import is_loopback
+
+START_S = 30.0
+STOP_S = 5.0
+_POLL_S = 0.05
+_LOG_FILE = "launcher.log"
+_MAX_LOG_BYTES = 4 * 1024 * 1024
+
+
+@contextlib.contextmanager
+def open_gateway(settings: Settings, token: str) -> Iterator[str]:
+    """The base URL of a gateway that takes `token`; one that was started here is stopped at the end."""
+    server = settings.config.server
+    host = server.host if is_loopback(server.host) else "127.0.0.1"
+    if server.port and _is_usable(host, server.port, token, settings.config.backend):
+        yield _url(host, server.port)
+        return
+    port = _free_port(host)
+    with _open_log(settings.home) as log:
+        child = _start(host, port, log)
+        try:
+            _await_ready(child, host, port, log)
+            yield _url(host, port)
+        finally:
+            _stop(child)
+
+
+def _is_usable(host: str, port: int, token: str, backend: str) -> bool:
+    """Whether a gateway of ours answers there, to this key, with the upstream the settings ask for."""
+    health = _get(host, port, "/healthz", {})
+    if health is None or health.get("service") != "dragoman" or health.get("backend", backend) != backend:
+        return False
+    headers = {"authorization": f"Bearer {token}", "anthropic-version": "2023-06-01"}
+    return _get(host, port, "/v1/models", headers) is not None
+
+
+def _get(host: str, port: int, path: str, headers: Mapping[str, str]) -> dict[str, object] | None:
+    """A JSON object, or None for anything else; never through a proxy."""
+    connection = http.client.HTTPConnection(host, port, timeout=2)
+    try:
+        connection.request("GET", path, headers=dict(headers))
+        response = connection.getresponse()
+        body = json.loads(response.read(1_000_000))
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+    return body if response.status == 200 and isinstance(body, dict) else None
+
+
+def _free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def _open_log(home: Path) -> BinaryIO:
+    """The child's words, kept from the terminal that belongs to the client."""
+    path = make_home(home) / _LOG_FILE
+    fresh = os.O_TRUNC if path.exists() and path.stat().st_size > _MAX_LOG_BYTES else 0
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | fresh, 0o600)
+    log = os.fdopen(descriptor, "r+b", buffering=0)
+    log.seek(0, os.SEEK_END)
+    return log
+
+
+def _start(host: str, port: int, log: BinaryIO) -> subprocess.Popen[bytes]:
+    command = [
+        sys.executable,
+        "-m",
+        "dragoman",
+        "serve",
+        "--host",
+        host,
+        "--port",
+        str(port),
+        "--until-stdin-closes",
+    ]
+    # Its own session: Ctrl-C in the terminal is for the client.
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
+
+
+def _await_ready(child: subprocess.Popen[bytes], host: str, port: int, log: BinaryIO) -> None:
+    start = log.tell()
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        health = _get(host, port, "/healthz", {})
+        if health is not None and health.get("service") == "dragoman":
+            return
+        if child.poll() is not None:
+            raise _child_failure(log, start, child.returncode)
+        time.sleep(_POLL_S)
+    raise Failure(f"the gateway did not start within {START_S:.0f} s", hint=f"its log is {log.name}")
+
+
+def _child_failure(log: BinaryIO, start: int, code: int) -> Failure:
+    log.seek(start)
+    lines = log.read().decode("utf-8", "replace").strip().splitlines()
+    why = next(
+        (line.partition("error:")[2].strip() for line in lines if "error:" in line), f"exit code {code}"
+    )
+    hint = next(
+        (line.partition("hint:")[2].strip() for line in lines if "hint:" in line), "try dragoman serve"
+    )
+    return Failure(f"the gateway did not start: {why}", hint=hint, code=code if code == 2 else 1)
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None:
+        child.stdin.close()
+    child.terminate()
+    try:
+        child.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

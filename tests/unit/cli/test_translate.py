@@ -1,0 +1,119 @@
+"""The library on the command line, both ways."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import Dragoman
+
+TOOL = {"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
+REQUEST: dict[str, Any] = {
+    "model": "claude-sonnet-4-5",
+    "max_tokens": 100,
+    "stream": True,
+    "mcp_servers": [],
+    "messages": [{"role": "user", "content": "hi"}],
+    "tools": [TOOL],
+}
+CALL = {"functionCall": {"name": "Bash", "args": {"command": "ls"}}}
+ANSWER = {
+    "candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}, CALL]}, "finishReason": "STOP"}],
+    "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 3, "totalTokenCount": 8},
+    "modelVersion": "gemini-3.5-flash",
+}
+
+
+def as_bytes(document: object) -> bytes:
+    return json.dumps(document).encode()
+
+
+def test_request_to_gemini(dragoman: Dragoman, tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    file.write_bytes(as_bytes(REQUEST))
+    done = dragoman("translate", "--from", "anthropic", "--to", "gemini", str(file))
+    assert done.returncode == 0
+    body = json.loads(done.stdout)
+    assert body["contents"] == [{"role": "user", "parts": [{"text": "hi"}]}]
+    assert body["tools"][0]["functionDeclarations"][0]["name"] == "Bash"
+    assert body["generationConfig"]["maxOutputTokens"] == 100
+    assert done.stdout.startswith('{\n  "contents"')
+    assert "model claude-sonnet-4-5 → gemini-flash-latest" in done.stderr
+
+
+def test_notes_go_to_stderr(dragoman: Dragoman) -> None:
+    body = as_bytes(REQUEST | {"stop_sequences": list("abcdefg")})
+    argv = ("translate", "--from", "anthropic", "--to", "gemini", "--model", "gemini-3.5-flash", "-")
+    done = dragoman(*argv, stdin=body)
+    assert "dragoman: note: " in done.stderr
+    assert "stop_sequences" in done.stderr
+    assert "stop_sequences" not in done.stdout
+
+
+def test_the_effective_mapping_is_used(dragoman: Dragoman) -> None:
+    env = {"DRAGOMAN_MODELS_SONNET": "gemini-mine"}
+    done = dragoman("translate", "--from", "anthropic", "--to", "gemini", stdin=as_bytes(REQUEST), env=env)
+    assert "→ gemini-mine" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [as_bytes(ANSWER), as_bytes([ANSWER]), b"data: " + as_bytes(ANSWER) + b"\r\n\r\n"],
+    ids=["json", "array", "sse"],
+)
+def test_answer_to_anthropic(dragoman: Dragoman, answer: bytes) -> None:
+    done = dragoman("translate", "--from", "gemini", "--to", "anthropic", stdin=answer)
+    assert done.returncode == 0
+    message = json.loads(done.stdout)
+    assert message["model"] == "gemini-3.5-flash"
+    assert message["stop_reason"] == "tool_use"
+    text, call = message["content"]
+    assert text == {"type": "text", "text": "ok"}
+    assert (call["type"], call["name"], call["input"]) == ("tool_use", "Bash", {"command": "ls"})
+    assert message["usage"]["output_tokens"] == 3
+
+
+def test_answer_to_a_request_as_a_stream(dragoman: Dragoman, tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    file.write_bytes(as_bytes(REQUEST))
+    argv = ("translate", "--from", "gemini", "--to", "anthropic", "--request", str(file))
+    done = dragoman(*argv, "--stream", stdin=as_bytes(ANSWER))
+    assert done.stdout.startswith('event: message_start\ndata: {"type":"message_start"')
+    assert '"model":"claude-sonnet-4-5"' in done.stdout
+    assert done.stdout.endswith('event: message_stop\ndata: {"type":"message_stop"}\n\n')
+    whole = dragoman(*argv, stdin=as_bytes(ANSWER))
+    assert json.loads(whole.stdout)["type"] == "message"
+
+
+def test_an_error_answer_is_translated_and_fails(dragoman: Dragoman) -> None:
+    error = as_bytes({"error": {"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}})
+    done = dragoman("translate", "--from", "gemini", "--to", "anthropic", stdin=error)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"] == {"type": "invalid_request_error", "message": "bad"}
+
+
+def test_a_wrong_request_is_refused_with_its_place(dragoman: Dragoman) -> None:
+    body = as_bytes(REQUEST | {"messages": [{"role": "user", "content": [{"type": "hologram"}]}]})
+    done = dragoman("translate", "--from", "anthropic", "--to", "gemini", stdin=body)
+    assert done.returncode == 1
+    assert "messages[0].content[0]" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("--from", "gemini", "--to", "gemini"),
+        ("--from", "anthropic", "--to", "anthropic"),
+        ("--from", "anthropic", "--to", "gemini", "--stream"),
+        ("--from", "latin", "--to", "gemini"),
+        ("--from", "anthropic", "--to", "gemini", "/nowhere.json"),
+    ],
+)
+def test_wrong_usage(dragoman: Dragoman, argv: tuple[str, ...]) -> None:
+    done = dragoman("translate", *argv)
+    assert done.returncode == 2
+    assert "error:" in done.stderr

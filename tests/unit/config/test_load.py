@@ -1,0 +1,328 @@
+"""Settings from file, environment and flags: what wins, and what every refusal says."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from dragoman.config import Config, Loaded, load, load_config, show_config
+from dragoman.config.keys import SETTINGS
+from dragoman.errors import ConfigError
+
+KEY = "a-gateway-key-that-is-long-enough"
+
+
+def loaded(file: str | None = None, env: dict[str, str] | None = None, **flags: object) -> Loaded:
+    dotted = {name.replace("__", "."): value for name, value in flags.items()}
+    return load(file_text=file, file_name="my.toml", env=env or {}, flags=dotted)
+
+
+def refusal(file: str | None = None, env: dict[str, str] | None = None, **flags: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        loaded(file, env, **flags)
+    return str(caught.value)
+
+
+def test_nothing_given_is_the_defaults() -> None:
+    assert load_config(file_text=None, file_name="", env={"PATH": "/bin"}, flags={}) == Config()
+
+
+def test_flags_win_over_environment_over_file() -> None:
+    file = "[server]\nport = 1111\nping_s = 5\nshutdown_s = 7"
+    env = {"DRAGOMAN_SERVER_PORT": "2222", "DRAGOMAN_SERVER_PING_S": "6"}
+    result = loaded(file, env, server__port=3333)
+    server = result.config.server
+    assert (server.port, server.ping_s, server.shutdown_s) == (3333, 6.0, 7.0)
+    assert result.sources == {
+        "server.port": "flag --port",
+        "server.ping_s": "env DRAGOMAN_SERVER_PING_S",
+        "server.shutdown_s": "my.toml",
+    }
+
+
+def test_flags_not_given_and_empty_variables_change_nothing() -> None:
+    assert (
+        loaded(None, {"DRAGOMAN_SERVER_PORT": " ", "GEMINI_API_KEY": ""}, server__port=None).config
+        == Config()
+    )
+
+
+SAMPLES = {
+    "kind": "emulator",
+    "api_key": "AIza-abc",
+    "base_url": "https://example.com",
+    "api_version": "v1beta",
+    "keys": f"{KEY}-1, {KEY}-2",
+    "rules": "gpt=gemini-x,o3=gemini-y",
+    "host": "localhost",
+}
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_every_setting_has_its_variable(key: str) -> None:
+    setting = SETTINGS[key]
+    text = SAMPLES.get(key.rpartition(".")[2], "1")
+    result = loaded(None, {setting.env: text, "GOOGLE_CLOUD_PROJECT": "p"})
+    value: Any = result.config
+    for name in key.split("."):
+        value = getattr(value, name)
+    expected = {
+        "server.keys": (f"{KEY}-1", f"{KEY}-2"),
+        "server.allowed_hosts": ("1",),
+        "models.rules": {"gpt": "gemini-x", "o3": "gemini-y"},
+    }
+    assert value == (expected[key] if key in expected else type(value)(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("1", True),
+        ("YES", True),
+        ("on", True),
+        ("false", False),
+        ("0", False),
+        ("off", False),
+    ],
+)
+def test_switches_take_the_usual_words(text: str, value: bool) -> None:
+    assert loaded(None, {"DRAGOMAN_STRICT_TOOL_VALIDATION": text}).config.strict_tool_validation is value
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("[server]\nprot = 1", "my.toml: unknown key server.prot; did you mean server.port?"),
+        ("port = 1", "my.toml: unknown key port; did you mean server.port?"),
+        ("[servr]\nport = 1", "my.toml: unknown key servr; did you mean server?"),
+        ("zzzzzz = 1", "my.toml: unknown key zzzzzz"),
+        ("strict_tools_validation = true", "did you mean strict_tool_validation?"),
+        ("server = 1", "my.toml: server is a section: write [server] and its keys below"),
+        (
+            "[server]\nport = '80'",
+            "my.toml: server.port: must be a whole number of at least 0 and at most 65535, not '80'",
+        ),
+        ("[server]\nport = 70000", "at most 65535, not 70000"),
+        ("[server]\nport = -1", "at least 0"),
+        ("[server]\nport = true", "not True"),
+        ("[server]\nping_s = 0", "my.toml: server.ping_s: must be a number above 0"),
+        ("[server]\nping_s = nan", "must be a number"),
+        ("[server]\nping_s = inf", "must be a number"),
+        ("[server]\nkeys = 'abc'", "my.toml: server.keys: must be a list of texts"),
+        ("[server]\nhost = ''", "must be a text that is not empty"),
+        ("enable_tool_calling = 1", "enable_tool_calling: must be true or false, not 1"),
+        ("[upstream]\nkind = 'openai'", "must be one of auto, emulator, gemini, vertex, not 'openai'"),
+        ("[upstream]\napi_key = 5", "my.toml: upstream.api_key: must be a text"),
+        ("[upstream]\nmax_attempts = 0", "must be a whole number of at least 1, not 0"),
+        ("[models]\nrules = 'x'", "must be a table of names and models"),
+        ("[models.rules]\n'' = 'gemini-x'", "must be a table of names and models"),
+        ("[upstream]\nlocation = 'a b'", "'a b' is no Google Cloud location"),
+        ("[upstream]\napi_version = '2'", "must look like v1beta, not '2'"),
+        ("port", "my.toml: this is not TOML: "),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place(file: str, words: str) -> None:
+    assert words in refusal(file)
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (
+            {"DRAGOMAN_PORT": "1"},
+            "environment: unknown variable DRAGOMAN_PORT; did you mean DRAGOMAN_SERVER_PORT?",
+        ),
+        ({"DRAGOMAN_SERVER_PRT": "1"}, "did you mean DRAGOMAN_SERVER_PORT?"),
+        ({"DRAGOMAN_GATEWAY_KEYS": "1"}, "did you mean DRAGOMAN_GATEWAY_KEY?"),
+        ({"DRAGOMAN_SERVER_PORT": "http"}, "DRAGOMAN_SERVER_PORT: must be a whole number"),
+        ({"DRAGOMAN_SERVER_NO_AUTH": "maybe"}, "DRAGOMAN_SERVER_NO_AUTH: must be true or false, not 'maybe'"),
+        (
+            {"GOOGLE_GENAI_USE_VERTEXAI": "maybe"},
+            "GOOGLE_GENAI_USE_VERTEXAI: must be true or false, not 'maybe'",
+        ),
+        ({"GOOGLE_GENAI_USE_VERTEXAI": "1"}, "upstream.project: Vertex AI needs a project or an express key"),
+    ],
+)
+def test_a_wrong_variable_is_refused(env: dict[str, str], words: str) -> None:
+    assert words in refusal(None, env)
+
+
+def test_variables_of_the_commands_are_no_settings() -> None:
+    env = {"DRAGOMAN_CONFIG": "x", "DRAGOMAN_DEBUG": "1", "DRAGOMAN_CLAUDE": "x", "DRAGOMAN_GATEWAY_KEY": KEY}
+    assert loaded(None, env).config == Config()
+
+
+def test_home_is_a_setting() -> None:
+    assert loaded(None, {"DRAGOMAN_HOME": "/x"}).config.home == "/x"
+
+
+def test_unknown_flags_are_refused() -> None:
+    assert "flags: unknown setting server.prt; did you mean server.port?" in refusal(server__prt=1)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost", "LOCALHOST"])
+def test_loopback_needs_no_keys(host: str) -> None:
+    assert loaded(server__host=host, server__no_auth=True).config.server.host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.com"])
+def test_q10_any_other_address_needs_keys(host: str) -> None:
+    said = refusal(server__host=host)
+    assert f"--host: {host} can be reached from outside, so gateway keys must be set" in said
+    assert "no_auth works on loopback only" in refusal(server__host=host, server__no_auth=True)
+    assert loaded(server__host=host, server__keys=(KEY,)).config.server.keys == (KEY,)
+    assert loaded(None, {"DRAGOMAN_GATEWAY_KEY": KEY}, server__host=host).config.server.host == host
+
+
+def test_q10_keys_do_not_excuse_no_auth() -> None:
+    assert "no_auth works on loopback only" in refusal(
+        server__host="0.0.0.0", server__keys=(KEY,), server__no_auth=True
+    )
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "your-api-key",
+        "your-api-key-1",
+        "YOUR_API_KEY",
+        "changeme",
+        "change-me-please-now",
+        "test",
+        "sk-1234567890abcdef",
+    ],
+)
+def test_q10_sample_gateway_keys_are_refused(key: str) -> None:
+    assert "server.keys: this is a sample, not a key" in refusal(f"[server]\nkeys = ['{key}']")
+    assert "DRAGOMAN_GATEWAY_KEY: this is a sample" in refusal(None, {"DRAGOMAN_GATEWAY_KEY": key})
+
+
+@pytest.mark.parametrize("key", ["sk-short", "a", "123456789012345"])
+def test_short_gateway_keys_are_refused(key: str) -> None:
+    assert "at least 16 characters" in refusal(server__keys=(key,))
+
+
+def test_keys_no_header_can_carry_are_refused() -> None:
+    assert "only visible ASCII" in refusal(server__keys=("a key with spaces in it",))
+    assert "GEMINI_API_KEY: a key has only visible ASCII" in refusal(None, {"GEMINI_API_KEY": "AIza\nb"})
+
+
+def test_sample_gemini_keys_are_refused_for_google_but_not_elsewhere() -> None:
+    env = {"GEMINI_API_KEY": "YOUR_GEMINI_API_KEY"}
+    assert "GEMINI_API_KEY: this is a sample, not a Gemini key" in refusal(None, env)
+    assert loaded(None, env | {"GEMINI_BASE_URL": "http://127.0.0.1:9"}).config.backend == "gemini"
+    assert loaded(None, env, upstream__kind="emulator").config.backend == "emulator"
+
+
+def test_no_refusal_repeats_a_secret() -> None:
+    assert "hunter2" not in refusal("[upstream]\napi_key = ['hunter2']")
+    assert "hunter2" not in refusal(server__keys=("hunter2",))
+    assert "hunter2" not in refusal(None, {"GEMINI_BASE_URL": "https://me:hunter2@example.com"})
+    assert "hunter2" not in refusal(None, {"GEMINI_BASE_URL": "ftp://me:hunter2@example.com?key=hunter2"})
+
+
+def test_googles_own_variables_are_read() -> None:
+    env = {"GOOGLE_API_KEY": " AIza-b\n", "GEMINI_BASE_URL": "https://gw.example.com/"}
+    upstream = loaded(None, env).config.upstream
+    assert (upstream.api_key, upstream.base_url) == ("AIza-b", "https://gw.example.com")
+
+
+def test_m7_gemini_key_wins_over_google_key_and_says_so() -> None:
+    result = loaded(None, {"GOOGLE_API_KEY": "AIza-b", "GEMINI_API_KEY": "AIza-a"})
+    assert result.config.upstream.api_key == "AIza-a"
+    assert "GEMINI_API_KEY is used" in result.notes[0]
+    assert loaded(None, {"GOOGLE_API_KEY": "AIza-a", "GEMINI_API_KEY": "AIza-a"}).notes == ()
+
+
+def test_our_own_variable_wins_over_googles() -> None:
+    env = {"DRAGOMAN_UPSTREAM_API_KEY": "AIza-ours", "GEMINI_API_KEY": "AIza-a"}
+    assert loaded(None, env).config.upstream.api_key == "AIza-ours"
+
+
+@pytest.mark.parametrize(
+    ("env", "backend"),
+    [
+        ({}, "emulator"),
+        ({"GEMINI_API_KEY": "AIza-a"}, "gemini"),
+        ({"GEMINI_BASE_URL": "http://localhost:1"}, "gemini"),
+        ({"GOOGLE_CLOUD_PROJECT": "p"}, "vertex"),
+        ({"GOOGLE_CLOUD_PROJECT": "p", "GEMINI_API_KEY": "AIza-a"}, "gemini"),
+        (
+            {"GOOGLE_CLOUD_PROJECT": "p", "GEMINI_API_KEY": "AIza-a", "GOOGLE_GENAI_USE_VERTEXAI": "true"},
+            "vertex",
+        ),
+        ({"GOOGLE_API_KEY": "AQ.express", "GOOGLE_GENAI_USE_VERTEXAI": "True"}, "vertex"),
+        ({"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_GENAI_USE_VERTEXAI": "false"}, "emulator"),
+        ({"GEMINI_API_KEY": "AIza-a", "DRAGOMAN_UPSTREAM_KIND": "emulator"}, "emulator"),
+    ],
+)
+def test_the_environment_decides_who_answers(env: dict[str, str], backend: str) -> None:
+    assert loaded(None, env).config.backend == backend
+
+
+def test_vertex_location_comes_from_the_environment() -> None:
+    env = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "europe-west4"}
+    upstream = loaded(None, env).config.upstream
+    assert (upstream.project, upstream.location) == ("p", "europe-west4")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "https://example.com/gw/v1beta",
+        "https://example.com/gw/v1beta/",
+        "https://example.com/gw/v1",
+        "https://example.com/gw/v1beta1",
+        "https://example.com/gw/v1beta/models",
+        "https://example.com/gw/v1beta/models/gemini-pro:generateContent",
+        "https://example.com/gw/v1beta/openai/",
+    ],
+)
+def test_n4_a_version_in_the_base_url_is_taken_off_with_a_note(given: str) -> None:
+    result = loaded(None, {"GEMINI_BASE_URL": given})
+    assert result.config.upstream.base_url == "https://example.com/gw"
+    assert result.notes[0].startswith("GEMINI_BASE_URL: /v1")
+
+
+@pytest.mark.parametrize("given", ["https://example.com", "https://example.com/v1/gw", "http://[::1]:80"])
+def test_other_base_urls_stay_as_they_are(given: str) -> None:
+    result = loaded(None, {"GEMINI_BASE_URL": given})
+    assert (result.config.upstream.base_url, result.notes) == (given, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("example.com", "must be a URL like https://example.com, not 'example.com'"),
+        ("https://", "must be a URL"),
+        ("http://[bad", "this is not a URL"),
+        ("https://example.com:99999", "this is not a URL"),
+        ("http://example.com", "must be https: the key would cross the network to example.com in the clear"),
+        ("https://example.com?key=1", "must be without user, password, ? and #"),
+        ("https://me:pw@example.com", "must be without user"),
+    ],
+)
+def test_wrong_base_urls_are_refused(given: str, words: str) -> None:
+    assert f"my.toml: upstream.base_url: {words}" in refusal(f"[upstream]\nbase_url = '{given}'")
+
+
+def test_show_hides_secrets_and_names_origins() -> None:
+    result = loaded(
+        f"[server]\nkeys = ['{KEY}']\n[models.rules]\n'gpt-5' = 'gemini-x'", {"GEMINI_API_KEY": "AIza-a"}
+    )
+    text = show_config(result.config, result.sources)
+    assert KEY not in text
+    assert "AIza-a" not in text
+    assert 'api_key = "********"  # env GEMINI_API_KEY' in text
+    assert 'keys = ["********"]  # my.toml' in text
+
+
+def test_what_is_shown_loads_again() -> None:
+    config = loaded("home = 'C:\\x \"y\"'\n[models.rules]\n'gpt-5' = 'gemini-x'\n[server]\nport = 1").config
+    assert loaded(show_config(config)).config == config
+    assert set(tomllib.loads(show_config(config))["server"]) == {
+        key.partition(".")[2] for key in SETTINGS if key.startswith("server.")
+    }

@@ -1,0 +1,127 @@
+"""The store keeps what it was given, across processes, within its bounds."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import ConfigError
+from dragoman.store import MemoryStore, SqliteStore, Store
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _sqlite(path: Path, clock: Callable[[], float] | None = None, **limits: float) -> SqliteStore:
+    max_bytes = int(limits.get("max_bytes", 1 << 24))
+    return SqliteStore(
+        path, max_age_s=limits.get("max_age_s", 3600), max_bytes=max_bytes, now=clock or Clock()
+    )
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return MemoryStore() if request.param == "memory" else _sqlite(tmp_path / "state.db")
+
+
+async def test_what_was_remembered_is_recalled(store: Store) -> None:
+    await store.remember([("a", "1"), ("b", "2")])
+    await store.remember([("b", "3")])
+    assert await store.recall(["a", "b", "c"]) == {"a": "1", "b": "3"}
+    assert await store.recall([]) == {}
+    await store.close()
+
+
+async def test_many_keys_are_asked_for_at_once(store: Store) -> None:
+    items = [(f"k{number}", str(number)) for number in range(1_700)]
+    await store.remember(items)
+    assert await store.recall([key for key, _ in items]) == dict(items)
+    await store.close()
+
+
+async def test_a11_another_process_and_the_next_start_know_it_too(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    first, second = _sqlite(path), _sqlite(path)
+    await first.remember([("call", "signature")])
+    assert await second.recall(["call"]) == {"call": "signature"}
+    await first.close()
+    await second.close()
+    third = _sqlite(path)
+    assert await third.recall(["call"]) == {"call": "signature"}
+    await third.close()
+
+
+def test_what_was_committed_survives_kill_dash_nine(tmp_path: Path) -> None:
+    script = """
+import asyncio, os, signal, sys, time
+from pathlib import Path
+from dragoman.store import SqliteStore
+store = SqliteStore(Path(sys.argv[1]), max_age_s=9e9, max_bytes=1 << 24, now=time.time)
+asyncio.run(store.remember([("call", "signature")]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "s.db")], check=False)
+    assert done.returncode == -9
+    with sqlite3.connect(tmp_path / "s.db") as db:
+        assert db.execute("SELECT key, value FROM memory").fetchall() == [("call", "signature")]
+    db.close()
+
+
+async def test_what_is_too_old_is_forgotten(tmp_path: Path) -> None:
+    clock = Clock()
+    store = _sqlite(tmp_path / "s.db", clock, max_age_s=100)
+    await store.remember([("old", "1")])
+    clock.now += 60
+    await store.remember([("new", "2")])
+    clock.now += 60
+    assert await store.recall(["old", "new"]) == {"new": "2"}
+    store.prune()
+    clock.now -= 60
+    assert await store.recall(["old", "new"]) == {"new": "2"}
+    await store.close()
+
+
+async def test_when_there_is_too_much_the_oldest_goes_first(tmp_path: Path) -> None:
+    clock = Clock()
+    store = _sqlite(tmp_path / "s.db", clock, max_bytes=400_000)
+    for number in range(1_000):
+        clock.now += 1
+        await store.remember([(f"k{number}", "x" * 1_000)])
+    store.prune()
+    kept = await store.recall([f"k{number}" for number in range(1_000)])
+    assert 100 < len(kept) < 500
+    assert "k999" in kept
+    assert "k0" not in kept
+    await store.close()
+
+
+async def test_a_bound_that_fits_nothing_ends(tmp_path: Path) -> None:
+    store = _sqlite(tmp_path / "s.db", max_bytes=1)
+    await store.remember([("k", "v")])
+    store.prune()
+    assert await store.recall(["k"]) == {}
+    await store.close()
+
+
+def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "s.db").write_bytes(b"this is not a database, it is a letter to a friend" * 50)
+    with pytest.raises(ConfigError, match=r"the state file .*s\.db cannot be used"):
+        _sqlite(tmp_path / "s.db")
+
+
+async def test_a_file_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
+    store = _sqlite(tmp_path / "s.db")
+    store._db.execute("PRAGMA user_version=99")
+    await store.close()
+    with pytest.raises(ConfigError, match="newer Dragoman"):
+        _sqlite(tmp_path / "s.db")
