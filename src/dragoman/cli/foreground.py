@@ -35,7 +35,7 @@ def _signals_for(child: subprocess.Popen[bytes]) -> Iterator[None]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, number)
 
-    handlers = {signal.SIGINT: ignore, signal.SIGTERM: ignore}
+    handlers = {signal.SIGINT: ignore, signal.SIGTERM: forward}
     if hasattr(signal, "SIGHUP"):
         handlers[signal.SIGHUP] = forward
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}

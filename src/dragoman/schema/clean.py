@@ -13,7 +13,7 @@ from dragoman.schema.union import annotate, fold, unite, unite_roots
 from dragoman.schema.walk import Path, Schema, children, cut, rebuild, step, too_deep
 
 _MAX_JSON_DEPTH: Final = 120
-_PASSES: Final = 4
+_MAX_PASSES: Final = 5
 _ROOT: Target = ()
 
 
@@ -24,13 +24,12 @@ def clean_schema(schema: object, *, where: str, vertex: bool = False) -> tuple[S
     """
     notes: list[Note] = []
     out = _Pass(_document(schema, where, notes), notes).run(where)
-    for _ in range(_PASSES):
-        if "$defs" not in out:
-            break
+    before: Schema = {}
+    passes = 1
+    while "$defs" in out and out != before and passes < _MAX_PASSES:
         # A circle that a repair has opened is inlined by the next pass.
         before, out = out, _Pass(out, notes).run(where)
-        if before == out:
-            break
+        passes += 1
     return (fold(out) if vertex else out), tuple(dict.fromkeys(notes))
 
 

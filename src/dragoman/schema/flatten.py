@@ -14,7 +14,7 @@ from dragoman.schema.spell import fits, spell
 from dragoman.schema.walk import Path, Schema, step
 
 MAX_DEPTH: Final = 60  # schema levels and reference hops together; six frames each must fit Python's stack
-MAX_NODES: Final = 10_000  # references that fan out ("a: [b, b], b: [c, c]…") end here
+MAX_NODES: Final = 5_000  # references that fan out ("a: [b, b], b: [c, c]…") end here
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoman.schema.describe import names, show
 from dragoman.schema.refs import Refs
@@ -11,9 +11,21 @@ from dragoman.schema.spell import fits, same, spell, type_of
 from dragoman.schema.walk import Schema
 
 _MAX_DEPTH: Final = 60  # what lies deeper is taken as right
-_MAX_STEPS: Final = 100_000
+_MAX_STEPS: Final = 20_000
 
 Problems = Iterator[str]
+Rule = Callable[["Validator", Any, Schema, str, int], Problems]
+
+
+class Plan(NamedTuple):
+    """One node, spelled, with the rules that its keywords call for."""
+
+    node: Schema
+    types: list[str]
+    rules: tuple[Rule, ...]
+
+
+_ANYTHING: Final = Plan({}, [], ())
 
 
 class Document:
@@ -22,15 +34,22 @@ class Document:
     def __init__(self, schema: Any) -> None:
         self.root = schema
         self._refs = Refs(schema)
-        self._spelled: dict[int, Schema] = {}
+        self._plans: dict[int, Plan] = {}
+
+    def plan(self, schema: Any) -> Plan:
+        """The node and its rules; `true`, and what is no schema, allow everything."""
+        if not isinstance(schema, dict):
+            return _ANYTHING
+        found = self._plans.get(id(schema))
+        if found is None:
+            node = spell(schema, "", [])
+            found = Plan(node, node.get("type", []), tuple(_RULES[key] for key in node if key in _RULES))
+            self._plans[id(schema)] = found
+        return found
 
     def spelled(self, schema: Any) -> Schema:
-        """The node in one spelling; `true`, and what is no schema, allow everything."""
-        if not isinstance(schema, dict):
-            return {}
-        if id(schema) not in self._spelled:
-            self._spelled[id(schema)] = spell(schema, "", [])
-        return self._spelled[id(schema)]
+        """The node in one spelling."""
+        return self.plan(schema).node
 
     def target(self, ref: str) -> Any:
         """What a reference leads to; everything is allowed if it leads nowhere."""
@@ -64,14 +83,12 @@ class Validator:
         if schema is False:
             yield f"{path or 'arguments'}: must not be given"
         elif depth <= _MAX_DEPTH and not self.tired:
-            node = self.document.spelled(schema)
-            if "type" in node and not self.typed(value, node["type"]):
-                yield f"{path or 'arguments'}: expected {' or '.join(node['type'])}, got {_kind(value)}"
+            node, types, rules = self.document.plan(schema)
+            if types and not self.typed(value, types):
+                yield f"{path or 'arguments'}: expected {' or '.join(types)}, got {_kind(value)}"
                 return
-            for key in node:
-                rule = _RULES.get(key)
-                if rule is not None:
-                    yield from rule(self, value, node, path, depth + 1)
+            for rule in rules:
+                yield from rule(self, value, node, path, depth + 1)
 
     def typed(self, value: Any, types: list[str]) -> bool:
         if self._whole and isinstance(value, float):
@@ -104,7 +121,7 @@ def _all_of(validator: Validator, value: Any, node: Schema, path: str, depth: in
         yield from validator.problems(value, member, path, depth)
 
 
-def _union(key: str) -> Callable[[Validator, Any, Schema, str, int], Problems]:
+def _union(key: str) -> Rule:
     def check(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
         branches = node[key]
         if any(validator.ok(value, branch, depth) for branch in branches):
@@ -159,7 +176,7 @@ def _limit(
     measure: Callable[[Any], Any],
     wrong: Callable[[Any, Any], bool],
     text: str,
-) -> Callable[[Validator, Any, Schema, str, int], Problems]:
+) -> Rule:
     def check(_: Validator, value: Any, node: Schema, path: str, _depth: int) -> Problems:
         if isinstance(value, kind) and not isinstance(value, bool) and wrong(measure(value), node[key]):
             yield f"{path or 'arguments'}: {text} {show(node[key])}"
@@ -188,7 +205,7 @@ def _itself(value: Any) -> Any:
 
 
 _NUMBER: Final = (int, float)
-_RULES: Final[dict[str, Callable[[Validator, Any, Schema, str, int], Problems]]] = {
+_RULES: Final[dict[str, Rule]] = {
     "$ref": _ref,
     "additionalProperties": _additional,
     "allOf": _all_of,

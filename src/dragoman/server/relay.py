@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 
 import msgspec
@@ -15,8 +16,11 @@ from dragoman.ir import Sealed, unseal
 from dragoman.server.auth import Caller
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import Outlet
+from dragoman.store import StoreUnavailable
 from dragoman.upstream.hosts import Method
 from dragoman.upstream.retry import wait_before_retry
+
+_log = logging.getLogger("dragoman")
 
 #: How long a stream waits for Google's status before it opens by itself.
 OPENING_GRACE_S = 0.4
@@ -110,14 +114,21 @@ class Relay:
         wanted = self._exchange.wanted
         if not wanted:
             return {}
-        found = await self._gateway.store.recall(wanted)
+        try:
+            found = await self._gateway.store.recall(wanted)
+        except StoreUnavailable as error:
+            _log.warning("%s; signatures the client did not keep are replaced by Google's sentinel", error)
+            return {}
         return {key: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
 
     async def _kept(self, out: bytes) -> bytes:
         """What the answer taught us is safe before the bytes that need it leave."""
         if self._exchange.memories:
             memories, self._exchange.memories = self._exchange.memories, []
-            await self._gateway.store.remember(memories)
+            try:
+                await self._gateway.store.remember(memories)
+            except StoreUnavailable as error:
+                _log.warning("%s; a client that drops thinking will need Google's sentinel", error)
         return out
 
     async def _fail(self, error: DragomanError) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from dragoman.errors import ConfigError
+from dragoman.store.base import StoreUnavailable
 
 _SCHEMA_VERSION = 1
 _KEYS_PER_QUERY = 500
@@ -60,17 +61,23 @@ class SqliteStore:
             group = wanted[start : start + _KEYS_PER_QUERY]
             marks = ",".join("?" * len(group))
             query = f"SELECT key, value FROM memory WHERE key IN ({marks}) AND written >= ?"  # noqa: S608 (marks only)
-            found.update(self._db.execute(query, (*group, oldest)).fetchall())
+            try:
+                found.update(self._db.execute(query, (*group, oldest)).fetchall())
+            except sqlite3.Error as error:
+                raise StoreUnavailable(f"state cannot be read: {error}") from error
         return found
 
     async def remember(self, items: Sequence[tuple[str, str]]) -> None:
         written = int(self._now())
         rows = [(key, value, written) for key, value in items]
-        self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._db.executemany("INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?)", rows)
-        finally:
-            self._db.execute("COMMIT")
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._db.executemany(
+                    "INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?)", rows
+                )
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"state cannot be written: {error}") from error
         self._writes += 1
         if self._writes % _WRITES_BETWEEN_PRUNES == 0:
             self.prune()

@@ -44,7 +44,7 @@ NODE = {
             "a.b[1]: expected integer, got string",
         ),
         ({}, {**schema(a=STRING), "required": ["a", "b"]}, "arguments: `a`, `b` must be given"),
-        ({"z": 1}, {**schema(), "additionalProperties": False}, "z: must not be given"),
+        ({"a": 1, "z": 1}, {**schema(a=INTEGER), "additionalProperties": False}, "z: must not be given"),
         ({"z": 1}, {**schema(), "additionalProperties": STRING}, "z: expected string, got integer 1"),
         ({"a": "z"}, schema(a={"enum": ["x", "y"]}), 'a: must be one of ["x","y"]'),
         ({"a": 1}, schema(a={"const": True}), "a: must be one of [true]"),

@@ -52,6 +52,7 @@ def test_b13_a_name_taken_by_a_legal_one_moves_on() -> None:
 
 def test_b13_a_name_of_the_history_is_mapped_alike() -> None:
     """pain B13"""
+    assert NameMap.of([]).to_wire("read_file") == "read_file"
     assert NameMap.of([]).to_wire("read/file") == NameMap.of(["read/file"]).to_wire("read/file")
 
 

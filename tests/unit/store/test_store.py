@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.store import MemoryStore, SqliteStore, Store
+from dragoman.store import MemoryStore, SqliteStore, Store, StoreUnavailable
 
 
 class Clock:
@@ -125,3 +125,15 @@ async def test_a_file_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
     await store.close()
     with pytest.raises(ConfigError, match="newer Dragoman"):
         _sqlite(tmp_path / "s.db")
+
+
+async def test_a_disk_that_refuses_is_said_so_without_ending_anything(tmp_path: Path) -> None:
+    store = _sqlite(tmp_path / "s.db")
+    await store.remember([("k", "v")])
+    store._db.execute("PRAGMA query_only=ON")
+    with pytest.raises(StoreUnavailable, match="cannot be written"):
+        await store.remember([("k2", "v")])
+    assert await store.recall(["k"]) == {"k": "v"}
+    await store.close()
+    with pytest.raises(StoreUnavailable, match="cannot be read"):
+        await store.recall(["k"])

@@ -8,7 +8,14 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.anthropic.wire import Block, Source, WireMessage, decode_blocks
+from dragoman.dialects.anthropic.wire import (
+    Block,
+    Source,
+    ToolRef,
+    WireMessage,
+    decode_blocks,
+    decode_tool,
+)
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     AFTER_TEXT,
@@ -36,14 +43,23 @@ _MIME_BY_SUFFIX = {
     "heic": "image/heic",
     "pdf": "application/pdf",
 }
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^;,]+)*;base64,(.+)", re.IGNORECASE | re.DOTALL)
 _REMINDER = "<system-reminder>"
 
 
+class ToolChange(msgspec.Struct, frozen=True):
+    """From here on the conversation has this tool, or has it no more; `definition` if it was not declared."""
+
+    name: str
+    available: bool
+    definition: bytes = b""
+
+
 class DecodedMessage(msgspec.Struct, frozen=True):
-    """One wire message: neutral messages, and the names of tools it reveals (`tool_reference`)."""
+    """One wire message: neutral messages, and how it changes the tools at hand."""
 
     messages: tuple[Message, ...]
-    references: tuple[str, ...]
+    changes: tuple[ToolChange, ...]
     notes: tuple[Note, ...]
 
 
@@ -57,7 +73,7 @@ def decode_message(message: WireMessage) -> DecodedMessage:
         part for index, block in enumerate(blocks) for part in reader.read(block, f".content[{index}]")
     )
     parts = _place_signatures(parts, reader.sealed)
-    return DecodedMessage(_split_reminders(role, parts), tuple(reader.references), tuple(reader.notes))
+    return DecodedMessage(_split_reminders(role, parts), tuple(reader.changes), tuple(reader.notes))
 
 
 def _as_blocks(content: str | list[Block] | None) -> list[Block]:
@@ -70,9 +86,13 @@ def _split_reminders(role: Role, parts: tuple[Part, ...]) -> tuple[Message, ...]
     """Reminders beside results are the program's remarks, not a new turn of the user's."""
     if not any(isinstance(part, ToolResult) for part in parts):
         return (Message(role=role, parts=parts),)
-    remarks = tuple(part for part in parts if isinstance(part, Text) and part.text.startswith(_REMINDER))
-    rest = Message(role=role, parts=tuple(part for part in parts if part not in remarks))
+    remarks = tuple(part for part in parts if _is_reminder(part))
+    rest = Message(role=role, parts=tuple(part for part in parts if not _is_reminder(part)))
     return (rest, Message(role="system", parts=remarks)) if remarks else (rest,)
+
+
+def _is_reminder(part: Part) -> bool:
+    return isinstance(part, Text) and part.text.startswith(_REMINDER)
 
 
 def _place_signatures(parts: tuple[Part, ...], sealed: list[Sealed]) -> tuple[Part, ...]:
@@ -92,19 +112,19 @@ def _place_signatures(parts: tuple[Part, ...], sealed: list[Sealed]) -> tuple[Pa
 
 
 class BlockReader:
-    """Reads blocks one by one; collects signatures, tool references and notes on the way."""
+    """Reads blocks one by one; collects signatures, changes of the tools and notes on the way."""
 
     def __init__(self) -> None:
         self.sealed: list[Sealed] = []
-        self.references: list[str] = []
+        self.changes: list[ToolChange] = []
         self.notes: list[Note] = []
 
     def read(self, block: Block, where: str) -> list[Part]:
         reader = _READERS.get(block.type)
         if reader is not None:
             return reader(self, block, where)
-        if block.type.endswith(("_tool_result", "_tool_use")) or block.type == "server_tool_use":
-            return self._foreign_tool(block)
+        if block.type.endswith(("_tool_result", "_tool_use")):
+            return self._foreign_tool(block, where)
         if block.text is not None:
             return [Text(text=block.text)]
         raise InvalidRequest(f"content blocks of type {block.type!r} are not understood", where=where)
@@ -116,37 +136,45 @@ class BlockReader:
         source = block.source
         if not isinstance(source, Source):
             raise InvalidRequest(f"a block of type {block.type!r} needs a source", where=where)
-        if source.type == "base64":
+        if source.type == "base64" and source.media_type and source.data:
             return [*_titled(block), Media(mime=source.media_type, data=source.data)]
         if source.type == "text":
             return [*_titled(block), Text(text=source.data)]
         if source.type == "content":
-            return [*_titled(block), *self._nested(_as_blocks(source.content), where)]
-        if source.type == "url":
-            return [*_titled(block), self._by_url(block, source.url, where)]
+            return [*_titled(block), *self._nested(source.content, f"{where}.source.content")]
+        if source.type == "url" and source.url:
+            return [*_titled(block), self._by_url(block, source.url, f"{where}.source")]
         raise InvalidRequest(
-            f"a source of type {source.type!r} cannot be read here: send base64, text or url",
+            f"a source of type {source.type!r} cannot be read here: send base64, text or url, and not empty",
             where=f"{where}.source",
         )
 
     def _by_url(self, block: Block, url: str, where: str) -> Part:
+        if url[:5].lower() == "data:":
+            return _inline(url, where)
         suffix = re.split(r"[?#]", url)[0].rpartition(".")[2].lower()
         mime = _MIME_BY_SUFFIX.get(suffix, "application/pdf" if block.type == "document" else "")
         if mime:
             return Media(mime=mime, uri=url)
-        self.notes.append(
-            Note("moved", f"{where}.source", "no media type is known for this address; sent as text")
-        )
+        self.notes.append(Note("moved", where, "no media type is known for this address; sent as text"))
         return Text(text=f"({block.type}: {url})")
 
-    def _nested(self, blocks: list[Block], where: str) -> list[Part]:
-        return [part for block in blocks for part in self.read(block, where)]
+    def _nested(self, content: str | list[Block] | None, where: str) -> list[Part]:
+        blocks = enumerate(_as_blocks(content))
+        return [part for index, block in blocks for part in self.read(block, f"{where}[{index}]")]
+
+    def _content(self, block: Block, where: str) -> list[Part]:
+        """The parts of a block that holds blocks itself."""
+        where = f"{where}.content"
+        return self._nested(jsontext.decode(decode_blocks, bytes(block.content) or b"null", where), where)
 
     def _tool_use(self, block: Block, where: str) -> list[Part]:
         if not block.id or not block.name:
             raise InvalidRequest("a tool_use block needs an id and a name", where=where)
-        args = bytes(block.input) or b"{}"
-        if not args.startswith(b"{"):
+        args = bytes(block.input)
+        if args in (b"", b"null"):
+            args = b"{}"
+        elif not args.startswith(b"{"):
             self.notes.append(Note("mended", f"{where}.input", "arguments must be an object; wrapped in one"))
             args = b'{"input":%b}' % args
         return [ToolCall(id=block.id, name=block.name, args=args)]
@@ -154,10 +182,10 @@ class BlockReader:
     def _tool_result(self, block: Block, where: str) -> list[Part]:
         if not block.tool_use_id:
             raise InvalidRequest("a tool_result block needs a tool_use_id", where=where)
-        content = jsontext.decode(decode_blocks, bytes(block.content) or b"null", f"{where}.content")
-        parts = self._nested(_as_blocks(content), f"{where}.content")
         kept = tuple(
-            part for part in parts if isinstance(part, Media) or (isinstance(part, Text) and part.text)
+            part
+            for part in self._content(block, where)
+            if isinstance(part, Media) or (isinstance(part, Text) and part.text)
         )
         return [ToolResult(call_id=block.tool_use_id, content=kept, is_error=bool(block.is_error))]
 
@@ -170,29 +198,34 @@ class BlockReader:
         return [Thought(text=block.thinking)] if block.thinking else []
 
     def _tool_reference(self, block: Block, where: str) -> list[Part]:
-        self.references.append(block.tool_name)
-        return [Text(text=f"The tool {block.tool_name} is now available.")]
+        return self._change(ToolChange(block.tool_name, available=True))
 
-    def _tool_change(self, block: Block, where: str) -> list[Part]:
-        name = (block.tool.tool_name or block.tool.name) if block.tool else ""
-        if block.type == "tool_addition":
-            self.references.append(name)
-            return [Text(text=f"The tool {name} is now available.")]
-        return [Text(text=f"The tool {name} is no longer available.")]
+    def _tool_addition(self, block: Block, where: str) -> list[Part]:
+        tool = block.tool or ToolRef()
+        definition = bytes(tool.definition)
+        if not definition:
+            return self._change(ToolChange(tool.name, available=True))
+        wire = jsontext.decode(decode_tool, definition, f"{where}.tool.definition")
+        return self._change(ToolChange(wire.name, available=True, definition=definition))
+
+    def _tool_removal(self, block: Block, where: str) -> list[Part]:
+        return self._change(ToolChange((block.tool or ToolRef()).name, available=False))
+
+    def _change(self, change: ToolChange) -> list[Part]:
+        self.changes.append(change)
+        return [
+            Text(text=f"The tool {change.name} is {'now' if change.available else 'no longer'} available.")
+        ]
 
     def _search_result(self, block: Block, where: str) -> list[Part]:
-        content = jsontext.decode(decode_blocks, bytes(block.content) or b"null", f"{where}.content")
         head = " ".join(word for word in (block.title, block.source) if isinstance(word, str) and word)
-        return [Text(text=head), *self._nested(_as_blocks(content), where)]
+        return [Text(text=head), *self._content(block, where)]
 
-    def _compaction(self, block: Block, where: str) -> list[Part]:
-        content = jsontext.decode(decode_blocks, bytes(block.content) or b"null", f"{where}.content")
-        return self._nested(_as_blocks(content), where)
-
-    def _foreign_tool(self, block: Block) -> list[Part]:
+    def _foreign_tool(self, block: Block, where: str) -> list[Part]:
         """A server tool of another model's turn: its words are kept as text, its encrypted data is not."""
-        payload = bytes(block.input) or bytes(block.content)
-        return [Text(text=f"[{block.type} {block.name or block.tool_use_id}] {_readable(payload)}")]
+        payload = bytes(block.input) or bytes(block.content) or b"null"
+        value = jsontext.decode(msgspec.json.decode, payload, where)
+        return [Text(text=f"[{block.type} {block.name or block.tool_use_id}] {_readable(value)}")]
 
     def _drop(self, block: Block, where: str) -> list[Part]:
         self.notes.append(Note("dropped", where, f"{block.type} has no meaning for Gemini"))
@@ -208,11 +241,14 @@ _READERS: dict[str, Callable[[BlockReader, Block, str], list[Part]]] = {
     "thinking": BlockReader._thinking,
     "redacted_thinking": BlockReader._thinking,
     "tool_reference": BlockReader._tool_reference,
-    "tool_addition": BlockReader._tool_change,
-    "tool_removal": BlockReader._tool_change,
+    "tool_addition": BlockReader._tool_addition,
+    "tool_removal": BlockReader._tool_removal,
     "search_result": BlockReader._search_result,
-    "compaction": BlockReader._compaction,
+    "compaction": BlockReader._content,
     "container_upload": BlockReader._drop,
+    "mcp_tool_listing": BlockReader._drop,
+    "fallback": BlockReader._drop,
+    "browser_state": BlockReader._drop,
 }
 
 
@@ -221,10 +257,18 @@ def _titled(block: Block) -> list[Part]:
     return [Text(text=words)] if words else []
 
 
-def _readable(payload: bytes) -> str:
+def _inline(url: str, where: str) -> Media:
+    """A file inside its own address; base64 is never sent as text (pain J2)."""
+    found = _DATA_URL.fullmatch(url)
+    if found is None:
+        raise InvalidRequest("a data: address needs a media type and base64 data", where=where)
+    return Media(mime=found[1], data=found[2])
+
+
+def _readable(value: object) -> str:
     def plain(value: object) -> object:
         if isinstance(value, dict):
             return {key: plain(item) for key, item in value.items() if not str(key).startswith("encrypted")}
         return [plain(item) for item in value] if isinstance(value, list) else value
 
-    return msgspec.json.encode(plain(msgspec.json.decode(payload or b"null"))).decode()
+    return msgspec.json.encode(plain(value)).decode()

@@ -16,14 +16,14 @@ class Source(msgspec.Struct):
     media_type: str = ""
     data: str = ""
     url: str = ""
-    file_id: str = ""
     content: str | list[Block] | None = None
 
 
 class ToolRef(msgspec.Struct):
-    type: str = ""
+    """A tool that comes or goes in the middle of a conversation: by name, or with its definition."""
+
     name: str = ""
-    tool_name: str = ""
+    definition: msgspec.Raw = _NOTHING
 
 
 class Block(msgspec.Struct):
@@ -107,5 +107,6 @@ class Body(msgspec.Struct):
 
 decode_body = msgspec.json.Decoder(Body).decode
 decode_message = msgspec.json.Decoder(WireMessage).decode
+decode_tool = msgspec.json.Decoder(WireTool).decode
 decode_tools = msgspec.json.Decoder(list[WireTool] | None).decode
 decode_blocks = msgspec.json.Decoder(str | list[Block] | None).decode

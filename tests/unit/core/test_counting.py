@@ -1,0 +1,47 @@
+"""The estimate that is given before Google has counted (pains H1, H2, H3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.counting import estimate_tokens
+from dragoman.ir import Media, Message, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
+
+
+def estimate(*parts: Part, **fields: object) -> int:
+    messages = (Message(role="user", parts=parts),) if parts else ()
+    return estimate_tokens(Request(model="m", messages=messages, **fields))  # type: ignore[arg-type]
+
+
+def test_h1_even_an_empty_request_counts() -> None:
+    assert estimate() == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "tokens"),
+    [
+        (Text(text=""), 4),
+        (Text(text="abcd"), 5),
+        (Text(text="abcde"), 6),
+        (Text(text="ääää"), 6),
+        (Text(text="\ud83d"), 5),
+        (Thought(text="x" * 4_000), 4),
+        (Media(mime="image/png", data="x"), 1_124),
+        (Media(mime="application/pdf", uri="https://x/y.pdf"), 564),
+        (Media(mime="application/pdf", data="x" * 60_000), 1_124),
+        (ToolCall(id="i", name="read", args=b'{"a":"bcd"}'), 7),
+        (ToolResult(call_id="i", content=(Text(text="abcd"), Media(mime="image/png", data="x"))), 1_129),
+    ],
+)
+def test_each_part_has_its_price(part: Part, tokens: int) -> None:
+    assert estimate(part) == tokens
+
+
+def test_h2_images_are_counted_as_images_not_as_text() -> None:
+    assert estimate(Media(mime="image/png", data="A" * 320_000)) < 2_000
+
+
+def test_h3_system_and_tools_count_too() -> None:
+    tool = Tool(name="read", description="x" * 400, schema=b" " * 800)
+    assert estimate(Text(text="hi")) + 100 == estimate(Text(text="hi"), system=(Text(text="x" * 400),))
+    assert estimate(Text(text="hi")) + 301 == estimate(Text(text="hi"), tools=(tool,))

@@ -1,0 +1,70 @@
+"""The bounded memory: once per key, the least used goes first, never above its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dragoman.memo import Memo
+
+
+def made(calls: list[str], value: str) -> Callable[[], str]:
+    def make() -> str:
+        calls.append(value)
+        return value
+
+    return make
+
+
+def test_the_same_key_is_made_once() -> None:
+    memo: Memo[str, str] = Memo(10)
+    calls: list[str] = []
+    assert [memo.get("a", 1, made(calls, "A")) for _ in range(3)] == ["A", "A", "A"]
+    assert calls == ["A"]
+
+
+def test_what_was_asked_for_last_stays() -> None:
+    memo: Memo[str, str] = Memo(2)
+    calls: list[str] = []
+    for key in "abacab":
+        memo.get(key, 1, made(calls, key))
+    assert calls == ["a", "b", "c", "b"]
+    assert len(memo) == 2
+
+
+def test_one_heavy_value_drives_out_several() -> None:
+    memo: Memo[str, str] = Memo(4)
+    calls: list[str] = []
+    for key, weight in (("a", 1), ("b", 1), ("c", 1), ("d", 3)):
+        memo.get(key, weight, made(calls, key))
+    assert len(memo) == 2
+    memo.get("c", 1, made(calls, "again"))
+    assert "again" not in calls
+
+
+@pytest.mark.parametrize(("weight", "kept"), [(4, 1), (5, 0)])
+def test_a_value_above_the_bound_is_made_but_not_kept(weight: int, kept: int) -> None:
+    memo: Memo[str, str] = Memo(4)
+    assert memo.get("a", weight, lambda: "A") == "A"
+    assert len(memo) == kept
+
+
+def test_nothing_is_remembered_of_a_failure() -> None:
+    memo: Memo[str, str] = Memo(4)
+
+    def fail() -> str:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        memo.get("a", 1, fail)
+    assert memo.get("a", 1, lambda: "A") == "A"
+
+
+def test_a_key_made_twice_at_once_weighs_once() -> None:
+    """Two threads of a library user may both miss; the bound must not drift until nothing fits."""
+    memo: Memo[str, str] = Memo(3)
+    for turn in range(10):
+        key = f"key{turn}"
+        memo.get(key, 1, lambda key=key: memo.get(key, 1, lambda: "inner"))  # type: ignore[misc]
+    assert len(memo) == 3

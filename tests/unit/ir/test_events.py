@@ -1,0 +1,176 @@
+"""The order of events, folding them into an answer, and unfolding it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.errors import UpstreamCut
+from dragoman.ir import (
+    AFTER_TEXT,
+    ON_TEXT,
+    ON_THOUGHT,
+    CallDelta,
+    CallEnded,
+    CallStarted,
+    Event,
+    Failed,
+    Finished,
+    Response,
+    Signature,
+    Signed,
+    Started,
+    Text,
+    TextDelta,
+    Thought,
+    ThoughtDelta,
+    ToolCall,
+    Usage,
+    collect,
+    replay,
+)
+from dragoman.ir.grammar import check
+
+SIGNATURE = Signature("s", "gemini-g3")
+OTHER = Signature("t", "gemini-g3")
+END = Finished(reason="end", raw="STOP")
+CALL = CallStarted(id="c1", name="read", signature=SIGNATURE)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [Started(), END],
+        [Failed(UpstreamCut("x"))],
+        [Started(), Failed(UpstreamCut("x"))],
+        [Started(), TextDelta("a"), Usage(), Signed(SIGNATURE, ON_TEXT), Usage(), END],
+        [Started(), ThoughtDelta("a"), TextDelta("b"), ThoughtDelta("c"), END],
+        [Started(), CALL, CallEnded(), CALL, CallDelta(b"{"), CallDelta(b"}"), CallEnded(), END],
+        [Started(), CALL, Failed(UpstreamCut("x"))],
+    ],
+)
+def test_legal_streams_pass(events: list[Event]) -> None:
+    assert check(events) is None
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        ([], "the stream ends while waiting"),
+        ([Started()], "the stream ends while answering"),
+        ([Started(), CALL], "the stream ends while calling"),
+        ([TextDelta("a")], "event 0: TextDelta while waiting"),
+        ([Started(), Started()], "event 1: Started while answering"),
+        ([Started(), CallDelta(b"{}")], "event 1: CallDelta while answering"),
+        ([Started(), CallEnded()], "event 1: CallEnded while answering"),
+        ([Started(), CALL, CALL], "event 2: CallStarted while calling"),
+        ([Started(), CALL, TextDelta("a")], "event 2: TextDelta while calling"),
+        ([Started(), CALL, Usage()], "event 2: Usage while calling"),
+        ([Started(), CALL, END], "event 2: Finished while calling"),
+        ([Started(), END, END], "event 2: Finished while over"),
+        ([Failed(UpstreamCut("x")), END], "event 1: Finished while over"),
+    ],
+)
+def test_an_illegal_stream_is_named_at_its_first_fault(events: list[Event], problem: str) -> None:
+    assert check(events) == problem
+
+
+@pytest.mark.parametrize(
+    ("events", "parts"),
+    [
+        ([], ()),
+        ([TextDelta("a"), TextDelta("b")], (Text(text="ab"),)),
+        ([ThoughtDelta("a"), TextDelta("b")], (Thought(text="a"), Text(text="b"))),
+        (
+            [TextDelta("a"), ThoughtDelta("b"), TextDelta("c")],
+            (Text(text="a"), Thought(text="b"), Text(text="c")),
+        ),
+        ([TextDelta("a"), Signed(SIGNATURE, ON_TEXT)], (Text(text="a", signature=SIGNATURE),)),
+        (
+            [TextDelta("a"), Signed(SIGNATURE, AFTER_TEXT)],
+            (Text(text="a"), Text(text="", signature=SIGNATURE)),
+        ),
+        ([Signed(SIGNATURE, AFTER_TEXT)], (Text(text="", signature=SIGNATURE),)),
+        ([Signed(SIGNATURE, ON_TEXT)], (Text(text="", signature=SIGNATURE),)),
+        ([Signed(SIGNATURE, ON_THOUGHT)], (Thought(text="", signature=SIGNATURE),)),
+        (
+            [TextDelta("a"), Signed(SIGNATURE, ON_THOUGHT), TextDelta("b")],
+            (Text(text="a"), Thought(text="", signature=SIGNATURE), Text(text="b")),
+        ),
+        (
+            [ThoughtDelta("a"), Signed(SIGNATURE, ON_TEXT)],
+            (Thought(text="a"), Text(text="", signature=SIGNATURE)),
+        ),
+        (
+            [TextDelta("a"), Signed(SIGNATURE, ON_TEXT), TextDelta("b"), Signed(OTHER, ON_TEXT)],
+            (Text(text="a", signature=SIGNATURE), Text(text="b", signature=OTHER)),
+        ),
+        (
+            [TextDelta("a"), CALL, CallDelta(b'{"x":'), CallDelta(b"1}"), CallEnded(), TextDelta("b")],
+            (
+                Text(text="a"),
+                ToolCall(id="c1", name="read", args=b'{"x":1}', signature=SIGNATURE),
+                Text(text="b"),
+            ),
+        ),
+        ([CALL, CallEnded()], (ToolCall(id="c1", name="read", signature=SIGNATURE),)),
+    ],
+)
+def test_a2_signatures_stay_on_the_part_they_came_with(
+    events: list[Event], parts: tuple[object, ...]
+) -> None:
+    assert collect([Started("m", "r"), *events, END]).parts == parts
+
+
+def test_the_last_usage_counts_and_the_head_is_kept() -> None:
+    usage = Usage(input_tokens=2, output_tokens=3)
+    response = collect([Started("m", "r"), Usage(input_tokens=1), usage, END])
+    assert response == Response(model="m", response_id="r", usage=usage, finished=END)
+
+
+def test_e7_a_failure_is_raised_not_folded() -> None:
+    error = UpstreamCut("cut")
+    with pytest.raises(UpstreamCut) as caught:
+        collect([Started(), TextDelta("half"), CALL, Failed(error)])
+    assert caught.value is error
+
+
+def test_an_answer_without_an_end_is_no_clean_end() -> None:
+    assert collect([Started(), TextDelta("a")]).finished.reason == "other"
+
+
+def test_replay_gives_each_part_its_own_events() -> None:
+    response = Response(
+        parts=(
+            Thought(text="hm", signature=OTHER),
+            Thought(text="", signature=OTHER),
+            Text(text="a"),
+            Text(text="", signature=SIGNATURE),
+            ToolCall(id="c1", name="read", args=b'{"x":1}', signature=SIGNATURE),
+            ToolCall(id="c2", name="read"),
+        ),
+        finished=END,
+    )
+    events = list(replay(response))
+    assert events == [
+        Started(),
+        ThoughtDelta("hm"),
+        Signed(OTHER, ON_THOUGHT),
+        Signed(OTHER, ON_THOUGHT),
+        TextDelta("a"),
+        Signed(SIGNATURE, AFTER_TEXT),
+        CALL,
+        CallDelta(b'{"x":1}'),
+        CallEnded(),
+        CallStarted(id="c2", name="read"),
+        CallDelta(b"{}"),
+        CallEnded(),
+        Usage(),
+        END,
+    ]
+    assert check(events) is None
+    assert collect(events) == response
+
+
+def test_the_arguments_of_a_call_can_be_read() -> None:
+    assert ToolCall(id="c", name="n", args=b'{"a":[1]}').arguments == {"a": [1]}
+    assert ToolCall(id="c", name="n").arguments == {}
