@@ -16,7 +16,7 @@ T = TypeVar("T")
 _ESCAPES = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)"
 )
-_PATH = re.compile(r"(.*?)(?: - at `(?:key in )?\$(.*)`)?", re.DOTALL)
+_PATH_MARK = " - at `"
 
 
 def whole_characters(body: bytes) -> bytes:
@@ -37,9 +37,9 @@ def decode(decoder: Callable[[bytes], T], body: bytes | msgspec.Raw, where: str 
     try:
         return decoder(body)
     except msgspec.ValidationError as error:
-        found = _PATH.fullmatch(str(error))
-        message, path = (found[1], found[2] or "") if found else (str(error), "")
-        raise InvalidRequest(message, where=f"{where}{path}".removeprefix(".")) from None
+        message, _, path = str(error).partition(_PATH_MARK)
+        place = path.removeprefix("key in ").removeprefix("$").removesuffix("`")
+        raise InvalidRequest(message, where=where + place if where else place.removeprefix(".")) from None
     except msgspec.DecodeError as error:
         raise InvalidRequest(f"the body is not valid JSON: {error}", where=where) from None
     except UnicodeDecodeError:

@@ -24,8 +24,9 @@ class Memo(Generic[K, V]):
             return found[0]
         value = make()
         if weight <= self._max_bytes:
+            # Another thread may have made it meanwhile: it weighs once.
+            self._bytes += weight - self._kept.pop(key, (value, 0))[1]
             self._kept[key] = (value, weight)
-            self._bytes += weight
             while self._bytes > self._max_bytes:
                 self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
         return value

@@ -7,6 +7,7 @@ import msgspec
 from dragoman.errors import UpstreamGarbage
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class ServerEvent(msgspec.Struct, frozen=True):
@@ -18,8 +19,8 @@ class SseDecoder:
     """The WHATWG event-stream parser without I/O: `feed` bytes, get whole events.
 
     Lines end in LF, CR or CRLF; data lines of one event are joined by LF; comments, ids and retry are
-    passed over. What has no empty line behind it when the stream closes is still given out, because
-    some servers forget it.
+    passed over, and a byte order mark before all. What has no empty line behind it when the stream
+    closes is still given out, because some servers forget it.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -27,23 +28,30 @@ class SseDecoder:
         self._unfinished: list[bytes] = []
         self._data: list[bytes] = []
         self._event = b""
-        self._size = 0
+        self._kept_bytes = 0
+        self._unfinished_bytes = 0
+        self._at_start = True
         self._after_cr = False
 
     def feed(self, data: bytes) -> list[ServerEvent]:
+        if self._at_start:
+            data = data.lstrip(_BYTE_ORDER_MARK)
+            self._at_start = not data
         if self._after_cr and data:
             self._after_cr = False
             data = data.removeprefix(b"\n")
-        self._size += len(data)
-        if self._size > self._max_event_bytes:
-            raise UpstreamGarbage(f"an event of the stream is longer than {self._max_event_bytes} bytes")
         if b"\n" not in data and b"\r" not in data:
             self._unfinished.append(data)
+            self._unfinished_bytes += len(data)
+            self._check_size(self._unfinished_bytes)
             return []
         lines = b"".join((*self._unfinished, data)).splitlines(keepends=True)
         self._unfinished = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
+        self._unfinished_bytes = sum(map(len, self._unfinished))
         self._after_cr = data.endswith(b"\r")
-        return [event for line in lines if (event := self._line(line.rstrip(b"\r\n"))) is not None]
+        events = [event for line in lines if (event := self._line(line.rstrip(b"\r\n"))) is not None]
+        self._check_size(self._unfinished_bytes)
+        return events
 
     def close(self) -> list[ServerEvent]:
         rest = b"".join(self._unfinished)
@@ -54,20 +62,26 @@ class SseDecoder:
     def _line(self, line: bytes) -> ServerEvent | None:
         if not line:
             return self._dispatch()
+        self._check_size(len(line))
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
             self._data.append(value)
+            self._kept_bytes += len(line)
         elif name == b"event":
             self._event = value
         return None
 
     def _dispatch(self) -> ServerEvent | None:
         data, event = self._data, self._event
-        self._data, self._event, self._size = [], b"", sum(map(len, self._unfinished))
+        self._data, self._event, self._kept_bytes = [], b"", 0
         if not data:
             return None
         return ServerEvent(event.decode("utf-8", "replace"), b"\n".join(data))
+
+    def _check_size(self, more_bytes: int) -> None:
+        if self._kept_bytes + more_bytes > self._max_event_bytes:
+            raise UpstreamGarbage(f"an event of the stream is longer than {self._max_event_bytes} bytes")
 
 
 def encode_event(event: str, data: bytes) -> bytes:

@@ -18,8 +18,8 @@ from dragoman.ir.events import (
     ThoughtDelta,
     Usage,
 )
-from dragoman.ir.parts import Part, Text, Thought, ToolCall
-from dragoman.ir.response import Response
+from dragoman.ir.parts import Text, Thought, ToolCall
+from dragoman.ir.response import Response, Said
 from dragoman.ir.signature import AFTER_TEXT, ON_THOUGHT, Signature
 
 
@@ -27,10 +27,10 @@ class Collector:
     """`feed` events in stream order, then `close` for the answer; a `Failed` is raised by `close`."""
 
     def __init__(self) -> None:
-        self._parts: list[Part] = []
+        self._parts: list[Said] = []
         self._kind: type[Text] | type[Thought] | None = None
         self._pieces: list[str] = []
-        self._call: CallStarted | None = None
+        self._call = CallStarted(id="", name="")
         self._args: list[bytes] = []
         self._usage = Usage()
         self._started = Started()
@@ -94,11 +94,8 @@ class Collector:
         self._end_run(signature)
 
     def _end_call(self) -> None:
-        if self._call is not None:
-            args = b"".join(self._args) or b"{}"
-            call = self._call
-            self._parts.append(ToolCall(id=call.id, name=call.name, args=args, signature=call.signature))
-        self._call = None
+        call, args = self._call, b"".join(self._args) or b"{}"
+        self._parts.append(ToolCall(id=call.id, name=call.name, args=args, signature=call.signature))
 
 
 def collect(events: list[Event]) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from dragoman.ir.events import (
     CallDelta,
@@ -14,8 +15,8 @@ from dragoman.ir.events import (
     TextDelta,
     ThoughtDelta,
 )
-from dragoman.ir.parts import Part, Text, Thought, ToolCall
-from dragoman.ir.response import Response
+from dragoman.ir.parts import Text, Thought, ToolCall
+from dragoman.ir.response import Response, Said
 from dragoman.ir.signature import AFTER_TEXT, ON_TEXT, ON_THOUGHT
 
 
@@ -27,18 +28,21 @@ def replay(response: Response) -> Iterator[Event]:
     yield response.finished
 
 
-def _replay_part(part: Part) -> Iterator[Event]:
-    if isinstance(part, ToolCall):
-        yield CallStarted(id=part.id, name=part.name, signature=part.signature)
-        yield CallDelta(part.args)
-        yield CallEnded()
-    elif isinstance(part, Text):
-        if part.text:
-            yield TextDelta(part.text)
-        if part.signature:
-            yield Signed(part.signature, ON_TEXT if part.text else AFTER_TEXT)
-    elif isinstance(part, Thought):
-        if part.text:
-            yield ThoughtDelta(part.text)
-        if part.signature:
-            yield Signed(part.signature, ON_THOUGHT)
+def _replay_part(part: Said) -> Iterator[Event]:
+    match part:
+        case Text():
+            if part.text:
+                yield TextDelta(part.text)
+            if part.signature:
+                yield Signed(part.signature, ON_TEXT if part.text else AFTER_TEXT)
+        case Thought():
+            if part.text:
+                yield ThoughtDelta(part.text)
+            if part.signature:
+                yield Signed(part.signature, ON_THOUGHT)
+        case ToolCall():
+            yield CallStarted(id=part.id, name=part.name, signature=part.signature)
+            yield CallDelta(part.args)
+            yield CallEnded()
+        case _:
+            assert_never(part)

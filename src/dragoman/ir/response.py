@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.ir.events import Finished, Usage
-from dragoman.ir.parts import Part
+from dragoman.ir.parts import Text, Thought, ToolCall
+
+Said = Text | Thought | ToolCall
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Said, ...] = ()
     usage: Usage = Usage()
     finished: Finished = Finished(reason="other")
     model: str = ""

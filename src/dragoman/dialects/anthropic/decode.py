@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.anthropic.blocks import DecodedMessage, decode_message
-from dragoman.dialects.anthropic.tools import ToolSet, decode_tool_choice, decode_tool_set, reveal
+from dragoman.dialects.anthropic.tools import decode_tool_choice, decode_tool_set, extend, reveal
 from dragoman.dialects.anthropic.wire import (
     Block,
     Body,
@@ -35,19 +35,24 @@ _EFFORT: dict[str, Effort] = {
     "max": "max",
 }
 
+_THINKS = frozenset({"enabled", "adaptive", "between_tools"})
+
 #: The history comes back with every turn, byte for byte.
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(max_bytes=64 * 1024 * 1024)
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
+    jsontext.decode(bytes.decode, body)  # what stays raw would be passed on unseen
     wire = jsontext.decode(decode_body, jsontext.whole_characters(body))
     _refuse_threads(wire)
     if not wire.messages:
         raise InvalidRequest("at least one message is required", where="messages")
     decoded = [_message(bytes(raw), index) for index, raw in enumerate(wire.messages)]
-    tool_set = decode_tool_set(bytes(wire.tools))
+    tool_set = extend(decode_tool_set(bytes(wire.tools)), _definitions(decoded))
     choice = decode_tool_choice(wire.tool_choice, tool_set)
-    tools, withheld = reveal(tool_set, _referenced(decoded, tool_set) | set(choice.names))
+    loaded, removed = _tools_at_hand(decoded)
+    tools, withheld = reveal(tool_set, loaded | set(choice.names), removed - set(choice.names))
+    thinking, unknown = _thinking(wire.thinking, wire.output_config)
     messages = tuple(message for item in decoded for message in item.messages)
     request = Request(
         model=wire.model,
@@ -56,7 +61,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
         tools=tools,
         web_search=tool_set.web_search,
         tool_choice=choice,
-        thinking=_thinking(wire.thinking, wire.output_config),
+        thinking=thinking,
         sampling=Sampling(
             max_tokens=wire.max_tokens,
             temperature=wire.temperature,
@@ -68,7 +73,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
         stream=bool(wire.stream),
         session=_session(wire.metadata, headers),
     )
-    return Decoded(request, (*tool_set.notes, *withheld, *_message_notes(decoded)))
+    return Decoded(request, (*tool_set.notes, *withheld, *unknown, *_message_notes(decoded)))
 
 
 def _message(raw: bytes, index: int) -> DecodedMessage:
@@ -80,8 +85,8 @@ def _message(raw: bytes, index: int) -> DecodedMessage:
     try:
         return _MESSAGES.get(raw, 3 * len(raw), read)
     except InvalidRequest as error:
-        if error.where.startswith("."):
-            error.where = where + error.where
+        if not error.where.startswith(where):
+            error.where = f"{where}.{error.where.removeprefix('.')}"
         raise
 
 
@@ -93,13 +98,22 @@ def _message_notes(decoded: list[DecodedMessage]) -> list[Note]:
     ]
 
 
-def _referenced(decoded: list[DecodedMessage], tool_set: ToolSet) -> set[str]:
-    """Tools the conversation has loaded or already called."""
-    if not tool_set.deferred:
-        return set()
-    named = {name for item in decoded for name in item.references}
+def _definitions(decoded: list[DecodedMessage]) -> list[bytes]:
+    return [change.definition for item in decoded for change in item.changes if change.definition]
+
+
+def _tools_at_hand(decoded: list[DecodedMessage]) -> tuple[set[str], set[str]]:
+    """Tools the conversation has loaded or already called, and those it has taken away since."""
     parts = (part for item in decoded for message in item.messages for part in message.parts)
-    return named | {part.name for part in parts if isinstance(part, ToolCall)}
+    loaded = {part.name for part in parts if isinstance(part, ToolCall)}
+    removed: set[str] = set()
+    for change in (change for item in decoded for change in item.changes):
+        if change.available:
+            loaded.add(change.name)
+            removed.discard(change.name)
+        else:
+            removed.add(change.name)
+    return loaded, removed
 
 
 def _refuse_threads(wire: Body) -> None:
@@ -113,29 +127,40 @@ def _refuse_threads(wire: Body) -> None:
 
 
 def _system(system: str | list[Block] | None) -> tuple[Text, ...]:
-    texts = [system] if isinstance(system, str) else [block.text or "" for block in system or ()]
+    blocks = [Block(type="text", text=system)] if isinstance(system, str) else system or []
+    texts = [_system_text(block, index) for index, block in enumerate(blocks)]
     return tuple(Text(text=text) for text in texts if text and not text.startswith(_BILLING_HEADER))
 
 
-def _thinking(wire: WireThinking | None, output: OutputConfig | None) -> Thinking:
-    effort = _EFFORT.get(output.effort) if output is not None and output.effort else None
+def _system_text(block: Block, index: int) -> str:
+    if block.text is None and block.type != "text":
+        raise InvalidRequest(f"{block.type!r} cannot stand here: use text", where=f"system[{index}]")
+    return block.text or ""
+
+
+def _thinking(wire: WireThinking | None, output: OutputConfig | None) -> tuple[Thinking, list[Note]]:
+    word = output.effort if output is not None else None
+    effort = _EFFORT.get(word) if word else None
+    notes = [Note("dropped", "output_config.effort", f"{word!r} is not known")] if word and not effort else []
     if wire is None:
-        return Thinking(effort=effort)
+        return Thinking(effort=effort), notes
     if wire.type == "disabled":
-        return Thinking(mode="off")
-    if wire.type not in ("enabled", "adaptive"):
-        raise InvalidRequest(
-            f"{wire.type!r} is not one of enabled, adaptive, disabled", where="thinking.type"
-        )
+        return Thinking(mode="off"), notes
+    if wire.type not in _THINKS:
+        return Thinking(effort=effort), [*notes, Note("dropped", "thinking", f"{wire.type!r} is not known")]
     budget = wire.budget_tokens if wire.type == "enabled" and effort is None else None
-    return Thinking(mode="on", budget_tokens=budget or None, effort=effort, show=wire.display != "omitted")
+    show = wire.display != "omitted"
+    return Thinking(mode="on", budget_tokens=budget or None, effort=effort, show=show), notes
 
 
 def _output(config: OutputConfig | None, older: WireFormat | None) -> OutputFormat | None:
     wanted = config.format if config is not None and config.format is not None else older
     if wanted is None or wanted.type != "json_schema":
         return None
-    return OutputFormat(schema=bytes(wanted.schema) or None)
+    schema = bytes(wanted.schema)
+    if schema:
+        jsontext.decode(msgspec.json.decode, schema, "output_config.format.schema")
+    return OutputFormat(schema=schema or None)
 
 
 def _session(metadata: WireMetadata | None, headers: Headers) -> str:
@@ -145,7 +170,7 @@ def _session(metadata: WireMetadata | None, headers: Headers) -> str:
     user = (metadata.user_id or "") if metadata is not None else ""
     try:
         return msgspec.json.decode(user, type=_UserId).session_id
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return user.rpartition("_session_")[2]
 
 

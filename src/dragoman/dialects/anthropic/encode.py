@@ -38,7 +38,10 @@ def encode_response(response: Response, answer: Answer) -> bytes:
         **_message(answer),
         "content": _blocks(response.parts, answer),
         **_stop(response.finished),
-        "usage": _usage(response.usage),
+        # An upstream that counted nothing must not look free (pain H1).
+        "usage": _usage(
+            response.usage if response.usage != Usage() else Usage(input_tokens=answer.input_tokens)
+        ),
     }
     return _json(message)
 

@@ -25,22 +25,39 @@ class ToolSet(msgspec.Struct, frozen=True):
 
 
 #: The same tools come with every turn.
-_TOOL_SETS: Memo[bytes, ToolSet] = Memo(max_bytes=32 * 1024 * 1024)
+_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(max_bytes=32 * 1024 * 1024)
 
 
-def decode_tool_set(raw: bytes) -> ToolSet:
-    return _TOOL_SETS.get(raw, 3 * len(raw), lambda: _decode_tool_set(raw)) if raw else ToolSet()
+def decode_tool_set(raw: bytes, where: str = "tools") -> ToolSet:
+    if not raw:
+        return ToolSet()
+    return _TOOL_SETS.get((raw, where), 3 * len(raw), lambda: _decode_tool_set(raw, where))
 
 
-def _decode_tool_set(raw: bytes) -> ToolSet:
+def extend(tool_set: ToolSet, definitions: list[bytes]) -> ToolSet:
+    """The same with the tools that the conversation itself defined."""
+    if not definitions:
+        return tool_set
+    more = decode_tool_set(b"[%b]" % b",".join(definitions), "tool_addition")
+    return ToolSet(
+        tool_set.tools + more.tools,
+        tool_set.deferred | more.deferred,
+        tool_set.web_search or more.web_search,
+        tool_set.server_tools | more.server_tools,
+        tool_set.notes + more.notes,
+    )
+
+
+def _decode_tool_set(raw: bytes, place: str) -> ToolSet:
     tools: list[Tool] = []
     deferred: set[str] = set()
     server: set[str] = set()
     notes: list[Note] = []
     web_search = searches_itself = False
-    for index, wire in enumerate(jsontext.decode(decode_tools, raw, "tools") or ()):
+    for index, wire in enumerate(jsontext.decode(decode_tools, raw, place) or ()):
         kind = wire.type or "custom"
-        tool = _decode_tool(wire, kind, f"tools[{index}]")
+        where = f"{place}[{index}]"
+        tool = _decode_tool(wire, kind, where)
         if tool is not None:
             tools.append(tool)
             if wire.defer_loading:
@@ -52,9 +69,7 @@ def _decode_tool_set(raw: bytes) -> ToolSet:
         elif kind.startswith("tool_search"):
             searches_itself = True
         else:
-            notes.append(
-                Note("dropped", f"tools[{index}]", f"{kind} runs at Anthropic's and has no twin here")
-            )
+            notes.append(Note("dropped", where, f"{kind} has no twin here"))
     if searches_itself:  # nobody on the client's side could reveal them
         deferred.clear()
     return ToolSet(tuple(tools), frozenset(deferred), web_search, frozenset(server), tuple(notes))
@@ -65,6 +80,7 @@ def _decode_tool(wire: WireTool, kind: str, where: str) -> Tool | None:
         if not wire.name:
             raise InvalidRequest("a tool needs a name", where=where)
         schema = bytes(wire.input_schema) or b"{}"
+        jsontext.decode(msgspec.json.decode, schema, f"{where}.input_schema")
         return Tool(name=wire.name, description=wire.description or "", schema=schema, where=where)
     family = re.sub(r"_\d{8}$", "", kind)
     known = _CLIENT_TOOLS.get(family)
@@ -74,17 +90,17 @@ def _decode_tool(wire: WireTool, kind: str, where: str) -> Tool | None:
     return Tool(name=wire.name or family, description=description, schema=schema, where=where)
 
 
-def reveal(tool_set: ToolSet, referenced: set[str]) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
+def reveal(
+    tool_set: ToolSet, loaded: set[str], removed: set[str]
+) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
     """The tools the model may see now; the withheld ones in one note (pain F4)."""
-    withheld = tool_set.deferred - referenced
+    hidden = (tool_set.deferred - loaded) | removed
+    withheld = [tool.name for tool in tool_set.tools if tool.name in hidden]
     if not withheld:
         return tool_set.tools, ()
-    why = (
-        f"{len(withheld)} deferred tool(s) wait until they are referred to: {', '.join(sorted(withheld)[:5])}"
-    )
-    return tuple(tool for tool in tool_set.tools if tool.name not in withheld), (
-        Note("withheld", "tools", why),
-    )
+    why = f"{len(withheld)} tool(s) wait until the conversation loads them: {', '.join(withheld[:5])}"
+    shown = tuple(tool for tool in tool_set.tools if tool.name not in hidden)
+    return shown, (Note("withheld", "tools", why),)
 
 
 def decode_tool_choice(wire: WireToolChoice | None, tool_set: ToolSet) -> ToolChoice:
