@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import urllib.error
+import urllib.request
 from typing import Any
 
 import pytest
@@ -86,6 +89,23 @@ async def test_q_strangers_and_web_pages_are_turned_away(
     async with gateway(google) as running:
         assert await _ask(running, headers) == expected
     assert google.arrived == []
+
+
+async def test_j5_a_client_that_sends_everything_first_still_reads_the_413() -> None:
+    def send(url: str) -> int:
+        body = b" " * 3_000_000
+        request = urllib.request.Request(
+            url, data=body, headers={"x-api-key": KEY, "content-type": "application/json"}
+        )
+        try:
+            urllib.request.urlopen(request)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+        return 200
+
+    async with gateway(FakeGoogle(streams(HELLO)), server={"max_body_bytes": 1_000_000}) as running:
+        assert await asyncio.to_thread(send, running.url + "/v1/messages") == 413
 
 
 async def test_j5_a_body_over_the_limit_is_a_413_in_the_dialect() -> None:

@@ -32,7 +32,8 @@ class Gate:
         """A browser that was sent here by another page is turned away, whatever it knows."""
         host = _host_name(headers.get("host", ""))
         if host not in self._hosts:
-            raise NotAllowed(f"this gateway does not answer to the host name {host!r}", kind="permission")
+            why = f"this gateway does not answer to the host name {host!r}; see server.allowed_hosts"
+            raise NotAllowed(why, kind="permission")
         origin = headers.get("origin", "")
         if origin and _host_name(origin.partition("://")[2]) not in self._hosts:
             raise NotAllowed("requests from web pages are refused", kind="permission")

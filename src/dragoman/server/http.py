@@ -21,6 +21,9 @@ _SSE_HEADERS: HeaderList = (
 )
 
 
+_PATIENCE = 4  # times the limit
+
+
 class ClientLeft(Exception):  # noqa: N818 (an event, not a fault)
     """The client closed the connection before it got its answer."""
 
@@ -31,8 +34,11 @@ def headers_of(scope: Scope) -> dict[str, str]:
 
 
 async def read_body(receive: Receive, headers: dict[str, str], max_bytes: int) -> bytes:
+    """The whole body. One that is too large is read and thrown away, up to a point: most clients look for an
+    answer only after they have sent everything."""
     declared = headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > max_bytes:
+    too_large = declared.isdigit() and int(declared) > max_bytes
+    if too_large and "expect" in headers:
         raise _too_large(max_bytes)
     pieces: list[bytes] = []
     size = 0
@@ -42,11 +48,16 @@ async def read_body(receive: Receive, headers: dict[str, str], max_bytes: int) -
             raise ClientLeft
         piece = message.get("body", b"")
         size += len(piece)
-        if size > max_bytes:
-            raise _too_large(max_bytes)
-        pieces.append(piece)
-        if not message.get("more_body", False):
-            return b"".join(pieces)
+        too_large = too_large or size > max_bytes
+        if too_large:
+            pieces.clear()
+        else:
+            pieces.append(piece)
+        if not message.get("more_body", False) or size > _PATIENCE * max_bytes:
+            break
+    if too_large:
+        raise _too_large(max_bytes)
+    return b"".join(pieces)
 
 
 def _too_large(max_bytes: int) -> DragomanError:

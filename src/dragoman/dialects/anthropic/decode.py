@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.anthropic.blocks import DecodedMessage, decode_message
-from dragoman.dialects.anthropic.tools import decode_tool_choice, decode_tool_set, extend, reveal
+from dragoman.dialects.anthropic.tools import ToolSet, decode_tool_choice, decode_tool_set, extend, reveal
 from dragoman.dialects.anthropic.wire import (
     Block,
     Body,
@@ -50,7 +50,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
     decoded = [_message(bytes(raw), index) for index, raw in enumerate(wire.messages)]
     tool_set = extend(decode_tool_set(bytes(wire.tools)), _definitions(decoded))
     choice = decode_tool_choice(wire.tool_choice, tool_set)
-    loaded, removed = _tools_at_hand(decoded)
+    loaded, removed = _tools_at_hand(decoded, tool_set)
     tools, withheld = reveal(tool_set, loaded | set(choice.names), removed - set(choice.names))
     thinking, unknown = _thinking(wire.thinking, wire.output_config)
     messages = tuple(message for item in decoded for message in item.messages)
@@ -102,10 +102,9 @@ def _definitions(decoded: list[DecodedMessage]) -> list[bytes]:
     return [change.definition for item in decoded for change in item.changes if change.definition]
 
 
-def _tools_at_hand(decoded: list[DecodedMessage]) -> tuple[set[str], set[str]]:
+def _tools_at_hand(decoded: list[DecodedMessage], tool_set: ToolSet) -> tuple[set[str], set[str]]:
     """Tools the conversation has loaded or already called, and those it has taken away since."""
-    parts = (part for item in decoded for message in item.messages for part in message.parts)
-    loaded = {part.name for part in parts if isinstance(part, ToolCall)}
+    loaded = _called(decoded) if tool_set.deferred else set()
     removed: set[str] = set()
     for change in (change for item in decoded for change in item.changes):
         if change.available:
@@ -114,6 +113,11 @@ def _tools_at_hand(decoded: list[DecodedMessage]) -> tuple[set[str], set[str]]:
         else:
             removed.add(change.name)
     return loaded, removed
+
+
+def _called(decoded: list[DecodedMessage]) -> set[str]:
+    parts = (part for item in decoded for message in item.messages for part in message.parts)
+    return {part.name for part in parts if isinstance(part, ToolCall)}
 
 
 def _refuse_threads(wire: Body) -> None:
