@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Gemini's window is a million tokens; behind a foreign base URL Claude Code assumes 200,000 (pain F8).
+# Gemini's window is a million tokens; Claude Code assumes 200,000 for a name it does not know (pain F8).
+# It reads this for such names only: of the old ones it knows, claude-sonnet-4-5 needs its [1m].
 CONTEXT_TOKENS = 1_000_000
 
 # Each of these would win over the gateway's address or key, or make Claude Code ask for a login (pain N1).

@@ -6,7 +6,8 @@ The legal order, checked by `ir.grammar`:
     item    = TextDelta | ThoughtDelta | Signed | call | Usage
     call    = CallStarted CallDelta* CallEnded          never nested, never interleaved
 
-`Failed` ends a stream at any point, even before `Started` or inside a call. `Signed` belongs to the part its target names; `Usage` is a snapshot, the last one counts.
+`Failed` ends a stream at any point, even before `Started` or inside a call.
+`Signed` belongs to the part its target names; `Usage` is a snapshot, the last one counts.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ def clean_schema(schema: object, *, where: str, vertex: bool = False) -> tuple[S
         # A circle that a repair has opened is inlined by the next pass.
         before, out = out, _Pass(out, notes).run(where)
         passes += 1
-    return (fold(out) if vertex else out), tuple(dict.fromkeys(notes))
+    out = fold(out, where, notes) if vertex else out
+    return out, tuple(dict.fromkeys(notes))
 
 
 def _document(schema: object, where: str, notes: list[Note]) -> Schema:

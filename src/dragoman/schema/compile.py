@@ -47,7 +47,8 @@ def compile_schema(
         return None, notes
     run = _Compiler(clean.get("$defs", {}), list(notes), vertex=vertex)
     out = run.node(clean, _Spot(where, 1, ()))
-    return (fold(out) if vertex else out), tuple(dict.fromkeys(run.notes))
+    out = fold(out, where, run.notes) if vertex else out
+    return out, tuple(dict.fromkeys(run.notes))
 
 
 class _Spot(NamedTuple):

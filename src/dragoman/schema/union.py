@@ -8,7 +8,7 @@ from dragoman.notes import Note
 from dragoman.schema.describe import names, show, tell
 from dragoman.schema.merge import ANNOTATIONS, lay
 from dragoman.schema.spell import distinct
-from dragoman.schema.walk import Path, Schema, rebuild
+from dragoman.schema.walk import Path, Schema, rebuild, step
 
 
 def annotate(node: Schema, notes: Schema) -> Schema:
@@ -67,19 +67,21 @@ def unite_roots(nodes: list[Schema], outer: Schema, where: str, notes: list[Note
     )
 
 
-def fold(schema: Schema) -> Schema:
-    """A clean schema with nothing beside `anyOf`: what stood there goes to the first alternative."""
+def fold(schema: Schema, where: str, notes: list[Note]) -> Schema:
+    """The schema with nothing beside `anyOf`: what stood there goes to the first alternative that can bear it."""
 
-    def visit(sub: Any, _path: Path) -> Any:
-        return fold(sub) if isinstance(sub, dict) else sub
+    def visit(sub: Any, path: Path) -> Any:
+        return fold(sub, step(where, path), notes) if isinstance(sub, dict) else sub
 
     out = rebuild(schema, visit)
     if "anyOf" not in out or len(out) == 1:
         return out
     branches = list(out["anyOf"])
-    first = next((i for i, sub in enumerate(branches) if "$ref" not in sub and "anyOf" not in sub), None)
-    if first is not None:
-        branches[first] = annotate(branches[first], out)
+    first = next((i for i, sub in enumerate(branches) if "$ref" not in sub), None)
+    if first is None:
+        notes.append(Note("dropped", where, "title, description or default beside a recursive reference"))
+    else:
+        branches[first] = fold(annotate(branches[first], out), step(where, ("anyOf", first)), notes)
     return {"anyOf": branches}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from dragoman.dialects import CLIENTS, gemini
 from dragoman.dialects.base import ClientDialect, Reply
 from dragoman.errors import DragomanError
@@ -71,7 +73,9 @@ async def models(call: Call, outlet: Outlet) -> None:
 
 
 async def health(call: Call, outlet: Outlet) -> None:
-    await outlet.reply(Reply(200, b'{"service":"dragoman","status":"ok"}', _JSON))
+    """Says who answers and what is behind; asks nobody (pain O8)."""
+    body = {"service": "dragoman", "status": "ok", "backend": call.gateway.config.backend}
+    await outlet.reply(Reply(200, msgspec.json.encode(body), _JSON))
 
 
 async def nothing(call: Call, outlet: Outlet) -> None:

@@ -1,0 +1,217 @@
+"""Messages to `contents`: parts, results, media, remarks, ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman.dialects.gemini.ids import client_id, upstream_id
+from dragoman.ir import Media, Message, Part, Text, Thought, ToolCall
+from tests.unit.dialects.gemini.speaking import NEW, OLD, OURS, call, contents_of, model, remark, result, user
+
+PNG = Media(mime="image/png", data="iVBORw0K")
+GIF = Media(mime="image/gif", data="R0lGOD")
+PDF = Media(mime="application/pdf", data="JVBERi0=")
+PNG_WIRE = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0K"}}
+GIF_WIRE = {"inlineData": {"mimeType": "image/gif", "data": "R0lGOD"}}
+PDF_WIRE = {"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0="}}
+
+
+@pytest.mark.parametrize(
+    ("part", "wire"),
+    [
+        (Text(text="hi"), [{"text": "hi"}]),
+        (Text(text="hi", signature=OURS), [{"text": "hi", "thoughtSignature": OURS.data}]),
+        (Text(text="", signature=OURS), [{"text": "", "thoughtSignature": OURS.data}]),
+        (Text(text="\\n \\u0041 'x' \"y\""), [{"text": "\\n \\u0041 'x' \"y\""}]),
+        (
+            Thought(text="hm", signature=OURS),
+            [{"text": "hm", "thought": True, "thoughtSignature": OURS.data}],
+        ),
+        (PNG, [PNG_WIRE]),
+        (
+            Media(mime="image/png", uri="gs://b/x"),
+            [{"fileData": {"fileUri": "gs://b/x", "mimeType": "image/png"}}],
+        ),
+        (Media(mime="", uri="files/1"), [{"fileData": {"fileUri": "files/1"}}]),
+    ],
+)
+def test_each_part_of_a_model_turn(part: Part, wire: list[Any]) -> None:
+    assert contents_of(user("q"), model(part), user("z"))[1] == {"role": "model", "parts": wire}
+
+
+def test_an_unsigned_thought_is_not_sent_back() -> None:
+    assert contents_of(user("q"), model(Thought(text="hm"), "a"))[1]["parts"] == [{"text": "a"}]
+    assert len(contents_of(user("q"), model(Thought(text="hm")))) == 1
+
+
+def test_c4_an_empty_text_is_sent_only_for_its_signature() -> None:
+    foreign = Text(text="", signature=type(OURS)("x", "vertex-g3"))
+    assert contents_of(user("q"), model("a", foreign))[1]["parts"] == [{"text": "a"}]
+    assert len(contents_of(user("q"), model(foreign), user("z"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("to", "identity"), [(NEW, {"id": "toolu_1"}), (OLD, {}), ("gemini-3-flash-preview", {"id": "toolu_1"})]
+)
+def test_c8_ids_go_only_where_they_are_known(to: str, identity: dict[str, str]) -> None:
+    _, asked, answered = contents_of(user("q"), model(call()), user(result(1, "ok")), to=to)
+    found = asked["parts"][0]["functionCall"]
+    assert found == {"name": "read", "args": {"path": "a"}, **identity}
+    response = answered["parts"][0]["functionResponse"]
+    assert response == {"name": "read", "response": {"output": "ok"}, **identity}
+    assert answered["role"] == "user"
+
+
+def test_p2_arguments_leave_byte_for_byte() -> None:
+    args = rb'{ "b": 1.0, "a": "\u00e9\\n\t", "big": 12345678901234567890123 }'
+    from tests.unit.dialects.gemini.speaking import encode
+
+    assert args in encode(user("q"), model(ToolCall(id="t", name="read", args=args))).body
+
+
+@pytest.mark.parametrize(
+    ("content", "is_error", "response"),
+    [
+        (("ok",), False, {"output": "ok"}),
+        (("a", "b"), False, {"output": "a\nb"}),
+        (("no",), True, {"error": "no"}),
+        ((), False, {"output": ""}),
+        ((), True, {"error": ""}),
+        (('{"$ref":"#/x"}',), False, {"output": '{"$ref":"#/x"}'}),
+        (("[1,2]",), False, {"output": "[1,2]"}),
+        ((PNG,), False, {"output": "1 file(s) attached."}),
+        ((PNG, "see", GIF), False, {"output": "see"}),
+        ((PNG, PNG), True, {"error": "2 file(s) attached."}),
+    ],
+)
+def test_c5_a_result_is_always_an_object(content: tuple[Any, ...], is_error: bool, response: Any) -> None:
+    turn = contents_of(user("q"), model(call()), user(result(1, *content, is_error=is_error)))[2]
+    assert turn["parts"][0]["functionResponse"]["response"] == response
+
+
+@pytest.mark.parametrize(
+    ("to", "media", "inside", "beside"),
+    [
+        (NEW, PNG, [PNG_WIRE], []),
+        (NEW, PDF, [PDF_WIRE], []),
+        (NEW, GIF, None, [GIF_WIRE]),
+        (
+            NEW,
+            Media(mime="image/png", uri="gs://x"),
+            None,
+            [{"fileData": {"fileUri": "gs://x", "mimeType": "image/png"}}],
+        ),
+        (OLD, PNG, None, [PNG_WIRE]),
+        (OLD, PDF, None, [PDF_WIRE]),
+    ],
+)
+def test_j1_files_in_results(to: str, media: Media, inside: Any, beside: list[Any]) -> None:
+    parts = contents_of(user("q"), model(call()), user(result(1, "see", media)), to=to)[2]["parts"]
+    assert parts[0]["functionResponse"].get("parts") == inside
+    assert parts[1:] == ([{"text": "Files returned by read:"}, *beside] if beside else [])
+
+
+def test_j1_c9_all_responses_come_before_the_files_beside_them() -> None:
+    parts = contents_of(
+        user("q"), model(call(1), call(2)), user(result(1, PNG), result(2, "b", GIF)), to=OLD
+    )[2]["parts"]
+    assert [next(iter(part)) for part in parts] == [
+        "functionResponse", "functionResponse", "text", "inlineData", "text", "inlineData",
+    ]  # fmt: skip
+    assert (parts[3], parts[5]) == (PNG_WIRE, GIF_WIRE)
+
+
+def test_c9_text_beside_results_goes_behind_them() -> None:
+    parts = contents_of(user("q"), model(call()), user("by the way", result(1, "ok")))[2]["parts"]
+    assert [next(iter(part)) for part in parts] == ["functionResponse", "text"]
+
+
+def test_c4_a_message_without_parts_vanishes() -> None:
+    assert [turn["role"] for turn in contents_of(user("q"), model(), user("z"))] == ["user", "user"]
+
+
+REMINDED = "<system-reminder>\nbe brief\n</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ((remark("be brief"),), [("user", [{"text": REMINDED}])]),
+        ((remark(REMINDED),), [("user", [{"text": REMINDED}])]),
+        (
+            (remark("be", "brief"),),
+            [("user", [{"text": "<system-reminder>\nbe\n\nbrief\n</system-reminder>"}])],
+        ),
+        ((user("q"), remark("")), [("user", [{"text": "q"}])]),
+        ((user("q"), remark()), [("user", [{"text": "q"}])]),
+        ((user("q"), remark("be brief")), [("user", [{"text": "q"}, {"text": REMINDED}])]),
+        (
+            (user("q"), model("a"), remark("be brief"), user("z")),
+            [
+                ("user", [{"text": "q"}]),
+                ("model", [{"text": "a"}]),
+                ("user", [{"text": REMINDED}]),
+                ("user", [{"text": "z"}]),
+            ],
+        ),
+    ],
+)
+def test_f1_a_remark_keeps_its_place(messages: tuple[Message, ...], expected: list[Any]) -> None:
+    assert [(turn["role"], turn["parts"]) for turn in contents_of(*messages)] == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "is_error", "response"),
+    [
+        (("ok",), False, {"output": f"ok\n\n{REMINDED}"}),
+        (("no",), True, {"error": f"no\n\n{REMINDED}"}),
+        ((), False, {"output": REMINDED}),
+    ],
+)
+def test_f1_a_remark_behind_results_goes_into_the_last_one(
+    content: tuple[str, ...], is_error: bool, response: Any
+) -> None:
+    turns = contents_of(
+        user("q"),
+        model(call(1), call(2)),
+        user(result(1, "first"), result(2, *content, is_error=is_error)),
+        remark("be brief"),
+    )
+    assert len(turns) == 3
+    assert [part["functionResponse"]["response"] for part in turns[2]["parts"]] == [
+        {"output": "first"},
+        response,
+    ]
+
+
+def test_j1_a_file_in_a_remark_is_not_lost() -> None:
+    assert contents_of(user("q"), remark("look", PNG))[0]["parts"][-1] == PNG_WIRE
+    assert contents_of(user("q"), model("a"), remark(PNG))[2] == {"role": "user", "parts": [PNG_WIRE]}
+
+
+@pytest.mark.parametrize(
+    ("own", "google", "joined"),
+    [
+        ("toolu_0123456789abcdef", "call_463646", "toolu_0123456789abcdef-call_463646"),
+        ("toolu_0123456789abcdef", "aB3-_xyz", "toolu_0123456789abcdef-aB3-_xyz"),
+        ("toolu_0123456789abcdef", "x" * 41, "toolu_0123456789abcdef-" + "x" * 41),
+        ("toolu_0123456789abcdef", "x" * 42, "toolu_0123456789abcdef"),
+        ("toolu_0123456789abcdef", "with space", "toolu_0123456789abcdef"),
+        ("toolu_0123456789abcdef", "a/b+c=", "toolu_0123456789abcdef"),
+        ("toolu_0123456789abcdef", "line\n", "toolu_0123456789abcdef"),
+        ("toolu_0123456789abcdef", "ünï", "toolu_0123456789abcdef"),
+    ],
+)
+def test_a5_c7_ids_stay_short_plain_and_lead_back(own: str, google: str, joined: str) -> None:
+    assert client_id(own, google) == joined
+    assert len(joined) <= 64
+    assert upstream_id(joined) == (google if joined != own else own)
+
+
+@pytest.mark.parametrize(
+    "foreign", ["toolu_01A09q90qw90lq917835lq9", "call_abc", "", "toolu_0123456789abcde-x", "x-y", "call-1"]
+)
+def test_c7_an_id_of_another_maker_is_sent_as_it_is(foreign: str) -> None:
+    assert upstream_id(foreign) == foreign
