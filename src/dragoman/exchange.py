@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import assert_never
 
 import msgspec
 
@@ -27,8 +28,9 @@ from dragoman.dialects.base import (
     UpstreamDialect,
     UpstreamStream,
 )
-from dragoman.errors import DragomanError, UpstreamError, UpstreamGarbage
+from dragoman.errors import DragomanError, UpstreamCut, UpstreamError, UpstreamGarbage
 from dragoman.ir import (
+    ON_THOUGHT,
     CallDelta,
     CallEnded,
     CallStarted,
@@ -88,16 +90,20 @@ class Exchange:
         self._new_token = new_token
         self._settings = settings
         self._stream: ClientStream | None = None
-        self._collector = Collector()
         self._reader: UpstreamStream | None = None
-        self._call: CallStarted | None = None
-        self._args: list[bytes] = []
-        self._text: list[str] = []
         self._decode_notes: tuple[Note, ...] = ()
         self._encode_notes: tuple[Note, ...] = ()
-        self._answer_notes: list[Note] = []
         self.request: Request = Request(model="", messages=())
         self.wanted: dict[str, tuple[int, int]] = {}
+        self._begin_answer()
+
+    def _begin_answer(self) -> None:
+        """Nothing is known of an answer yet, nor of an earlier attempt at it."""
+        self._collector = Collector()
+        self._call = CallStarted(id="", name="")
+        self._args: list[bytes] = []
+        self._text: list[str] = []
+        self._answer_notes: list[Note] = []
         self.facts = Facts()
         self.memories: list[tuple[str, str]] = []
         self.has_content = False
@@ -132,8 +138,7 @@ class Exchange:
         encoded = self._upstream.encode_request(request, target, self._new_call_id)
         self._encode_notes = (*notes, *encoded.notes)
         self._reader = encoded.reader()
-        self._collector, self._answer_notes = Collector(), []
-        self.finished = self.failure = None
+        self._begin_answer()
         return encoded.body
 
     def encode_count(self, target: Target) -> bytes:
@@ -154,22 +159,19 @@ class Exchange:
         return self._stream.ping() if self._stream is not None else b""
 
     def receive(self, data: bytes) -> bytes:
-        if self._reader is None:
-            raise RuntimeError("encode comes before receive")
-        return self._take(self._reader.feed(data))
+        return self._take(self._answer_reader().feed(data))
 
     def end(self) -> bytes:
         """The upstream closed: learn how it ended (`finished` or `failure`) without saying so yet."""
-        if self._reader is None or self.finished is not None or self.failure is not None:
+        if self.finished is not None or self.failure is not None:
             return b""
-        return self._take(self._reader.close())
+        return self._take(self._answer_reader().close())
 
     def finish(self) -> bytes:
         rest = self.end()
-        if self.failure is not None:
-            return rest + self.fail(self.failure)
-        if self.finished is not None:
-            rest += self._give(self.finished)
+        if self.finished is None:
+            return rest + self.fail(self.failure or UpstreamCut("the answer has no end", kind="overloaded"))
+        rest += self._give(self.finished)
         if self._stream is not None:
             return rest
         return self._client.encode_response(self._collector.close(), self._answer())
@@ -185,6 +187,11 @@ class Exchange:
             input_tokens=self.estimate(),
             with_thinking=self.request.thinking.mode == "on",
         )
+
+    def _answer_reader(self) -> UpstreamStream:
+        if self._reader is None:
+            raise RuntimeError("encode comes before receive and finish")
+        return self._reader
 
     def _new_call_id(self) -> str:
         return f"{self._client.call_prefix}_{self._new_token()}"
@@ -205,9 +212,9 @@ class Exchange:
                 case CallDelta():
                     self._args.append(event.json)
                 case CallEnded():
-                    out += self._give_call()
+                    out += self._give_call(self._call, b"".join(self._args))
                 case _:
-                    self._note(event)
+                    self._learn(event)
                     out += self._give(event)
         return out
 
@@ -217,7 +224,7 @@ class Exchange:
         self._collector.feed(event)
         return b""
 
-    def _note(self, event: Event) -> None:
+    def _learn(self, event: TextDelta | ThoughtDelta | Signed | Usage | Started) -> None:
         match event:
             case TextDelta():
                 self.has_content = True
@@ -226,27 +233,21 @@ class Exchange:
                 self.has_content = True
                 self._text = []
             case Signed():
-                self._remember_text(event)
+                # A thought's signature is no text's, even right behind one (pain A2).
+                if self._text and event.target != ON_THOUGHT:
+                    key = text_key(last_user(self.request.messages), "".join(self._text))
+                    self._remember(key, Sealed(event.signature, event.target))
             case Usage():
                 self.facts.usage = event
             case Started():
                 self.facts.model, self.facts.response_id = event.model, event.response_id
             case _:
-                pass
-
-    def _remember_text(self, event: Signed) -> None:
-        if self._text:
-            key = text_key(last_user(self.request.messages), "".join(self._text))
-            self._remember(key, Sealed(event.signature, event.target))
+                assert_never(event)
 
     def _remember(self, key: str, sealed: Sealed) -> None:
         self.memories.append((key, sealed.seal()))
 
-    def _give_call(self) -> bytes:
-        call, args = self._call, b"".join(self._args)
-        if call is None:
-            return b""
-        self._call = None
+    def _give_call(self, call: CallStarted, args: bytes) -> bytes:
         try:
             args = self._checked(call, args)
         except UpstreamError as error:

@@ -1,14 +1,11 @@
-"""Where the random part of every id comes from."""
+"""Fresh random words for ids."""
 
 from __future__ import annotations
 
+import base64
 import secrets
-import string
-
-_ALPHABET = string.ascii_letters + string.digits
-_LENGTH = 16  # 95 bits: unique for ever, and an id with its prefix stays far below 64 characters
 
 
 def new_token() -> str:
-    """Sixteen random letters and digits."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+    """16 random letters and digits: 80 bits, unique for ever."""
+    return base64.b32encode(secrets.token_bytes(10)).decode().lower()

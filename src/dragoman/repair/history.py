@@ -6,32 +6,36 @@ is answered twice, a result without its call becomes text, a call without its re
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import count, groupby
+from typing import assert_never
 
 import msgspec
 
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Message, Part, Text, Thought, ToolCall, ToolResult
+from dragoman.ir import Media, Message, Part, Role, Text, Thought, ToolCall, ToolResult
 from dragoman.notes import Note
 
 LOST_RESULT = "The result of this call was lost before it reached the model."
 LEADING_USER = "(The beginning of this conversation is not shown.)"
 TRAILING_USER = "Continue."
 
+#: A message and its place in what the client sent.
+_Placed = tuple[int, Message]
+
 
 def repair(
     messages: tuple[Message, ...], *, ends_with_user: bool
 ) -> tuple[tuple[Message, ...], tuple[Note, ...]]:
     notes: list[Note] = []
-    spoken = _drop_empty(messages, notes)
-    paired = _pair(_merge(spoken), notes)
-    repaired = _merge(paired)
+    spoken = _drop_empty(_attribute(messages, notes), notes)
+    repaired = [message for _, message in _merge(_pair(_merge(spoken), notes))]
     if not repaired:
         raise InvalidRequest("there is no text, file or tool result in any message", where="messages")
     if repaired[0].role == "model":
-        notes.append(
-            Note("repaired", "messages[0]", "a conversation must begin with the user; a turn was added")
-        )
+        why = "a conversation must begin with the user; a turn was added"
+        notes.append(Note("repaired", "messages[0]", why))
         repaired = [_user(LEADING_USER), *repaired]
     if ends_with_user and repaired[-1].role == "model":
         why = "this model does not continue its own turn; it is asked to go on"
@@ -44,15 +48,58 @@ def _user(text: str) -> Message:
     return Message(role="user", parts=(Text(text=text),))
 
 
-def _drop_empty(messages: tuple[Message, ...], notes: list[Note]) -> list[Message]:
-    kept: list[Message] = []
+def _attribute(messages: tuple[Message, ...], notes: list[Note]) -> Iterator[_Placed]:
+    """Only the model calls, thinks and signs; only the user brings results and files."""
     for index, message in enumerate(messages):
+        if all(_may_say(message.role, part) for part in message.parts):
+            yield index, message
+            continue
+        notes.append(Note("repaired", f"messages[{index}]", "parts that are not its speaker's were moved"))
+        for role, parts in groupby(message.parts, key=lambda part: _speaker(message.role, part)):
+            yield index, Message(role=role, parts=tuple(_unsigned(role, part) for part in parts))
+
+
+def _may_say(role: Role, part: Part) -> bool:
+    match part:
+        case Text() | Thought():
+            return role == "model" or part.signature is None
+        case Media():
+            return role != "system"
+        case ToolCall():
+            return role == "model"
+        case ToolResult():
+            return role == "user"
+        case _:
+            assert_never(part)
+
+
+def _speaker(role: Role, part: Part) -> Role:
+    match part:
+        case ToolCall():
+            return "model"
+        case ToolResult():
+            return "user"
+        case Media():
+            return "user" if role == "system" else role
+        case _:
+            return role
+
+
+def _unsigned(role: Role, part: Part) -> Part:
+    if role == "model" or not isinstance(part, Text | Thought) or part.signature is None:
+        return part
+    return msgspec.structs.replace(part, signature=None)
+
+
+def _drop_empty(messages: Iterable[_Placed], notes: list[Note]) -> list[_Placed]:
+    kept: list[_Placed] = []
+    for index, message in messages:
         if all(map(_says_something, message.parts)) and message.parts:
-            kept.append(message)
+            kept.append((index, message))
             continue
         parts = tuple(part for part in message.parts if _says_something(part))
         if parts:
-            kept.append(Message(role=message.role, parts=parts))
+            kept.append((index, Message(role=message.role, parts=parts)))
         else:
             notes.append(Note("dropped", f"messages[{index}]", "it is empty"))
     return kept
@@ -69,21 +116,23 @@ def _says_something(part: Part) -> bool:
             return True
 
 
-def _merge(messages: list[Message]) -> list[Message]:
+def _merge(messages: list[_Placed]) -> list[_Placed]:
     """Neighbours of one role become one message; results stay apart from what the user says after them."""
-    merged: list[Message] = []
+    merged: list[_Placed] = []
     for _, run in groupby(messages, key=_kind):
         group = list(run)
         if len(group) == 1:
             merged.append(group[0])
         else:
-            parts = tuple(part for message in group for part in message.parts)
-            merged.append(Message(role=group[0].role, parts=parts))
+            index, first = group[0]
+            parts = tuple(part for _, message in group for part in message.parts)
+            merged.append((index, Message(role=first.role, parts=parts)))
     return merged
 
 
-def _kind(message: Message) -> tuple[str, bool]:
-    return message.role, message.role == "user" and isinstance(message.parts[0], ToolResult)
+def _kind(placed: _Placed) -> tuple[str, bool]:
+    message = placed[1]
+    return message.role, isinstance(message.parts[0], ToolResult)
 
 
 class _Slot(msgspec.Struct):
@@ -93,18 +142,16 @@ class _Slot(msgspec.Struct):
     result: ToolResult | None = None
 
 
-def _pair(messages: list[Message], notes: list[Note]) -> list[Message]:
+def _pair(messages: list[_Placed], notes: list[Note]) -> list[_Placed]:
     pairing = _Pairing(notes)
-    steps = [
-        (pairing.rest(message, index), pairing.take_calls(message)) for index, message in enumerate(messages)
-    ]
-    paired: list[Message] = []
-    for index, (rest, slots) in enumerate(steps):
+    steps = [(index, *pairing.take(message, index)) for index, message in messages]
+    paired: list[_Placed] = []
+    for index, rest, slots in steps:
         if rest.parts:
-            paired.append(rest)
+            paired.append((index, rest))
         if slots:
             results = tuple(pairing.result_of(slot, index) for slot in slots)
-            paired.append(Message(role="user", parts=results))
+            paired.append((index, Message(role="user", parts=results)))
     return paired
 
 
@@ -113,33 +160,56 @@ class _Pairing:
 
     def __init__(self, notes: list[Note]) -> None:
         self._notes = notes
-        self._by_id: dict[str, _Slot] = {}
+        self._open_by_id: dict[str, deque[_Slot]] = {}
 
-    def take_calls(self, message: Message) -> list[_Slot]:
-        slots = [_Slot(part) for part in message.parts if isinstance(part, ToolCall)]
-        self._by_id.update((slot.call.id, slot) for slot in slots)
-        return slots
-
-    def rest(self, message: Message, index: int) -> Message:
-        """The message without the results that found their calls."""
+    def take(self, message: Message, index: int) -> tuple[Message, list[_Slot]]:
+        """The message without the results that found their calls, and its own calls."""
+        if message.role == "model":
+            return self._take_calls(message, index)
         if not any(isinstance(part, ToolResult) for part in message.parts):
-            return message
-        parts = [
+            return message, []
+        groups = (
             self._place(part, index) if isinstance(part, ToolResult) else (part,) for part in message.parts
-        ]
-        return Message(role=message.role, parts=tuple(part for group in parts for part in group))
+        )
+        return Message(role=message.role, parts=tuple(part for group in groups for part in group)), []
+
+    def _take_calls(self, message: Message, index: int) -> tuple[Message, list[_Slot]]:
+        """Calls of one step must be told apart: a second one with the same id gets another (pain C7)."""
+        calls = [part for part in message.parts if isinstance(part, ToolCall)]
+        taken = {call.id for call in calls}
+        slots_by_id: dict[str, deque[_Slot]] = {}
+        slots: list[_Slot] = []
+        for call in calls:
+            twins = slots_by_id.setdefault(call.id, deque())
+            slot = _Slot(self._rename(call, len(twins) + 1, taken, index) if twins else call)
+            twins.append(slot)
+            slots.append(slot)
+        if len(slots) > len(slots_by_id):
+            named = iter(slots)
+            parts = (next(named).call if isinstance(part, ToolCall) else part for part in message.parts)
+            message = Message(role=message.role, parts=tuple(parts))
+        self._open_by_id.update(slots_by_id)
+        return message, slots
+
+    def _rename(self, call: ToolCall, number: int, taken: set[str], index: int) -> ToolCall:
+        own = next(name for n in count(number) if (name := f"{call.id}-{n}") not in taken)
+        taken.add(own)
+        why = f"two calls have the id {call.id!r}; the second is {own!r} for Gemini"
+        self._notes.append(Note("renamed", f"messages[{index}]", why))
+        return msgspec.structs.replace(call, id=own)
 
     def _place(self, result: ToolResult, index: int) -> tuple[Part, ...]:
-        slot = self._by_id.get(result.call_id)
+        waiting = self._open_by_id.get(result.call_id)
         where = f"messages[{index}]"
-        if slot is None:
+        if waiting is None:
             why = f"no tool call has the id {result.call_id!r}; its result is sent as text"
             self._notes.append(Note("repaired", where, why))
             return (Text(text="Result of an earlier tool call:"), *result.content)
-        if slot.result is not None:
+        if not waiting:
             self._notes.append(Note("dropped", where, f"the call {result.call_id!r} was answered twice"))
             return ()
-        slot.result = msgspec.structs.replace(result, name=slot.call.name)
+        slot = waiting.popleft()
+        slot.result = msgspec.structs.replace(result, call_id=slot.call.id, name=slot.call.name)
         return ()
 
     def result_of(self, slot: _Slot, index: int) -> ToolResult:

@@ -23,14 +23,17 @@ def clean_schema(schema: object, *, where: str, vertex: bool = False) -> tuple[S
     `vertex` leaves nothing beside `anyOf`, which Vertex was once seen to refuse (gemini-api.md 3.1).
     """
     notes: list[Note] = []
-    out = _Pass(_document(schema, where, notes), notes).run(where)
-    before: Schema = {}
+
+    def clean(document: Schema) -> Schema:
+        out = _Pass(document, notes).run(where)
+        return fold(out, where, notes) if vertex else out
+
+    before, out = Schema(), clean(_document(schema, where, notes))
     passes = 1
     while "$defs" in out and out != before and passes < _MAX_PASSES:
         # A circle that a repair has opened is inlined by the next pass.
-        before, out = out, _Pass(out, notes).run(where)
+        before, out = out, clean(out)
         passes += 1
-    out = fold(out, where, notes) if vertex else out
     return out, tuple(dict.fromkeys(notes))
 
 
@@ -78,7 +81,9 @@ class _Pass:
         def visit(sub: Any, path: Path) -> Any:
             if path == ("additionalProperties",) and isinstance(sub, bool):
                 return sub
-            needed = path[1] in required if path[0] == "properties" else spot.needed
+            # Below a top (only a top has a chain) a circle through items alone is in no property.
+            same = spot.needed and not spot.chain
+            needed = path[1] in required if path[0] == "properties" else same
             return self._node(sub, spot.below(path, flat.inside, needed=needed))
 
         return self._release(rebuild(ready, visit), spot)

@@ -78,11 +78,11 @@ def fold(schema: Schema, where: str, notes: list[Note]) -> Schema:
         return out
     branches = list(out["anyOf"])
     first = next((i for i, sub in enumerate(branches) if "$ref" not in sub), None)
-    if first is None:
-        notes.append(Note("dropped", where, "title, description or default beside a recursive reference"))
-    else:
+    if first is not None:
         branches[first] = fold(annotate(branches[first], out), step(where, ("anyOf", first)), notes)
-    return {"anyOf": branches}
+        return {"anyOf": branches}
+    notes.append(Note("dropped", where, "title, description or default beside a recursive reference"))
+    return {"anyOf": branches} if len(branches) > 1 else dict(branches[0])
 
 
 def _with_null(node: Schema, outer: Schema) -> Schema:

@@ -24,7 +24,7 @@ _SSE_HEADERS: HeaderList = (
 _PATIENCE = 4  # times the limit
 
 
-class ClientLeft(Exception):  # noqa: N818 (an event, not a fault)
+class ClientLeft(Exception):
     """The client closed the connection before it got its answer."""
 
 

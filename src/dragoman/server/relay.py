@@ -97,8 +97,8 @@ class Relay:
                 if answer.status != 200:
                     return gemini.decode_error(answer.status, answer.headers, await answer.read())
                 self._body = b""
-                async for chunk in answer.chunks():
-                    out = exchange.receive(chunk)
+                while data := await answer.read_some():
+                    out = exchange.receive(data)
                     if out:
                         await self._outlet.write(await self._kept(out))
                     if exchange.failure is not None:

@@ -16,6 +16,7 @@ from dragoman.store.base import StoreUnavailable
 _SCHEMA_VERSION = 1
 _KEYS_PER_QUERY = 500
 _WRITES_BETWEEN_PRUNES = 500
+_RECENT = 10_000
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS memory (
     id INTEGER PRIMARY KEY,  -- rows lie in order of age, so that forgetting the oldest frees whole pages
@@ -37,6 +38,9 @@ class SqliteStore:
         self._max_bytes = max_bytes
         self._now = now
         self._writes = 0
+        self._recent: dict[
+            str, tuple[str, int]
+        ] = {}  # what was written is never changed, so a copy is never wrong
         try:
             self._db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
             for setting in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL"):
@@ -54,18 +58,21 @@ class SqliteStore:
         self._db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
 
     async def recall(self, keys: Collection[str]) -> dict[str, str]:
-        wanted = list(keys)
         oldest = int(self._now() - self._max_age_s)
-        found: dict[str, str] = {}
+        recent = self._recent
+        found = {key: recent[key] for key in keys if key in recent}
+        wanted = [key for key in keys if key not in found]
         for start in range(0, len(wanted), _KEYS_PER_QUERY):
             group = wanted[start : start + _KEYS_PER_QUERY]
             marks = ",".join("?" * len(group))
-            query = f"SELECT key, value FROM memory WHERE key IN ({marks}) AND written >= ?"  # noqa: S608 (marks only)
+            query = f"SELECT key, value, written FROM memory WHERE key IN ({marks}) AND written >= ?"  # noqa: S608 (marks only)
             try:
-                found.update(self._db.execute(query, (*group, oldest)).fetchall())
+                rows = self._db.execute(query, (*group, oldest)).fetchall()
             except sqlite3.Error as error:
                 raise StoreUnavailable(f"state cannot be read: {error}") from error
-        return found
+            found.update((key, (value, written)) for key, value, written in rows)
+        self._keep_recent(found)
+        return {key: value for key, (value, written) in found.items() if written >= oldest}
 
     async def remember(self, items: Sequence[tuple[str, str]]) -> None:
         written = int(self._now())
@@ -78,6 +85,7 @@ class SqliteStore:
                 )
         except sqlite3.Error as error:
             raise StoreUnavailable(f"state cannot be written: {error}") from error
+        self._keep_recent({key: (value, written) for key, value in items})
         self._writes += 1
         if self._writes % _WRITES_BETWEEN_PRUNES == 0:
             self.prune()
@@ -85,8 +93,14 @@ class SqliteStore:
     async def close(self) -> None:
         self._db.close()
 
+    def _keep_recent(self, items: dict[str, tuple[str, int]]) -> None:
+        if len(self._recent) > _RECENT:
+            self._recent.clear()
+        self._recent |= items
+
     def prune(self) -> None:
         """Forget what is too old, then the oldest tenth while there is too much."""
+        self._recent.clear()
         self._db.execute("DELETE FROM memory WHERE written < ?", (int(self._now() - self._max_age_s),))
         while self._used_bytes() > self._max_bytes:
             gone = self._db.execute(_FORGET_A_TENTH).rowcount

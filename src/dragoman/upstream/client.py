@@ -22,16 +22,13 @@ class UpstreamAnswer:
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        content = self._response.content
-        while True:
-            data = await content.readany()
-            if not data:
-                return
-            yield data
-
     async def read(self) -> bytes:
+        """All of the body."""
         return await self._response.read()
+
+    async def read_some(self) -> bytes:
+        """What has come by now, at least one byte; nothing at the end."""
+        return await self._response.content.readany()
 
 
 class UpstreamClient:

@@ -484,6 +484,16 @@ def test_b10_the_root_may_contain_itself() -> None:
     assert out == {**again, "$defs": {"root": again}}
 
 
+def test_b10_a_circle_without_properties_stays_small() -> None:
+    """pain B10"""
+    out, _ = clean({"type": "object", "additionalProperties": {"$ref": "#"}})
+    ref = {"additionalProperties": {"$ref": "#/$defs/root"}}
+    assert out == {**EMPTY, **ref, "$defs": {"root": {"type": "object", **ref}}}
+    rows = {"type": "array", "items": {"$ref": "#/$defs/R"}}
+    out, _ = clean({"properties": {"x": {"$ref": "#/$defs/R"}}, "required": ["x"], "$defs": {"R": rows}})
+    assert "required" not in out
+
+
 def test_b10_a_recursive_property_is_not_required_but_asked_for() -> None:
     """pain B10"""
     node = {
@@ -532,8 +542,9 @@ def test_b10_nothing_stands_beside_a_reference(over: Any, wanted: Any) -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", **over}}}
     out, _ = clean({"properties": {"x": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
     assert out["$defs"]["N"]["properties"]["next"] == wanted
-    vertex, _ = clean_schema(out, where="s", vertex=True)
+    vertex, notes = clean_schema(out, where="s", vertex=True)
     assert set(vertex["$defs"]["N"]["properties"]["next"]) == {"anyOf"}
+    assert bool(notes) == (len(wanted["anyOf"]) == 1)
 
 
 def test_b10_a_described_circle_may_be_null_or_one_of_several() -> None:

@@ -133,6 +133,13 @@ def test_vertex_wants_a_type_everywhere_and_nothing_beside_any_of() -> None:
     assert out == {"anyOf": [{"type": "STRING", "description": "D\ninner"}, {"type": "INTEGER"}]}
 
 
+def test_vertex_puts_words_where_they_can_stand() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "description": "D"}}}
+    out, _ = prop({"$ref": "#/$defs/N"}, defs={"N": node}, vertex=True)
+    inner = out["properties"]["next"]["properties"]["next"]
+    assert inner["anyOf"][0]["anyOf"][0] == {"type": "STRING", "description": "D"}
+
+
 def test_b10_recursion_is_unrolled_twice_then_left_open() -> None:
     """pain B10"""
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "nullable": True}}}

@@ -136,4 +136,4 @@ async def test_a_disk_that_refuses_is_said_so_without_ending_anything(tmp_path: 
     assert await store.recall(["k"]) == {"k": "v"}
     await store.close()
     with pytest.raises(StoreUnavailable, match="cannot be read"):
-        await store.recall(["k"])
+        await store.recall(["unknown"])

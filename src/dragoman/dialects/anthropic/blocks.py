@@ -45,6 +45,7 @@ _MIME_BY_SUFFIX = {
 }
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^;,]+)*;base64,(.+)", re.IGNORECASE | re.DOTALL)
 _REMINDER = "<system-reminder>"
+_TOOL_LOADED = "Tool loaded."  # Claude Code's own words behind a result of its ToolSearch
 
 
 class ToolChange(msgspec.Struct, frozen=True):
@@ -92,7 +93,7 @@ def _split_reminders(role: Role, parts: tuple[Part, ...]) -> tuple[Message, ...]
 
 
 def _is_reminder(part: Part) -> bool:
-    return isinstance(part, Text) and part.text.startswith(_REMINDER)
+    return isinstance(part, Text) and (part.text.startswith(_REMINDER) or part.text == _TOOL_LOADED)
 
 
 def _place_signatures(parts: tuple[Part, ...], sealed: list[Sealed]) -> tuple[Part, ...]:

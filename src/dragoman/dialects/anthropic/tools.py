@@ -108,7 +108,7 @@ def decode_tool_choice(wire: WireToolChoice | None, tool_set: ToolSet) -> ToolCh
         return ToolChoice()
     parallel = not wire.disable_parallel_tool_use
     if wire.type == "tool":
-        if wire.name in tool_set.server_tools:  # forcing a server tool: it is always used
+        if wire.name and wire.name in tool_set.server_tools:  # forcing a server tool: it is always used
             return ToolChoice(parallel=parallel)
         return ToolChoice(mode="any", names=(wire.name,), parallel=parallel)
     match wire.type:

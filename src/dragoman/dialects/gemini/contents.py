@@ -47,7 +47,8 @@ class ContentsEncoder:
     def _part(self, part: Part) -> list[dict[str, Any]]:
         match part:
             case Text():
-                return [self._signed({"text": part.text}, part.signature)]
+                wire = self._signed({"text": part.text}, part.signature)
+                return [wire] if part.text or "thoughtSignature" in wire else []
             case Thought():
                 # Summaries are not sent back; a signature on one is (pain A2).
                 wire = self._signed({"text": part.text, "thought": True}, part.signature)
@@ -141,17 +142,18 @@ def _add_remark(contents: list[dict[str, Any]], message: Message) -> None:
     Behind results it goes inside the last response: the API asks for no text beside responses.
     """
     text = "\n\n".join(part.text for part in message.parts if isinstance(part, Text))
-    if not text:
-        return
-    if not text.startswith(_REMINDER):
+    if text and not text.startswith(_REMINDER):
         text = f"{_REMINDER}\n{text}\n</system-reminder>"
-    last = contents[-1] if contents else None
-    if last is None or last["role"] != "user":
-        contents.append({"role": "user", "parts": [{"text": text}]})
-        return
-    responses = [part["functionResponse"]["response"] for part in last["parts"] if "functionResponse" in part]
-    if responses:
+    parts = [_media(part) for part in message.parts if isinstance(part, Media)]
+    if not contents or contents[-1]["role"] != "user":
+        contents.append({"role": "user", "parts": []})
+    last = contents[-1]["parts"]
+    responses = [part["functionResponse"]["response"] for part in last if "functionResponse" in part]
+    if responses and text:
         key = next(iter(responses[-1]))
         responses[-1][key] = f"{responses[-1][key]}\n\n{text}" if responses[-1][key] else text
-    else:
-        last["parts"].append({"text": text})
+    elif text:
+        parts.insert(0, {"text": text})
+    last += parts
+    if not last:
+        contents.pop()

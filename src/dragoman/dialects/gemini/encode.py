@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 
+from dragoman import jsontext
 from dragoman.dialects.base import Encoded, Target
 from dragoman.dialects.gemini.contents import ContentsEncoder
 from dragoman.dialects.gemini.models import Profile, profile_of
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.thinking import encode_thinking
 from dragoman.dialects.gemini.tools import Declarations, declare, encode_tool_choice, encode_tools
+from dragoman.errors import UpstreamGarbage
 from dragoman.ir import Request, Sampling
 from dragoman.notes import Note
 from dragoman.schema import clean_schema
@@ -52,7 +54,10 @@ def encode_count(request: Request, target: Target) -> bytes:
 
 
 def decode_count(body: bytes) -> int:
-    return msgspec.json.decode(body, type=_Count, strict=False).totalTokens
+    try:
+        return msgspec.json.decode(body, type=_Count, strict=False).totalTokens
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise UpstreamGarbage("the upstream's token count cannot be read") from None
 
 
 class _Count(msgspec.Struct):
@@ -66,7 +71,7 @@ def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declaration
     contents = ContentsEncoder(profile, declarations.names, origin_of(target))
     tools, lost = encode_tools(request, declarations)
     notes += lost
-    config, asked, lost = _generation_config(request, profile)
+    config, asked, lost = _generation_config(request, target)
     notes += lost
     system = [part.text for part in request.system] + asked
     if declarations.declared and not request.tool_choice.parallel:
@@ -83,13 +88,14 @@ def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declaration
 
 
 def _generation_config(
-    request: Request, profile: Profile
+    request: Request, target: Target
 ) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
+    profile = profile_of(target.model)
     config, notes = _sampling(request.sampling, profile)
     thinking, lost = encode_thinking(request.thinking, request.sampling, profile)
     if thinking:
         config["thinkingConfig"] = thinking
-    output, asked, more = _output(request, profile)
+    output, asked, more = _output(request, profile, vertex=target.backend == "vertex")
     return {**config, **output}, asked, (*notes, *lost, *more)
 
 
@@ -105,8 +111,12 @@ def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], lis
         config["stopSequences"] = stop[:MAX_STOP_SEQUENCES]
         if len(stop) > MAX_STOP_SEQUENCES:
             notes.append(Note("dropped", "stop_sequences", f"Gemini takes at most {MAX_STOP_SEQUENCES}"))
+    temperature = sampling.temperature
+    if temperature is not None and not 0 <= temperature <= 2:
+        temperature = min(max(temperature, 0.0), 2.0)
+        notes.append(Note("clamped", "temperature", "Gemini's range is 0..2"))
     for field, word, allowed, value in (
-        ("temperature", "temperature", profile.samples, _within(sampling.temperature, 0.0, 2.0)),
+        ("temperature", "temperature", profile.samples, temperature),
         ("topP", "top_p", profile.samples, sampling.top_p),
         ("topK", "top_k", profile.samples, sampling.top_k),
         ("seed", "seed", True, sampling.seed),
@@ -120,22 +130,28 @@ def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], lis
     return config, notes
 
 
-def _within(value: float | None, lowest: float, highest: float) -> float | None:
-    return None if value is None else min(max(value, lowest), highest)
-
-
-def _output(request: Request, profile: Profile) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
+def _output(
+    request: Request, profile: Profile, *, vertex: bool
+) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
     """JSON output; where functions exclude it, the wish goes into the instructions (pain B16)."""
     if request.output is None:
         return {}, [], ()
     schema = request.output.schema
-    if request.tools and (not profile.json_with_functions or request.tool_choice.mode == "any"):
-        wish = "When you answer with text, answer with JSON only, without a code fence."
-        if schema is not None:
-            wish += f" It must fit this JSON Schema: {schema.decode()}"
+    where = "output_config.format"
+    wanted = None if schema is None else jsontext.decode(msgspec.json.decode, schema, f"{where}.schema")
+    if request.tools and (not profile.json_with_functions or request.tool_choice.mode in ("any", "none")):
         why = "JSON output cannot be enforced beside these tools; it is asked for in the instructions"
-        return {}, [wish], (Note("moved", "output_config.format", why),)
+        return {}, [_wish(schema)], (Note("moved", where, why),)
+    config: dict[str, Any] = {"responseMimeType": "application/json"}
     if schema is None:
-        return {"responseMimeType": "application/json"}, [], ()
-    cleaned, notes = clean_schema(msgspec.json.decode(schema), where="output_config.format.schema")
-    return {"responseMimeType": "application/json", "responseJsonSchema": cleaned}, [], notes
+        return config, [], ()
+    if not isinstance(wanted, dict) or wanted.get("type", "object") != "object":
+        why = "only an object can be enforced; this schema is asked for in the instructions"
+        return config, [_wish(schema)], (Note("moved", where, why),)
+    config["responseJsonSchema"], notes = clean_schema(wanted, where=f"{where}.schema", vertex=vertex)
+    return config, [], notes
+
+
+def _wish(schema: bytes | None) -> str:
+    wish = "When you answer with text, answer with JSON only, without a code fence."
+    return wish if schema is None else f"{wish} It must fit this JSON Schema: {schema.decode()}"

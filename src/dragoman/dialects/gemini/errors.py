@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -26,10 +28,13 @@ _BY_STATUS: dict[int, ErrorKind] = {
 }
 _AUTH_REASONS = frozenset({"API_KEY_INVALID", "ACCESS_TOKEN_TYPE_UNSUPPORTED", "API_KEY_SERVICE_BLOCKED"})
 _OVERFLOW = re.compile(
-    r"input token count \(?(\d+)\)? exceeds the maximum number of tokens allowed \(?(\d+)\)?"
+    r"input token count (?:is )?\(?(\d+)\)?\s+"
+    r"(?:exceeds the maximum number of tokens allowed|but (?:the )?model only supports up to) \(?(\d+)\)?"
 )
+_HOPELESS = re.compile(r"limit: 0\b|credits are depleted")
 _RETRY_TEXT = re.compile(r"retry in (\d+(?:\.\d+)?)\s*(ms|s)")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 class QuotaViolation(msgspec.Struct, rename="camel"):
@@ -42,25 +47,20 @@ class Detail(msgspec.Struct, rename="camel"):
     violations: list[QuotaViolation] = []
 
 
-class Status(msgspec.Struct):
-    code: int = 0
-    message: str = ""
-    status: str = ""
-    details: list[Detail] = []
+class Status(msgspec.Struct, kw_only=True):
+    """What could be read of an error: an odd field does not cost the others."""
 
-
-class Envelope(msgspec.Struct):
-    error: Status
-
-
-_ENVELOPE = msgspec.json.Decoder(Envelope | list[Envelope], strict=False)
+    code: int
+    message: str
+    status: str
+    details: list[Detail]
 
 
 def decode_error(status: int, headers: Headers, body: bytes) -> UpstreamError:
     error = decode_error_body(status, body)
     if error.retry_after_s is None:
-        found = re.fullmatch(r"\d+(\.\d+)?", headers.get("retry-after", ""))
-        error.retry_after_s = float(found[0]) if found else None
+        found = _NUMBER.fullmatch(headers.get("retry-after", ""))
+        error.retry_after_s = _finite(float(found[0])) if found else None
     return error
 
 
@@ -68,10 +68,9 @@ def decode_error_body(status: int, body: bytes) -> UpstreamError:
     """`status` 0: an error inside a stream, whose body says the status."""
     google = _status(body)
     if google is None:
+        said = f"answered HTTP {status}" if status else "sent an error"
         return UpstreamError(
-            f"the upstream answered HTTP {status} without an explanation",
-            kind=_BY_STATUS.get(status, "internal"),
-            status=status,
+            f"the upstream {said} without an explanation", kind=_kind_of(status), status=status or None
         )
     status = status or google.code or 500
     error = UpstreamError(_message(google), kind=_kind(status, google), status=status)
@@ -90,12 +89,31 @@ def _message(google: Status) -> str:
 
 def _status(body: bytes) -> Status | None:
     try:
-        envelope = _ENVELOPE.decode(body)
+        found = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    if isinstance(envelope, Envelope):
-        return envelope.error
-    return envelope[0].error if envelope else None
+    if isinstance(found, list):
+        found = found[0] if found else None
+    error = found.get("error") if isinstance(found, dict) else None
+    if isinstance(error, str):
+        error = {"message": error}
+    if not isinstance(error, dict):
+        return None
+    code, message, status = error.get("code"), error.get("message"), error.get("status")
+    return Status(
+        code=code if isinstance(code, int) else 0,
+        message=message if isinstance(message, str) else "",
+        status=status if isinstance(status, str) else "",
+        details=_details(error.get("details")),
+    )
+
+
+def _details(details: Any) -> list[Detail]:
+    kept: list[Detail] = []
+    for detail in details if isinstance(details, list) else ():
+        with suppress(msgspec.ValidationError):
+            kept.append(msgspec.convert(detail, Detail))
+    return kept
 
 
 def _kind(status: int, google: Status) -> ErrorKind:
@@ -105,12 +123,17 @@ def _kind(status: int, google: Status) -> ErrorKind:
         return "overflow"
     if status == 429 and _is_terminal_quota(google):
         return "quota"
-    return _BY_STATUS.get(status, "invalid_request" if status < 500 else "internal")
+    return _kind_of(status)
+
+
+def _kind_of(status: int) -> ErrorKind:
+    return _BY_STATUS.get(status, "invalid_request" if 400 <= status < 500 else "internal")
 
 
 def _is_terminal_quota(google: Status) -> bool:
     ids = [violation.quota_id for detail in google.details for violation in detail.violations]
-    return any("PerDay" in quota or "Daily" in quota for quota in ids) or "limit: 0" in google.message
+    daily = any("PerDay" in quota or "Daily" in quota for quota in ids)
+    return daily or _HOPELESS.search(google.message) is not None
 
 
 def _retry_after(google: Status) -> float | None:
@@ -118,8 +141,12 @@ def _retry_after(google: Status) -> float | None:
     for detail in google.details:
         found = _DURATION.fullmatch(str(detail.retry_delay))
         if found:
-            return float(found[1])
+            return _finite(float(found[1]))
     text = _RETRY_TEXT.search(google.message)
     if text is None:
         return None
-    return float(text[1]) / (1000 if text[2] == "ms" else 1)
+    return _finite(float(text[1]) / (1000 if text[2] == "ms" else 1))
+
+
+def _finite(seconds: float) -> float | None:
+    return seconds if math.isfinite(seconds) else None

@@ -9,6 +9,8 @@ from dragoman.sse import MAX_EVENT_BYTES, SseDecoder
 
 _OUTSIDE = re.compile(rb'["{}\[\]]')
 _INSIDE = re.compile(rb'["\\]')
+_BEFORE_ALL = b" \t\r\n\xef\xbb\xbf"  # white space and the byte order mark
+_NO_DOCUMENT = (b"", b"[DONE]")
 
 
 class FrameDecoder:
@@ -19,7 +21,7 @@ class FrameDecoder:
 
     def feed(self, data: bytes) -> list[bytes]:
         if self._decoder is None:
-            data = data.lstrip()
+            data = data.lstrip(_BEFORE_ALL)
             if not data:
                 return []
             self._decoder = ArrayFrames() if data[:1] in b"[{" else SseFrames()
@@ -34,16 +36,17 @@ class SseFrames:
         self._sse = SseDecoder()
 
     def feed(self, data: bytes) -> list[bytes]:
-        return [event.data for event in self._sse.feed(data) if event.data != b"[DONE]"]
+        return [event.data for event in self._sse.feed(data) if event.data.strip() not in _NO_DOCUMENT]
 
     def close(self) -> list[bytes]:
-        return [event.data for event in self._sse.close() if event.data != b"[DONE]"]
+        return [event.data for event in self._sse.close() if event.data.strip() not in _NO_DOCUMENT]
 
 
 class ArrayFrames:
     """The objects of `[{…},{…}]` one by one; a single bare object is an array of one."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._scanned = 0
         self._start = -1
@@ -52,13 +55,12 @@ class ArrayFrames:
 
     def feed(self, data: bytes) -> list[bytes]:
         self._buffer += data
-        if len(self._buffer) > MAX_EVENT_BYTES:
-            raise UpstreamGarbage(f"an element of the stream is longer than {MAX_EVENT_BYTES} bytes")
         frames: list[bytes] = []
         while (found := self._next()) is not None:
             if found:
                 frames.append(found)
         self._forget()
+        self._check_size(len(self._buffer))
         return frames
 
     def close(self) -> list[bytes]:
@@ -94,9 +96,14 @@ class ArrayFrames:
             self._start = place
         if self._depth:
             return b""
+        self._check_size(place + 1 - self._start)
         frame = bytes(self._buffer[self._start : place + 1])
         self._start = -1
         return frame
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_bytes:
+            raise UpstreamGarbage(f"an element of the stream is longer than {self._max_bytes} bytes")
 
     def _forget(self) -> None:
         cut = self._scanned if self._start < 0 else self._start

@@ -60,21 +60,25 @@ _TABLE: tuple[tuple[str, Profile], ...] = (
     (r"gemini-[12]\.", _GEMINI_2),
     (r"gemini-3\.1-pro", msgspec.structs.replace(_GEMINI_3, levels=("low", "medium", "high"))),
     (r"gemini-3\.1-flash-lite", msgspec.structs.replace(_GEMINI_3, thinks_by_default=False)),
-    (r"gemini-3\.5-flash-lite", msgspec.structs.replace(_STRICT_3, thinks_by_default=False)),
-    (r"gemini-flash-lite-latest", msgspec.structs.replace(_STRICT_3, thinks_by_default=False)),
+    (
+        r"gemini-(3\.5-flash-lite|flash-lite-latest)",
+        msgspec.structs.replace(_STRICT_3, thinks_by_default=False, samples=True),
+    ),
     (r"gemini-3\.6-", _STRICT_3),
-    (r"gemini-3\.[78]-", _NEWEST),
-    (r"gemini-3(\.\d+)?-", _GEMINI_3),
-    (r"gemini-4", msgspec.structs.replace(_NEWEST, family="g4")),
+    (r"gemini-3(\.[0-5])?-", _GEMINI_3),
     (
         r"gemma-",
         msgspec.structs.replace(_GEMINI_3, family="gemma4", input_tokens=262_144, output_tokens=32_768),
     ),
-    (r"", _NEWEST),
 )
+_GENERATION = re.compile(r"gemini-(\d+)")
 
 
 @lru_cache(maxsize=256)
 def profile_of(model: str) -> Profile:
     bare = model.rpartition("/")[2]
-    return next(profile for pattern, profile in _TABLE if re.match(pattern, bare))
+    known = next((profile for pattern, profile in _TABLE if re.match(pattern, bare)), None)
+    if known is not None:
+        return known
+    generation = _GENERATION.match(bare)
+    return msgspec.structs.replace(_NEWEST, family=f"g{generation[1]}") if generation else _NEWEST

@@ -9,9 +9,14 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.gemini.wire import PartialArg
+from dragoman.errors import UpstreamGarbage
 
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]")
+_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,6})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""")
+_ESCAPE = re.compile(r"\\(.)")
 MAX_LIST_INDEX = 100_000
+MAX_STEPS = 100
+
+Step = str | int
 
 
 class PartialArgs:
@@ -22,17 +27,14 @@ class PartialArgs:
 
     def feed(self, pieces: list[PartialArg]) -> None:
         for piece in pieces:
-            path: list[str | int] = [
-                int(number) if number else name or quoted
-                for name, number, quoted in _STEP.findall(piece.json_path)
-            ]
+            path = _read_path(piece.json_path)
             if path:
                 self._put(path, piece)
 
     def close(self) -> bytes:
         return msgspec.json.encode(self._root)
 
-    def _put(self, path: list[str | int], piece: PartialArg) -> None:
+    def _put(self, path: list[Step], piece: PartialArg) -> None:
         node: Any = self._root
         for step, following in pairwise(path):
             below = _get(node, step)
@@ -47,6 +49,22 @@ class PartialArgs:
             _set(node, path[-1], before + value if joined else value)
 
 
+def _read_path(path: str) -> list[Step]:
+    """The steps of `$.a.b[0]['c']`; a path that leads nowhere we know would lose an argument (pain C10)."""
+    steps: list[Step] = []
+    place = 1
+    while place < len(path) and len(steps) < MAX_STEPS:
+        found = _STEP.match(path, place)
+        if found is None or int(found[2] or 0) >= MAX_LIST_INDEX:
+            break
+        name, number, single, double = found.groups()
+        steps.append(int(number) if number else name or _ESCAPE.sub(r"\1", single or double or ""))
+        place = found.end()
+    if not path.startswith("$") or place < len(path):
+        raise UpstreamGarbage(f"the upstream streams an argument to a place we cannot read: {path[:80]}")
+    return steps
+
+
 def _value(piece: PartialArg) -> Any:
     for value in (piece.string_value, piece.bool_value, piece.number_value):
         if value is not None:
@@ -54,15 +72,18 @@ def _value(piece: PartialArg) -> Any:
     return msgspec.UNSET if piece.null_value is msgspec.UNSET else None
 
 
-def _get(node: Any, step: str | int) -> Any:
-    if isinstance(node, list):
-        return node[step] if isinstance(step, int) and step < len(node) else None
-    return node.get(str(step))
-
-
-def _set(node: Any, step: str | int, value: Any) -> None:
+def _get(node: Any, step: Step) -> Any:
     if not isinstance(node, list):
+        return node.get(str(step))
+    if not isinstance(step, int):
+        raise UpstreamGarbage(f"the upstream streams an argument {step!r} into a list")
+    return node[step] if step < len(node) else None
+
+
+def _set(node: Any, step: Step, value: Any) -> None:
+    """Always behind a `_get`, which has seen that the step fits the node."""
+    if isinstance(node, list):
+        node.extend([None] * (int(step) + 1 - len(node)))
+        node[int(step)] = value
+    else:
         node[str(step)] = value
-    elif isinstance(step, int) and step < MAX_LIST_INDEX:
-        node.extend([None] * (step + 1 - len(node)))
-        node[step] = value

@@ -6,6 +6,7 @@ A whole answer is a stream of one chunk.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -36,6 +37,8 @@ from dragoman.ir import (
 from dragoman.notes import Note
 from dragoman.schema import NameMap
 
+_NULL = b"null"
+
 
 class GeminiStream:
     """`feed` bytes, get events in the order of `ir.events`; `close` always ends the stream.
@@ -54,7 +57,8 @@ class GeminiStream:
         self._started = False
         self._over = False
         self._calls = 0
-        self._partial: PartialArgs | None = None
+        self._open: OpenCall | None = None
+        self._counts: dict[str, int] = {}
         self._finish: Finished | None = None
         self.notes: list[Note] = []
 
@@ -75,7 +79,7 @@ class GeminiStream:
             cut = UpstreamCut("the answer stopped before its end", kind="overloaded")
             return [*events, *self._fail(cut)]
         self._over = True
-        return [*events, *self._end_partial(), self._finish]
+        return [*events, *self._end(self._finish)]
 
     def _read(self, frames: list[bytes]) -> list[Event]:
         events: list[Event] = []
@@ -83,19 +87,20 @@ class GeminiStream:
             if self._over:
                 break
             try:
-                chunk = decode_chunk(frame)
+                self._chunk(decode_chunk(frame), events)
+            except UpstreamError as error:
+                events += self._fail(error)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                return [*events, *self._fail(_garbage(frame))]
-            self._chunk(chunk, events)
+                events += self._fail(_garbage(frame))
         return events
 
     def _chunk(self, chunk: Chunk, events: list[Event]) -> None:
         if not self._started:
             self._started = True
             events.append(Started(chunk.model_version or "", chunk.response_id or ""))
-        if bytes(chunk.error):
-            events += self._fail(decode_error_body(0, bytes(b'{"error":%b}' % bytes(chunk.error))))
-            return
+        error = bytes(chunk.error)
+        if error and error != _NULL:
+            raise decode_error_body(0, b'{"error":%b}' % error)
         for candidate in chunk.candidates or ():
             if not candidate.index:
                 self._candidate(candidate, events)
@@ -103,15 +108,15 @@ class GeminiStream:
         if feedback is not None and feedback.block_reason:
             detail = feedback.block_reason_message or f"the prompt was blocked: {feedback.block_reason}"
             self._finish = Finished(reason="blocked", raw=feedback.block_reason, detail=detail)
-        if chunk.usage_metadata is not None and chunk.usage_metadata.prompt_token_count is not None:
-            events.append(_usage(chunk.usage_metadata))
+        if chunk.usage_metadata is not None:
+            events += self._usage(chunk.usage_metadata)
 
     def _candidate(self, candidate: Candidate, events: list[Event]) -> None:
         for part in (candidate.content.parts if candidate.content else None) or ():
             self._part(part, events)
-        if candidate.finish_reason and candidate.finish_reason != "FINISH_REASON_UNSPECIFIED":
-            raw = candidate.finish_reason
-            reason = stop_reason(raw, has_calls=self._calls > 0)
+        raw = candidate.finish_reason
+        if raw and raw != "FINISH_REASON_UNSPECIFIED":
+            reason = stop_reason(raw, has_calls=False)
             self._finish = Finished(reason=reason, raw=raw, detail=candidate.finish_message or "")
 
     def _part(self, part: Part, events: list[Event]) -> None:
@@ -131,30 +136,56 @@ class GeminiStream:
             events.append(Signed(signature, ON_TEXT if part.text else AFTER_TEXT))
 
     def _call(self, call: FunctionCall, signature: Signature | None, events: list[Event]) -> None:
+        """A call is told when it is whole: text and usage may come while its arguments stream."""
+        args = bytes(call.args)
         if call.name:
-            events += self._end_partial()
+            events += self._end_call()
             if self._single_call and self._calls:
                 self.notes.append(Note("dropped", call.name, "the client takes one tool call at a time"))
                 return
             self._calls += 1
             own = self._new_id()
             identity = client_id(own, call.id) if call.id else own
-            name = self._names.from_wire(call.name)
-            events.append(CallStarted(id=identity, name=name, signature=signature))
-            self._partial = PartialArgs()
-        if self._partial is None:
+            self._open = OpenCall(identity, self._names.from_wire(call.name), PartialArgs())
+        if self._open is None:
+            if args:
+                raise UpstreamGarbage("the upstream sent a function call without a name", kind="overloaded")
             return
-        self._partial.feed(call.partial_args or [])
+        self._open.signature = self._open.signature or signature
+        self._open.partial.feed(call.partial_args or [])
         if not call.will_continue:
-            args = bytes(call.args)
-            events += self._end_partial(args if args and args != b"null" else None)
+            events += self._end_call(args if args != _NULL else b"")
 
-    def _end_partial(self, args: bytes | None = None) -> list[Event]:
-        if self._partial is None:
+    def _end_call(self, args: bytes = b"") -> list[Event]:
+        call, self._open = self._open, None
+        return call.events(args) if call is not None else []
+
+    def _end(self, finish: Finished) -> list[Event]:
+        """Only STOP ends a call that is still open; what a limit cut is not passed on as whole (pain D4)."""
+        if finish.reason != "end":
+            if self._open is not None:
+                self.notes.append(Note("dropped", self._open.name, f"cut off by {finish.raw}"))
+            return [finish]
+        calls = self._end_call()
+        reason = stop_reason(finish.raw, has_calls=self._calls > 0)
+        return [*calls, msgspec.structs.replace(finish, reason=reason)]
+
+    def _usage(self, usage: UsageMetadata) -> list[Event]:
+        """Any count may be absent from a chunk; what was said before still holds."""
+        known = {name: count for name, count in msgspec.structs.asdict(usage).items() if count is not None}
+        if not known:
             return []
-        whole = args or self._partial.close()
-        self._partial = None
-        return [CallDelta(whole), CallEnded()]
+        self._counts |= known
+        now = UsageMetadata(**self._counts)
+        thoughts = now.thoughts_token_count or 0
+        return [
+            Usage(
+                input_tokens=(now.prompt_token_count or 0) + (now.tool_use_prompt_token_count or 0),
+                cached_tokens=now.cached_content_token_count or 0,
+                output_tokens=(now.candidates_token_count or 0) + thoughts,
+                thought_tokens=thoughts,
+            )
+        ]
 
     def _fail(self, error: UpstreamError) -> list[Event]:
         if self._over:
@@ -163,14 +194,24 @@ class GeminiStream:
         return [Failed(error)]
 
 
-def _usage(usage: UsageMetadata) -> Usage:
-    thoughts = usage.thoughts_token_count or 0
-    return Usage(
-        input_tokens=(usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0),
-        cached_tokens=usage.cached_content_token_count or 0,
-        output_tokens=(usage.candidates_token_count or 0) + thoughts,
-        thought_tokens=thoughts,
-    )
+class OpenCall(msgspec.Struct):
+    """A call whose arguments may still be coming."""
+
+    id: str
+    name: str
+    partial: PartialArgs
+    signature: Signature | None = None
+
+    def events(self, args: bytes) -> list[Event]:
+        whole = args or self.partial.close()
+        try:
+            msgspec.json.decode(whole, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise UpstreamGarbage(
+                f"the arguments of {self.name} are not an object", kind="overloaded"
+            ) from None
+        started = CallStarted(id=self.id, name=self.name, signature=self.signature)
+        return [started, CallDelta(whole), CallEnded()]
 
 
 def _garbage(frame: bytes) -> UpstreamError:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman import jsontext
 from dragoman.dialects.base import Target
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Request, Tool, ToolChoice
@@ -59,14 +60,15 @@ def _declaration(tool: Tool, wire: str, target: Target) -> tuple[dict[str, Any],
     declaration: dict[str, Any] = {"name": wire}
     if tool.description:
         declaration["description"] = tool.description
-    schema = msgspec.json.decode(tool.schema)
     where = f"{tool.where}.input_schema"
+    schema = jsontext.decode(msgspec.json.decode, tool.schema, where)
+    vertex = target.backend == "vertex"
     if target.proto_schemas:
-        parameters, notes = compile_schema(schema, where=where, vertex=target.backend == "vertex")
+        parameters, notes = compile_schema(schema, where=where, vertex=vertex)
         if parameters is not None:
             declaration["parameters"] = parameters
     else:
-        declaration["parametersJsonSchema"], notes = clean_schema(schema, where=where)
+        declaration["parametersJsonSchema"], notes = clean_schema(schema, where=where, vertex=vertex)
     return declaration, notes
 
 
@@ -87,7 +89,7 @@ def encode_tool_choice(choice: ToolChoice, declarations: Declarations) -> dict[s
         if name not in declarations.declared:
             raise InvalidRequest(f"there is no tool named {name!r} in this request", where="tool_choice")
     config: dict[str, Any] = {}
-    if choice.names:
+    if choice.names and choice.mode != "none":
         config = {
             "mode": "ANY" if choice.mode == "any" else "VALIDATED",
             "allowedFunctionNames": [declarations.names.to_wire(name) for name in choice.names],

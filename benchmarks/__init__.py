@@ -1,0 +1,1 @@
+"""What Dragoman costs beside a plain pass-through: `python -m benchmarks`."""

@@ -1,0 +1,98 @@
+"""What the fake Gemini says: asked for by a mark in the request, so that every answer can be checked."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+MODEL_VERSION = "gemini-flash-latest"
+CALLED_TOOL = "Read"
+
+_MARK = re.compile(rb"\[bench chunks=(\d+) pace_ms=(\d+) id=(\w+)\]")
+_MARK_START = b"[bench chunks="
+_WORDS = "The handler reads the whole file before it looks at the first line, so we"
+_THOUGHT = "**Looking at the handler** I should read the file that the last result names."
+_SIGNATURE = "CiQBjz1rX5" + "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789" * 16
+_USAGE = {
+    "promptTokenCount": 31234,
+    "candidatesTokenCount": 57,
+    "totalTokenCount": 31291,
+    "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 31234}],
+}
+_encode = msgspec.json.Encoder().encode
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer to give: `chunks` of a stream, `pace_ms` apart; the id comes back in the answer."""
+
+    id: str
+    chunks: int = 1
+    pace_ms: int = 0
+
+    def mark(self) -> str:
+        return f"[bench chunks={self.chunks} pace_ms={self.pace_ms} id={self.id}]"
+
+    @property
+    def text(self) -> str:
+        return f"{self.id}: " + _WORDS * self.chunks
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        return {"file_path": f"/home/dev/shop/src/{self.id}.py", "offset": 1, "limit": 200}
+
+    @property
+    def signature(self) -> str:
+        return _SIGNATURE + self.id
+
+
+def find_order(body: bytes) -> Order | None:
+    """The last mark in the body: earlier ones belong to earlier turns."""
+    found = _MARK.match(body, max(0, body.rfind(_MARK_START)))
+    if found is None:
+        return None
+    return Order(id=found[3].decode(), chunks=int(found[1]), pace_ms=int(found[2]))
+
+
+def whole_answer(order: Order) -> bytes:
+    parts: list[dict[str, object]] = [{"text": _THOUGHT, "thought": True}, {"text": order.text}, _call(order)]
+    return _encode(_response(parts, finish="STOP"))
+
+
+def stream_answer(order: Order) -> list[bytes]:
+    """Server-sent events as Google writes them: one thought, `chunks` of text, one call."""
+    first = _event([{"text": f"{order.id}: {_WORDS}"}])
+    last = _event([_call(order)], finish="STOP")
+    return [_thought_event(), first, *[_text_event()] * (order.chunks - 1), last]
+
+
+@lru_cache
+def _thought_event() -> bytes:
+    return _event([{"text": _THOUGHT, "thought": True}])
+
+
+@lru_cache
+def _text_event() -> bytes:
+    return _event([{"text": _WORDS}])
+
+
+def _call(order: Order) -> dict[str, object]:
+    call = {"id": f"fc{order.id}", "name": CALLED_TOOL, "args": order.arguments}
+    return {"functionCall": call, "thoughtSignature": order.signature}
+
+
+def _event(parts: list[dict[str, object]], finish: str = "") -> bytes:
+    return b"data: %b\r\n\r\n" % _encode(_response(parts, finish))
+
+
+def _response(parts: list[dict[str, object]], finish: str) -> dict[str, object]:
+    candidate: dict[str, object] = {"content": {"parts": parts, "role": "model"}, "index": 0}
+    if finish:
+        candidate["finishReason"] = finish
+    return {
+        "candidates": [candidate],
+        "usageMetadata": _USAGE,
+        "modelVersion": MODEL_VERSION,
+        "responseId": "qLIXae6fJ_PNxN8P0cvJ4AE",
+    }

@@ -1,0 +1,88 @@
+"""The real `dragoman serve` as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.e2e.google import KEY
+
+GATEWAY_KEY = "e2e-gateway-key-0123456789"
+
+_READY = re.compile(r"^ready on (\S+)", re.MULTILINE)
+_START_S = 30.0
+_STOP_S = 10.0
+_POLL_S = 0.02
+
+
+class Gateway:
+    """One gateway on a free port of 127.0.0.1; without `google` the embedded emulator answers."""
+
+    def __init__(self, home: Path, google: str = "") -> None:
+        self._home = home
+        self._google = google
+        self._log = home.with_name(f"{home.name}.log")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+
+    def start(self, port: int = 0) -> None:
+        command = [sys.executable, "-m", "dragoman", "serve", "--port", str(port)]
+        if not self._google:
+            command.append("--emulator")
+        offset = self._log.stat().st_size if self._log.exists() else 0
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, env=self._env(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self.url = self._await_ready(offset)
+
+    def stop(self) -> None:
+        """End exactly this process: politely, then by force."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self._process = None
+
+    def kill(self) -> None:
+        """kill -9: nothing can be saved any more."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def restart(self) -> None:
+        """Up again on the same port with the same state folder."""
+        self.start(int(self.url.rpartition(":")[2]))
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def _env(self) -> dict[str, str]:
+        """Nothing of the caller's settings or keys reaches the gateway."""
+        env = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+        env |= {"HOME": str(self._home), "DRAGOMAN_HOME": str(self._home), "PYTHONUNBUFFERED": "1"}
+        env["DRAGOMAN_GATEWAY_KEY"] = GATEWAY_KEY
+        if self._google:
+            env |= {"DRAGOMAN_UPSTREAM_BASE_URL": self._google, "DRAGOMAN_UPSTREAM_API_KEY": KEY}
+        return env
+
+    def _await_ready(self, offset: int) -> str:
+        assert self._process is not None
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            ready = _READY.search(self._log.read_bytes()[offset:].decode(errors="replace"))
+            if ready:
+                return ready[1]
+            if self._process.poll() is not None:
+                break
+            time.sleep(_POLL_S)
+        self.kill()
+        raise RuntimeError(f"the gateway did not start:\n{self.log()}")

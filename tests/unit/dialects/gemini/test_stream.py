@@ -1,0 +1,201 @@
+"""Google's answers to events: every shape an answer can have, and every shape it must not have."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.dialects.gemini.stream import GeminiStream
+from dragoman.errors import UpstreamCut, UpstreamError, UpstreamGarbage
+from dragoman.ir import (
+    CallStarted,
+    Event,
+    Failed,
+    Signature,
+    TextDelta,
+)
+from dragoman.ir.grammar import check
+from tests.unit.dialects.gemini.speaking import (
+    array,
+    calling,
+    chunk,
+    comparable,
+    encode,
+    new_stream,
+    read,
+    sse,
+)
+
+
+def failure(events: list[Event]) -> UpstreamError:
+    assert check(events) is None
+    last = events[-1]
+    assert isinstance(last, Failed)
+    assert isinstance(last.error, UpstreamError)
+    return last.error
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+@pytest.mark.parametrize("frame", [sse, array], ids=["sse", "array"])
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_situation(name: str, frame: Any, size: int) -> None:
+    chunks, expected = SITUATIONS[name]
+    events = read(frame(*chunks), size=size)
+    assert events == [STARTED, *expected]
+    assert check(events) is None
+
+
+def test_a_whole_answer_is_a_stream_of_one_chunk() -> None:
+    chunks = [chunk({"text": "a"}, calling(id="x"), finish="STOP", usage={"promptTokenCount": 1})]
+    assert read(json.dumps(chunks[0], indent=2).encode()) == read(sse(*chunks))
+
+
+def test_d4_a_dropped_half_call_is_noted() -> None:
+    stream = new_stream()
+    read(sse(chunk(calling(willContinue=True)), chunk(finish="MAX_TOKENS")), stream)
+    assert [(note.kind, note.where) for note in stream.notes] == [("dropped", "read")]
+
+
+def test_b15_with_one_call_at_a_time_the_others_are_dropped_with_a_note() -> None:
+    stream = new_stream(single_call=True)
+    data = sse(
+        chunk(calling(id="a", signature="s"), calling("write", id="b", willContinue=True)),
+        chunk(calling(None, partialArgs=[{"jsonPath": "$.x", "stringValue": "y"}])),
+        chunk(finish="STOP"),
+    )
+    assert read(data, stream) == [STARTED, *called(f"{FIRST}-a", signature="s"), end("tool_calls")]
+    assert [(note.kind, note.where) for note in stream.notes] == [("dropped", "write")]
+
+
+def test_the_reader_of_a_request_knows_its_names_origin_and_ids() -> None:
+    from dragoman.ir import Tool, ToolChoice
+
+    encoded = encode(tools=(Tool(name="a b"),), tool_choice=ToolChoice(parallel=False), backend="vertex")
+    wire = json.loads(encoded.body)["tools"][0]["functionDeclarations"][0]["name"]
+    data = sse(chunk(calling(wire, signature="s"), calling(wire), finish="STOP"))
+    reader = encoded.reader()
+    assert isinstance(reader, GeminiStream)
+    events = read(data, reader)
+    assert events[1] == CallStarted(
+        id="toolu_0000000000000000", name="a b", signature=Signature("s", "vertex-g3")
+    )
+    assert len(events) == 5
+    assert read(data, encoded.reader()) == events  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("frame", [sse, array], ids=["sse", "array"])
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [],
+        [chunk({"text": "a"})],
+        [chunk(calling(willContinue=True))],
+        [{}],
+        [chunk(finish="FINISH_REASON_UNSPECIFIED")],
+    ],
+)
+def test_e7_a_stream_without_a_finish_is_cut_and_may_be_retried(frame: Any, chunks: list[Any]) -> None:
+    error = failure(read(frame(*chunks)))
+    assert isinstance(error, UpstreamCut)
+    assert error.retryable
+
+
+@pytest.mark.parametrize("frame", [sse, array], ids=["sse", "array"])
+def test_e7_an_error_in_the_stream_keeps_its_kind(frame: Any) -> None:
+    wire = {
+        "error": {
+            "code": 503,
+            "message": "high demand",
+            "status": "UNAVAILABLE",
+            "details": [{"retryDelay": "2s"}],
+        }
+    }
+    events = read(frame(chunk({"text": "a"}), wire, chunk({"text": "b"}, finish="STOP")))
+    assert events[:2] == [STARTED, TextDelta("a")]
+    error = failure(events)
+    assert (error.kind, error.message, error.retry_after_s, error.status) == (
+        "overloaded",
+        "high demand",
+        2,
+        503,
+    )
+    assert len(events) == 3
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'[{"error":{"code":429,"message":"m"}}]',
+        b'{"error":{"code":429,"message":"m"}}',
+        b'data: [{"error":{"code":429,"message":"m"}}]\n\n',
+    ],
+)
+def test_e7_an_error_instead_of_a_stream(data: bytes) -> None:
+    assert failure(read(data)).kind == "rate_limit"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("boom", "boom"),
+        (5, "the upstream sent an error without an explanation"),
+        ({}, "the upstream gave no reason"),
+    ],
+)
+def test_e7_an_error_of_any_type_is_an_error(error: Any, message: str) -> None:
+    assert failure(read(sse(chunk({"text": "a"}), {"error": error}))).message == message
+
+
+@pytest.mark.parametrize("size", [0, 1, 11])
+@pytest.mark.parametrize("data", WRONG)
+def test_d5_e6_whatever_comes_the_stream_ends_in_a_typed_error(data: bytes, size: int) -> None:
+    if size == 1 and len(data) > 10_000:
+        size = 999
+    good = sse(chunk({"text": "a"})) if data.startswith(b"data") else b""
+    events = read(good + data, size=size)
+    error = failure(events)
+    assert isinstance(error, UpstreamGarbage)
+    assert error.retryable
+    assert comparable(events) == comparable(read(good + data))
+
+
+def test_e6_nothing_is_lost_of_what_came_before_the_garbage() -> None:
+    events = read(sse(chunk({"text": "a"})) + b"data: x\n\n" + sse(chunk({"text": "b"}, finish="STOP")))
+    assert events[:2] == [STARTED, TextDelta("a")]
+    assert len(events) == 3
+
+
+def test_c10_arguments_that_are_no_object_name_their_tool() -> None:
+    error = failure(read(sse(chunk(calling(args="x"), finish="STOP"))))
+    assert (error.kind, error.message) == ("overloaded", "the arguments of read are not an object")
+
+
+def test_after_the_end_nothing_more_is_said() -> None:
+    stream = new_stream()
+    read(sse(chunk({"text": "a"}, finish="STOP")), stream)
+    assert stream.feed(sse(chunk({"text": "b"}))) == []
+    assert stream.close() == []
+    broken = new_stream()
+    read(b"data: x\n\n", broken)
+    assert broken.feed(b"data: y\n\n") == []
+    assert broken.feed(b'data: {"a":') == []
+    assert broken.close() == []
+
+
+def test_an_oversized_event_fails_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = new_stream()
+    stream.feed(b"data: ")
+    monkeypatch.setattr(stream._frames._decoder._sse, "_max_event_bytes", 100)  # type: ignore[union-attr]
+    events = stream.feed(b"x" * 101)
+    assert "longer than" in failure(events).message
+    assert stream.feed(b"more" * 100) == []
+
+
+def test_nothing_at_all_is_a_cut() -> None:
+    assert isinstance(failure(read(b"")), UpstreamCut)
+    assert isinstance(failure(read(b" \r\n")), UpstreamCut)
+    assert isinstance(failure(read(b"data: [DONE]\n\n")), UpstreamCut)
+    assert isinstance(failure(read(b"<html>Bad gateway</html>")), UpstreamCut)
+    assert isinstance(failure(read(b"}{")), UpstreamCut)
