@@ -117,8 +117,11 @@ def render(results: Results, figures: list[Figures]) -> str:
         f"{item.loaded_rss_kib / 1024:>12.1f}"
         for item in results.standings
     ]
+    reference = sorted(measured.reference_s * 1000 for row in results.rows for measured in row.rounds)
     lines += [
         "",
+        f"A fixed piece of Python took {statistics.median(reference):.1f} ms of CPU in the middle, {reference[0]:.1f} "
+        "at best: the more they differ, the busier the machine; then compare the ratios, not the times.",
         "direct: the load asks the fake Gemini itself; its CPU is the fake's own. Every answer was checked.",
     ]
     return "\n".join(lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from dragoman.ir import Media, Message, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
 
 _BYTES_PER_TOKEN = 4
@@ -33,6 +35,8 @@ def _part(part: Part) -> int:
             return len(part.args) // _BYTES_PER_TOKEN + _text(part.name)
         case ToolResult():
             return _TOKENS_PER_MESSAGE + sum(map(_part, part.content))
+        case _:
+            assert_never(part)
 
 
 def _text(text: str) -> int:

@@ -28,7 +28,7 @@ from dragoman.dialects.base import (
     UpstreamDialect,
     UpstreamStream,
 )
-from dragoman.errors import DragomanError, UpstreamCut, UpstreamError, UpstreamGarbage
+from dragoman.errors import DragomanError, UpstreamCut, UpstreamError
 from dragoman.ir import (
     ON_THOUGHT,
     CallDelta,
@@ -250,7 +250,7 @@ class Exchange:
     def _give_call(self, call: CallStarted, args: bytes) -> bytes:
         try:
             args = self._checked(call, args)
-        except UpstreamError as error:
+        except InvalidArguments as error:
             self.failure = error
             return b""
         self.has_content = True
@@ -262,8 +262,6 @@ class Exchange:
 
     def _checked(self, call: CallStarted, args: bytes) -> bytes:
         """Arguments against the tool's own schema: mended where that is safe, refused in strict mode."""
-        if not args.startswith(b"{"):
-            raise UpstreamGarbage(f"the arguments of {call.name} are not an object", kind="overloaded")
         tool = next((tool for tool in self.request.tools if tool.name == call.name), None)
         if tool is None:
             return args

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 RUN_S = 90.0
+INSTALL_S = 900.0  # a test's time limit: the first one of a version downloads it
 _POLL_S = 0.02
 
 
@@ -85,17 +86,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> Run:
         """It ended well, and no API error or retry was needed on the way."""
-        assert self.code == 0, self._story()
+        assert self.code == 0, self.story()
         last = self._last()
-        assert last.get("subtype") == "success", self._story()
-        assert not last.get("is_error"), self._story()
-        assert not last.get("api_error_status"), self._story()
-        assert not [event for event in self.events if event.get("subtype") == "api_retry"], self._story()
-        assert not any(event.get("isApiErrorMessage") for event in self.events), self._story()
+        assert last.get("subtype") == "success", self.story()
+        assert not last.get("is_error"), self.story()
+        assert not last.get("api_error_status"), self.story()
+        assert not [event for event in self.events if event.get("subtype") == "api_retry"], self.story()
+        assert not any(event.get("isApiErrorMessage") for event in self.events), self.story()
         texts = [block["text"] for block in self._blocks("assistant", "text", sub=False)]
-        assert not any(text.startswith("API Error") for text in texts), self._story()
+        assert not any(text.startswith("API Error") for text in texts), self.story()
         ids = [call["id"] for call in (*self.calls(), *self.calls(sub=True))]
-        assert len(ids) == len(set(ids)), self._story()
+        assert len(ids) == len(set(ids)), self.story()
         return self
 
     def _last(self) -> dict[str, Any]:
@@ -110,7 +111,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             if block["type"] == kind
         ]
 
-    def _story(self) -> str:
+    def story(self) -> str:
+        """Everything that happened, for a failure's message."""
         lines = [msgspec.json.encode(event).decode()[:2000] for event in self.events]
         return "\n".join([f"exit code {self.code}", *lines, self.stderr])
 
@@ -162,12 +164,11 @@ class Claude:
         try:
             if meanwhile is not None:
                 meanwhile(process)
+            return self._finish(process)
         except BaseException:
             process.kill()
+            print(self._finish(process).story())
             raise
-        finally:
-            run = self._finish(process)
-        return run
 
     def _start(self, prompt: str, flags: tuple[str, ...], env: dict[str, str]) -> subprocess.Popen[str]:
         command = [str(self._program), "-p", prompt, "--model", self.model, "--verbose", *flags]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,6 +58,10 @@ class Gateway:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def lose_state(self) -> None:
+        """As if the disk had been replaced while the gateway was down."""
+        shutil.rmtree(self._home)
 
     def restart(self) -> None:
         """Up again on the same port with the same state folder."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,15 +15,19 @@ from tests.e2e.loopback import Answered, Asked, Exchanged, Loopback, listen
 
 SENTINEL = b"skip_thought_signature_validator"
 KEY = "e2e-upstream-key-0123456789"
-NO_JSON_SCHEMA = msgspec.json.encode(
-    {
-        "error": {
-            "code": 400,
-            "message": 'Invalid JSON payload received. Unknown name "parametersJsonSchema" at '
-            "'tools[0].function_declarations[0]': Cannot find field.",
-            "status": "INVALID_ARGUMENT",
+NO_JSON_SCHEMA = Answered(
+    status=400,
+    content_type="application/json",
+    body=msgspec.json.encode(
+        {
+            "error": {
+                "code": 400,
+                "message": 'Invalid JSON payload received. Unknown name "parametersJsonSchema" at '
+                "'tools[0].function_declarations[0]': Cannot find field.",
+                "status": "INVALID_ARGUMENT",
+            }
         }
-    }
+    ),
 )
 
 
@@ -31,7 +36,25 @@ class Google:
 
     def __init__(self, loopback: Loopback) -> None:
         self._loopback = loopback
+        self._due: deque[Answered] = deque()
+        self._planned: list[Answered] = []
         self.url = loopback.url
+
+    def refuse_next(self, code: int, message: str, status: str, details: Sequence[Any] = ()) -> None:
+        """The next request with tools gets this error; it counts as no refusal."""
+        error = {"code": code, "message": message, "status": status, "details": list(details)}
+        body = msgspec.json.encode({"error": error})
+        self._due.append(Answered(status=code, content_type="application/json", body=body))
+
+    def take_refusal(self, asked: Asked) -> Answered | None:
+        if not self._due or b'"functionDeclarations"' not in asked.body or "countTokens" in asked.target:
+            return None
+        self._planned.append(self._due.popleft())
+        return self._planned[-1]
+
+    def all_refused(self) -> bool:
+        """Whether every planned refusal has happened."""
+        return not self._due
 
     def forget(self) -> None:
         self._loopback.forget()
@@ -41,7 +64,7 @@ class Google:
         return [
             _show(one)
             for one in self._loopback.seen()
-            if one.answered.status != 200 and one.answered.body != NO_JSON_SCHEMA
+            if one.answered.status != 200 and one.answered not in (NO_JSON_SCHEMA, *self._planned)
         ]
 
     def requests(self, method: str = "GenerateContent") -> list[dict[str, Any]]:
@@ -90,7 +113,9 @@ def emulated_google(*, json_schemas: bool = True) -> Iterator[Google]:
 
     def answer(asked: Asked) -> Answered:
         if not json_schemas and b'"parametersJsonSchema"' in asked.body:
-            return Answered(status=400, content_type="application/json", body=NO_JSON_SCHEMA)
+            return NO_JSON_SCHEMA
+        if (planned := google.take_refusal(asked)) is not None:
+            return planned
         parts = urlsplit(asked.target)
         question = Question(
             verb=asked.verb,
@@ -103,7 +128,8 @@ def emulated_google(*, json_schemas: bool = True) -> Iterator[Google]:
         return Answered(status=reply.status, content_type=reply.content_type, body=b"".join(reply.pieces))
 
     with listen(answer) as loopback:
-        yield Google(loopback)
+        google = Google(loopback)
+        yield google
 
 
 def _show(one: Exchanged) -> str:

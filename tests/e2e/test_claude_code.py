@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.clients import Claude
+from tests.e2e.clients import INSTALL_S, Claude
 from tests.e2e.google import KEY, Google
-from tests.e2e.pictures import make_png
+from tests.e2e.pictures import make_pdf, make_png
 from tests.e2e.words import plan, together, use
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
 
 def test_one_tool(claude: Claude, google: Google) -> None:
@@ -72,6 +73,19 @@ def test_five_steps_one_after_another(claude: Claude, google: Google) -> None:
     assert google.sentinels() == 0
 
 
+def test_every_request_continues_the_last_one(claude: Claude, google: Google) -> None:
+    """Google caches by prefix: what was sent once is sent again byte for byte, also in the next turn."""
+    claude.run(plan(use("Bash", {"command": "echo one"}), use("Bash", {"command": "echo two"}))).check()
+    claude.run(use("Bash", {"command": "echo three"}), "--continue").check()
+    requests = [request for request in google.requests() if request.get("tools")]
+    assert len(requests) == 5
+    for before, after in pairwise(requests):
+        assert after["systemInstruction"] == before["systemInstruction"]
+        assert after["tools"] == before["tools"]
+        assert after["contents"][: len(before["contents"])] == before["contents"]
+    assert "x-anthropic-billing-header" not in str(requests)
+
+
 def test_words_before_the_calls_and_a_text_answer(claude: Claude, google: Google) -> None:
     prompt = 'say "Let me look." then ' + plan(use("Bash", {"command": "true"}), say="All is well.")
     run = claude.run(prompt).check()
@@ -85,6 +99,15 @@ def test_image_read(claude: Claude, google: Google) -> None:
     run = claude.run(use("Read", {"file_path": str(picture)})).check()
     assert run.names() == ["Read"]
     assert "image/png" in run.result
+    assert google.sentinels() == 0
+
+
+def test_pdf_read(claude: Claude, google: Google) -> None:
+    paper = claude.cwd / "paper.pdf"
+    paper.write_bytes(make_pdf())
+    run = claude.run(use("Read", {"file_path": str(paper)})).check()
+    assert run.names() == ["Read"]
+    assert "application/pdf" in run.result
     assert google.sentinels() == 0
 
 

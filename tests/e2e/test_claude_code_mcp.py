@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.clients import Claude
+from tests.e2e.clients import INSTALL_S, Claude
 from tests.e2e.conftest import CLASSIC, NEW, NEW_GEMINI
 from tests.e2e.google import Google
 from tests.e2e.hostile import HOSTILE
 from tests.e2e.mcp_server import SERVER
 from tests.e2e.words import plan, together, use
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.clients import Claude
+from tests.e2e.clients import INSTALL_S, Claude
 from tests.e2e.conftest import CLASSIC, NEW, NEW_GEMINI
 from tests.e2e.google import Google
 from tests.e2e.words import plan, together, use
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
 
 @pytest.mark.parametrize("claude", [CLASSIC], indirect=True, ids=" ".join)
@@ -92,6 +92,21 @@ def test_a_deferred_tool_is_found_and_used(claude: Claude, google: Google) -> No
         if request.get("tools")
     ]
     assert ["NotebookEdit" in names for names in declared] == [False, True, True]
+    assert google.sentinels() == 0
+
+
+@pytest.mark.parametrize("claude", [NEW, NEW_GEMINI], indirect=True, ids=" ".join)
+def test_structured_output(claude: Claude, google: Google) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"colour": {"type": "string", "enum": ["red", "blue"]}, "count": {"type": "integer"}},
+        "required": ["colour", "count"],
+        "additionalProperties": False,
+    }
+    wanted = {"colour": "blue", "count": 3}
+    run = claude.run(use("StructuredOutput", wanted), "--json-schema", json.dumps(schema)).check()
+    assert [call["input"] for call in run.calls()] == [wanted]
+    assert run.events[-1]["structured_output"] == wanted
     assert google.sentinels() == 0
 
 

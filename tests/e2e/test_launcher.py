@@ -10,12 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.e2e.clients import RUN_S, install_claude
+from tests.e2e.clients import INSTALL_S, RUN_S, install_claude
 from tests.e2e.conftest import CLASSIC, NEW
 from tests.e2e.words import use
 
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
-@pytest.mark.clients
+
 @pytest.mark.parametrize("version", [NEW[0], CLASSIC[0]])
 def test_claude_code_is_started_on_the_emulator(tmp_path: Path, version: str) -> None:
     env = {

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.dialects import anthropic, gemini
 from dragoman.dialects.base import Encoded, Target
-from dragoman.errors import InvalidRequest, UpstreamCut, UpstreamError
+from dragoman.errors import InvalidRequest, UpstreamError
 from dragoman.exchange import Exchange, Facts, InvalidArguments, Settings
 from dragoman.ir import AFTER_TEXT, ON_TEXT, Event, Request, Sealed, Signature, Usage, seal, unseal
 from dragoman.notes import Note
@@ -166,9 +166,10 @@ class TestFailures:
 
     def test_the_order_of_calls_is_kept_to(self) -> None:
         exchange = Exchange(anthropic, new_token=lambda: "x")
-        for step in (lambda: exchange.receive(b""), exchange.end, exchange.finish):
-            with pytest.raises(RuntimeError):
-                step()
+        with pytest.raises(RuntimeError):
+            exchange.receive(b"")
+        with pytest.raises(RuntimeError):
+            exchange.finish()
 
     def test_an_upstream_that_never_ends_is_a_cut_one(self) -> None:
         exchange = Exchange(anthropic, _Silent(), new_token=lambda: "x")  # type: ignore[arg-type]
@@ -181,7 +182,9 @@ class _Silent:
     """An upstream that breaks its promise to end a stream."""
 
     name = "silent"
-    notes: list[Note] = []
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
 
     def ends_with_user(self, target: Target) -> bool:
         return False
@@ -205,11 +208,9 @@ class TestAttempts:
             sse(chunk({"text": "old"}), chunk(call(signature="b2xk", a="5")), chunk({"text": "more"}))
         )
         exchange.end()
-        assert isinstance(exchange.failure, UpstreamCut)
+        assert b"before its end" in exchange.finish()
         exchange.encode(MODEL)
-        assert not exchange.has_content
-        assert exchange.failure is None
-        assert exchange.memories == []
+        assert (exchange.has_content, exchange.failure, exchange.memories) == (False, None, [])
         assert exchange.facts == Facts()
         assert [note for note in exchange.notes if note.kind == "mended"] == []
         assert message(exchange, *TEXT)["content"] == [said("ab")]
@@ -268,11 +269,24 @@ class TestMemory:
     @pytest.mark.parametrize(
         ("chunks", "target"),
         [
-            ((chunk({"text": "a"}), chunk({"text": "b"}), chunk({"text": "", "thoughtSignature": "c2ln"}, finish="STOP")), AFTER_TEXT),
+            (
+                (
+                    chunk({"text": "a"}),
+                    chunk({"text": "b"}),
+                    chunk({"text": "", "thoughtSignature": "c2ln"}, finish="STOP"),
+                ),
+                AFTER_TEXT,
+            ),
             ((chunk({"text": "ab", "thoughtSignature": "c2ln"}, finish="STOP"),), ON_TEXT),
-            ((chunk({"text": "t", "thought": True}), chunk({"text": "ab", "thoughtSignature": "c2ln"}, finish="STOP")), ON_TEXT),
+            (
+                (
+                    chunk({"text": "t", "thought": True}),
+                    chunk({"text": "ab", "thoughtSignature": "c2ln"}, finish="STOP"),
+                ),
+                ON_TEXT,
+            ),
         ],
-    )  # fmt: skip
+    )
     def test_a2_the_signature_of_a_text_comes_back_with_it(
         self, stream: bool, chunks: tuple[Json, ...], target: str
     ) -> None:
@@ -317,9 +331,7 @@ class TestArguments:
     def test_p2_what_fits_is_not_touched(self) -> None:
         exchange = ready(stream=True, tools=[READ])
         exchange.open()
-        raw = (
-            b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"Read","args":{ "a" : 1 }}}]}}]}'
-        )
+        raw = b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"Read","args":{ "a" : 1 }}}]}}]}'
         assert rb'"{ \"a\" : 1 }"' in exchange.receive(b"data: " + raw + b"\n\n")
 
     def test_an_unknown_tool_is_the_clients_to_refuse(self) -> None:
@@ -335,6 +347,12 @@ class TestArguments:
         assert isinstance(exchange.failure, InvalidArguments)
         assert "Read" in str(exchange.failure)
         assert not exchange.has_content
+
+    def test_strict_mode_gives_out_nothing_behind_what_it_refused(self) -> None:
+        exchange = ready(stream=True, tools=[READ], settings=Settings(strict_tool_validation=True))
+        exchange.open()
+        assert exchange.receive(sse(chunk(call(a="5"), call(a=5), {"text": "x"}))) == b""
+        assert isinstance(exchange.failure, InvalidArguments)
 
     def test_strict_mode_passes_what_fits(self) -> None:
         exchange = ready(tools=[READ], settings=Settings(strict_tool_validation=True))

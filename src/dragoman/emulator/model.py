@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from dragoman.emulator.directives import Plan, Step, read_plan
 from dragoman.emulator.fill import fill_arguments
 from dragoman.emulator.turn import Function, Tools, Turn, read_tools, read_turn
 from dragoman.emulator.wording import echo, missing_tools, report, shorten, write_json
+
+#: Clients that ask for a summary declare their tools all the same.
+_FORBIDS_TOOLS = re.compile(r"\bdo not (?:call|use) any tools\b", re.IGNORECASE)
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -51,7 +55,7 @@ def _act(turn: Turn, tools: Tools, plan: Plan) -> tuple[tuple[Call, ...], str]:
         if turn.steps < len(plan.steps):
             return _follow(plan.steps[turn.steps], tools)
         return (), ""
-    if plan.say is not None or turn.steps or not turn.words.strip():
+    if plan.say is not None or turn.steps or not turn.words.strip() or _FORBIDS_TOOLS.search(turn.words):
         return (), ""
     chosen = find_by_words(turn.words, tools.functions)
     return ((_filled(chosen, turn.words),) if chosen is not None else (), "")

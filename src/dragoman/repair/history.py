@@ -7,9 +7,8 @@ is answered twice, a result without its call becomes text, a call without its re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
 from itertools import count, groupby
-from typing import assert_never
+from operator import itemgetter
 
 import msgspec
 
@@ -29,7 +28,7 @@ def repair(
     messages: tuple[Message, ...], *, ends_with_user: bool
 ) -> tuple[tuple[Message, ...], tuple[Note, ...]]:
     notes: list[Note] = []
-    spoken = _drop_empty(_attribute(messages, notes), notes)
+    spoken = [placed for index, message in enumerate(messages) for placed in _sound(index, message, notes)]
     repaired = [message for _, message in _merge(_pair(_merge(spoken), notes))]
     if not repaired:
         raise InvalidRequest("there is no text, file or tool result in any message", where="messages")
@@ -48,72 +47,53 @@ def _user(text: str) -> Message:
     return Message(role="user", parts=(Text(text=text),))
 
 
-def _attribute(messages: tuple[Message, ...], notes: list[Note]) -> Iterator[_Placed]:
-    """Only the model calls, thinks and signs; only the user brings results and files."""
-    for index, message in enumerate(messages):
-        if all(_may_say(message.role, part) for part in message.parts):
-            yield index, message
-            continue
+def _sound(index: int, message: Message, notes: list[Note]) -> list[_Placed]:
+    """The message itself, or what is left of it in its speakers' mouths, without what is empty."""
+    role = message.role
+    for part in message.parts:
+        if not _is_sound(role, part):
+            break
+    else:
+        if message.parts:
+            return [(index, message)]
+    owned = [(_speaker(role, part), part) for part in message.parts]
+    said = [(speaker, _unsigned(speaker, part)) for speaker, part in owned]
+    if any(speaker != role for speaker, _ in said):
         notes.append(Note("repaired", f"messages[{index}]", "parts that are not its speaker's were moved"))
-        for role, parts in groupby(message.parts, key=lambda part: _speaker(message.role, part)):
-            yield index, Message(role=role, parts=tuple(_unsigned(role, part) for part in parts))
+    said = [(speaker, part) for speaker, part in said if _says_something(part)]
+    if not said:
+        notes.append(Note("dropped", f"messages[{index}]", "it is empty"))
+    runs = groupby(said, key=itemgetter(0))
+    return [(index, Message(role=speaker, parts=tuple(part for _, part in run))) for speaker, run in runs]
 
 
-def _may_say(role: Role, part: Part) -> bool:
-    match part:
-        case Text() | Thought():
-            return role == "model" or part.signature is None
-        case Media():
-            return role != "system"
-        case ToolCall():
-            return role == "model"
-        case ToolResult():
-            return role == "user"
-        case _:
-            assert_never(part)
+def _is_sound(role: Role, part: Part) -> bool:
+    if isinstance(part, Text) and part.signature is None:  # nearly all parts are
+        return part.text != ""
+    return _speaker(role, part) == role and _unsigned(role, part) is part and _says_something(part)
 
 
 def _speaker(role: Role, part: Part) -> Role:
-    match part:
-        case ToolCall():
-            return "model"
-        case ToolResult():
-            return "user"
-        case Media():
-            return "user" if role == "system" else role
-        case _:
-            return role
+    """Only the model calls; only the user brings results and files."""
+    if isinstance(part, ToolCall):
+        return "model"
+    if isinstance(part, ToolResult) or (isinstance(part, Media) and role == "system"):
+        return "user"
+    return role
 
 
 def _unsigned(role: Role, part: Part) -> Part:
+    """Only the model signs."""
     if role == "model" or not isinstance(part, Text | Thought) or part.signature is None:
         return part
     return msgspec.structs.replace(part, signature=None)
 
 
-def _drop_empty(messages: Iterable[_Placed], notes: list[Note]) -> list[_Placed]:
-    kept: list[_Placed] = []
-    for index, message in messages:
-        if all(map(_says_something, message.parts)) and message.parts:
-            kept.append((index, message))
-            continue
-        parts = tuple(part for part in message.parts if _says_something(part))
-        if parts:
-            kept.append((index, Message(role=message.role, parts=parts)))
-        else:
-            notes.append(Note("dropped", f"messages[{index}]", "it is empty"))
-    return kept
-
-
 def _says_something(part: Part) -> bool:
     """An unsigned thought is never sent back, so it cannot hold up a message; a signature always counts."""
-    match part:
-        case Text():
-            return bool(part.text) or part.signature is not None
-        case Thought():
-            return part.signature is not None
-        case _:
-            return True
+    if isinstance(part, Text):
+        return part.text != "" or part.signature is not None
+    return not isinstance(part, Thought) or part.signature is not None
 
 
 def _merge(messages: list[_Placed]) -> list[_Placed]:
@@ -204,7 +184,7 @@ class _Pairing:
         if waiting is None:
             why = f"no tool call has the id {result.call_id!r}; its result is sent as text"
             self._notes.append(Note("repaired", where, why))
-            return (Text(text="Result of an earlier tool call:"), *result.content)
+            return (Text(text="Result of an earlier tool call:"), *filter(_says_something, result.content))
         if not waiting:
             self._notes.append(Note("dropped", where, f"the call {result.call_id!r} was answered twice"))
             return ()

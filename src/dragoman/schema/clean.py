@@ -30,8 +30,8 @@ def clean_schema(schema: object, *, where: str, vertex: bool = False) -> tuple[S
 
     before, out = Schema(), clean(_document(schema, where, notes))
     passes = 1
-    while "$defs" in out and out != before and passes < _MAX_PASSES:
-        # A circle that a repair has opened is inlined by the next pass.
+    while (vertex or "$defs" in out) and out != before and passes < _MAX_PASSES:
+        # What folding made equal is one to the next pass; a circle that a repair has opened is inlined.
         before, out = out, clean(out)
         passes += 1
     return out, tuple(dict.fromkeys(notes))

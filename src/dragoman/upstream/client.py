@@ -5,13 +5,17 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import truststore
+from yarl import URL
 
 from dragoman.errors import UpstreamError
 
 _KEEP_ALIVE_S = 60
+_KNOWN_WAYS = 256
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class UpstreamAnswer:
@@ -35,24 +39,25 @@ class UpstreamClient:
     """One per process; opened lazily inside the event loop that uses it."""
 
     def __init__(self, *, connect_timeout_s: float, idle_timeout_s: float, total_timeout_s: float) -> None:
-        self._connect_timeout_s = connect_timeout_s
-        self._idle_timeout_s = idle_timeout_s
-        self._total_timeout_s = total_timeout_s
+        self._whole = aiohttp.ClientTimeout(total=total_timeout_s, sock_connect=connect_timeout_s)
+        self._streamed = aiohttp.ClientTimeout(
+            total=total_timeout_s, sock_connect=connect_timeout_s, sock_read=idle_timeout_s
+        )
         self._session: aiohttp.ClientSession | None = None
+        self._ways: dict[str, tuple[URL, str | None]] = {}
 
     @asynccontextmanager
     async def post(
         self, url: str, headers: dict[str, str], body: bytes, *, stream: bool
     ) -> AsyncIterator[UpstreamAnswer]:
         """Leaving the block closes the connection at once unless the answer was read to its end."""
-        timeout = aiohttp.ClientTimeout(
-            total=self._total_timeout_s,
-            sock_connect=self._connect_timeout_s,
-            sock_read=self._idle_timeout_s if stream else None,
-        )
         session = self._session or self._open()
+        address, proxy = self._ways.get(url) or self._find_way(url)
+        timeout = self._streamed if stream else self._whole
         try:
-            async with session.post(url, data=body, headers=headers, timeout=timeout) as response:
+            async with session.post(
+                address, data=body, headers=headers, timeout=timeout, proxy=proxy
+            ) as response:
                 try:
                     yield UpstreamAnswer(response)
                 finally:
@@ -66,6 +71,16 @@ class UpstreamClient:
             await self._session.close()
             self._session = None
 
+    def _find_way(self, url: str) -> tuple[URL, str | None]:
+        """The address parsed and its proxy, once: the session would read environment and netrc per request."""
+        address = URL(url, encoded=True)
+        host = address.host or ""
+        direct = host in _LOOPBACK or proxy_bypass(host)
+        way = address, None if direct else getproxies().get(address.scheme)
+        if len(self._ways) < _KNOWN_WAYS:
+            self._ways[url] = way
+        return way
+
     def _open(self) -> aiohttp.ClientSession:
         context = truststore.SSLContext(
             ssl.PROTOCOL_TLS_CLIENT
@@ -73,7 +88,6 @@ class UpstreamClient:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ssl=context)
         self._session = aiohttp.ClientSession(
             connector=connector,
-            trust_env=True,
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("user-agent",),

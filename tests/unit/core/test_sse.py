@@ -122,7 +122,7 @@ def bytes_touched(run: Callable[[], None]) -> int:
 
 def test_work_is_linear_in_the_bytes_however_they_are_sliced() -> None:
     """A clean-looking decoder took 21.7 s for 1 MB byte by byte until it remembered where it had looked."""
-    data = b"data: " + b"x" * 150_000 + b"\r\n\r\n"
+    data = b"data: " + b"x" * 50_000 + b"\r\n\r\n"
 
     def run(size: int) -> Callable[[], None]:
         def feed() -> None:

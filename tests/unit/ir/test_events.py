@@ -143,6 +143,7 @@ def test_replay_gives_each_part_its_own_events() -> None:
         parts=(
             Thought(text="hm", signature=OTHER),
             Thought(text="", signature=OTHER),
+            Thought(text="unsigned"),
             Text(text="a"),
             Text(text="", signature=SIGNATURE),
             ToolCall(id="c1", name="read", args=b'{"x":1}', signature=SIGNATURE),
@@ -156,6 +157,7 @@ def test_replay_gives_each_part_its_own_events() -> None:
         ThoughtDelta("hm"),
         Signed(OTHER, ON_THOUGHT),
         Signed(OTHER, ON_THOUGHT),
+        ThoughtDelta("unsigned"),
         TextDelta("a"),
         Signed(SIGNATURE, AFTER_TEXT),
         CALL,

@@ -90,8 +90,11 @@ def test_what_is_right_comes_back_unchanged_without_notes(messages: tuple[Messag
 
 def test_c1_results_of_a_step_are_grouped_in_call_order() -> None:
     got = repaired(
-        user("q"), model(call("1"), call("2", "g"), call("3")), user(nameless("3", "c")), user(nameless("1", "a"), nameless("2", "b"))
-    )  # fmt: skip
+        user("q"),
+        model(call("1"), call("2", "g"), call("3")),
+        user(nameless("3", "c")),
+        user(nameless("1", "a"), nameless("2", "b")),
+    )
     assert got[2:] == (user(result("1", "a"), result("2", "b", "g"), result("3", "c")),)
 
 

@@ -113,6 +113,15 @@ async def test_n5_the_proxy_of_the_environment_is_used(
         assert await _get(client, "http://gemini.invalid/") == b"hi"
 
 
+async def test_n5_a_proxy_is_never_asked_for_this_machine(
+    client: UpstreamClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.invalid:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    async with _server(OK) as port:
+        assert await _get(client, f"http://127.0.0.1:{port}/") == b"hi"
+
+
 async def test_q11_a_key_goes_into_a_header() -> None:
     assert await ApiKey("AIza1").headers() == {"x-goog-api-key": "AIza1"}
     assert await ApiKey("").headers() == {}

@@ -38,10 +38,7 @@ def encode_response(response: Response, answer: Answer) -> bytes:
         **_message(answer),
         "content": _blocks(response.parts, answer),
         **_stop(response.finished),
-        # An upstream that counted nothing must not look free (pain H1).
-        "usage": _usage(
-            response.usage if response.usage != Usage() else Usage(input_tokens=answer.input_tokens)
-        ),
+        "usage": _usage(response.usage, answer),
     }
     return _json(message)
 
@@ -52,7 +49,7 @@ def encode_count(tokens: int) -> bytes:
 
 def open_message(answer: Answer) -> bytes:
     """The message of `message_start`: the input tokens are our estimate until Google has counted (pain H1)."""
-    usage = _usage(Usage(input_tokens=answer.input_tokens))
+    usage = _usage(Usage(), answer)
     return _json(
         {**_message(answer), "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     )
@@ -62,8 +59,8 @@ def encode_stop(finished: Finished) -> bytes:
     return _json(_stop(finished))
 
 
-def encode_usage(usage: Usage) -> bytes:
-    return _json(_usage(usage))
+def encode_usage(usage: Usage, answer: Answer) -> bytes:
+    return _json(_usage(usage, answer))
 
 
 def _message(answer: Answer) -> dict[str, Any]:
@@ -78,10 +75,10 @@ def _stop(finished: Finished) -> dict[str, Any]:
     return stop
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _usage(usage: Usage, answer: Answer) -> dict[str, Any]:
     """Anthropic's input excludes what was read from the cache, Google's includes it (pain H6)."""
     counts: dict[str, Any] = {
-        "input_tokens": max(0, usage.input_tokens - usage.cached_tokens),
+        "input_tokens": max(0, (usage.input_tokens or answer.input_tokens) - usage.cached_tokens),
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": usage.cached_tokens,
         "output_tokens": usage.output_tokens,

@@ -51,7 +51,7 @@ class MessagesStream:
         self._answer = answer
         self._index = -1
         self._open: str = ""
-        self._usage = Usage(input_tokens=answer.input_tokens)
+        self._usage = Usage()
 
     def open(self) -> bytes:
         return encode_event(
@@ -134,7 +134,7 @@ class MessagesStream:
     def _finish(self, finished: Finished) -> bytes:
         delta = b'{"type":"message_delta","delta":%b,"usage":%b}' % (
             encode_stop(finished),
-            encode_usage(self._usage),
+            encode_usage(self._usage, self._answer),
         )
         return (
             self._leave()

@@ -15,6 +15,8 @@ from dragoman.schema import NameMap
 #: Google's documented word for "this call was not signed by you"; literal on the wire (pains A6, A7).
 SENTINEL = "skip_thought_signature_validator"
 
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+
 #: What `functionResponse.parts` may hold; other media stands beside the response.
 _RESULT_MEDIA = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 _REMINDER = "<system-reminder>"
@@ -33,9 +35,9 @@ class ContentsEncoder:
         contents: list[dict[str, Any]] = []
         for message in messages:
             if message.role == "system":
-                _add_remark(contents, message)
+                _add_remark(contents, [self._readable(part) for part in message.parts])
             else:
-                parts = [wire for part in message.parts for wire in self._part(part)]
+                parts = [wire for part in message.parts for wire in self._part(self._readable(part))]
                 # Responses come first, whatever stands beside them (pain C9).
                 parts.sort(key=_is_no_response)
                 if parts:
@@ -62,6 +64,19 @@ class ContentsEncoder:
             case _:
                 assert_never(part)
 
+    def _readable(self, part: Part) -> Part:
+        """A file Gemini refuses would end the conversation for ever: the model is told of it instead."""
+        if not isinstance(part, Media):
+            return part
+        if part.mime == "image/jpg":
+            return msgspec.structs.replace(part, mime="image/jpeg")
+        known = part.mime in _IMAGES or not part.mime.startswith("image/")
+        if known and (part.data or part.uri):
+            return part
+        why = "it is empty" if known else f"Gemini reads no {part.mime}"
+        self._note(Note("dropped", "messages", why))
+        return Text(text=f"(A file was left out here: {why}.)")
+
     def _signed(self, wire: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
         if signature is None:
             return wire
@@ -72,7 +87,9 @@ class ContentsEncoder:
 
     def _note_foreign(self, signature: Signature) -> None:
         why = f"a thought signature of {signature.origin} means nothing to {self._origin}"
-        note = Note("dropped", "messages", why)
+        self._note(Note("dropped", "messages", why))
+
+    def _note(self, note: Note) -> None:
         if note not in self.notes:
             self.notes.append(note)
 
@@ -85,8 +102,9 @@ class ContentsEncoder:
     def _result(self, result: ToolResult) -> list[dict[str, Any]]:
         """`output` and `error` are the keys the API documents; text is never parsed, so never changed."""
         name = self._names.to_wire(result.name)
-        media = [part for part in result.content if isinstance(part, Media)]
-        text = "\n".join(part.text for part in result.content if isinstance(part, Text))
+        content = [self._readable(part) for part in result.content]
+        media = [part for part in content if isinstance(part, Media)]
+        text = "\n".join(part.text for part in content if isinstance(part, Text))
         if media and not text:
             text = f"{len(media)} file(s) attached."
         wire: dict[str, Any] = {"name": name, "response": {"error" if result.is_error else "output": text}}
@@ -136,15 +154,15 @@ def _beside(name: str, media: list[Media]) -> list[dict[str, Any]]:
     return [{"text": f"Files returned by {name}:"}, *map(_media, media)]
 
 
-def _add_remark(contents: list[dict[str, Any]], message: Message) -> None:
+def _add_remark(contents: list[dict[str, Any]], remark: list[Part]) -> None:
     """A remark of the program keeps its place without starting a turn of the user's.
 
     Behind results it goes inside the last response: the API asks for no text beside responses.
     """
-    text = "\n\n".join(part.text for part in message.parts if isinstance(part, Text))
+    text = "\n\n".join(part.text for part in remark if isinstance(part, Text))
     if text and not text.startswith(_REMINDER):
         text = f"{_REMINDER}\n{text}\n</system-reminder>"
-    parts = [_media(part) for part in message.parts if isinstance(part, Media)]
+    parts = [_media(part) for part in remark if isinstance(part, Media)]
     if not contents or contents[-1]["role"] != "user":
         contents.append({"role": "user", "parts": []})
     last = contents[-1]["parts"]

@@ -280,7 +280,9 @@ class TestThinking:
             {
                 "type": "web_search_tool_result",
                 "tool_use_id": "srvtoolu_1",
-                "content": [{"type": "web_search_result", "title": "T", "url": "U", "encrypted_content": "xx"}],
+                "content": [
+                    {"type": "web_search_result", "title": "T", "url": "U", "encrypted_content": "xx"}
+                ],
             },
             '[web_search_tool_result srvtoolu_1] [{"type":"web_search_result","title":"T","url":"U"}]',
         ),
@@ -303,7 +305,7 @@ class TestThinking:
         ({"type": "mcp_tool_result", "tool_use_id": "m"}, "[mcp_tool_result m] null"),
         ({"type": "mcp_tool_result", "tool_use_id": "m", "content": "hi"}, '[mcp_tool_result m] "hi"'),
     ],
-)  # fmt: skip
+)
 def test_k3_server_tools_of_earlier_turns_stay_as_words_without_encrypted_data(
     block: Json, words: str
 ) -> None:
@@ -329,9 +331,12 @@ class TestReminders:
     def test_beside_results_they_are_the_programs_remarks(self) -> None:
         got = messages(user(tool_result(), self.REMINDER, "and now?"))
         assert got == (
-            Message(role="user", parts=(ToolResult(call_id="toolu_1", content=(Text(text="done"),)), Text(text="and now?"))),
+            Message(
+                role="user",
+                parts=(ToolResult(call_id="toolu_1", content=(Text(text="done"),)), Text(text="and now?")),
+            ),
             Message(role="system", parts=(Text(text=self.REMINDER),)),
-        )  # fmt: skip
+        )
 
     def test_alone_they_stay_with_the_user(self) -> None:
         assert messages(user(self.REMINDER, "hi")) == (

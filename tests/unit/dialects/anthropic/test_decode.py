@@ -33,11 +33,14 @@ from tests.unit.dialects.anthropic.building import (
         ([text("a", cache_control={"type": "ephemeral"}), text(""), text("b")], ["a", "b"]),
         ([text("x-anthropic-billing-header: cc_version=2; cch=1a2b3;"), text("a")], ["a"]),
         ("x-anthropic-billing-header: x", []),
-        ([text("mentions x-anthropic-billing-header: in passing")], ["mentions x-anthropic-billing-header: in passing"]),
+        (
+            [text("mentions x-anthropic-billing-header: in passing")],
+            ["mentions x-anthropic-billing-header: in passing"],
+        ),
         ([{"type": "someday", "text": "a"}], ["a"]),
         ([{"type": "text", "text": None}], []),
     ],
-)  # fmt: skip
+)
 def test_f6_system_without_the_billing_header(given: Any, texts: list[str]) -> None:
     assert request(system=given).system == tuple(Text(text=words) for words in texts)
 
@@ -52,13 +55,16 @@ def test_f6_the_billing_header_is_dropped_from_system_only() -> None:
     [
         ([system("s"), user("u")], ["system", "user"]),
         ([user("u"), system("s")], ["user", "system"]),
-        ([user("u"), system(text("a"), text("b")), assistant("m"), system("s")], ["user", "system", "model", "system"]),
+        (
+            [user("u"), system(text("a"), text("b")), assistant("m"), system("s")],
+            ["user", "system", "model", "system"],
+        ),
         (
             [user("u"), assistant(tool_use()), system("s"), user(tool_result())],
             ["user", "model", "system", "user"],
         ),
     ],
-)  # fmt: skip
+)
 def test_f1_system_messages_keep_their_place(given: list[Json], roles: list[str]) -> None:
     assert [message.role for message in messages(*given)] == roles
 
@@ -69,7 +75,10 @@ def test_f1_system_messages_keep_their_place(given: list[Json], roles: list[str]
         ({}, Thinking()),
         ({"thinking": None}, Thinking()),
         ({"thinking": {"type": "disabled"}}, Thinking(mode="off")),
-        ({"thinking": {"type": "enabled", "budget_tokens": 2048}}, Thinking(mode="on", budget_tokens=2048, show=True)),
+        (
+            {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+            Thinking(mode="on", budget_tokens=2048, show=True),
+        ),
         (
             {"thinking": {"type": "enabled", "budget_tokens": 31999, "display": "updates"}},
             Thinking(mode="on", budget_tokens=31999, show=True),
@@ -83,17 +92,29 @@ def test_f1_system_messages_keep_their_place(given: list[Json], roles: list[str]
         ({"output_config": {"effort": "low"}}, Thinking(effort="low")),
         ({"output_config": {"effort": None}}, Thinking()),
         ({"output_config": {}}, Thinking()),
-        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "minimal"}}, Thinking(mode="on", effort="minimal", show=True)),
-        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "medium"}}, Thinking(mode="on", effort="medium", show=True)),
-        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}}, Thinking(mode="on", effort="max", show=True)),
-        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}, Thinking(mode="on", effort="max", show=True)),
+        (
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "minimal"}},
+            Thinking(mode="on", effort="minimal", show=True),
+        ),
+        (
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "medium"}},
+            Thinking(mode="on", effort="medium", show=True),
+        ),
+        (
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}},
+            Thinking(mode="on", effort="max", show=True),
+        ),
+        (
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}},
+            Thinking(mode="on", effort="max", show=True),
+        ),
         (
             {"thinking": {"type": "enabled", "budget_tokens": 9}, "output_config": {"effort": "high"}},
             Thinking(mode="on", effort="high", show=True),
         ),
         ({"thinking": {"type": "disabled"}, "output_config": {"effort": "high"}}, Thinking(mode="off")),
     ],
-)  # fmt: skip
+)
 def test_f2_thinking(fields: Json, thinking: Thinking) -> None:
     decoded = decode(**fields)
     assert decoded.request.thinking == thinking
@@ -122,11 +143,14 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
         ({}, None),
         ({"output_config": {"format": None}}, None),
         ({"output_config": {"format": {"type": "text"}}}, None),
-        ({"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}, OutputFormat(schema=json.dumps(SCHEMA).encode())),
+        (
+            {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+            OutputFormat(schema=json.dumps(SCHEMA).encode()),
+        ),
         ({"output_config": {"format": {"type": "json_schema"}}}, OutputFormat(schema=None)),
         ({"output_format": {"type": "json_schema", "schema": {}}}, OutputFormat(schema=b"{}")),
     ],
-)  # fmt: skip
+)
 def test_output_format(fields: Json, output: OutputFormat | None) -> None:
     assert request(**fields).output == output
 

@@ -25,6 +25,7 @@ from dragoman.ir import (
     TextDelta,
     ThoughtDelta,
     Usage,
+    collect,
     seal,
 )
 from tests.unit.dialects.anthropic.streaming import (
@@ -84,8 +85,16 @@ TABLE: dict[str, tuple[list[Event], list[Json], list[Json]]] = {
         [said("a")],
     ),
     "signature and nothing else": ([Signed(SIGNATURE, AFTER_TEXT)], [], []),
-    "call first": ([*call("toolu_1"), TextDelta("a")], [used("toolu_1"), said("a")], [used("toolu_1"), said("a")]),
-    "a1 signed call": (call("toolu_1", SIGNATURE), [thought("", ON_CALL), used("toolu_1")], [used("toolu_1")]),
+    "call first": (
+        [*call("toolu_1"), TextDelta("a")],
+        [used("toolu_1"), said("a")],
+        [used("toolu_1"), said("a")],
+    ),
+    "a1 signed call": (
+        call("toolu_1", SIGNATURE),
+        [thought("", ON_CALL), used("toolu_1")],
+        [used("toolu_1")],
+    ),
     "a1 thinking then a signed call": (
         [ThoughtDelta("t"), *call("toolu_1", SIGNATURE)],
         [thought("t", ON_CALL), used("toolu_1")],
@@ -121,7 +130,7 @@ TABLE: dict[str, tuple[list[Event], list[Json], list[Json]]] = {
         [thought("t", seal(SIGNATURE, AFTER_TEXT))],
         [],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -200,13 +209,7 @@ def test_p2_arguments_arrive_byte_for_byte() -> None:
     assert delta["event"] == stop["event"] == "content_block_delta"
     pieces = [event["data"]["delta"]["partial_json"] for event in (delta, stop)]
     assert "".join(pieces).encode() == args
-    assert args in anthropic.encode_response(_collected(call("a", args=args)), answer())
-
-
-def _collected(events: list[Event]) -> object:
-    from dragoman.ir import collect
-
-    return collect(whole_stream(events))
+    assert args in anthropic.encode_response(collect(whole_stream(call("a", args=args))), answer())
 
 
 def test_h1_the_opening_tells_an_honest_estimate() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -115,7 +115,7 @@ def test_tools_without_a_twin_are_dropped_with_a_note(given: Json) -> None:
 
 @pytest.mark.parametrize("kind", ["web_search_20250305", "web_search_20260209", "web_search_20260318"])
 def test_k1_web_search_is_googles_own(kind: str) -> None:
-    fields = {
+    fields: Json = {
         "tools": [{"type": kind, "name": "web_search", "max_uses": 8}],
         "tool_choice": {"type": "tool", "name": "web_search"},
     }
@@ -168,8 +168,8 @@ class TestDeferred:
 
 
 class TestChanges:
-    ADD = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "f"}}
-    REMOVE = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "f"}}
+    ADD: ClassVar[Json] = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "f"}}
+    REMOVE: ClassVar[Json] = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "f"}}
 
     def test_a_removed_tool_is_not_offered(self) -> None:
         decoded = decode(

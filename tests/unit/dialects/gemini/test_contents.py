@@ -8,13 +8,24 @@ import pytest
 
 from dragoman.dialects.gemini.ids import client_id, upstream_id
 from dragoman.ir import Media, Message, Part, Text, Thought, ToolCall
-from tests.unit.dialects.gemini.speaking import NEW, OLD, OURS, call, contents_of, model, remark, result, user
+from tests.unit.dialects.gemini.speaking import (
+    NEW,
+    OLD,
+    OURS,
+    call,
+    contents_of,
+    model,
+    notes_of,
+    remark,
+    result,
+    user,
+)
 
 PNG = Media(mime="image/png", data="iVBORw0K")
-GIF = Media(mime="image/gif", data="R0lGOD")
+HEIC = Media(mime="image/heic", data="R0lGOD")
 PDF = Media(mime="application/pdf", data="JVBERi0=")
 PNG_WIRE = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0K"}}
-GIF_WIRE = {"inlineData": {"mimeType": "image/gif", "data": "R0lGOD"}}
+HEIC_WIRE = {"inlineData": {"mimeType": "image/heic", "data": "R0lGOD"}}
 PDF_WIRE = {"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0="}}
 
 
@@ -82,7 +93,7 @@ def test_p2_arguments_leave_byte_for_byte() -> None:
         (('{"$ref":"#/x"}',), False, {"output": '{"$ref":"#/x"}'}),
         (("[1,2]",), False, {"output": "[1,2]"}),
         ((PNG,), False, {"output": "1 file(s) attached."}),
-        ((PNG, "see", GIF), False, {"output": "see"}),
+        ((PNG, "see", HEIC), False, {"output": "see"}),
         ((PNG, PNG), True, {"error": "2 file(s) attached."}),
     ],
 )
@@ -96,7 +107,7 @@ def test_c5_a_result_is_always_an_object(content: tuple[Any, ...], is_error: boo
     [
         (NEW, PNG, [PNG_WIRE], []),
         (NEW, PDF, [PDF_WIRE], []),
-        (NEW, GIF, None, [GIF_WIRE]),
+        (NEW, HEIC, None, [HEIC_WIRE]),
         (
             NEW,
             Media(mime="image/png", uri="gs://x"),
@@ -115,12 +126,12 @@ def test_j1_files_in_results(to: str, media: Media, inside: Any, beside: list[An
 
 def test_j1_c9_all_responses_come_before_the_files_beside_them() -> None:
     parts = contents_of(
-        user("q"), model(call(1), call(2)), user(result(1, PNG), result(2, "b", GIF)), to=OLD
+        user("q"), model(call(1), call(2)), user(result(1, PNG), result(2, "b", HEIC)), to=OLD
     )[2]["parts"]
     assert [next(iter(part)) for part in parts] == [
         "functionResponse", "functionResponse", "text", "inlineData", "text", "inlineData",
     ]  # fmt: skip
-    assert (parts[3], parts[5]) == (PNG_WIRE, GIF_WIRE)
+    assert (parts[3], parts[5]) == (PNG_WIRE, HEIC_WIRE)
 
 
 def test_c9_text_beside_results_goes_behind_them() -> None:
@@ -146,6 +157,8 @@ REMINDED = "<system-reminder>\nbe brief\n</system-reminder>"
         ),
         ((user("q"), remark("")), [("user", [{"text": "q"}])]),
         ((user("q"), remark()), [("user", [{"text": "q"}])]),
+        ((user("q"), model("a"), remark("")), [("user", [{"text": "q"}]), ("model", [{"text": "a"}])]),
+        ((remark(""), user("q")), [("user", [{"text": "q"}])]),
         ((user("q"), remark("be brief")), [("user", [{"text": "q"}, {"text": REMINDED}])]),
         (
             (user("q"), model("a"), remark("be brief"), user("z")),
@@ -189,6 +202,45 @@ def test_f1_a_remark_behind_results_goes_into_the_last_one(
 def test_j1_a_file_in_a_remark_is_not_lost() -> None:
     assert contents_of(user("q"), remark("look", PNG))[0]["parts"][-1] == PNG_WIRE
     assert contents_of(user("q"), model("a"), remark(PNG))[2] == {"role": "user", "parts": [PNG_WIRE]}
+
+
+LEFT_OUT = "(A file was left out here: Gemini reads no image/gif.)"
+
+
+@pytest.mark.parametrize(
+    ("given", "wire", "noted"),
+    [
+        (Media(mime="image/gif", data="R0lGOD"), {"text": LEFT_OUT}, True),
+        (Media(mime="image/gif", uri="https://x/y.gif"), {"text": LEFT_OUT}, True),
+        (Media(mime="image/png"), {"text": "(A file was left out here: it is empty.)"}, True),
+        (Media(mime=""), {"text": "(A file was left out here: it is empty.)"}, True),
+        (
+            Media(mime="image/jpg", data="/9j/"),
+            {"inlineData": {"mimeType": "image/jpeg", "data": "/9j/"}},
+            False,
+        ),
+        (
+            Media(mime="audio/wav", data="UklG"),
+            {"inlineData": {"mimeType": "audio/wav", "data": "UklG"}},
+            False,
+        ),
+        (PDF, PDF_WIRE, False),
+    ],
+)
+def test_j3_a_file_gemini_refuses_does_not_poison_the_session(given: Media, wire: Any, noted: bool) -> None:
+    """Claude takes GIFs, Gemini answers 400 to them, in every later turn too: the model is told instead."""
+    assert contents_of(user("look", given))[0]["parts"] == [{"text": "look"}, wire]
+    assert [(note.kind, note.where) for note in notes_of(user(given, given))] == [
+        ("dropped", "messages")
+    ] * noted
+
+
+def test_j3_a_refused_file_in_a_result_or_a_remark_is_told_inside() -> None:
+    gif = Media(mime="image/gif", data="R0lGOD")
+    turns = contents_of(user("q"), model(call()), user(result(1, "see", gif)), remark(gif))
+    told = turns[2]["parts"][0]["functionResponse"]["response"]["output"]
+    assert told == f"see\n{LEFT_OUT}\n\n<system-reminder>\n{LEFT_OUT}\n</system-reminder>"
+    assert len(turns[2]["parts"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from dragoman.ir import (
     TextDelta,
 )
 from dragoman.ir.grammar import check
+from tests.unit.dialects.gemini.situations import FIRST, SITUATIONS, STARTED, WRONG, called, end
 from tests.unit.dialects.gemini.speaking import (
     array,
     calling,
