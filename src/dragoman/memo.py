@@ -33,3 +33,20 @@ class Memo(Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+class ByIdentity(Generic[V]):
+    """A memory keyed by the very objects, for immutable ones that come back as themselves.
+
+    They are kept beside the value, so that no other object can take their identity meanwhile.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._memo: Memo[tuple[Hashable, ...], tuple[tuple[object, ...], V]] = Memo(max_bytes)
+
+    def get(self, context: Hashable, objects: tuple[object, ...], weight: int, make: Callable[[], V]) -> V:
+        key = (context, *map(id, objects))
+        return self._memo.get(key, weight, lambda: (objects, make()))[1]
+
+    def __len__(self) -> int:
+        return len(self._memo)

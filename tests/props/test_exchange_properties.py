@@ -40,7 +40,7 @@ def _exchange(request: Json, model: str) -> tuple[Exchange, bytes]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@_examples(20)
+@_examples(40)
 @given(request=conversations())
 def test_the_emulator_accepts_whatever_we_send(model: str, request: Json) -> None:
     _, body = _exchange(request, model)

@@ -61,7 +61,7 @@ def _examples(number: int) -> settings:
     return settings(max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@_examples(100)
+@_examples(200)
 @given(messages=MESSAGES.filter(_speaks))
 def test_c_whatever_came_in_google_accepts_what_leaves(messages: tuple[Message, ...]) -> None:
     for model in MODELS:
@@ -74,7 +74,7 @@ def test_c_whatever_came_in_google_accepts_what_leaves(messages: tuple[Message, 
             assert check.signature_problems(sent) == []
 
 
-@_examples(100)
+@_examples(200)
 @given(messages=MESSAGES.filter(_speaks))
 def test_c_nothing_the_user_said_is_lost(messages: tuple[Message, ...]) -> None:
     def said(history: tuple[Message, ...]) -> list[str]:
@@ -85,14 +85,14 @@ def test_c_nothing_the_user_said_is_lost(messages: tuple[Message, ...]) -> None:
     assert all(words in kept for words in said(messages))  # all of it, in the same order
 
 
-@_examples(100)
+@_examples(200)
 @given(messages=MESSAGES.filter(_speaks), ends_with_user=st.booleans())
 def test_c_what_was_repaired_is_right(messages: tuple[Message, ...], ends_with_user: bool) -> None:
     once = _repaired(messages, ends_with_user=ends_with_user)
     assert repair(once, ends_with_user=ends_with_user) == (once, ())
 
 
-@_examples(100)
+@_examples(200)
 @given(messages=MESSAGES.filter(_speaks))
 def test_c_every_call_has_its_own_result_right_behind_it(messages: tuple[Message, ...]) -> None:
     repaired = _repaired(messages)

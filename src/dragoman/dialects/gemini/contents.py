@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, assert_never
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from dragoman.dialects.gemini.ids import upstream_id
 from dragoman.dialects.gemini.models import Profile
 from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
+from dragoman.memo import ByIdentity
 from dragoman.notes import Note
 from dragoman.schema import NameMap
 
@@ -20,31 +22,107 @@ _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "ima
 #: What `functionResponse.parts` may hold; other media stands beside the response.
 _RESULT_MEDIA = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 _REMINDER = "<system-reminder>"
+_ENCODER = msgspec.json.Encoder()
 
 
-class ContentsEncoder:
-    """Builds `contents` from repaired messages: each step's results directly behind its calls."""
+class EncodedContent(msgspec.Struct, frozen=True):
+    """One content as JSON. `signed` is the same with the sentinel on its first call, where that has no signature."""
+
+    json: msgspec.Raw
+    signed: msgspec.Raw | None
+    starts_turn: bool
+    notes: tuple[Note, ...]
+
+
+#: A history comes back with every turn; what of it is unchanged is encoded once.
+_CONTENTS: ByIdentity[EncodedContent | None] = ByIdentity(max_bytes=64 * 1024 * 1024)
+
+
+def encode_contents(
+    messages: tuple[Message, ...], profile: Profile, names: NameMap, origin: str
+) -> tuple[list[msgspec.Raw], list[Note]]:
+    """`contents` of repaired messages: each step's results directly behind its calls."""
+    contents: list[EncodedContent] = []
+    for group in _with_remarks(messages):
+        objects = (profile, names, *group)
+        encoder = ContentEncoder(profile, names, origin)
+        content = _CONTENTS.get(origin, objects, sum(map(_weight, group)), partial(encoder.encode, group))
+        if content is not None:
+            contents.append(content)
+    notes = list(dict.fromkeys(note for content in contents for note in content.notes))
+    start = max((index for index, content in enumerate(contents) if content.starts_turn), default=-1)
+    chosen: list[msgspec.Raw] = []
+    for index, content in enumerate(contents):
+        if content.signed is not None and index > start:
+            why = "no signature is known for this call; Google's sentinel stands in for it"
+            notes.append(Note("sentinel", f"contents[{index}]", why))
+            chosen.append(content.signed)
+        else:
+            chosen.append(content.json)
+    return chosen, notes
+
+
+def _with_remarks(messages: tuple[Message, ...]) -> list[tuple[Message, ...]]:
+    """Each message with the remarks of the program behind it; behind the model's a remark stands alone."""
+    groups: list[tuple[Message, ...]] = []
+    for message in messages:
+        if message.role == "system" and groups and groups[-1][0].role != "model":
+            groups[-1] = (*groups[-1], message)
+        else:
+            groups.append((message,))
+    return groups
+
+
+def _weight(message: Message) -> int:
+    return 200 + sum(_part_weight(part) for part in message.parts)
+
+
+def _part_weight(part: Part) -> int:
+    match part:
+        case Text() | Thought():
+            return 2 * len(part.text)
+        case Media():
+            return 2 * len(part.data)
+        case ToolCall():
+            return 2 * len(part.args)
+        case ToolResult():
+            return sum(map(_part_weight, part.content))
+        case _:
+            assert_never(part)
+
+
+class ContentEncoder:
+    """Encodes one content: a message and the remarks that go with it."""
 
     def __init__(self, profile: Profile, names: NameMap, origin: str) -> None:
         self._profile = profile
         self._names = names
         self._origin = origin
-        self.notes: list[Note] = []
+        self._notes: list[Note] = []
 
-    def encode(self, messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-        contents: list[dict[str, Any]] = []
-        for message in messages:
-            if message.role == "system":
-                _add_remark(contents, [self._readable(part) for part in message.parts])
-            else:
-                parts = [wire for part in message.parts for wire in self._part(self._readable(part))]
-                # Responses come first, whatever stands beside them (pain C9).
-                parts.sort(key=_is_no_response)
-                if parts:
-                    contents.append({"role": message.role, "parts": parts})
-        if self._profile.signatures:
-            self._add_sentinels(contents)
-        return contents
+    def encode(self, group: tuple[Message, ...]) -> EncodedContent | None:
+        first, role = group[0], group[0].role
+        parts: list[dict[str, Any]] = []
+        if role != "system":
+            parts = [wire for part in first.parts for wire in self._part(self._readable(part))]
+            # Responses come first, whatever stands beside them (pain C9).
+            parts.sort(key=_is_no_response)
+        for remark in group if role == "system" else group[1:]:
+            _add_remark(parts, [self._readable(part) for part in remark.parts])
+        if not parts:
+            return None
+        content = {"role": "model" if role == "model" else "user", "parts": parts}
+        json = msgspec.Raw(_ENCODER.encode(content))
+        starts_turn = role != "model" and _is_no_response(parts[0])
+        return EncodedContent(json, self._sentinel(content, parts), starts_turn, tuple(self._notes))
+
+    def _sentinel(self, content: dict[str, Any], parts: list[dict[str, Any]]) -> msgspec.Raw | None:
+        """In the current turn the first call of every step must be signed (pain A6)."""
+        call = next((part for part in parts if "functionCall" in part), None)
+        if call is None or "thoughtSignature" in call or not self._profile.signatures:
+            return None
+        call["thoughtSignature"] = SENTINEL
+        return msgspec.Raw(_ENCODER.encode(content))
 
     def _part(self, part: Part) -> list[dict[str, Any]]:
         match part:
@@ -74,7 +152,7 @@ class ContentsEncoder:
         if known and (part.data or part.uri):
             return part
         why = "it is empty" if known else f"Gemini reads no {part.mime}"
-        self._note(Note("dropped", "messages", why))
+        self._notes.append(Note("dropped", "messages", why))
         return Text(text=f"(A file was left out here: {why}.)")
 
     def _signed(self, wire: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
@@ -87,11 +165,7 @@ class ContentsEncoder:
 
     def _note_foreign(self, signature: Signature) -> None:
         why = f"a thought signature of {signature.origin} means nothing to {self._origin}"
-        self._note(Note("dropped", "messages", why))
-
-    def _note(self, note: Note) -> None:
-        if note not in self.notes:
-            self.notes.append(note)
+        self._notes.append(Note("dropped", "messages", why))
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
         wire: dict[str, Any] = {"name": self._names.to_wire(call.name), "args": msgspec.Raw(call.args)}
@@ -121,25 +195,9 @@ class ContentsEncoder:
     def _inside(self, media: Media) -> bool:
         return self._profile.media_in_results and bool(media.data) and media.mime in _RESULT_MEDIA
 
-    def _add_sentinels(self, contents: list[dict[str, Any]]) -> None:
-        """In the current turn the first call of every step must be signed."""
-        for index in range(_turn_start(contents) + 1, len(contents)):
-            calls = [part for part in contents[index]["parts"] if "functionCall" in part]
-            if calls and "thoughtSignature" not in calls[0]:
-                calls[0]["thoughtSignature"] = SENTINEL
-                why = "no signature is known for this call; Google's sentinel stands in for it"
-                self.notes.append(Note("sentinel", f"contents[{index}]", why))
-
 
 def _is_no_response(wire: dict[str, Any]) -> bool:
     return "functionResponse" not in wire
-
-
-def _turn_start(contents: list[dict[str, Any]]) -> int:
-    for index in range(len(contents) - 1, -1, -1):
-        if contents[index]["role"] == "user" and "functionResponse" not in contents[index]["parts"][0]:
-            return index
-    return -1
 
 
 def _media(media: Media) -> dict[str, Any]:
@@ -154,7 +212,7 @@ def _beside(name: str, media: list[Media]) -> list[dict[str, Any]]:
     return [{"text": f"Files returned by {name}:"}, *map(_media, media)]
 
 
-def _add_remark(contents: list[dict[str, Any]], remark: list[Part]) -> None:
+def _add_remark(parts: list[dict[str, Any]], remark: list[Part]) -> None:
     """A remark of the program keeps its place without starting a turn of the user's.
 
     Behind results it goes inside the last response: the API asks for no text beside responses.
@@ -162,16 +220,10 @@ def _add_remark(contents: list[dict[str, Any]], remark: list[Part]) -> None:
     text = "\n\n".join(part.text for part in remark if isinstance(part, Text))
     if text and not text.startswith(_REMINDER):
         text = f"{_REMINDER}\n{text}\n</system-reminder>"
-    parts = [_media(part) for part in remark if isinstance(part, Media)]
-    if not contents or contents[-1]["role"] != "user":
-        contents.append({"role": "user", "parts": []})
-    last = contents[-1]["parts"]
-    responses = [part["functionResponse"]["response"] for part in last if "functionResponse" in part]
+    responses = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
     if responses and text:
         key = next(iter(responses[-1]))
         responses[-1][key] = f"{responses[-1][key]}\n\n{text}" if responses[-1][key] else text
     elif text:
-        parts.insert(0, {"text": text})
-    last += parts
-    if not last:
-        contents.pop()
+        parts.append({"text": text})
+    parts += [_media(part) for part in remark if isinstance(part, Media)]

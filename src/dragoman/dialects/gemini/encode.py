@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import Encoded, Target
-from dragoman.dialects.gemini.contents import ContentsEncoder
+from dragoman.dialects.gemini.contents import encode_contents
 from dragoman.dialects.gemini.models import Profile, profile_of
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.thinking import encode_thinking
@@ -68,22 +68,21 @@ def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declaration
     profile = profile_of(target.model)
     declarations = declare(request.tools, target)
     notes = list(declarations.notes)
-    contents = ContentsEncoder(profile, declarations.names, origin_of(target))
-    tools, lost = encode_tools(request, declarations)
+    contents, lost = encode_contents(request.messages, profile, declarations.names, origin_of(target))
     notes += lost
-    config, asked, lost = _generation_config(request, target)
-    notes += lost
+    tools, without = encode_tools(request, declarations)
+    config, asked, changed = _generation_config(request, target)
+    notes += (*without, *changed)
     system = [part.text for part in request.system] + asked
     if declarations.declared and not request.tool_choice.parallel:
         system.append(_ONE_CALL)
     body = {
-        "contents": contents.encode(request.messages),
+        "contents": contents,
         "systemInstruction": {"parts": [{"text": text} for text in system]} if system else None,
         "tools": tools or None,
         "toolConfig": encode_tool_choice(request.tool_choice, declarations),
         "generationConfig": config or None,
     }
-    notes += contents.notes
     return {key: value for key, value in body.items() if value is not None}, declarations, tuple(notes)
 
 
