@@ -57,6 +57,8 @@ class Google:
         return not self._due
 
     def forget(self) -> None:
+        """A new record, and nothing planned."""
+        self._due.clear()
         self._loopback.forget()
 
     def refusals(self) -> list[str]:

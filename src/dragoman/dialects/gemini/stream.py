@@ -38,6 +38,7 @@ from dragoman.notes import Note
 from dragoman.schema import NameMap
 
 _NULL = b"null"
+_COUNTS = UsageMetadata.__struct_fields__
 
 
 class GeminiStream:
@@ -109,7 +110,7 @@ class GeminiStream:
             detail = feedback.block_reason_message or f"the prompt was blocked: {feedback.block_reason}"
             self._finish = Finished(reason="blocked", raw=feedback.block_reason, detail=detail)
         if chunk.usage_metadata is not None:
-            events += self._usage(chunk.usage_metadata)
+            self._count(chunk.usage_metadata)
 
     def _candidate(self, candidate: Candidate, events: list[Event]) -> None:
         for part in (candidate.content.parts if candidate.content else None) or ():
@@ -165,17 +166,22 @@ class GeminiStream:
         if finish.reason != "end":
             if self._open is not None:
                 self.notes.append(Note("dropped", self._open.name, f"cut off by {finish.raw}"))
-            return [finish]
+            return [*self._usage(), finish]
         calls = self._end_call()
         reason = stop_reason(finish.raw, has_calls=self._calls > 0)
-        return [*calls, msgspec.structs.replace(finish, reason=reason)]
+        return [*calls, *self._usage(), msgspec.structs.replace(finish, reason=reason)]
 
-    def _usage(self, usage: UsageMetadata) -> list[Event]:
+    def _count(self, usage: UsageMetadata) -> None:
         """Any count may be absent from a chunk; what was said before still holds."""
-        known = {name: count for name, count in msgspec.structs.asdict(usage).items() if count is not None}
-        if not known:
+        for name in _COUNTS:
+            count = getattr(usage, name)
+            if count is not None:
+                self._counts[name] = count
+
+    def _usage(self) -> list[Event]:
+        """Told once, at the end: the counts of every chunk are snapshots."""
+        if not self._counts:
             return []
-        self._counts |= known
         now = UsageMetadata(**self._counts)
         thoughts = now.thoughts_token_count or 0
         return [
@@ -191,7 +197,7 @@ class GeminiStream:
         if self._over:
             return []
         self._over = True
-        return [Failed(error)]
+        return [*self._usage(), Failed(error)]
 
 
 class OpenCall(msgspec.Struct):

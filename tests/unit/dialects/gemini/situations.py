@@ -222,7 +222,6 @@ SITUATIONS: dict[str, tuple[list[Any], list[Event]]] = {
         ],
         [
             TextDelta("a"),
-            Usage(input_tokens=10),
             Usage(input_tokens=15, cached_tokens=4, output_tokens=23, thought_tokens=20),
             end(),
         ],
@@ -242,7 +241,7 @@ SITUATIONS: dict[str, tuple[list[Any], list[Event]]] = {
             chunk({"text": "a"}, usage={"promptTokenCount": 10}),
             chunk(finish="STOP", usage={"candidatesTokenCount": 3, "thoughtsTokenCount": 0}),
         ],
-        [TextDelta("a"), Usage(input_tokens=10), Usage(input_tokens=10, output_tokens=3), end()],
+        [TextDelta("a"), Usage(input_tokens=10, output_tokens=3), end()],
     ),
     "usage behind the finish": (
         [chunk({"text": "a"}, finish="STOP"), {"usageMetadata": {"promptTokenCount": 1}}],
@@ -285,11 +284,11 @@ SITUATIONS: dict[str, tuple[list[Any], list[Event]]] = {
             chunk(finish="STOP"),
         ],
         [
-            Usage(input_tokens=5),
             TextDelta("a"),
             ThoughtDelta("t"),
             Signed(signed("u"), ON_THOUGHT),
             *called(FIRST, b'{"path":"x"}'),
+            Usage(input_tokens=5),
             end("tool_calls"),
         ],
     ),
