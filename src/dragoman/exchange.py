@@ -50,7 +50,7 @@ from dragoman.ir import (
 )
 from dragoman.notes import Note
 from dragoman.repair import apply_signatures, last_user, repair, text_key, wanted_keys
-from dragoman.schema import check_args, mend_args
+from dragoman.schema import PLACEHOLDER, check_args, mend_args
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,7 +184,7 @@ class Exchange:
         return Answer(
             id=f"{self._client.message_prefix}_{self._new_token()}",
             model=self.request.model,
-            input_tokens=self.estimate(),
+            input_tokens=0 if self.facts.usage.input_tokens else self.estimate(),
             with_thinking=self.request.thinking.mode == "on",
         )
 
@@ -202,6 +202,10 @@ class Exchange:
             if self.failure is not None:
                 break
             match event:
+                case TextDelta():  # first, because there are most of them
+                    self.has_content = True
+                    self._text.append(event.text)
+                    out += self._give(event)
                 case Failed():
                     self.failure = event.error
                 case Finished():
@@ -224,11 +228,8 @@ class Exchange:
         self._collector.feed(event)
         return b""
 
-    def _learn(self, event: TextDelta | ThoughtDelta | Signed | Usage | Started) -> None:
+    def _learn(self, event: ThoughtDelta | Signed | Usage | Started) -> None:
         match event:
-            case TextDelta():
-                self.has_content = True
-                self._text.append(event.text)
             case ThoughtDelta():
                 self.has_content = True
                 self._text = []
@@ -266,6 +267,8 @@ class Exchange:
         if tool is None:
             return args
         if self._settings.strict_tool_validation:
+            if PLACEHOLDER.encode() in args:  # our own placeholder is no argument of the model's
+                args, _ = mend_args(args, tool.schema, where=call.name)
             problems = check_args(args, tool.schema)
             if problems:
                 why = f"the arguments of {call.name} do not fit its schema: {'; '.join(problems[:5])}"

@@ -26,10 +26,27 @@ def whole_characters(body: bytes) -> bytes:
     return _ESCAPES.sub(_replace_lone, body)
 
 
+def checked(raw: bytes, where: str = "") -> bytes:
+    """Bytes that will be passed on unread: made sure to be text, whole characters only."""
+    decode(bytes.decode, raw, where)
+    return whole_characters(raw)
+
+
 def _replace_lone(match: re.Match[bytes]) -> bytes:
     escape = match[0]
     lone = len(escape) == 6 and escape[1:2] == b"u"
     return b"\\ufffd" if lone else escape
+
+
+def decode_leniently(decoder: Callable[[bytes], T], body: bytes) -> T:
+    """As `decode`; only what fails is searched for half characters, and read once more without them."""
+    try:
+        return decode(decoder, body)
+    except InvalidRequest:
+        whole = whole_characters(body)
+        if whole is body:
+            raise
+        return decode(decoder, whole)
 
 
 def decode(decoder: Callable[[bytes], T], body: bytes | msgspec.Raw, where: str = "") -> T:

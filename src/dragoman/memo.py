@@ -17,11 +17,17 @@ class Memo(Generic[K, V]):
         self._bytes = 0
         self._kept: dict[K, tuple[V, int]] = {}
 
-    def get(self, key: K, weight: int, make: Callable[[], V]) -> V:
+    def find(self, key: K) -> V | None:
         found = self._kept.pop(key, None)
+        if found is None:
+            return None
+        self._kept[key] = found
+        return found[0]
+
+    def get(self, key: K, weight: int, make: Callable[[], V]) -> V:
+        found = self.find(key)
         if found is not None:
-            self._kept[key] = found
-            return found[0]
+            return found
         value = make()
         if weight <= self._max_bytes:
             # Another thread may have made it meanwhile: it weighs once.
@@ -38,15 +44,21 @@ class Memo(Generic[K, V]):
 class ByIdentity(Generic[V]):
     """A memory keyed by the very objects, for immutable ones that come back as themselves.
 
-    They are kept beside the value, so that no other object can take their identity meanwhile.
+    They are kept beside the value, so that no other object can take their identity meanwhile, and they
+    are weighed (`weigh`) as what they keep in memory.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, weigh: Callable[[object], int]) -> None:
+        self._weigh = weigh
         self._memo: Memo[tuple[Hashable, ...], tuple[tuple[object, ...], V]] = Memo(max_bytes)
 
-    def get(self, context: Hashable, objects: tuple[object, ...], weight: int, make: Callable[[], V]) -> V:
+    def get(self, context: Hashable, objects: tuple[object, ...], make: Callable[[], V]) -> V:
         key = (context, *map(id, objects))
-        return self._memo.get(key, weight, lambda: (objects, make()))[1]
+        found = self._memo.find(key)
+        if found is None:
+            weight = sum(map(self._weigh, objects))
+            found = self._memo.get(key, weight, lambda: (objects, make()))
+        return found[1]
 
     def __len__(self) -> int:
         return len(self._memo)

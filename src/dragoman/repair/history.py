@@ -15,6 +15,7 @@ import msgspec
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Media, Message, Part, Role, Text, Thought, ToolCall, ToolResult
 from dragoman.notes import Note
+from dragoman.repair.sound import sound_history
 
 LOST_RESULT = "The result of this call was lost before it reached the model."
 LEADING_USER = "(The beginning of this conversation is not shown.)"
@@ -27,6 +28,9 @@ _Placed = tuple[int, Message]
 def repair(
     messages: tuple[Message, ...], *, ends_with_user: bool
 ) -> tuple[tuple[Message, ...], tuple[Note, ...]]:
+    sound = sound_history(messages, ends_with_user=ends_with_user)
+    if sound is not None:
+        return sound, ()
     notes: list[Note] = []
     spoken = [placed for index, message in enumerate(messages) for placed in _sound(index, message, notes)]
     repaired = [message for _, message in _merge(_pair(_merge(spoken), notes))]

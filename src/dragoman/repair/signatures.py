@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from hashlib import blake2b
 
 import msgspec
 
-from dragoman.ir import AFTER_TEXT, Message, Part, Sealed, Text, ToolCall, ToolResult
+from dragoman.ir import AFTER_TEXT, Message, Part, Sealed, Text, ToolCall, ToolResult, weigh
+from dragoman.memo import ByIdentity
+
+#: The same messages want the same keys and get the same signatures, turn after turn.
+_KEYS: ByIdentity[tuple[tuple[str, int], ...]] = ByIdentity(max_bytes=64 * 1024 * 1024, weigh=weigh)
+_SIGNED: ByIdentity[Message] = ByIdentity(max_bytes=64 * 1024 * 1024, weigh=weigh)
 
 
 def text_key(before: Message | None, text: str) -> str:
@@ -34,11 +40,14 @@ def wanted_keys(messages: tuple[Message, ...]) -> dict[str, tuple[int, int]]:
         if message.role == "user":
             before = message
         elif message.role == "model":
-            for place, part in enumerate(message.parts):
-                key = _key(before, part)
-                if key:
-                    keys[key] = (index, place)
+            for key, place in _KEYS.get(None, (before, message), partial(_keys, before, message)):
+                keys[key] = (index, place)
     return keys
+
+
+def _keys(before: Message | None, message: Message) -> tuple[tuple[str, int], ...]:
+    found = ((_key(before, part), place) for place, part in enumerate(message.parts))
+    return tuple((key, place) for key, place in found if key)
 
 
 def _key(before: Message | None, part: Part) -> str:
@@ -61,9 +70,13 @@ def apply_signatures(
             index, place = places[key]
             changed.setdefault(index, {})[place] = sealed
     return tuple(
-        _sign(message, changed[index]) if index in changed else message
+        _signed(message, changed[index]) if index in changed else message
         for index, message in enumerate(messages)
     )
+
+
+def _signed(message: Message, signatures: dict[int, Sealed]) -> Message:
+    return _SIGNED.get(tuple(signatures.items()), (message,), partial(_sign, message, signatures))
 
 
 def _sign(message: Message, signatures: Mapping[int, Sealed]) -> Message:

@@ -1,8 +1,8 @@
 """JSON Schema for Gemini and back: declarations out, names both ways, arguments in."""
 
-from dragoman.schema.args import check_args, mend_args
+from dragoman.schema.args import PLACEHOLDER, check_args, mend_args
 from dragoman.schema.clean import clean_schema
 from dragoman.schema.compile import compile_schema
 from dragoman.schema.names import NameMap
 
-__all__ = ["NameMap", "check_args", "clean_schema", "compile_schema", "mend_args"]
+__all__ = ["PLACEHOLDER", "NameMap", "check_args", "clean_schema", "compile_schema", "mend_args"]

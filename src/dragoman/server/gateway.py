@@ -12,6 +12,8 @@ from dragoman.upstream.client import UpstreamClient
 from dragoman.upstream.hosts import Host
 from dragoman.upstream.retry import Budget
 
+_KNOWN_MODELS = 256
+
 
 class Gateway:
     def __init__(
@@ -19,6 +21,7 @@ class Gateway:
     ) -> None:
         upstream = config.upstream
         self.config = config
+        self._needs_proto_schemas: set[str] = set()
         self.store = store
         self.settings = Settings(
             strict_tool_validation=config.strict_tool_validation,
@@ -48,7 +51,15 @@ class Gateway:
         )
 
     def target(self, model: str) -> Target:
-        return Target(model=model_for(model, self.config.models), backend=self.config.backend)
+        real = model_for(model, self.config.models)
+        return Target(
+            model=real, backend=self.config.backend, proto_schemas=real in self._needs_proto_schemas
+        )
+
+    def learn(self, target: Target) -> None:
+        """A model that refused the newer schema form is not asked for it again."""
+        if target.proto_schemas and len(self._needs_proto_schemas) < _KNOWN_MODELS:
+            self._needs_proto_schemas.add(target.model)
 
     def budget(self) -> Budget:
         return Budget(attempts=self.config.upstream.max_attempts, wait_s=self.config.upstream.max_wait_s)

@@ -73,6 +73,7 @@ class Outlet:
 
     def __init__(self, send: Send, headers: HeaderList) -> None:
         self._send = send
+        self._loop = asyncio.get_running_loop()
         self._headers = headers
         self._opening = b""
         self._ping: Callable[[], bytes] = bytes
@@ -86,7 +87,7 @@ class Outlet:
         self, opening: bytes, ping: Callable[[], bytes], *, grace_s: float, ping_s: float
     ) -> None:
         self._opening, self._ping, self._ping_s = opening, ping, ping_s
-        self._timer = asyncio.get_running_loop().call_later(grace_s, self._tick)
+        self._timer = self._loop.call_later(grace_s, self._tick)
 
     def add_headers(self, headers: HeaderList) -> None:
         self._headers += headers
@@ -103,7 +104,7 @@ class Outlet:
         if not self.started:
             data = await self._open() + data
         if data:
-            self._last_write = asyncio.get_running_loop().time()
+            self._last_write = self._loop.time()
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def finish(self, data: bytes) -> None:
@@ -131,7 +132,7 @@ class Outlet:
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
     def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         idle = loop.time() - self._last_write
         if self.started and idle < self._ping_s:
             self._timer = loop.call_later(self._ping_s - idle, self._tick)
@@ -141,7 +142,7 @@ class Outlet:
 
     async def _write_tick(self) -> None:
         data = self._ping() if self.started else await self._open()
-        self._last_write = asyncio.get_running_loop().time()
+        self._last_write = self._loop.time()
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
         self._ticking = None
 

@@ -60,9 +60,9 @@ class Relay:
         if error is not None:
             await self._fail(error)
         elif exchange.request.stream:
-            await outlet.finish(await self._kept(exchange.finish()))
+            await outlet.finish(exchange.finish())
         else:
-            await outlet.reply(Reply(200, await self._kept(exchange.finish()), _JSON))
+            await outlet.reply(Reply(200, exchange.finish(), _JSON))
 
     async def _attempts(self, recalled: dict[str, Sealed]) -> DragomanError | None:
         budget = self._gateway.budget()
@@ -72,11 +72,13 @@ class Relay:
             if error is None or self._committed:
                 return error
             healed = _heal(error, self._target)
-            wait = 0.0 if healed else wait_before_retry(error, attempt, budget, random.random())  # noqa: S311 (jitter)
+            wait = 0.0 if healed is not None else wait_before_retry(error, attempt, budget, random.random())  # noqa: S311 (jitter)
             if wait is None:
                 return error
             await asyncio.sleep(wait)
-            self._target = healed or self._target
+            if healed is not None:
+                self._target = healed
+                self._gateway.learn(healed)
             self._body = self._exchange.encode(self._target, recalled, feedback=_feedback(error))
             budget, attempt = budget.after(wait), attempt + 1
 
@@ -99,15 +101,18 @@ class Relay:
                 self._body = b""
                 while data := await answer.read_some():
                     out = exchange.receive(data)
+                    if exchange.memories:
+                        await self._remember()
                     if out:
-                        await self._outlet.write(await self._kept(out))
+                        await self._outlet.write(out)
                     if exchange.failure is not None:
                         return exchange.failure
         except UpstreamError as error:
             return error
         out = exchange.end()
+        await self._remember()
         if out:
-            await self._outlet.write(await self._kept(out))
+            await self._outlet.write(out)
         return exchange.failure or _unusable(exchange)
 
     async def _recall(self) -> dict[str, Sealed]:
@@ -121,15 +126,15 @@ class Relay:
             return {}
         return {key: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
 
-    async def _kept(self, out: bytes) -> bytes:
+    async def _remember(self) -> None:
         """What the answer taught us is safe before the bytes that need it leave."""
-        if self._exchange.memories:
-            memories, self._exchange.memories = self._exchange.memories, []
-            try:
-                await self._gateway.store.remember(memories)
-            except StoreUnavailable as error:
-                _log.warning("%s; a client that drops thinking will need Google's sentinel", error)
-        return out
+        memories, self._exchange.memories = self._exchange.memories, []
+        if not memories:
+            return
+        try:
+            await self._gateway.store.remember(memories)
+        except StoreUnavailable as error:
+            _log.warning("%s; a client that drops thinking will need Google's sentinel", error)
 
     async def _fail(self, error: DragomanError) -> None:
         if self._outlet.started:

@@ -42,8 +42,7 @@ _MESSAGES: Memo[bytes, DecodedMessage] = Memo(max_bytes=64 * 1024 * 1024)
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
-    jsontext.decode(bytes.decode, body)  # what stays raw would be passed on unseen
-    wire = jsontext.decode(decode_body, jsontext.whole_characters(body))
+    wire = jsontext.decode_leniently(decode_body, body)
     _refuse_threads(wire)
     if not wire.messages:
         raise InvalidRequest("at least one message is required", where="messages")
@@ -80,7 +79,7 @@ def _message(raw: bytes, index: int) -> DecodedMessage:
     where = f"messages[{index}]"
 
     def read() -> DecodedMessage:
-        return decode_message(jsontext.decode(decode_wire_message, raw, where))
+        return decode_message(jsontext.decode(decode_wire_message, jsontext.checked(raw, where), where))
 
     try:
         return _MESSAGES.get(raw, 3 * len(raw), read)
@@ -161,9 +160,10 @@ def _output(config: OutputConfig | None, older: WireFormat | None) -> OutputForm
     wanted = config.format if config is not None and config.format is not None else older
     if wanted is None or wanted.type != "json_schema":
         return None
-    schema = bytes(wanted.schema)
+    where = "output_config.format.schema"
+    schema = jsontext.checked(bytes(wanted.schema), where)
     if schema:
-        jsontext.decode(msgspec.json.decode, schema, "output_config.format.schema")
+        jsontext.decode(msgspec.json.decode, schema, where)
     return OutputFormat(schema=schema or None)
 
 

@@ -54,7 +54,7 @@ def _decode_tool_set(raw: bytes, place: str) -> ToolSet:
     server: set[str] = set()
     notes: list[Note] = []
     web_search = searches_itself = False
-    for index, wire in enumerate(jsontext.decode(decode_tools, raw, place) or ()):
+    for index, wire in enumerate(jsontext.decode(decode_tools, jsontext.checked(raw, place), place) or ()):
         kind = wire.type or "custom"
         where = f"{place}[{index}]"
         tool = _decode_tool(wire, kind, where)

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.dialects.gemini.ids import upstream_id
 from dragoman.dialects.gemini.models import Profile
-from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
+from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult, weigh
 from dragoman.memo import ByIdentity
 from dragoman.notes import Note
 from dragoman.schema import NameMap
@@ -35,7 +35,7 @@ class EncodedContent(msgspec.Struct, frozen=True):
 
 
 #: A history comes back with every turn; what of it is unchanged is encoded once.
-_CONTENTS: ByIdentity[EncodedContent | None] = ByIdentity(max_bytes=64 * 1024 * 1024)
+_CONTENTS: ByIdentity[EncodedContent | None] = ByIdentity(max_bytes=64 * 1024 * 1024, weigh=weigh)
 
 
 def encode_contents(
@@ -46,7 +46,7 @@ def encode_contents(
     for group in _with_remarks(messages):
         objects = (profile, names, *group)
         encoder = ContentEncoder(profile, names, origin)
-        content = _CONTENTS.get(origin, objects, sum(map(_weight, group)), partial(encoder.encode, group))
+        content = _CONTENTS.get(origin, objects, partial(encoder.encode, group))
         if content is not None:
             contents.append(content)
     notes = list(dict.fromkeys(note for content in contents for note in content.notes))
@@ -71,24 +71,6 @@ def _with_remarks(messages: tuple[Message, ...]) -> list[tuple[Message, ...]]:
         else:
             groups.append((message,))
     return groups
-
-
-def _weight(message: Message) -> int:
-    return 200 + sum(_part_weight(part) for part in message.parts)
-
-
-def _part_weight(part: Part) -> int:
-    match part:
-        case Text() | Thought():
-            return 2 * len(part.text)
-        case Media():
-            return 2 * len(part.data)
-        case ToolCall():
-            return 2 * len(part.args)
-        case ToolResult():
-            return sum(map(_part_weight, part.content))
-        case _:
-            assert_never(part)
 
 
 class ContentEncoder:
@@ -217,9 +199,7 @@ def _add_remark(parts: list[dict[str, Any]], remark: list[Part]) -> None:
 
     Behind results it goes inside the last response: the API asks for no text beside responses.
     """
-    text = "\n\n".join(part.text for part in remark if isinstance(part, Text))
-    if text and not text.startswith(_REMINDER):
-        text = f"{_REMINDER}\n{text}\n</system-reminder>"
+    text = "\n\n".join(_as_reminder(part.text) for part in remark if isinstance(part, Text) and part.text)
     responses = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
     if responses and text:
         key = next(iter(responses[-1]))
@@ -227,3 +207,7 @@ def _add_remark(parts: list[dict[str, Any]], remark: list[Part]) -> None:
     elif text:
         parts.append({"text": text})
     parts += [_media(part) for part in remark if isinstance(part, Media)]
+
+
+def _as_reminder(text: str) -> str:
+    return text if text.startswith(_REMINDER) else f"{_REMINDER}\n{text}\n</system-reminder>"

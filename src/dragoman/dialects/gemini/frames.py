@@ -17,14 +17,14 @@ class FrameDecoder:
     """Whole JSON documents out of bytes in any slicing; the first byte tells which framing it is."""
 
     def __init__(self) -> None:
-        self._decoder: SseFrames | ArrayFrames | None = None
+        self._decoder: SseFrames | ArrayFrames | WholeFrame | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
         if self._decoder is None:
             data = data.lstrip(_BEFORE_ALL)
             if not data:
                 return []
-            self._decoder = ArrayFrames() if data[:1] in b"[{" else SseFrames()
+            self._decoder = _FRAMINGS.get(data[:1], SseFrames)()
         return self._decoder.feed(data)
 
     def close(self) -> list[bytes]:
@@ -42,8 +42,30 @@ class SseFrames:
         return [event.data for event in self._sse.close() if event.data.strip() not in _NO_DOCUMENT]
 
 
+class WholeFrame:
+    """An answer that is no stream: one bare object, complete when the bytes end."""
+
+    def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        self._size += len(data)
+        if self._size > self._max_bytes:
+            raise UpstreamGarbage(f"the answer is longer than {self._max_bytes} bytes")
+        self._pieces.append(data)
+        return []
+
+    def close(self) -> list[bytes]:
+        whole = b"".join(self._pieces).rstrip()
+        if not whole.endswith(b"}"):
+            raise UpstreamGarbage("the answer stops in the middle of a JSON document")
+        return [whole]
+
+
 class ArrayFrames:
-    """The objects of `[{…},{…}]` one by one; a single bare object is an array of one."""
+    """The objects of `[{…},{…}]` one by one."""
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -111,3 +133,6 @@ class ArrayFrames:
         self._scanned -= cut
         if self._start >= 0:
             self._start = 0
+
+
+_FRAMINGS: dict[bytes, type[ArrayFrames] | type[WholeFrame]] = {b"[": ArrayFrames, b"{": WholeFrame}

@@ -143,6 +143,10 @@ def test_c4_a_message_without_parts_vanishes() -> None:
     assert [turn["role"] for turn in contents_of(user("q"), model(), user("z"))] == ["user", "user"]
 
 
+def reminded(text: str) -> str:
+    return f"<system-reminder>\n{text}\n</system-reminder>"
+
+
 REMINDED = "<system-reminder>\nbe brief\n</system-reminder>"
 
 
@@ -153,7 +157,7 @@ REMINDED = "<system-reminder>\nbe brief\n</system-reminder>"
         ((remark(REMINDED),), [("user", [{"text": REMINDED}])]),
         (
             (remark("be", "brief"),),
-            [("user", [{"text": "<system-reminder>\nbe\n\nbrief\n</system-reminder>"}])],
+            [("user", [{"text": f"{reminded('be')}\n\n{reminded('brief')}"}])],
         ),
         ((user("q"), remark("")), [("user", [{"text": "q"}])]),
         ((user("q"), remark()), [("user", [{"text": "q"}])]),

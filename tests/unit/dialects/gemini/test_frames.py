@@ -52,7 +52,6 @@ def frames(data: bytes, size: int = 0, decoder: Any = None) -> list[bytes]:
         (b"[1,2]", []),
         (b'[{"a":1}', [b'{"a":1}']),
         (b'[{"a":1}] trailing', [b'{"a":1}']),
-        (b"{]", [b"{]"]),
     ],
 )
 def test_e6_documents_come_out_whole(data: bytes, expected: list[bytes], size: int) -> None:

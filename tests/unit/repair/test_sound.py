@@ -1,0 +1,92 @@
+"""Which histories need no repair, and that these keep their very messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.ir import Media, Message, Signature, Text, Thought, ToolCall, ToolResult
+from dragoman.repair.sound import sound_history
+
+SIGNATURE = Signature("s", "gemini-g3")
+ASK = Message(role="user", parts=(Text(text="q"), Media(mime="image/png", data="x")))
+SAY = Message(role="model", parts=(Thought(text="hm"), Text(text="a")))
+CALL = Message(role="model", parts=(ToolCall(id="1", name="f"), ToolCall(id="2", name="g")))
+RESULT = Message(role="user", parts=(ToolResult(call_id="1"), ToolResult(call_id="2")))
+SWAPPED = Message(role="user", parts=(ToolResult(call_id="2"), ToolResult(call_id="1")))
+REMARK = Message(role="system", parts=(Text(text="r"),))
+NAMED = Message(role="user", parts=(ToolResult(call_id="1", name="f"), ToolResult(call_id="2", name="g")))
+
+
+def _model(*parts: Text | Thought | ToolCall | Media | ToolResult) -> Message:
+    return Message(role="model", parts=parts)
+
+
+def _user(*parts: Text | Thought | ToolCall | Media | ToolResult) -> Message:
+    return Message(role="user", parts=parts)
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ((ASK,), (ASK,)),
+        ((ASK, SAY, ASK), (ASK, SAY, ASK)),
+        ((ASK, CALL, RESULT), (ASK, CALL, NAMED)),
+        ((ASK, CALL, SWAPPED, CALL, RESULT, SAY, ASK), (ASK, CALL, NAMED, CALL, NAMED, SAY, ASK)),
+        (
+            (REMARK, ASK, REMARK, CALL, RESULT, REMARK, SAY, REMARK),
+            (REMARK, ASK, REMARK, CALL, NAMED, REMARK, SAY, REMARK),
+        ),
+        ((REMARK, ASK, REMARK, CALL, RESULT, REMARK), (REMARK, ASK, REMARK, CALL, NAMED, REMARK)),
+        ((ASK, CALL, RESULT, ASK), (ASK, CALL, NAMED, ASK)),
+        ((ASK, _model(Text(text="", signature=SIGNATURE)), ASK), ...),
+        ((ASK, _model(Thought(text="", signature=SIGNATURE)), ASK), ...),
+    ],
+)
+def test_sound_histories(messages: tuple[Message, ...], expected: object) -> None:
+    assert sound_history(messages, ends_with_user=False) == (messages if expected is ... else expected)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param((), id="nothing"),
+        pytest.param((SAY,), id="the model first"),
+        pytest.param((ASK, ASK), id="the user twice"),
+        pytest.param((ASK, SAY, SAY), id="the model twice"),
+        pytest.param((ASK, REMARK, REMARK), id="two remarks"),
+        pytest.param((ASK, CALL), id="calls without results"),
+        pytest.param((ASK, CALL, ASK), id="text for results"),
+        pytest.param((ASK, CALL, REMARK, RESULT), id="a remark between"),
+        pytest.param((ASK, RESULT), id="results without calls"),
+        pytest.param((ASK, CALL, _user(ToolResult(call_id="1"))), id="one result missing"),
+        pytest.param(
+            (ASK, CALL, _user(ToolResult(call_id="1"), ToolResult(call_id="3"))), id="a foreign result"
+        ),
+        pytest.param((ASK, CALL, _user(ToolResult(call_id="1"), ToolResult(call_id="1"))), id="one twice"),
+        pytest.param((ASK, CALL, _user(*RESULT.parts, Text(text="x"))), id="text beside results"),
+        pytest.param((ASK, _model(*CALL.parts, ToolCall(id="1", name="f"))), id="one id twice"),
+        pytest.param((_user(Text(text="")),), id="empty text"),
+        pytest.param((_user(),), id="no parts"),
+        pytest.param((_user(Text(text="x", signature=SIGNATURE)),), id="a signed user"),
+        pytest.param((_user(ToolCall(id="1", name="f")),), id="a calling user"),
+        pytest.param((ASK, _model(Text(text="")), ASK), id="an empty answer"),
+        pytest.param((ASK, _model(Thought(text="x")), ASK), id="only thoughts"),
+        pytest.param((ASK, _model(Media(mime="m")), ASK), id="a drawing model"),
+        pytest.param((ASK, Message(role="system", parts=(Media(mime="m"),))), id="a drawing program"),
+    ],
+)
+def test_the_rest_is_looked_at_closely(messages: tuple[Message, ...]) -> None:
+    assert sound_history(messages, ends_with_user=False) is None
+
+
+def test_the_end_depends_on_the_model() -> None:
+    assert sound_history((ASK, SAY), ends_with_user=False) == (ASK, SAY)
+    assert sound_history((ASK, SAY), ends_with_user=True) is None
+
+
+def test_messages_keep_their_identity_from_turn_to_turn() -> None:
+    first = sound_history((ASK, CALL, SWAPPED), ends_with_user=True)
+    second = sound_history((ASK, CALL, SWAPPED, SAY, ASK), ends_with_user=True)
+    assert first is not None
+    assert second is not None
+    assert all(one is other for one, other in zip(first, second, strict=False))
