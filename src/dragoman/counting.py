@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from dragoman.ir import Media, Message, Part, Request, Text, Thought, Tool, ToolCall, ToolResult, weigh
-from dragoman.memo import ByIdentity
+from dragoman.ir import Media, Message, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
 
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_IMAGE = 1_120
@@ -13,23 +12,18 @@ _TOKENS_PER_PAGE = 560
 _BASE64_CHARS_PER_PAGE = 60_000
 _TOKENS_PER_MESSAGE = 4
 
-#: What comes back with every turn is counted once.
-_COUNTED: ByIdentity[int] = ByIdentity(max_bytes=64 * 1024 * 1024, weigh=weigh)
-
 
 def estimate_tokens(request: Request) -> int:
     """What the prompt will cost, without asking anybody; files are counted as files (pains H1, H2)."""
     system = sum(_text(part.text) for part in request.system)
-    tools = _COUNTED.get("tools", request.tools, lambda: sum(map(_tool, request.tools)))
-    return max(1, system + tools + sum(map(_message, request.messages)))
+    return max(1, system + sum(map(_tool, request.tools)) + sum(map(_message, request.messages)))
 
 
 def _message(message: Message) -> int:
-    return _COUNTED.get("message", (message,), lambda: _count(message))
-
-
-def _count(message: Message) -> int:
-    return _TOKENS_PER_MESSAGE + sum(map(_part, message.parts))
+    tokens: int | None = message.notebook.get("tokens")
+    if tokens is None:
+        tokens = message.notebook["tokens"] = _TOKENS_PER_MESSAGE + sum(map(_part, message.parts))
+    return tokens
 
 
 def _part(part: Part) -> int:

@@ -39,26 +39,3 @@ class Memo(Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._kept)
-
-
-class ByIdentity(Generic[V]):
-    """A memory keyed by the very objects, for immutable ones that come back as themselves.
-
-    They are kept beside the value, so that no other object can take their identity meanwhile, and they
-    are weighed (`weigh`) as what they keep in memory.
-    """
-
-    def __init__(self, max_bytes: int, weigh: Callable[[object], int]) -> None:
-        self._weigh = weigh
-        self._memo: Memo[tuple[Hashable, ...], tuple[tuple[object, ...], V]] = Memo(max_bytes)
-
-    def get(self, context: Hashable, objects: tuple[object, ...], make: Callable[[], V]) -> V:
-        key = (context, *map(id, objects))
-        found = self._memo.find(key)
-        if found is None:
-            weight = sum(map(self._weigh, objects))
-            found = self._memo.get(key, weight, lambda: (objects, make()))
-        return found[1]
-
-    def __len__(self) -> int:
-        return len(self._memo)

@@ -10,19 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman import counting as counting_module
 from dragoman.dialects import anthropic
 from dragoman.dialects.anthropic import decode as decode_module
 from dragoman.dialects.anthropic import tools as tools_module
 from dragoman.dialects.base import Target
-from dragoman.dialects.gemini import contents as contents_module
 from dragoman.dialects.gemini import tools as declarations_module
 from dragoman.exchange import Exchange
-from dragoman.ir import weigh
-from dragoman.memo import ByIdentity, Memo
+from dragoman.ir import Message
+from dragoman.memo import Memo
 from dragoman.repair import history as history_module
-from dragoman.repair import signatures as signatures_module
-from dragoman.repair import sound as sound_module
 from tests.corpus import check
 from tests.unit.dialects.anthropic.inventing import WORDS, conversations
 from tests.unit.dialects.anthropic.playing import MODELS, refusal
@@ -191,15 +187,7 @@ def test_caches_change_nothing(model: str, request: Json) -> None:
             (declarations_module, "_DECLARATIONS"),
         ):
             patch.setattr(module, name, Memo(max_bytes=0))
-        for module, name in (
-            (contents_module, "_CONTENTS"),
-            (signatures_module, "_KEYS"),
-            (signatures_module, "_SIGNED"),
-            (sound_module, "_SHAPES"),
-            (sound_module, "_NAMED"),
-            (counting_module, "_COUNTED"),
-        ):
-            patch.setattr(module, name, ByIdentity(0, weigh))
+        patch.setattr(Message, "notebook", property(lambda _message: {}))
         cold, without = _exchange(request, model)
         patch.setattr(history_module, "sound_history", lambda *_args, **_more: None)
         _, the_long_way = _exchange(request, model)

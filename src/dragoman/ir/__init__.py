@@ -30,7 +30,6 @@ from dragoman.ir.request import (
 )
 from dragoman.ir.response import Response
 from dragoman.ir.signature import AFTER_TEXT, ON_TEXT, ON_THOUGHT, Sealed, Signature, seal, unseal
-from dragoman.ir.weight import weigh
 
 __all__ = [
     "AFTER_TEXT",
@@ -71,5 +70,4 @@ __all__ = [
     "replay",
     "seal",
     "unseal",
-    "weigh",
 ]

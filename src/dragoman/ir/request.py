@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 import msgspec
 
@@ -11,11 +12,19 @@ from dragoman.ir.parts import Part, Text
 Role = Literal["user", "model", "system"]
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One turn. `system` inside a conversation is a remark of the program, kept at its place."""
 
     role: Role
     parts: tuple[Part, ...]
+
+    @cached_property
+    def notebook(self) -> dict[str, Any]:
+        """What was computed of this message: the same message comes back with every turn of a conversation.
+
+        Entries are pure functions of the message and of what stands beside them, and end with it.
+        """
+        return {}
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from hashlib import blake2b
 
 import msgspec
 
-from dragoman.ir import AFTER_TEXT, Message, Part, Sealed, Text, ToolCall, ToolResult, weigh
-from dragoman.memo import ByIdentity
-
-#: The same messages want the same keys and get the same signatures, turn after turn.
-_KEYS: ByIdentity[tuple[tuple[str, int], ...]] = ByIdentity(max_bytes=64 * 1024 * 1024, weigh=weigh)
-_SIGNED: ByIdentity[Message] = ByIdentity(max_bytes=64 * 1024 * 1024, weigh=weigh)
+from dragoman.ir import AFTER_TEXT, Message, Part, Sealed, Text, ToolCall, ToolResult
 
 
 def text_key(before: Message | None, text: str) -> str:
@@ -40,14 +34,17 @@ def wanted_keys(messages: tuple[Message, ...]) -> dict[str, tuple[int, int]]:
         if message.role == "user":
             before = message
         elif message.role == "model":
-            for key, place in _KEYS.get(None, (before, message), partial(_keys, before, message)):
+            for key, place in _keys(before, message):
                 keys[key] = (index, place)
     return keys
 
 
 def _keys(before: Message | None, message: Message) -> tuple[tuple[str, int], ...]:
-    found = ((_key(before, part), place) for place, part in enumerate(message.parts))
-    return tuple((key, place) for key, place in found if key)
+    noted: tuple[Message | None, tuple[tuple[str, int], ...]] | None = message.notebook.get("keys")
+    if noted is None or noted[0] is not before:
+        found = ((_key(before, part), place) for place, part in enumerate(message.parts))
+        noted = message.notebook["keys"] = before, tuple((key, place) for key, place in found if key)
+    return noted[1]
 
 
 def _key(before: Message | None, part: Part) -> str:
@@ -76,7 +73,10 @@ def apply_signatures(
 
 
 def _signed(message: Message, signatures: dict[int, Sealed]) -> Message:
-    return _SIGNED.get(tuple(signatures.items()), (message,), partial(_sign, message, signatures))
+    noted: tuple[dict[int, Sealed], Message] | None = message.notebook.get("signed")
+    if noted is None or noted[0] != signatures:
+        noted = message.notebook["signed"] = signatures, _sign(message, signatures)
+    return noted[1]
 
 
 def _sign(message: Message, signatures: Mapping[int, Sealed]) -> Message:

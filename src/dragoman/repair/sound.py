@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal
 
 import msgspec
 
-from dragoman.ir import Media, Message, Text, Thought, ToolCall, ToolResult, weigh
-from dragoman.memo import ByIdentity
+from dragoman.ir import Media, Message, Text, Thought, ToolCall, ToolResult
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -17,10 +15,6 @@ class Shape(msgspec.Struct, frozen=True):
     kind: Literal["user", "results", "calls", "model", "system", "broken"]
     ids: tuple[str, ...] = ()
 
-
-#: The same messages come back with every turn: looked at once, answered once.
-_SHAPES: ByIdentity[Shape] = ByIdentity(max_bytes=64 * 1024 * 1024, weigh=weigh)
-_NAMED: ByIdentity[Message] = ByIdentity(max_bytes=64 * 1024 * 1024, weigh=weigh)
 
 #: What may stand behind what; the rest is for `repair.history`.
 _MAY_FOLLOW: dict[str, frozenset[str]] = {
@@ -39,13 +33,15 @@ def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tup
     before: str = "start"
     calls: tuple[str, ...] = ()
     for message in messages:
-        shape = _SHAPES.get(None, (message,), partial(_shape, message))
+        shape: Shape | None = message.notebook.get("shape")
+        if shape is None:
+            shape = message.notebook["shape"] = _shape(message)
         if shape.kind not in _MAY_FOLLOW[before]:
             return None
         if shape.kind == "results":
-            if len(shape.ids) != len(calls) or set(shape.ids) != set(calls):
+            if shape.ids != calls and (len(shape.ids) != len(calls) or set(shape.ids) != set(calls)):
                 return None
-            message = _NAMED.get(None, (sound[-1], message), partial(_name, sound[-1], message))
+            message = _named(sound[-1], message)
         before, calls = shape.kind, shape.ids
         sound.append(message)
     unfinished = before in ("start", "calls") or (before == "model" and ends_with_user)
@@ -85,8 +81,15 @@ def _model_shape(message: Message) -> Shape:
     return Shape("calls" if ids else "model", ids)
 
 
-def _name(step: Message, results: Message) -> Message:
+def _named(step: Message, results: Message) -> Message:
     """The results in the order of their calls, each with its call's name."""
+    noted: tuple[Message, Message] | None = results.notebook.get("named")
+    if noted is None or noted[0] is not step:
+        noted = results.notebook["named"] = step, _name(step, results)
+    return noted[1]
+
+
+def _name(step: Message, results: Message) -> Message:
     by_id = {part.call_id: part for part in results.parts if isinstance(part, ToolResult)}
     calls = (part for part in step.parts if isinstance(part, ToolCall))
     named = tuple(msgspec.structs.replace(by_id[call.id], name=call.name) for call in calls)

@@ -7,7 +7,7 @@ microseconds), so they run on the event loop.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from dragoman.errors import ConfigError
@@ -38,9 +38,7 @@ class SqliteStore:
         self._max_bytes = max_bytes
         self._now = now
         self._writes = 0
-        self._recent: dict[
-            str, tuple[str, int]
-        ] = {}  # what was written is never changed, so a copy is never wrong
+        self._recent: dict[str, tuple[str, int] | None] = {}
         try:
             self._db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
             for setting in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL"):
@@ -58,21 +56,31 @@ class SqliteStore:
         self._db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
 
     async def recall(self, keys: Collection[str]) -> dict[str, str]:
-        oldest = int(self._now() - self._max_age_s)
+        """A key that is not found is never looked for again: what a client can bring back was written
+        before the client got it."""
         recent = self._recent
         found = {key: recent[key] for key in keys if key in recent}
-        wanted = [key for key in keys if key not in found]
-        for start in range(0, len(wanted), _KEYS_PER_QUERY):
-            group = wanted[start : start + _KEYS_PER_QUERY]
+        unknown = [key for key in keys if key not in found]
+        if unknown:
+            selected = self._select(unknown)
+            looked_up = {key: selected.get(key) for key in unknown}
+            self._keep_recent(looked_up)
+            found |= looked_up
+        oldest = int(self._now() - self._max_age_s)
+        return {key: kept[0] for key, kept in found.items() if kept is not None and kept[1] >= oldest}
+
+    def _select(self, keys: list[str]) -> dict[str, tuple[str, int]]:
+        found: dict[str, tuple[str, int]] = {}
+        for start in range(0, len(keys), _KEYS_PER_QUERY):
+            group = keys[start : start + _KEYS_PER_QUERY]
             marks = ",".join("?" * len(group))
-            query = f"SELECT key, value, written FROM memory WHERE key IN ({marks}) AND written >= ?"  # noqa: S608 (marks only)
+            query = f"SELECT key, value, written FROM memory WHERE key IN ({marks})"  # noqa: S608 (marks only)
             try:
-                rows = self._db.execute(query, (*group, oldest)).fetchall()
+                rows = self._db.execute(query, group).fetchall()
             except sqlite3.Error as error:
                 raise StoreUnavailable(f"state cannot be read: {error}") from error
             found.update((key, (value, written)) for key, value, written in rows)
-        self._keep_recent(found)
-        return {key: value for key, (value, written) in found.items() if written >= oldest}
+        return found
 
     async def remember(self, items: Sequence[tuple[str, str]]) -> None:
         written = int(self._now())
@@ -93,10 +101,10 @@ class SqliteStore:
     async def close(self) -> None:
         self._db.close()
 
-    def _keep_recent(self, items: dict[str, tuple[str, int]]) -> None:
+    def _keep_recent(self, items: Mapping[str, tuple[str, int] | None]) -> None:
         if len(self._recent) > _RECENT:
-            self._recent.clear()
-        self._recent |= items
+            self._recent = {}
+        self._recent.update(items)
 
     def prune(self) -> None:
         """Forget what is too old, then the oldest tenth while there is too much."""

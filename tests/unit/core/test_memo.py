@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dragoman.ir import Media, Message, Text, Thought, Tool, ToolCall, ToolResult, weigh
-from dragoman.memo import ByIdentity, Memo
+from dragoman.memo import Memo
 
 
 def made(calls: list[str], value: str) -> Callable[[], str]:
@@ -69,44 +68,3 @@ def test_a_key_made_twice_at_once_weighs_once() -> None:
         key = f"key{turn}"
         memo.get(key, 1, lambda key=key: memo.get(key, 1, lambda: "inner"))  # type: ignore[misc]
     assert len(memo) == 3
-
-
-def test_the_very_object_is_looked_at_once_and_an_equal_one_again() -> None:
-    memo: ByIdentity[str] = ByIdentity(10_000, lambda _: 1)
-    calls: list[str] = []
-    one, twin = ["x"], ["x"]
-    assert [memo.get("c", (one,), made(calls, "A")) for _ in range(2)] == ["A", "A"]
-    memo.get("c", (twin,), made(calls, "B"))
-    memo.get("other", (one,), made(calls, "C"))
-    assert calls == ["A", "B", "C"]
-    assert len(memo) == 3
-
-
-def test_objects_are_kept_so_that_no_other_takes_their_place() -> None:
-    memo: ByIdentity[int] = ByIdentity(1_000, lambda _: 1)
-    for number in range(500):
-        fresh = [number]
-        assert memo.get(None, (fresh,), fresh.copy().pop) == number
-
-
-def test_objects_weigh_what_they_hold() -> None:
-    memo: ByIdentity[int] = ByIdentity(100, len)  # type: ignore[arg-type]
-    for _ in range(50):
-        memo.get(None, ("x" * 30 + str(_),), lambda: 1)
-    assert len(memo) == 3
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        Text(text="x" * 1000),
-        Thought(text="x" * 1000),
-        Media(mime="image/png", data="x" * 1000),
-        ToolCall(id="1", name="f", args=b"x" * 1000),
-        ToolResult(call_id="1", content=(Text(text="x" * 1000),)),
-    ],
-)
-def test_a_message_weighs_its_parts(part: Text | Thought | Media | ToolCall | ToolResult) -> None:
-    assert 1000 < weigh(Message(role="user", parts=(part,))) < 2000
-    assert weigh(Tool(name="t", schema=b"x" * 1000)) > 1000
-    assert weigh("anything else") < 1000

@@ -105,6 +105,25 @@ async def test_when_there_is_too_much_the_oldest_goes_first(tmp_path: Path) -> N
     await store.close()
 
 
+async def test_a_key_that_was_not_there_is_found_once_it_is_written(store: Store) -> None:
+    assert await store.recall(["later"]) == {}
+    await store.remember([("later", "x")])
+    assert await store.recall(["later"]) == {"later": "x"}
+    await store.close()
+
+
+async def test_many_conversations_do_not_push_each_other_out_of_one_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.store.sqlite._RECENT", 3)
+    store = _sqlite(tmp_path / "s.db")
+    items = [(f"k{number}", str(number)) for number in range(20)]
+    await store.remember(items)
+    for size in (5, 1, 20, 7):
+        assert await store.recall([key for key, _ in items[:size]]) == dict(items[:size])
+    await store.close()
+
+
 async def test_a_bound_that_fits_nothing_ends(tmp_path: Path) -> None:
     store = _sqlite(tmp_path / "s.db", max_bytes=1)
     await store.remember([("k", "v")])

@@ -37,6 +37,9 @@ _EFFORT: dict[str, Effort] = {
 
 _THINKS = frozenset({"enabled", "adaptive", "between_tools"})
 
+#: The raw bytes, the neutral message, and what is noted in its notebook.
+_KEPT_PER_BYTE = 5
+
 #: The history comes back with every turn, byte for byte.
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(max_bytes=64 * 1024 * 1024)
 
@@ -46,7 +49,9 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
     _refuse_threads(wire)
     if not wire.messages:
         raise InvalidRequest("at least one message is required", where="messages")
-    decoded = [_message(bytes(raw), index) for index, raw in enumerate(wire.messages)]
+    decoded = [
+        _MESSAGES.find(raw) or _message(raw, index) for index, raw in enumerate(map(bytes, wire.messages))
+    ]
     tool_set = extend(decode_tool_set(bytes(wire.tools)), _definitions(decoded))
     choice = decode_tool_choice(wire.tool_choice, tool_set)
     loaded, removed = _tools_at_hand(decoded, tool_set)
@@ -82,7 +87,7 @@ def _message(raw: bytes, index: int) -> DecodedMessage:
         return decode_message(jsontext.decode(decode_wire_message, jsontext.checked(raw, where), where))
 
     try:
-        return _MESSAGES.get(raw, 3 * len(raw), read)
+        return _MESSAGES.get(raw, _KEPT_PER_BYTE * len(raw), read)
     except InvalidRequest as error:
         if not error.where.startswith(where):
             error.where = f"{where}.{error.where.removeprefix('.')}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
+import operator
 from typing import Any, assert_never
 
 import msgspec
 
 from dragoman.dialects.gemini.ids import upstream_id
 from dragoman.dialects.gemini.models import Profile
-from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult, weigh
-from dragoman.memo import ByIdentity
+from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
 from dragoman.notes import Note
 from dragoman.schema import NameMap
 
@@ -34,19 +33,13 @@ class EncodedContent(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
 
 
-#: A history comes back with every turn; what of it is unchanged is encoded once.
-_CONTENTS: ByIdentity[EncodedContent | None] = ByIdentity(max_bytes=64 * 1024 * 1024, weigh=weigh)
-
-
 def encode_contents(
     messages: tuple[Message, ...], profile: Profile, names: NameMap, origin: str
 ) -> tuple[list[msgspec.Raw], list[Note]]:
     """`contents` of repaired messages: each step's results directly behind its calls."""
     contents: list[EncodedContent] = []
     for group in _with_remarks(messages):
-        objects = (profile, names, *group)
-        encoder = ContentEncoder(profile, names, origin)
-        content = _CONTENTS.get(origin, objects, partial(encoder.encode, group))
+        content = _encoded(group, profile, names, origin)
         if content is not None:
             contents.append(content)
     notes = list(dict.fromkeys(note for content in contents for note in content.notes))
@@ -60,6 +53,31 @@ def encode_contents(
         else:
             chosen.append(content.json)
     return chosen, notes
+
+
+class _Noted(msgspec.Struct, frozen=True):
+    """An encoded content and everything it depends on, so that it is used for nothing else."""
+
+    remarks: tuple[Message, ...]
+    profile: Profile
+    names: NameMap
+    content: EncodedContent | None
+
+    def fits(self, remarks: tuple[Message, ...], profile: Profile, names: NameMap) -> bool:
+        same = self.profile is profile and self.names is names and len(self.remarks) == len(remarks)
+        return same and all(map(operator.is_, self.remarks, remarks))
+
+
+def _encoded(
+    group: tuple[Message, ...], profile: Profile, names: NameMap, origin: str
+) -> EncodedContent | None:
+    """A history comes back with every turn; what of it is unchanged is encoded once."""
+    first = group[0]
+    noted: _Noted | None = first.notebook.get(origin)
+    if noted is None or not noted.fits(group[1:], profile, names):
+        content = ContentEncoder(profile, names, origin).encode(group)
+        noted = first.notebook[origin] = _Noted(group[1:], profile, names, content)
+    return noted.content
 
 
 def _with_remarks(messages: tuple[Message, ...]) -> list[tuple[Message, ...]]:
