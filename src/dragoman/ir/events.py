@@ -22,18 +22,18 @@ from dragoman.ir.signature import Signature
 StopReason = Literal["end", "tool_calls", "max_tokens", "blocked", "malformed", "other"]
 
 
-class Started(msgspec.Struct, frozen=True):
+class Started(msgspec.Struct, frozen=True, gc=False):
     """The upstream began to answer; `model` is what really runs."""
 
     model: str = ""
     response_id: str = ""
 
 
-class TextDelta(msgspec.Struct, frozen=True):
+class TextDelta(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-class ThoughtDelta(msgspec.Struct, frozen=True):
+class ThoughtDelta(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
@@ -43,13 +43,13 @@ class CallStarted(msgspec.Struct, frozen=True, kw_only=True):
     signature: Signature | None = None
 
 
-class CallDelta(msgspec.Struct, frozen=True):
+class CallDelta(msgspec.Struct, frozen=True, gc=False):
     """A piece of the arguments' JSON text."""
 
     json: bytes
 
 
-class CallEnded(msgspec.Struct, frozen=True):
+class CallEnded(msgspec.Struct, frozen=True, gc=False):
     pass
 
 

@@ -9,19 +9,19 @@ import msgspec
 from dragoman.ir.signature import Signature
 
 
-class Text(msgspec.Struct, frozen=True, kw_only=True, tag="text"):
+class Text(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="text"):
     text: str
     signature: Signature | None = None
 
 
-class Thought(msgspec.Struct, frozen=True, kw_only=True, tag="thought"):
+class Thought(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="thought"):
     """The model's reasoning as it was shown; may be empty and still carry a signature."""
 
     text: str
     signature: Signature | None = None
 
 
-class Media(msgspec.Struct, frozen=True, kw_only=True, tag="media"):
+class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="media"):
     """An image, a PDF…: `data` is bare base64, or `uri` says where it lies."""
 
     mime: str
@@ -29,7 +29,7 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, tag="media"):
     uri: str = ""
 
 
-class ToolCall(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="call"):
     """`args` is the JSON text of an object, byte for byte as it came: nothing is ever un-escaped."""
 
     id: str

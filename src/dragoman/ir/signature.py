@@ -20,7 +20,7 @@ AFTER_TEXT = "end"  # on an empty text part behind the text
 ON_THOUGHT = "thought"
 
 
-class Signature(msgspec.Struct, frozen=True):
+class Signature(msgspec.Struct, frozen=True, gc=False):
     """`data` as the vendor sent it; `origin` names the back end and model family that made it."""
 
     data: str

@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS memory (
 CREATE INDEX IF NOT EXISTS memory_by_age ON memory (written);
 """
 
+_REMEMBER = "INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?)"
 _FORGET_A_TENTH = "DELETE FROM memory WHERE id <= (SELECT min(id) + (max(id) - min(id)) / 10 FROM memory)"
 
 
@@ -86,11 +87,12 @@ class SqliteStore:
         written = int(self._now())
         rows = [(key, value, written) for key, value in items]
         try:
-            with self._db:
-                self._db.execute("BEGIN IMMEDIATE")
-                self._db.executemany(
-                    "INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?)", rows
-                )
+            if len(rows) == 1:  # a statement alone is a transaction of its own
+                self._db.execute(_REMEMBER, rows[0])
+            else:
+                with self._db:
+                    self._db.execute("BEGIN IMMEDIATE")
+                    self._db.executemany(_REMEMBER, rows)
         except sqlite3.Error as error:
             raise StoreUnavailable(f"state cannot be written: {error}") from error
         self._keep_recent({key: (value, written) for key, value in items})

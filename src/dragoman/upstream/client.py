@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,9 +12,10 @@ import aiohttp
 import truststore
 from yarl import URL
 
-from dragoman.errors import UpstreamError
+from dragoman.errors import UpstreamCut, UpstreamError
 
 _KEEP_ALIVE_S = 60
+_LOOKS = 4  # per idle time-out
 _KNOWN_WAYS = 256
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -22,27 +24,41 @@ class UpstreamAnswer:
     """A running answer: status and headers are known, the body still comes."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self.read = response.read  # all of the body
+        self.read_some = response.content.readany  # what has come by now; nothing at the end
 
-    async def read(self) -> bytes:
-        """All of the body."""
-        return await self._response.read()
 
-    async def read_some(self) -> bytes:
-        """What has come by now, at least one byte; nothing at the end."""
-        return await self._response.content.readany()
+class IdleWatch:
+    """Breaks an answer that has stopped coming; looks now and then instead of arming a timer per chunk."""
+
+    def __init__(self, content: aiohttp.StreamReader, idle_s: float) -> None:
+        self._content = content
+        self._pause_s = idle_s / _LOOKS
+        self._seen = -1
+        self._quiet_looks = 0
+        self._look()
+
+    def _look(self) -> None:
+        self._quiet_looks = self._quiet_looks + 1 if self._content.total_bytes == self._seen else 0
+        self._seen = self._content.total_bytes
+        if self._quiet_looks >= _LOOKS:
+            self._content.set_exception(TimeoutError())
+        else:
+            self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._look)
+
+    def stop(self) -> None:
+        self._timer.cancel()
 
 
 class UpstreamClient:
     """One per process; opened lazily inside the event loop that uses it."""
 
     def __init__(self, *, connect_timeout_s: float, idle_timeout_s: float, total_timeout_s: float) -> None:
-        self._whole = aiohttp.ClientTimeout(total=total_timeout_s, sock_connect=connect_timeout_s)
-        self._streamed = aiohttp.ClientTimeout(
-            total=total_timeout_s, sock_connect=connect_timeout_s, sock_read=idle_timeout_s
-        )
+        self._timeout = aiohttp.ClientTimeout(total=total_timeout_s, sock_connect=connect_timeout_s)
+        self._idle_timeout_s = idle_timeout_s
+        self._total_timeout_s = total_timeout_s
         self._session: aiohttp.ClientSession | None = None
         self._ways: dict[str, tuple[URL, str | None]] = {}
 
@@ -53,16 +69,21 @@ class UpstreamClient:
         """Leaving the block closes the connection at once unless the answer was read to its end."""
         session = self._session or self._open()
         address, proxy = self._ways.get(url) or self._find_way(url)
-        timeout = self._streamed if stream else self._whole
+        silence_s = self._idle_timeout_s if stream else self._total_timeout_s
         try:
-            async with session.post(
-                address, data=body, headers=headers, timeout=timeout, proxy=proxy
-            ) as response:
-                try:
-                    yield UpstreamAnswer(response)
-                finally:
-                    if not response.content.at_eof():
-                        response.close()
+            async with asyncio.timeout(silence_s):
+                response = await session.post(
+                    address, data=body, headers=headers, timeout=self._timeout, proxy=proxy
+                )
+            watch = IdleWatch(response.content, silence_s)
+            try:
+                yield UpstreamAnswer(response)
+            finally:
+                watch.stop()
+                if response.content.at_eof():
+                    response.release()
+                else:
+                    response.close()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _explain(error, url) from error
 
@@ -82,9 +103,8 @@ class UpstreamClient:
         return way
 
     def _open(self) -> aiohttp.ClientSession:
-        context = truststore.SSLContext(
-            ssl.PROTOCOL_TLS_CLIENT
-        )  # the OS's CAs, a company's included (pain N5)
+        # The operating system's CAs, a company's included (pain N5).
+        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ssl=context)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -107,4 +127,4 @@ def _explain(error: Exception, url: str) -> UpstreamError:
         return UpstreamError(f"{place} did not answer in time", kind="timeout")
     if isinstance(error, aiohttp.ClientConnectorError):
         return UpstreamError(f"{place} cannot be reached: {error.strerror or error}", kind="overloaded")
-    return UpstreamError(f"the connection to {place} broke: {type(error).__name__}", kind="overloaded")
+    return UpstreamCut(f"the connection to {place} broke: {type(error).__name__}", kind="overloaded")

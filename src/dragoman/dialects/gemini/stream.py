@@ -15,7 +15,15 @@ from dragoman.dialects.gemini.finish import stop_reason
 from dragoman.dialects.gemini.frames import FrameDecoder
 from dragoman.dialects.gemini.ids import client_id
 from dragoman.dialects.gemini.partial import PartialArgs
-from dragoman.dialects.gemini.wire import Candidate, Chunk, FunctionCall, Part, UsageMetadata, decode_chunk
+from dragoman.dialects.gemini.wire import (
+    NO_ERROR,
+    Candidate,
+    Chunk,
+    FunctionCall,
+    Part,
+    UsageMetadata,
+    decode_chunk,
+)
 from dragoman.errors import UpstreamCut, UpstreamError, UpstreamGarbage
 from dragoman.ir import (
     AFTER_TEXT,
@@ -39,6 +47,7 @@ from dragoman.schema import NameMap
 
 _NULL = b"null"
 _COUNTS = UsageMetadata.__struct_fields__
+_MAX_SNAPSHOTS = 1_000
 
 
 class GeminiStream:
@@ -59,6 +68,7 @@ class GeminiStream:
         self._over = False
         self._calls = 0
         self._open: OpenCall | None = None
+        self._snapshots: list[UsageMetadata] = []
         self._counts: dict[str, int] = {}
         self._finish: Finished | None = None
         self.notes: list[Note] = []
@@ -99,9 +109,8 @@ class GeminiStream:
         if not self._started:
             self._started = True
             events.append(Started(chunk.model_version or "", chunk.response_id or ""))
-        error = bytes(chunk.error)
-        if error and error != _NULL:
-            raise decode_error_body(0, b'{"error":%b}' % error)
+        if chunk.error is not NO_ERROR and bytes(chunk.error) != _NULL:
+            raise decode_error_body(0, b'{"error":%b}' % bytes(chunk.error))
         for candidate in chunk.candidates or ():
             if not candidate.index:
                 self._candidate(candidate, events)
@@ -110,7 +119,9 @@ class GeminiStream:
             detail = feedback.block_reason_message or f"the prompt was blocked: {feedback.block_reason}"
             self._finish = Finished(reason="blocked", raw=feedback.block_reason, detail=detail)
         if chunk.usage_metadata is not None:
-            self._count(chunk.usage_metadata)
+            self._snapshots.append(chunk.usage_metadata)
+            if len(self._snapshots) > _MAX_SNAPSHOTS:
+                self._count()
 
     def _candidate(self, candidate: Candidate, events: list[Event]) -> None:
         for part in (candidate.content.parts if candidate.content else None) or ():
@@ -171,15 +182,18 @@ class GeminiStream:
         reason = stop_reason(finish.raw, has_calls=self._calls > 0)
         return [*calls, *self._usage(), msgspec.structs.replace(finish, reason=reason)]
 
-    def _count(self, usage: UsageMetadata) -> None:
+    def _count(self) -> None:
         """Any count may be absent from a chunk; what was said before still holds."""
-        for name in _COUNTS:
-            count = getattr(usage, name)
-            if count is not None:
-                self._counts[name] = count
+        for usage in self._snapshots:
+            for name in _COUNTS:
+                count = getattr(usage, name)
+                if count is not None:
+                    self._counts[name] = count
+        self._snapshots = []
 
     def _usage(self) -> list[Event]:
-        """Told once, at the end: the counts of every chunk are snapshots."""
+        """Told once, at the end: every chunk repeats the counts so far."""
+        self._count()
         if not self._counts:
             return []
         now = UsageMetadata(**self._counts)

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+NO_ERROR = msgspec.Raw(b"")
+
 
 class PartialArg(msgspec.Struct, rename="camel"):
     json_path: str = "$"
@@ -61,7 +63,7 @@ class Chunk(msgspec.Struct, rename="camel"):
     usage_metadata: UsageMetadata | None = None
     model_version: str | None = None
     response_id: str | None = None
-    error: msgspec.Raw = msgspec.Raw(b"")
+    error: msgspec.Raw = NO_ERROR
 
 
 decode_chunk = msgspec.json.Decoder(Chunk, strict=False).decode
