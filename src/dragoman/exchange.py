@@ -159,7 +159,8 @@ class Exchange:
         return self._stream.ping() if self._stream is not None else b""
 
     def receive(self, data: bytes) -> bytes:
-        return self._take(self._answer_reader().feed(data))
+        reader = self._reader or self._answer_reader()
+        return self._take(reader.feed(data))
 
     def end(self) -> bytes:
         """The upstream closed: learn how it ended (`finished` or `failure`) without saying so yet."""
@@ -205,7 +206,7 @@ class Exchange:
                 case TextDelta():  # first, because there are most of them
                     self.has_content = True
                     self._text.append(event.text)
-                    out += self._give(event)
+                    out += self._stream.feed(event) if self._stream is not None else self._give(event)
                 case Failed():
                     self.failure = event.error
                 case Finished():

@@ -34,8 +34,6 @@ class SseDecoder:
         self._after_cr = False
 
     def feed(self, data: bytes) -> list[ServerEvent]:
-        if self._is_one_event(data):
-            return [ServerEvent("", data[6:-4])]
         if self._at_start:
             data = data.lstrip(_BYTE_ORDER_MARK)
             self._at_start = not data
@@ -55,17 +53,10 @@ class SseDecoder:
         self._check_size(self._unfinished_bytes)
         return events
 
-    def _is_one_event(self, data: bytes) -> bool:
-        """What a network read mostly is: one whole event of one line, as Google frames it."""
-        end = len(data) - 4
-        return (
-            data.startswith(b"data: ")
-            and data.find(b"\r") == end
-            and data.endswith(b"\r\n\r\n")
-            and data.find(b"\n", 0, end) < 0
-            and not (self._unfinished or self._data or self._event or self._after_cr)
-            and end <= self._max_event_bytes
-        )
+    @property
+    def is_between_events(self) -> bool:
+        """Nothing is begun: the next byte starts an event."""
+        return not (self._unfinished or self._data or self._event or self._after_cr or self._at_start)
 
     def close(self) -> list[ServerEvent]:
         rest = b"".join(self._unfinished)

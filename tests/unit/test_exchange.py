@@ -275,6 +275,13 @@ class TestArguments:
         exchange = ready(tools=[READ], settings=Settings(strict_tool_validation=True))
         assert message(exchange, chunk(call(a=5), finish="STOP"))["content"][0]["input"] == {"a": 5}
 
+    def test_b7_strict_mode_does_not_blame_the_model_for_our_placeholder(self) -> None:
+        strict = Settings(strict_tool_validation=True)
+        tool = {"name": "Read", "input_schema": {"type": "object", "additionalProperties": False}}
+        exchange = ready(tools=[tool], settings=strict)
+        got = message(exchange, chunk(call(dragoman_unused=None), finish="STOP"))
+        assert got["content"][0]["input"] == {}
+
     def test_disable_parallel_tool_use_gives_one_call(self) -> None:
         choice = {"type": "auto", "disable_parallel_tool_use": True}
         exchange = ready(tools=[READ], tool_choice=choice)

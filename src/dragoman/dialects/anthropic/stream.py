@@ -63,16 +63,14 @@ class MessagesStream:
 
     def feed(self, event: Event) -> bytes:
         match event:
+            case TextDelta() if self._open == "text":
+                return _DELTA % (self._index, b"text_delta", b"text", _json(event.text))
             case TextDelta():
                 return self._enter("text") + self._delta(b"text_delta", b"text", _json(event.text))
             case CallDelta():
                 return self._delta(b"input_json_delta", b"partial_json", _json(event.json.decode()))
             case ThoughtDelta():
-                if not self._answer.with_thinking:
-                    return b""
-                return self._enter("thinking") + self._delta(
-                    b"thinking_delta", b"thinking", _json(event.text)
-                )
+                return self._thought(event)
             case Signed():
                 return self._signed(event)
             case CallStarted():
@@ -93,6 +91,11 @@ class MessagesStream:
 
     def fail(self, error: DragomanError) -> bytes:
         return self._leave() + encode_event("error", error_body(error))
+
+    def _thought(self, event: ThoughtDelta) -> bytes:
+        if not self._answer.with_thinking:
+            return b""
+        return self._enter("thinking") + self._delta(b"thinking_delta", b"thinking", _json(event.text))
 
     def _signed(self, event: Signed) -> bytes:
         """On a thought, or at the end of an answer that was nothing but thought."""

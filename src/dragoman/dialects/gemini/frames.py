@@ -30,13 +30,32 @@ class FrameDecoder:
     def close(self) -> list[bytes]:
         return [] if self._decoder is None else self._decoder.close()
 
+    def settled(self) -> Frames:
+        """The decoder itself, once it is known which it is."""
+        return self._decoder or self
+
 
 class SseFrames:
+    """Server-sent events; the usual network read, one whole event of one line, takes the short way."""
+
     def __init__(self) -> None:
         self._sse = SseDecoder()
+        self._between_events = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        return [event.data for event in self._sse.feed(data) if event.data.strip() not in _NO_DOCUMENT]
+        end = len(data) - 4
+        if (
+            self._between_events
+            and data.startswith(b"data: {")
+            and data.find(b"\r") == end
+            and data.find(b"\n") == end + 1
+            and data.endswith(b"\r\n\r\n")
+            and end < MAX_EVENT_BYTES
+        ):
+            return [data[6:end]]
+        frames = [event.data for event in self._sse.feed(data) if event.data.strip() not in _NO_DOCUMENT]
+        self._between_events = self._sse.is_between_events
+        return frames
 
     def close(self) -> list[bytes]:
         return [event.data for event in self._sse.close() if event.data.strip() not in _NO_DOCUMENT]
@@ -135,4 +154,5 @@ class ArrayFrames:
             self._start = 0
 
 
+Frames = FrameDecoder | SseFrames | ArrayFrames | WholeFrame
 _FRAMINGS: dict[bytes, type[ArrayFrames] | type[WholeFrame]] = {b"[": ArrayFrames, b"{": WholeFrame}

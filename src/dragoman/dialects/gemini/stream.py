@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.dialects.gemini.errors import decode_error_body
 from dragoman.dialects.gemini.finish import stop_reason
-from dragoman.dialects.gemini.frames import FrameDecoder
+from dragoman.dialects.gemini.frames import FrameDecoder, Frames
 from dragoman.dialects.gemini.ids import client_id
 from dragoman.dialects.gemini.partial import PartialArgs
 from dragoman.dialects.gemini.wire import (
@@ -63,7 +63,8 @@ class GeminiStream:
         self._origin = origin
         self._new_id = new_id
         self._single_call = single_call
-        self._frames = FrameDecoder()
+        self._framing = FrameDecoder()
+        self._frames: Frames = self._framing
         self._started = False
         self._over = False
         self._calls = 0
@@ -108,6 +109,7 @@ class GeminiStream:
     def _chunk(self, chunk: Chunk, events: list[Event]) -> None:
         if not self._started:
             self._started = True
+            self._frames = self._framing.settled()
             events.append(Started(chunk.model_version or "", chunk.response_id or ""))
         if chunk.error is not NO_ERROR and bytes(chunk.error) != _NULL:
             raise decode_error_body(0, b'{"error":%b}' % bytes(chunk.error))
@@ -125,7 +127,10 @@ class GeminiStream:
 
     def _candidate(self, candidate: Candidate, events: list[Event]) -> None:
         for part in (candidate.content.parts if candidate.content else None) or ():
-            self._part(part, events)
+            if part.text and not (part.thought or part.thought_signature or part.function_call):
+                events.append(TextDelta(part.text))  # nearly every part of a stream
+            else:
+                self._part(part, events)
         raw = candidate.finish_reason
         if raw and raw != "FINISH_REASON_UNSPECIFIED":
             reason = stop_reason(raw, has_calls=False)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.gemini import frames as frames_module
-from dragoman.dialects.gemini.frames import ArrayFrames, FrameDecoder
+from dragoman.dialects.gemini.frames import ArrayFrames, FrameDecoder, WholeFrame
 from dragoman.errors import UpstreamGarbage
 
 SIZES = [0, 1, 2, 3, 5]
@@ -69,6 +69,12 @@ def test_e7_an_array_that_stops_in_the_middle_is_no_end(data: bytes, size: int) 
 def test_an_element_above_the_cap_is_refused(size: int) -> None:
     with pytest.raises(UpstreamGarbage, match="longer than 20 bytes"):
         frames(b'[{"a":"0123456789abcdef"}]', size, ArrayFrames(20))
+
+
+@pytest.mark.parametrize("size", [0, 1, 8])
+def test_a_whole_answer_above_the_cap_is_refused(size: int) -> None:
+    with pytest.raises(UpstreamGarbage, match="longer than 20 bytes"):
+        frames(b'{"a":"0123456789abcdef"}', size, WholeFrame(20))
 
 
 @pytest.mark.parametrize("size", [0, 1, 8])

@@ -15,6 +15,7 @@ from dragoman.ir import (
     Failed,
     Signature,
     TextDelta,
+    Usage,
 )
 from dragoman.ir.grammar import check
 from tests.unit.dialects.gemini.situations import FIRST, SITUATIONS, STARTED, WRONG, called, end
@@ -36,6 +37,24 @@ def failure(events: list[Event]) -> UpstreamError:
     assert isinstance(last, Failed)
     assert isinstance(last.error, UpstreamError)
     return last.error
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_a_network_read_per_chunk_takes_the_short_way_to_the_same_events(name: str) -> None:
+    chunks, expected = SITUATIONS[name]
+    stream = new_stream()
+    events = [event for one in chunks for event in stream.feed(sse(one))] + stream.close()
+    assert events == [STARTED, *expected]
+
+
+def test_a_very_long_stream_keeps_no_snapshot_of_every_chunk() -> None:
+    stream = new_stream()
+    for number in range(2_500):
+        stream.feed(sse(chunk({"text": "a"}, usage={"promptTokenCount": 7, "candidatesTokenCount": number})))
+    stream.feed(sse(chunk(finish="STOP", usage={"thoughtsTokenCount": 1})))
+    usage = stream.close()[-2]
+    assert usage == Usage(input_tokens=7, output_tokens=2_500, thought_tokens=1)
+    assert len(stream._snapshots) <= 1_000
 
 
 @pytest.mark.parametrize("size", [0, 1, 7])
