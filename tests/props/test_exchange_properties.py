@@ -185,6 +185,7 @@ def test_caches_change_nothing(model: str, request: Json) -> None:
             (decode_module, "_MESSAGES"),
             (tools_module, "_TOOL_SETS"),
             (declarations_module, "_DECLARATIONS"),
+            (declarations_module, "_PARAMETERS"),
         ):
             patch.setattr(module, name, Memo(max_bytes=0))
         patch.setattr(Message, "notebook", property(lambda _message: {}))

@@ -27,7 +27,11 @@ class Declarations(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
 
 
-#: The same tools come with every turn of a conversation: translate them once.
+#: The same tools come with every turn of a conversation: translate them once. Tools that are loaded later
+#: change the set, not the others' schemas.
+_PARAMETERS: Memo[tuple[bytes, bool, bool], tuple[msgspec.Raw | None, tuple[Note, ...]]] = Memo(
+    16 * 1024 * 1024
+)
 _DECLARATIONS: Memo[tuple[tuple[Tool, ...], str, bool], Declarations] = Memo(max_bytes=32 * 1024 * 1024)
 
 
@@ -61,15 +65,25 @@ def _declaration(tool: Tool, wire: str, target: Target) -> tuple[dict[str, Any],
     if tool.description:
         declaration["description"] = tool.description
     where = f"{tool.where}.input_schema"
-    schema = jsontext.decode(msgspec.json.decode, tool.schema, where)
-    vertex = target.backend == "vertex"
-    if target.proto_schemas:
-        parameters, notes = compile_schema(schema, where=where, vertex=vertex)
-        if parameters is not None:
-            declaration["parameters"] = parameters
-    else:
-        declaration["parametersJsonSchema"], notes = clean_schema(schema, where=where, vertex=vertex)
-    return declaration, notes
+    proto, vertex = target.proto_schemas, target.backend == "vertex"
+    parameters, notes = _PARAMETERS.get(
+        (tool.schema, proto, vertex),
+        3 * len(tool.schema),
+        lambda: _parameters(tool.schema, where, proto, vertex),
+    )
+    if parameters is not None:
+        declaration["parameters" if proto else "parametersJsonSchema"] = parameters
+    return declaration, tuple(Note(note.kind, where + note.where, note.why) for note in notes)
+
+
+def _parameters(
+    schema: bytes, where: str, proto: bool, vertex: bool
+) -> tuple[msgspec.Raw | None, tuple[Note, ...]]:
+    """What Google gets for a schema; the places in the notes are below the schema."""
+    decoded = jsontext.decode(msgspec.json.decode, schema, where)
+    translate = compile_schema if proto else clean_schema
+    parameters, notes = translate(decoded, where="", vertex=vertex)
+    return None if parameters is None else msgspec.Raw(_ENCODER.encode(parameters)), notes
 
 
 def encode_tools(request: Request, declarations: Declarations) -> tuple[list[Any], tuple[Note, ...]]:
