@@ -137,6 +137,29 @@ async def test_paths_claude_code_calls(method: str, path: str, status: int) -> N
             assert response.headers["x-dragoman-request-id"].startswith("req_")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gemini-x?key=1",
+        "gemini-x#",
+        "gemini-x\r\nx-evil: 1",
+        "gemini-é",
+        "gemini-x%2e",
+        "gemini-" + "x" * 500,
+        "gemini- x",
+    ],
+)
+async def test_q_a_model_name_cannot_reach_into_the_address_or_the_headers(name: str) -> None:
+    google = FakeGoogle(streams(HELLO))
+    async with gateway(google) as running:
+        for path in ("/v1/messages", "/v1/messages/count_tokens"):
+            body = {"model": name, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+            response = await running.post(path, **body)
+            assert response.status == 400
+            assert "no name of a model" in (await response.json())["error"]["message"]
+    assert google.arrived == []
+
+
 async def test_f7_discovery_finds_models_with_claude_in_their_names_and_real_limits() -> None:
     async with (
         gateway(FakeGoogle(streams(HELLO))) as running,

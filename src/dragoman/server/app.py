@@ -46,7 +46,7 @@ class GatewayApp:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = f"req_{new_token()}"
-        outlet = Outlet(_without_body(send) if scope["method"] == "HEAD" else send, _id_headers(request_id))
+        outlet = Outlet(_without_body(send) if scope["method"] == "HEAD" else send, request_id)
         dialect = CLIENTS["anthropic"]
         try:
             route = find_route(scope["method"], scope["path"])
@@ -107,10 +107,6 @@ async def _answer_error(outlet: Outlet, dialect: ClientDialect, error: DragomanE
     if outlet.started:  # mid-stream failures are told by the relay; this one must end the connection
         raise error
     await outlet.reply(dialect.encode_error(error))
-
-
-def _id_headers(request_id: str) -> tuple[tuple[str, str], ...]:
-    return (("x-dragoman-request-id", request_id), ("request-id", request_id))
 
 
 def _without_body(send: Send) -> Send:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from dragoman.config import Config, model_for
 from dragoman.dialects.base import Target
+from dragoman.errors import InvalidRequest
 from dragoman.exchange import Settings
 from dragoman.server.auth import Caller, Gate
 from dragoman.store import Store
@@ -13,6 +16,7 @@ from dragoman.upstream.hosts import Host
 from dragoman.upstream.retry import Budget
 
 _KNOWN_MODELS = 256
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
 class Gateway:
@@ -52,6 +56,8 @@ class Gateway:
 
     def target(self, model: str) -> Target:
         real = model_for(model, self.config.models)
+        if not _MODEL_NAME.fullmatch(real):  # it becomes part of an address and of a header
+            raise InvalidRequest(f"{model[:200]!r} is no name of a model", where="model")
         return Target(
             model=real, backend=self.config.backend, proto_schemas=real in self._needs_proto_schemas
         )

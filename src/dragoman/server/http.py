@@ -71,10 +71,11 @@ class Outlet:
     leaves whatever happens.
     """
 
-    def __init__(self, send: Send, headers: HeaderList) -> None:
+    def __init__(self, send: Send, request_id: str) -> None:
+        self.request_id = request_id
         self._send = send
         self._loop = asyncio.get_running_loop()
-        self._headers = headers
+        self._headers: HeaderList = (("x-dragoman-request-id", request_id), ("request-id", request_id))
         self._opening = b""
         self._ping: Callable[[], bytes] = bytes
         self._ping_s = 0.0

@@ -137,6 +137,14 @@ class Relay:
             _log.warning("%s; a client that drops thinking will need Google's sentinel", error)
 
     async def _fail(self, error: DragomanError) -> None:
+        # Kinds only: the words may quote what a user wrote.
+        _log.warning(
+            "%s: %s failed: %s (HTTP %s)",
+            self._outlet.request_id,
+            self._target.model,
+            error.kind,
+            error.status,
+        )
         if self._outlet.started:
             await self._outlet.finish(self._exchange.fail(error))
         else:

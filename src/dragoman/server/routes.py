@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.dialects import CLIENTS, gemini
 from dragoman.dialects.base import ClientDialect, Reply
-from dragoman.errors import DragomanError
+from dragoman.errors import ConfigError, DragomanError, UpstreamError
 from dragoman.exchange import Exchange
 from dragoman.server.auth import Caller
 from dragoman.server.gateway import Gateway
@@ -48,7 +48,7 @@ async def count_tokens(call: Call, outlet: Outlet) -> None:
     exchange.decode(call.body, call.headers)
     try:
         tokens = await _ask_count(call, exchange)
-    except DragomanError:
+    except (UpstreamError, ConfigError):
         tokens = exchange.estimate()
         outlet.add_headers((("x-dragoman-count", "estimate"),))
     await outlet.reply(Reply(200, call.dialect.encode_count(tokens), _JSON))
