@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.errors import ConfigError
 from tests.faults.harness import (
     EMPTY,
     HELLO,
@@ -228,3 +229,26 @@ async def test_a_slow_reader_holds_the_upstream_back_instead_of_filling_memory()
             await asyncio.sleep(0.5)
         assert sent < 40 * 1024 * 1024
         response.close()
+
+
+async def test_a_stuck_reader_is_not_pinged_over_and_over() -> None:
+    """Pings behind bytes that nobody takes would only pile up."""
+    piece = chunk({"text": "x" * 1_000_000})
+    async with gateway(FakeGoogle(streams(*[piece] * 40)), server={"ping_s": 0.02}) as running:
+        response = await running.messages()
+        await asyncio.sleep(0.5)
+        waiting = [task for task in asyncio.all_tasks() if "_write_tick" in repr(task)]
+        assert len(waiting) <= 1
+        response.close()
+
+
+async def test_credentials_that_fail_late_are_told_inside_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slow_refusal(*_args: Any) -> dict[str, str]:
+        await asyncio.sleep(0.6)
+        raise ConfigError("Google's default credentials do not work", kind="permission")
+
+    monkeypatch.setattr("dragoman.server.gateway.Gateway.auth_headers", slow_refusal)
+    async with gateway(FakeGoogle(silence)) as running:
+        events = await events_of(await running.messages())
+    assert types_of(events) == ["message_start", "error"]
+    assert events[-1]["error"]["type"] == "permission_error"

@@ -82,6 +82,7 @@ class Outlet:
         self._timer: asyncio.TimerHandle | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._last_write = 0.0
+        self._writing = False
         self.started = False
 
     def prepare_stream(
@@ -105,8 +106,10 @@ class Outlet:
         if not self.started:
             data = await self._open() + data
         if data:
-            self._last_write = self._loop.time()
+            self._writing = True
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
+            self._writing = False
+            self._last_write = self._loop.time()
 
     async def finish(self, data: bytes) -> None:
         self._stop_timer()
@@ -127,19 +130,21 @@ class Outlet:
 
     async def _start(self, status: int, headers: HeaderList) -> None:
         self.started = True
+        self._last_write = self._loop.time()
         raw = [
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in (*headers, *self._headers)
         ]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
     def _tick(self) -> None:
-        loop = self._loop
-        idle = loop.time() - self._last_write
+        """Open the stream, or ping it; a reader who is still taking the last bytes needs neither."""
+        idle = self._loop.time() - self._last_write
         if self.started and idle < self._ping_s:
-            self._timer = loop.call_later(self._ping_s - idle, self._tick)
+            self._timer = self._loop.call_later(self._ping_s - idle, self._tick)
             return
-        self._timer = loop.call_later(self._ping_s, self._tick)
-        self._ticking = loop.create_task(self._write_tick())
+        self._timer = self._loop.call_later(self._ping_s, self._tick)
+        if not self._writing and self._ticking is None:
+            self._ticking = self._loop.create_task(self._write_tick())
 
     async def _write_tick(self) -> None:
         data = self._ping() if self.started else await self._open()

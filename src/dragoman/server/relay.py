@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.dialects import gemini
 from dragoman.dialects.base import ClientDialect, Reply, Target
-from dragoman.errors import DragomanError, UpstreamError, UpstreamGarbage
+from dragoman.errors import DragomanError, UpstreamGarbage
 from dragoman.exchange import Exchange, InvalidArguments
 from dragoman.ir import Sealed, unseal
 from dragoman.server.auth import Caller
@@ -107,7 +107,7 @@ class Relay:
                         await self._outlet.write(out)
                     if exchange.failure is not None:
                         return exchange.failure
-        except UpstreamError as error:
+        except DragomanError as error:
             return error
         out = exchange.end()
         await self._remember()

@@ -42,10 +42,12 @@ class DefaultCredentials:
             import google.auth.exceptions
             import google.auth.transport.requests
         except ImportError:
-            raise ConfigError("Vertex needs the extra: pip install 'dragoman[vertex]'") from None
+            why = "Vertex needs the extra: pip install 'dragoman[vertex]'"
+            raise ConfigError(why, kind="permission") from None
         try:
             if self._credentials is None:
                 self._credentials, _ = google.auth.default(scopes=[_SCOPE])
             self._credentials.refresh(google.auth.transport.requests.Request())
         except google.auth.exceptions.GoogleAuthError as error:
-            raise ConfigError(f"Google's default credentials do not work: {error}") from error
+            why = f"Google's default credentials do not work: {error}"
+            raise ConfigError(why, kind="permission") from error
