@@ -21,6 +21,7 @@ ErrorKind = Literal[
     "authentication",
     "permission",
     "not_found",
+    "wrong_method",
     "too_large",
     "rate_limit",
     "quota",
@@ -36,7 +37,8 @@ RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "timeou
 class DragomanError(Exception):
     """The root: what happened (`kind`), in words, and at which place of the caller's document.
 
-    `status` is the HTTP status Google gave, if it gave one; `code` a word some client waits for.
+    `status` is the HTTP status Google gave, if it gave one; `code` is a word for machines: what a client
+    waits for, which complaint of Google's it is, or the methods that are allowed.
     """
 
     kind: ErrorKind = "internal"

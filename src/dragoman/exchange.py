@@ -162,6 +162,10 @@ class Exchange:
         reader = self._reader or self._answer_reader()
         return self._take(reader.feed(data))
 
+    @property
+    def upstream(self) -> UpstreamDialect:
+        return self._upstream
+
     def end(self) -> bytes:
         """The upstream closed: learn how it ended (`finished` or `failure`) without saying so yet."""
         if self.finished is not None or self.failure is not None:
@@ -232,7 +236,6 @@ class Exchange:
     def _learn(self, event: ThoughtDelta | Signed | Usage | Started) -> None:
         match event:
             case ThoughtDelta():
-                self.has_content = True
                 self._text = []
             case Signed():
                 # A thought's signature is no text's, even right behind one (pain A2).

@@ -29,13 +29,16 @@ class Memo(Generic[K, V]):
         if found is not None:
             return found
         value = make()
+        self.put(key, weight, value)
+        return value
+
+    def put(self, key: K, weight: int, value: V) -> None:
         if weight <= self._max_bytes:
             # Another thread may have made it meanwhile: it weighs once.
             self._bytes += weight - self._kept.pop(key, (value, 0))[1]
             self._kept[key] = (value, weight)
             while self._bytes > self._max_bytes:
                 self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
-        return value
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -152,7 +152,12 @@ class Running(msgspec.Struct):
 
 @asynccontextmanager
 async def gateway(
-    google: FakeGoogle, *, server: Any = None, upstream: Any = None, **top: Any
+    google: FakeGoogle,
+    *,
+    server: Any = None,
+    upstream: Any = None,
+    keys: tuple[str, ...] = (KEY,),
+    **top: Any,
 ) -> AsyncIterator[Running]:
     fake = await asyncio.start_server(google.serve, "127.0.0.1", 0)
     port = fake.sockets[0].getsockname()[1]
@@ -161,7 +166,7 @@ async def gateway(
         upstream=UpstreamConfig(base_url=f"http://127.0.0.1:{port}", api_key=GOOGLE_KEY, **(upstream or {})),
         **top,
     )
-    app = GatewayApp(Gateway(config, MemoryStore(), keys=(KEY,)))
+    app = GatewayApp(Gateway(config, MemoryStore(), keys=keys))
     own = _free_port()
     granian = Server(app, address="127.0.0.1", port=own, interface=Interfaces.ASGINL, log_enabled=False)
     serving = asyncio.ensure_future(granian.serve())

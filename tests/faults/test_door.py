@@ -125,7 +125,7 @@ async def test_j5_a_body_over_the_limit_is_a_413_in_the_dialect() -> None:
         ("GET", "/v1/models?limit=1000", 200),
         ("GET", "/v1/models/claude-sonnet-4-5", 200),
         ("GET", "/v1/nothing", 404),
-        ("GET", "/v1/messages", 404),
+        ("GET", "/v1/messages", 405),
     ],
 )
 async def test_paths_claude_code_calls(method: str, path: str, status: int) -> None:
@@ -179,3 +179,53 @@ async def test_m4_the_answer_says_which_model_really_ran() -> None:
         assert response.headers["x-dragoman-notes"] == "0"
         await response.read()
     assert google.arrived[0].path == "/v1beta/models/gemini-pro-latest:streamGenerateContent?alt=sse"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": "Bearer sk-ant-oat01-stale", "x-api-key": KEY},
+        {"authorization": f"Bearer {KEY}", "x-api-key": "stale"},
+        {"authorization": "Bearer AIza-not-ours", "x-goog-api-key": KEY},
+    ],
+)
+async def test_n1_a_stale_credential_does_not_hide_the_right_one(headers: dict[str, str]) -> None:
+    google = FakeGoogle(streams(HELLO))
+    async with gateway(google) as running:
+        assert await _ask(running, headers) == (200, "Hello")
+    assert google.arrived[0].headers["x-goog-api-key"] == GOOGLE_KEY
+
+
+async def test_a_gateway_key_that_looks_like_googles_stays_here() -> None:
+    google = FakeGoogle(streams(HELLO))
+    key = "AQ.our-own-gateway-key-0123456789"
+    async with gateway(google, keys=(key,)) as running:
+        assert await _ask(running, {"x-api-key": key}) == (200, "Hello")
+    assert google.arrived[0].headers["x-goog-api-key"] == GOOGLE_KEY
+
+
+async def test_q11_the_key_does_not_follow_a_redirect() -> None:
+    thief = FakeGoogle(streams(HELLO))
+    server = await asyncio.start_server(thief.serve, "127.0.0.1", 0)
+    place = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/steal"
+
+    async def redirect(writer: asyncio.StreamWriter) -> None:
+        writer.write(f"HTTP/1.1 307 X\r\nlocation: {place}\r\ncontent-length: 0\r\n\r\n".encode())
+        await writer.drain()
+
+    async with gateway(FakeGoogle(redirect), upstream={"max_attempts": 1}) as running:
+        status, _ = await _ask(running, {"x-api-key": KEY})
+    server.close()
+    assert status >= 400
+    assert thief.arrived == []
+
+
+async def test_while_shutting_down_the_gateway_is_alive_but_not_ready() -> None:
+    async with gateway(FakeGoogle(streams(HELLO))) as running:
+        running.app._gateway.draining = True
+        statuses = []
+        for path in ("/healthz", "/readyz"):
+            async with running.session.get(running.url + path) as response:
+                statuses.append(response.status)
+        assert statuses == [200, 529]
+        assert (await _ask(running, {"x-api-key": KEY}))[0] == 529

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ConfigError
+from dragoman.server.http import Outlet
 from tests.faults.harness import (
     EMPTY,
     HELLO,
@@ -252,3 +253,107 @@ async def test_credentials_that_fail_late_are_told_inside_the_stream(monkeypatch
         events = await events_of(await running.messages())
     assert types_of(events) == ["message_start", "error"]
     assert events[-1]["error"]["type"] == "permission_error"
+
+
+async def test_a_slow_reader_is_not_taken_for_a_silent_google() -> None:
+    pieces = [chunk({"text": f"{number} "}) for number in range(20)]
+    google = FakeGoogle(streams(*pieces, chunk({"text": "end"}, finish="STOP")))
+    async with gateway(google, upstream={"idle_timeout_s": 0.4}) as running:
+        held = asyncio.Event()
+        write = Outlet.write
+
+        async def slow_write(self: Outlet, data: bytes) -> None:
+            if not held.is_set():
+                held.set()
+                await asyncio.sleep(1.5)
+            await write(self, data)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Outlet, "write", slow_write)
+            events = await events_of(await running.messages())
+    assert types_of(events)[-1] == "message_stop"
+    assert text_of(events).endswith("19 end")
+
+
+@pytest.mark.parametrize("raw", ["OTHER", "NO_IMAGE", "SOMETHING_NEW"])
+async def test_d1_an_aborted_or_empty_answer_is_no_clean_stop(raw: str) -> None:
+    google = FakeGoogle(streams(chunk(finish=raw)))
+    async with gateway(google) as running:
+        response = await running.messages()
+        assert response.status == 529
+    assert len(google.arrived) == 3
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_d5_thoughts_alone_are_no_answer(stream: bool) -> None:
+    thought = {"text": "hmm", "thought": True}
+    body = {"candidates": [{"content": {"parts": [thought]}, "finishReason": "STOP"}]}
+    first = streams(chunk(thought, finish="STOP")) if stream else answers(body)
+    google = FakeGoogle(first, streams(HELLO) if stream else _whole("Hello"))
+    async with gateway(google) as running:
+        response = await running.messages(stream=stream)
+        assert b"Hello" in await response.read()
+    assert len(google.arrived) == 2
+
+
+async def test_a_client_that_has_seen_a_thought_gets_no_second_answer_behind_it() -> None:
+    google = FakeGoogle(streams(chunk({"text": "hmm", "thought": True}), cut=True), streams(HELLO))
+    async with gateway(google) as running:
+        events = await events_of(await running.messages(thinking={"type": "adaptive"}))
+    assert types_of(events)[-1] == "error"
+    assert len(google.arrived) == 1
+
+
+HISTORY = [
+    {"role": "user", "content": "weather?"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "get_weather", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "rain"}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("complaint", "changed"),
+    [
+        ("Corrupted thought signature.", lambda body: "skip_thought" in json.dumps(body["contents"])),
+        (
+            "Thinking level HIGH is not supported for this model.",
+            lambda body: "thinkingConfig" not in body["generationConfig"],
+        ),
+    ],
+)
+async def test_a12_i2_a_refusal_that_another_form_cures_is_cured_once(complaint: str, changed: Any) -> None:
+    google = FakeGoogle(refuses(400, complaint), streams(HELLO))
+    async with gateway(google) as running:
+        response = await running.messages(messages=HISTORY, output_config={"effort": "high"})
+        assert text_of(await events_of(response)) == "Hello"
+    assert changed(google.arrived[1].body)
+    google = FakeGoogle(refuses(400, complaint))
+    async with gateway(google) as running:
+        assert (await running.messages(messages=HISTORY)).status == 400
+    assert len(google.arrived) == 2
+
+
+async def test_l8_a_word_in_a_refusal_does_not_change_the_form_for_everybody() -> None:
+    google = FakeGoogle(refuses(400, "Unknown name \"schema\" at 'contents[0]'"), streams(HELLO))
+    async with gateway(google) as running:
+        assert (await running.messages()).status == 400
+        await events_of(await running.messages())
+    declared = google.arrived[1].body["tools"][0]["functionDeclarations"][0]
+    assert "parametersJsonSchema" in declared
+
+
+async def test_e5_a_silence_that_was_waited_for_is_not_waited_for_again() -> None:
+    google = FakeGoogle(silence)
+    async with gateway(google, upstream={"idle_timeout_s": 0.6}) as running:
+        events = await events_of(await running.messages())
+    assert events[-1]["error"]["type"] == "timeout_error"
+    assert len(google.arrived) == 1
+
+
+async def test_h3_a_count_that_google_does_not_give_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.server.routes._COUNT_S", 0.2)
+    async with gateway(FakeGoogle(silence)) as running:
+        body = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "x" * 400}]}
+        response = await running.post("/v1/messages/count_tokens", **body)
+        assert response.headers["x-dragoman-count"] == "estimate"
+        assert (await response.json())["input_tokens"] >= 100

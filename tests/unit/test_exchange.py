@@ -287,7 +287,7 @@ class TestArguments:
         exchange = ready(tools=[READ], tool_choice=choice)
         got = message(exchange, chunk(call(a=1), call(a=2), finish="STOP"))
         assert [block["input"] for block in got["content"]] == [{"a": 1}]
-        assert [note.kind for note in exchange.notes] == ["dropped"]
+        assert [note.kind for note in exchange.notes] == ["moved", "dropped"]
 
 
 def test_tool_calling_can_be_switched_off() -> None:

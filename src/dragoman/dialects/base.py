@@ -28,7 +28,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     model: str  # the name the client asked for
     input_tokens: int = 0  # our estimate, until the upstream counts
     with_thinking: bool = False  # the client asked for thinking, so it keeps thinking blocks
-    stop_sequences: tuple[str, ...] = ()
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -79,6 +78,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     backend: str = "gemini"
     proto_schemas: bool = False  # declare with the older `parameters` message
+    trust_signatures: bool = True  # False: none of the history's signatures is sent
+    own_thinking: bool = False  # leave the amount of thinking to the model
 
 
 class Encoded(msgspec.Struct, frozen=True, kw_only=True):

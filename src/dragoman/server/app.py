@@ -10,6 +10,7 @@ from typing import Any
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect
 from dragoman.errors import DragomanError
+from dragoman.server.auth import LOOPBACK
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import ClientLeft, Outlet, Receive, Scope, Send, headers_of, read_body
 from dragoman.server.routes import Call, Route, find_route
@@ -28,13 +29,12 @@ class GatewayApp:
         self._gateway = gateway
         self._emulator = emulator
         self.running = 0
-        self.draining = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise NotImplementedError(f"{scope['type']} is not served")
         path: str = scope["path"]
-        if self._emulator is not None and path.startswith(EMULATOR_PREFIX + "/"):
+        if self._emulator is not None and path.startswith(EMULATOR_PREFIX + "/") and _is_local(scope):
             scope = {**scope, "path": path.removeprefix(EMULATOR_PREFIX)}
             await self._emulator(scope, receive, send)
             return
@@ -69,12 +69,19 @@ class GatewayApp:
         gate.check_origin(call.headers)
         if not route.public:
             call.caller = gate.admit(call.headers)
-            if self.draining:
+            if self._gateway.draining:
                 raise DragomanError("the gateway is shutting down", kind="overloaded", retry_after_s=1)
         if method == "POST":
             gate.check_content_type(call.headers)
             call.body = await read_body(receive, call.headers, self._gateway.config.server.max_body_bytes)
         await _until_client_leaves(route.handler(call, outlet), receive)
+
+
+def _is_local(scope: Scope) -> bool:
+    """The embedded emulator is for this gateway; no web page is sent to it either."""
+    headers = headers_of(scope)
+    client = scope.get("client") or ("",)
+    return client[0] in LOOPBACK and "origin" not in headers and "sec-fetch-site" not in headers
 
 
 async def _until_client_leaves(work: Awaitable[None], receive: Receive) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.errors import InvalidRequest, NotAllowed
 
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _GOOGLE_KEY_PREFIXES = ("AIza", "AQ.")
 
 
@@ -26,7 +26,7 @@ class Gate:
     def __init__(self, keys: tuple[str, ...], *, open_to_all: bool, allowed_hosts: tuple[str, ...]) -> None:
         self._hashes = tuple(_hash(key) for key in keys)
         self._open_to_all = open_to_all
-        self._hosts = _LOOPBACK | frozenset(host.lower() for host in allowed_hosts)
+        self._hosts = LOOPBACK | frozenset(host.lower() for host in allowed_hosts)
 
     def check_origin(self, headers: Mapping[str, str]) -> None:
         """A browser that was sent here by another page is turned away, whatever it knows."""
@@ -46,23 +46,26 @@ class Gate:
             raise InvalidRequest(f"the content type must be application/json, not {kind or 'missing'}")
 
     def admit(self, headers: Mapping[str, str]) -> Caller:
-        key = presented_key(headers)
-        if key.startswith(_GOOGLE_KEY_PREFIXES):
-            return Caller(google_key=key)
-        if self._open_to_all:
+        """Any credential that is known opens the door: clients send stale ones beside the right one (pain N1)."""
+        keys = presented_keys(headers)
+        if any(self._is_known(key) for key in keys):
             return Caller()
-        if not key:
+        google_key = next((key for key in keys if key.startswith(_GOOGLE_KEY_PREFIXES)), "")
+        if google_key or self._open_to_all:
+            return Caller(google_key=google_key)
+        if not keys:
             raise NotAllowed("a gateway key is needed: as Authorization: Bearer, x-api-key or x-goog-api-key")
+        raise NotAllowed("this gateway key is not known")
+
+    def _is_known(self, key: str) -> bool:
         hashed = _hash(key)
-        if not any([hmac.compare_digest(hashed, known) for known in self._hashes]):  # noqa: C419 (no early exit)
-            raise NotAllowed("this gateway key is not known")
-        return Caller()
+        return any([hmac.compare_digest(hashed, known) for known in self._hashes])  # noqa: C419 (no early exit)
 
 
-def presented_key(headers: Mapping[str, str]) -> str:
+def presented_keys(headers: Mapping[str, str]) -> list[str]:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else ""
-    return bearer or headers.get("x-api-key", "") or headers.get("x-goog-api-key", "")
+    return [key for key in (bearer, headers.get("x-api-key"), headers.get("x-goog-api-key")) if key]
 
 
 def _host_name(host: str) -> str:

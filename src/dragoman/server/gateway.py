@@ -8,7 +8,7 @@ from dragoman.config import Config, model_for
 from dragoman.dialects.base import Target
 from dragoman.errors import InvalidRequest
 from dragoman.exchange import Settings
-from dragoman.server.auth import Caller, Gate
+from dragoman.server.auth import LOOPBACK, Caller, Gate
 from dragoman.store import Store
 from dragoman.upstream.auth import ApiKey, Credentials, DefaultCredentials
 from dragoman.upstream.client import UpstreamClient
@@ -25,6 +25,7 @@ class Gateway:
     ) -> None:
         upstream = config.upstream
         self.config = config
+        self.draining = False  # no new work, please
         self._needs_proto_schemas: set[str] = set()
         self.store = store
         self.settings = Settings(
@@ -33,7 +34,8 @@ class Gateway:
         )
         self.gate = Gate(
             keys,
-            open_to_all=config.server.no_auth or config.backend == "emulator",
+            open_to_all=config.server.no_auth
+            or (config.backend == "emulator" and config.server.host in LOOPBACK),
             allowed_hosts=(*config.server.allowed_hosts, config.server.host),
         )
         self.host = Host(
@@ -63,7 +65,7 @@ class Gateway:
         )
 
     def learn(self, target: Target) -> None:
-        """A model that refused the newer schema form is not asked for it again."""
+        """A model that answered only to the older schema form is not asked for the newer one again."""
         if target.proto_schemas and len(self._needs_proto_schemas) < _KNOWN_MODELS:
             self._needs_proto_schemas.add(target.model)
 

@@ -14,6 +14,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 HeaderList = tuple[tuple[str, str], ...]
 
+JSON_HEADERS: HeaderList = (("content-type", "application/json"),)
 _SSE_HEADERS: HeaderList = (
     ("content-type", "text/event-stream; charset=utf-8"),
     ("cache-control", "no-cache, no-transform"),
@@ -144,10 +145,12 @@ class Outlet:
             return
         self._timer = self._loop.call_later(self._ping_s, self._tick)
         if not self._writing and self._ticking is None:
-            self._ticking = self._loop.create_task(self._write_tick())
+            opening = not self.started
+            self.started = True  # from this moment a refusal must be told inside the stream
+            self._ticking = self._loop.create_task(self._write_tick(opening))
 
-    async def _write_tick(self) -> None:
-        data = self._ping() if self.started else await self._open()
+    async def _write_tick(self, opening: bool) -> None:
+        data = await self._open() if opening else self._ping()
         self._last_write = self._loop.time()
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
         self._ticking = None

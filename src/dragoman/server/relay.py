@@ -8,14 +8,13 @@ import random
 
 import msgspec
 
-from dragoman.dialects import gemini
 from dragoman.dialects.base import ClientDialect, Reply, Target
 from dragoman.errors import DragomanError, UpstreamGarbage
 from dragoman.exchange import Exchange, InvalidArguments
 from dragoman.ir import Sealed, unseal
 from dragoman.server.auth import Caller
 from dragoman.server.gateway import Gateway
-from dragoman.server.http import Outlet
+from dragoman.server.http import JSON_HEADERS, Outlet
 from dragoman.store import StoreUnavailable
 from dragoman.upstream.hosts import Method
 from dragoman.upstream.retry import wait_before_retry
@@ -28,7 +27,13 @@ OPENING_GRACE_S = 0.4
 _MALFORMED = (
     "Your last reply was not a valid function call. Reply again: call the functions exactly as declared."
 )
-_EMPTY = UpstreamGarbage("the model gave an empty answer", kind="overloaded")
+
+#: What Google complained about -> the form of the same request that may please it, once (pains A12, B12, I2).
+_CURES: dict[str, dict[str, bool]] = {
+    "schema_form": {"proto_schemas": True},
+    "signature": {"trust_signatures": False},
+    "thinking": {"own_thinking": True},
+}
 
 
 class Relay:
@@ -44,6 +49,7 @@ class Relay:
         self._caller = caller
         self._target = gateway.target(exchange.request.model)
         self._body = b""
+        self._committed = False  # the client has seen something of the answer: nothing can be taken back
 
     async def run(self) -> None:
         exchange, outlet, gateway = self._exchange, self._outlet, self._gateway
@@ -62,13 +68,15 @@ class Relay:
         elif exchange.request.stream:
             await outlet.finish(exchange.finish())
         else:
-            await outlet.reply(Reply(200, exchange.finish(), _JSON))
+            await outlet.reply(Reply(200, exchange.finish(), JSON_HEADERS))
 
     async def _attempts(self, recalled: dict[str, Sealed]) -> DragomanError | None:
         budget = self._gateway.budget()
         attempt = 1
         while True:
             error = await self._attempt()
+            if error is None:
+                self._gateway.learn(self._target)
             if error is None or self._committed:
                 return error
             healed = _heal(error, self._target)
@@ -76,16 +84,9 @@ class Relay:
             if wait is None:
                 return error
             await asyncio.sleep(wait)
-            if healed is not None:
-                self._target = healed
-                self._gateway.learn(healed)
+            self._target = healed or self._target
             self._body = self._exchange.encode(self._target, recalled, feedback=_feedback(error))
             budget, attempt = budget.after(wait), attempt + 1
-
-    @property
-    def _committed(self) -> bool:
-        """The client has seen content: from here on nothing can be taken back."""
-        return self._exchange.request.stream and self._exchange.has_content
 
     async def _attempt(self) -> DragomanError | None:
         """One call of the upstream; None if the answer is good."""
@@ -97,13 +98,14 @@ class Relay:
             headers = await self._gateway.auth_headers(self._caller)
             async with self._gateway.client.post(url, headers, self._body, stream=stream) as answer:
                 if answer.status != 200:
-                    return gemini.decode_error(answer.status, answer.headers, await answer.read())
+                    return exchange.upstream.decode_error(answer.status, answer.headers, await answer.read())
                 self._body = b""
                 while data := await answer.read_some():
                     out = exchange.receive(data)
                     if exchange.memories:
                         await self._remember()
                     if out:
+                        self._committed = True
                         await self._outlet.write(out)
                     if exchange.failure is not None:
                         return exchange.failure
@@ -112,6 +114,7 @@ class Relay:
         out = exchange.end()
         await self._remember()
         if out:
+            self._committed = True
             await self._outlet.write(out)
         return exchange.failure or _unusable(exchange)
 
@@ -151,32 +154,27 @@ class Relay:
             await self._outlet.reply(self._dialect.encode_error(error))
 
 
-_JSON = (("content-type", "application/json"),)
-
-
 def _unusable(exchange: Exchange) -> DragomanError | None:
     """An aborted call or an empty answer must not look like success (pains D1, D2, D5)."""
     finished = exchange.finished
     if finished is None or finished.reason == "malformed":
         raw = finished.raw if finished is not None else "no finish reason"
         detail = finished.detail if finished is not None else ""
-        return UpstreamGarbage(f"Gemini stopped with {raw}. {detail}".strip(), kind="overloaded")
-    if finished.reason == "end" and not exchange.has_content:
-        return _EMPTY
+        return UpstreamGarbage(f"Gemini stopped with {raw}. {detail}".strip(), kind="overloaded", code=raw)
+    if finished.reason in ("end", "other") and not exchange.has_content:
+        return UpstreamGarbage("the model gave an empty answer", kind="overloaded")
     return None
 
 
 def _feedback(error: DragomanError) -> str:
     if isinstance(error, InvalidArguments):
         return f"Your last reply could not be used: {error.message}. Reply again."
-    return _MALFORMED if isinstance(error, UpstreamGarbage) and error is not _EMPTY else ""
+    return _MALFORMED if "CALL" in error.code else ""
 
 
 def _heal(error: DragomanError, target: Target) -> Target | None:
-    """A refusal of the schema form is answered once with the older one."""
-    if error.kind != "invalid_request" or target.proto_schemas:
+    cure = _CURES.get(error.code)
+    if cure is None:
         return None
-    words = error.message.lower()
-    if "json_schema" in words or "jsonschema" in words or "schema" in words:
-        return msgspec.structs.replace(target, proto_schemas=True)
-    return None
+    healed = msgspec.structs.replace(target, **cure)
+    return healed if healed != target else None

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from dragoman.dialects import CLIENTS, gemini
+from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Reply
 from dragoman.errors import ConfigError, DragomanError, UpstreamError
 from dragoman.exchange import Exchange
 from dragoman.server.auth import Caller
 from dragoman.server.gateway import Gateway
-from dragoman.server.http import Outlet
+from dragoman.server.http import JSON_HEADERS, Outlet
 from dragoman.server.models import get_model, list_models
 from dragoman.server.relay import Relay
 from dragoman.tokens import new_token
 
-_JSON = (("content-type", "application/json"),)
+#: Counting is cheap for Google; if it takes longer the estimate is better.
+_COUNT_S = 5.0
 
 
 class Call:
@@ -47,11 +49,12 @@ async def count_tokens(call: Call, outlet: Outlet) -> None:
     exchange = Exchange(call.dialect, new_token=new_token, settings=call.gateway.settings)
     exchange.decode(call.body, call.headers)
     try:
-        tokens = await _ask_count(call, exchange)
-    except (UpstreamError, ConfigError):
+        async with asyncio.timeout(_COUNT_S):
+            tokens = await _ask_count(call, exchange)
+    except (UpstreamError, ConfigError, TimeoutError):
         tokens = exchange.estimate()
         outlet.add_headers((("x-dragoman-count", "estimate"),))
-    await outlet.reply(Reply(200, call.dialect.encode_count(tokens), _JSON))
+    await outlet.reply(Reply(200, call.dialect.encode_count(tokens), JSON_HEADERS))
 
 
 async def _ask_count(call: Call, exchange: Exchange) -> int:
@@ -62,25 +65,31 @@ async def _ask_count(call: Call, exchange: Exchange) -> int:
     async with call.gateway.client.post(url, headers, body, stream=True) as answer:
         raw = await answer.read()
         if answer.status != 200:
-            raise gemini.decode_error(answer.status, answer.headers, raw)
-    return gemini.decode_count(raw)
+            raise exchange.upstream.decode_error(answer.status, answer.headers, raw)
+    return exchange.upstream.decode_count(raw)
 
 
 async def models(call: Call, outlet: Outlet) -> None:
     _, _, name = call.path.partition("/v1/models/")
     config = call.gateway.config.models
-    await outlet.reply(Reply(200, get_model(name, config) if name else list_models(config), _JSON))
+    await outlet.reply(Reply(200, get_model(name, config) if name else list_models(config), JSON_HEADERS))
 
 
 async def health(call: Call, outlet: Outlet) -> None:
     """Says who answers and what is behind; asks nobody (pain O8)."""
     body = {"service": "dragoman", "status": "ok", "backend": call.gateway.config.backend}
-    await outlet.reply(Reply(200, msgspec.json.encode(body), _JSON))
+    await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
+
+
+async def ready(call: Call, outlet: Outlet) -> None:
+    if call.gateway.draining:
+        raise DragomanError("the gateway is shutting down", kind="overloaded", retry_after_s=1)
+    await health(call, outlet)
 
 
 async def nothing(call: Call, outlet: Outlet) -> None:
     """Paths clients call for their own sake: greetings and telemetry, which goes no further."""
-    await outlet.reply(Reply(200, b"{}", _JSON))
+    await outlet.reply(Reply(200, b"{}", JSON_HEADERS))
 
 
 class Route:
@@ -97,7 +106,7 @@ _EXACT: dict[tuple[str, str], Route] = {
     ("POST", "/v1/messages/count_tokens"): Route(count_tokens),
     ("GET", "/v1/models"): Route(models),
     ("GET", "/healthz"): Route(health, public=True),
-    ("GET", "/readyz"): Route(health, public=True),
+    ("GET", "/readyz"): Route(ready, public=True),
     ("GET", "/"): Route(health, public=True),
     ("GET", "/api/hello"): Route(nothing, public=True),
 }
@@ -119,5 +128,6 @@ def find_route(method: str, path: str) -> Route:
             return candidate
     others = [verb for verb, known in _EXACT if known == path]
     if others:
-        raise DragomanError(f"{path} takes {', '.join(others)}, not {method}", kind="not_found")
+        allowed = ", ".join(others)
+        raise DragomanError(f"{path} takes {allowed}, not {method}", kind="wrong_method", code=allowed)
     raise DragomanError(f"there is no {method} {path} here", kind="not_found")

@@ -48,13 +48,17 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
     app = GatewayApp(gateway, create_emulator() if emulated else None)
 
     async def drain() -> None:
-        app.draining = True
-        deadline = time.monotonic() + config.server.shutdown_s
-        while app.running and time.monotonic() < deadline:
+        gateway.draining = True
+        while app.running:
             await asyncio.sleep(_POLL_S)
-        await gateway.close()
 
-    _run(_serve(app, host, port, lambda: on_ready(url), drain))
+    async def main() -> None:
+        try:
+            await _serve(app, host, port, lambda: on_ready(url), drain, patience_s=config.server.shutdown_s)
+        finally:
+            await gateway.close()
+
+    _run(main())
 
 
 def serve_emulator(host: str, port: int, on_ready: OnReady) -> None:
@@ -64,7 +68,7 @@ def serve_emulator(host: str, port: int, on_ready: OnReady) -> None:
     async def drain() -> None:
         """Nothing of the emulator's is worth waiting for."""
 
-    _run(_serve(create_emulator(), host, port, lambda: on_ready(_url(host, port)), drain))
+    _run(_serve(create_emulator(), host, port, lambda: on_ready(_url(host, port)), drain, patience_s=1.0))
 
 
 async def _serve(
@@ -73,11 +77,13 @@ async def _serve(
     port: int,
     on_ready: Callable[[], None],
     drain: Callable[[], Coroutine[Any, Any, None]],
+    *,
+    patience_s: float,
 ) -> None:
-    stop = asyncio.Event()
+    signals: asyncio.Queue[None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, stop.set)
+        loop.add_signal_handler(name, signals.put_nowait, None)
     logging.getLogger("_granian").setLevel(logging.WARNING)
     server = Server(
         app, address=host, port=port, interface=Interfaces.ASGINL, websockets=False, log_enabled=False
@@ -86,9 +92,9 @@ async def _serve(
     await _until_listening(host, port, serving)
     _spare_the_collector()
     on_ready()
-    stopped = loop.create_task(stop.wait())
-    await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    await drain()
+    await _first_of(serving, loop.create_task(signals.get()))
+    # Streams may finish, unless they take too long or a second signal comes.
+    await _first_of(loop.create_task(drain()), loop.create_task(signals.get()), timeout_s=patience_s)
     server.stop()  # type: ignore[no-untyped-call]
     with contextlib.suppress(asyncio.CancelledError):
         await serving
@@ -99,6 +105,10 @@ def _spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+async def _first_of(*tasks: asyncio.Task[None], timeout_s: float | None = None) -> None:
+    await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def _until_listening(host: str, port: int, serving: asyncio.Task[None]) -> None:

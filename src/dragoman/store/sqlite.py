@@ -1,22 +1,26 @@
 """The embedded store: one SQLite file in WAL mode, shared by all workers of a machine.
 
-With `synchronous=NORMAL` a killed process loses nothing that was committed. Calls are short (tens of
-microseconds), so they run on the event loop.
+With `synchronous=NORMAL` a killed process loses nothing that was committed. Calls take tens of
+microseconds and wait for another worker's lock only briefly, so they run on the event loop.
 """
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from dragoman.errors import ConfigError
+from dragoman.memo import Memo
 from dragoman.store.base import StoreUnavailable
 
 _SCHEMA_VERSION = 1
 _KEYS_PER_QUERY = 500
-_WRITES_BETWEEN_PRUNES = 500
-_RECENT = 10_000
+_WRITES_BETWEEN_PRUNES = 100
+_ROWS_PER_PRUNE = 10 * _WRITES_BETWEEN_PRUNES
+_RECENT_BYTES = 32 * 1024 * 1024
+_LOCK_S = 0.2  # another worker's write; the event loop waits with us
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS memory (
     id INTEGER PRIMARY KEY,  -- rows lie in order of age, so that forgetting the oldest frees whole pages
@@ -28,7 +32,10 @@ CREATE INDEX IF NOT EXISTS memory_by_age ON memory (written);
 """
 
 _REMEMBER = "INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?)"
-_FORGET_A_TENTH = "DELETE FROM memory WHERE id <= (SELECT min(id) + (max(id) - min(id)) / 10 FROM memory)"
+_FORGET_OLD = "DELETE FROM memory WHERE id IN (SELECT id FROM memory WHERE written < ? LIMIT ?)"
+_FORGET_OLDEST = "DELETE FROM memory WHERE id IN (SELECT id FROM memory ORDER BY id LIMIT ?)"
+_ENTRY_BYTES = 200
+_log = logging.getLogger("dragoman")
 
 
 class SqliteStore:
@@ -39,16 +46,16 @@ class SqliteStore:
         self._max_bytes = max_bytes
         self._now = now
         self._writes = 0
-        self._recent: dict[str, tuple[str, int] | None] = {}
+        self._recent: Memo[str, tuple[str | None, int]] = Memo(_RECENT_BYTES)
         try:
-            self._db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(path, timeout=_LOCK_S, isolation_level=None, check_same_thread=False)
             for setting in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL"):
                 self._db.execute(f"PRAGMA {setting}")
             self._db.executescript(_SCHEMA)
             self._check_version(path)
+            self.prune()
         except sqlite3.Error as error:
             raise ConfigError(f"the state file {path} cannot be used: {error}") from error
-        self.prune()
 
     def _check_version(self, path: Path) -> None:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -59,16 +66,23 @@ class SqliteStore:
     async def recall(self, keys: Collection[str]) -> dict[str, str]:
         """A key that is not found is never looked for again: what a client can bring back was written
         before the client got it."""
-        recent = self._recent
-        found = {key: recent[key] for key in keys if key in recent}
-        unknown = [key for key in keys if key not in found]
+        found: dict[str, tuple[str | None, int]] = {}
+        unknown: list[str] = []
+        for key in keys:
+            kept = self._recent.find(key)
+            if kept is None:
+                unknown.append(key)
+            else:
+                found[key] = kept
         if unknown:
             selected = self._select(unknown)
-            looked_up = {key: selected.get(key) for key in unknown}
-            self._keep_recent(looked_up)
-            found |= looked_up
-        oldest = int(self._now() - self._max_age_s)
-        return {key: kept[0] for key, kept in found.items() if kept is not None and kept[1] >= oldest}
+            for key in unknown:
+                found[key] = selected.get(key, (None, 0))
+                self._keep(key, *found[key])
+        oldest = self._oldest()
+        return {
+            key: value for key, (value, written) in found.items() if value is not None and written >= oldest
+        }
 
     def _select(self, keys: list[str]) -> dict[str, tuple[str, int]]:
         found: dict[str, tuple[str, int]] = {}
@@ -95,28 +109,41 @@ class SqliteStore:
                     self._db.executemany(_REMEMBER, rows)
         except sqlite3.Error as error:
             raise StoreUnavailable(f"state cannot be written: {error}") from error
-        self._keep_recent({key: (value, written) for key, value in items})
+        for key, value in items:
+            self._keep(key, value, written)
         self._writes += 1
         if self._writes % _WRITES_BETWEEN_PRUNES == 0:
-            self.prune()
+            self._forget_some()
 
     async def close(self) -> None:
         self._db.close()
 
-    def _keep_recent(self, items: Mapping[str, tuple[str, int] | None]) -> None:
-        if len(self._recent) > _RECENT:
-            self._recent = {}
-        self._recent.update(items)
+    def _keep(self, key: str, value: str | None, written: int) -> None:
+        self._recent.put(key, _ENTRY_BYTES + len(key) + len(value or ""), (value, written))
 
     def prune(self) -> None:
-        """Forget what is too old, then the oldest tenth while there is too much."""
-        self._recent.clear()
-        self._db.execute("DELETE FROM memory WHERE written < ?", (int(self._now() - self._max_age_s),))
-        while self._used_bytes() > self._max_bytes:
-            gone = self._db.execute(_FORGET_A_TENTH).rowcount
-            if not gone:
-                break
-        self._db.execute("PRAGMA incremental_vacuum")
+        """Forget all that is too old, then the oldest while there is too much."""
+        self._recent = Memo(_RECENT_BYTES)
+        self._db.execute(_FORGET_OLD, (self._oldest(), -1))
+        while (
+            self._used_bytes() > self._max_bytes
+            and self._db.execute(_FORGET_OLDEST, (_ROWS_PER_PRUNE,)).rowcount
+        ):
+            pass
+        self._db.executescript("PRAGMA incremental_vacuum")  # a script, because `execute` frees one page only
+
+    def _forget_some(self) -> None:
+        """A slice of the same while requests are running; what cannot be done now is done later."""
+        try:
+            self._db.execute(_FORGET_OLD, (self._oldest(), _ROWS_PER_PRUNE))
+            if self._used_bytes() > self._max_bytes:
+                self._db.execute(_FORGET_OLDEST, (_ROWS_PER_PRUNE,))
+            self._db.executescript("PRAGMA incremental_vacuum(1000)")
+        except sqlite3.Error as error:
+            _log.warning("old state cannot be forgotten now: %s", error)
+
+    def _oldest(self) -> int:
+        return int(self._now() - self._max_age_s)
 
     def _used_bytes(self) -> int:
         pages, free, size = (

@@ -31,7 +31,10 @@ class UpstreamAnswer:
 
 
 class IdleWatch:
-    """Breaks an answer that has stopped coming; looks now and then instead of arming a timer per chunk."""
+    """Breaks an answer that has stopped coming; looks now and then instead of arming a timer per chunk.
+
+    Only while somebody waits for bytes: a slow reader of ours is not Google's silence.
+    """
 
     def __init__(self, content: aiohttp.StreamReader, idle_s: float) -> None:
         self._content = content
@@ -41,7 +44,8 @@ class IdleWatch:
         self._look()
 
     def _look(self) -> None:
-        self._quiet_looks = self._quiet_looks + 1 if self._content.total_bytes == self._seen else 0
+        quiet = self._content._waiter is not None and self._content.total_bytes == self._seen
+        self._quiet_looks = self._quiet_looks + 1 if quiet else 0
         self._seen = self._content.total_bytes
         if self._quiet_looks >= _LOOKS:
             self._content.set_exception(TimeoutError())
@@ -73,7 +77,12 @@ class UpstreamClient:
         try:
             async with asyncio.timeout(silence_s):
                 response = await session.post(
-                    address, data=body, headers=headers, timeout=self._timeout, proxy=proxy
+                    address,
+                    data=body,
+                    headers=headers,
+                    timeout=self._timeout,
+                    proxy=proxy,
+                    allow_redirects=False,  # the key must not follow
                 )
             watch = IdleWatch(response.content, silence_s)
             try:
@@ -122,7 +131,7 @@ def _explain(error: Exception, url: str) -> UpstreamError:
     place = url.partition("?")[0]
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         why = f"the certificate of {place} is not trusted; add the company's CA to the system or set SSL_CERT_FILE"
-        return UpstreamError(why, kind="internal")
+        return UpstreamError(why, kind="permission")
     if isinstance(error, aiohttp.ServerTimeoutError | TimeoutError):
         return UpstreamError(f"{place} did not answer in time", kind="timeout")
     if isinstance(error, aiohttp.ClientConnectorError):

@@ -13,7 +13,7 @@ _MULTI_REGION = ("us", "eu")
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """Where requests go and with what proof. `token` is an OAuth token, `key` an API key."""
+    """Where requests go."""
 
     backend: Literal["gemini", "vertex", "emulator"]
     base_url: str = ""

@@ -24,9 +24,12 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 def wait_before_retry(error: DragomanError, attempt: int, budget: Budget, jitter: float) -> float | None:
     """Seconds to wait before attempt number `attempt + 1`, or None to give up; `jitter` is in 0..1.
 
-    A daily quota, a refused request or a wrong key is not cured by waiting.
+    A daily quota, a refused request or a wrong key is not cured by waiting; nor is a silence that was
+    already waited for to its end (a time-out of ours has no status).
     """
     if budget.attempts <= 1 or not error.retryable:
+        return None
+    if error.kind == "timeout" and error.status is None:
         return None
     if isinstance(error, UpstreamCut | UpstreamGarbage):
         return 0.0

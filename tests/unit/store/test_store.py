@@ -115,7 +115,7 @@ async def test_a_key_that_was_not_there_is_found_once_it_is_written(store: Store
 async def test_many_conversations_do_not_push_each_other_out_of_one_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.store.sqlite._RECENT", 3)
+    monkeypatch.setattr("dragoman.store.sqlite._RECENT_BYTES", 700)
     store = _sqlite(tmp_path / "s.db")
     items = [(f"k{number}", str(number)) for number in range(20)]
     await store.remember(items)
@@ -156,3 +156,43 @@ async def test_a_disk_that_refuses_is_said_so_without_ending_anything(tmp_path: 
     await store.close()
     with pytest.raises(StoreUnavailable, match="cannot be read"):
         await store.recall(["unknown"])
+
+
+async def test_space_that_is_freed_is_given_back(tmp_path: Path) -> None:
+    clock = Clock()
+    store = _sqlite(tmp_path / "s.db", clock, max_age_s=100)
+    await store.remember([(f"k{number}", "x" * 2_000) for number in range(2_000)])
+    store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = (tmp_path / "s.db").stat().st_size
+    clock.now += 1_000
+    store.prune()
+    store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert (tmp_path / "s.db").stat().st_size < before / 10
+    await store.close()
+
+
+async def test_running_requests_forget_in_slices(tmp_path: Path) -> None:
+    clock = Clock()
+    store = _sqlite(tmp_path / "s.db", clock, max_bytes=200_000)
+    for number in range(1_500):
+        clock.now += 1
+        await store.remember([(f"k{number}", "x" * 1_000)])
+    assert store._used_bytes() < 600_000
+    assert await store.recall(["k1499"])
+    await store.close()
+
+
+async def test_a_lock_of_somebody_elses_costs_moments_and_no_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = _sqlite(tmp_path / "s.db")
+    other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="locked"):
+        await store.remember([("k", "v")])
+    store._forget_some()
+    assert "cannot be forgotten now" in caplog.text
+    other.execute("ROLLBACK")
+    other.close()
+    await store.remember([("k", "v")])
+    await store.close()

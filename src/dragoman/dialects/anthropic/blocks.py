@@ -196,6 +196,10 @@ class BlockReader:
             return [Thought(text=block.thinking, signature=sealed.signature)]
         if sealed is not None:
             self.sealed.append(sealed)
+        elif block.signature or block.data:
+            self.notes.append(
+                Note("dropped", where, "this signature is not Gemini's and means nothing to it")
+            )
         return [Thought(text=block.thinking)] if block.thinking else []
 
     def _tool_reference(self, block: Block, where: str) -> list[Part]:
@@ -272,4 +276,7 @@ def _readable(value: object) -> str:
             return {key: plain(item) for key, item in value.items() if not str(key).startswith("encrypted")}
         return [plain(item) for item in value] if isinstance(value, list) else value
 
-    return msgspec.json.encode(plain(value)).decode()
+    try:
+        return msgspec.json.encode(plain(value)).decode()
+    except RecursionError:
+        return "(nested too deeply to be shown)"

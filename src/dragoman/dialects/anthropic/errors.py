@@ -17,6 +17,7 @@ _TABLE: dict[ErrorKind, tuple[int, str]] = {
     "authentication": (401, "authentication_error"),
     "permission": (403, "permission_error"),
     "not_found": (404, "not_found_error"),
+    "wrong_method": (405, "invalid_request_error"),
     "too_large": (413, "request_too_large"),
     "rate_limit": (429, "rate_limit_error"),
     "quota": (429, "rate_limit_error"),
@@ -32,6 +33,8 @@ def encode_error(error: DragomanError) -> Reply:
     headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
     if error.retry_after_s is not None:
         headers += (("retry-after", str(math.ceil(error.retry_after_s))),)
+    if error.kind == "wrong_method":
+        headers += (("allow", error.code),)
     if error.kind == "quota":
         headers += (("x-should-retry", "false"),)
     return Reply(status, error_body(error), headers)

@@ -61,11 +61,12 @@ class _Noted(msgspec.Struct, frozen=True):
     remarks: tuple[Message, ...]
     profile: Profile
     names: NameMap
+    origin: str
     content: EncodedContent | None
 
-    def fits(self, remarks: tuple[Message, ...], profile: Profile, names: NameMap) -> bool:
-        same = self.profile is profile and self.names is names and len(self.remarks) == len(remarks)
-        return same and all(map(operator.is_, self.remarks, remarks))
+    def fits(self, remarks: tuple[Message, ...], profile: Profile, names: NameMap, origin: str) -> bool:
+        same = self.profile is profile and self.names is names and self.origin == origin
+        return same and len(self.remarks) == len(remarks) and all(map(operator.is_, self.remarks, remarks))
 
 
 def _encoded(
@@ -73,10 +74,10 @@ def _encoded(
 ) -> EncodedContent | None:
     """A history comes back with every turn; what of it is unchanged is encoded once."""
     first = group[0]
-    noted: _Noted | None = first.notebook.get(origin)
-    if noted is None or not noted.fits(group[1:], profile, names):
+    noted: _Noted | None = first.notebook.get("content")
+    if noted is None or not noted.fits(group[1:], profile, names, origin):
         content = ContentEncoder(profile, names, origin).encode(group)
-        noted = first.notebook[origin] = _Noted(group[1:], profile, names, content)
+        noted = first.notebook["content"] = _Noted(group[1:], profile, names, origin, content)
     return noted.content
 
 

@@ -20,6 +20,7 @@ from dragoman.notes import Note
 from dragoman.schema import clean_schema
 
 MAX_STOP_SEQUENCES = 5
+_NOBODY = "nobody"
 _ENCODER = msgspec.json.Encoder()
 _ONE_CALL = "Call at most one function at a time and wait for its result."
 
@@ -68,7 +69,8 @@ def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declaration
     profile = profile_of(target.model)
     declarations = declare(request.tools, target)
     notes = list(declarations.notes)
-    contents, lost = encode_contents(request.messages, profile, declarations.names, origin_of(target))
+    origin = origin_of(target) if target.trust_signatures else _NOBODY
+    contents, lost = encode_contents(request.messages, profile, declarations.names, origin)
     notes += lost
     tools, without = encode_tools(request, declarations)
     config, asked, changed = _generation_config(request, target)
@@ -76,6 +78,10 @@ def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declaration
     system = [part.text for part in request.system] + asked
     if declarations.declared and not request.tool_choice.parallel:
         system.append(_ONE_CALL)
+        why = (
+            "Gemini has no such switch; it is asked for in the instructions, and further calls are held back"
+        )
+        notes.append(Note("moved", "tool_choice.disable_parallel_tool_use", why))
     body = {
         "contents": contents,
         "systemInstruction": {"parts": [{"text": text} for text in system]} if system else None,
@@ -92,7 +98,7 @@ def _generation_config(
     profile = profile_of(target.model)
     config, notes = _sampling(request.sampling, profile)
     thinking, lost = encode_thinking(request.thinking, request.sampling, profile)
-    if thinking:
+    if thinking and not target.own_thinking:
         config["thinkingConfig"] = thinking
     output, asked, more = _output(request, profile, vertex=target.backend == "vertex")
     return {**config, **output}, asked, (*notes, *lost, *more)

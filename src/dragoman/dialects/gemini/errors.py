@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,6 +31,17 @@ _OVERFLOW = re.compile(
     r"input token count (?:is )?\(?(\d+)\)?\s+"
     r"(?:exceeds the maximum number of tokens allowed|but (?:the )?model only supports up to) \(?(\d+)\)?"
 )
+Complaint = Literal["", "schema_form", "signature", "thinking"]
+
+#: Refusals another form of the same request may cure; told apart here, because nobody else reads Google's words.
+_COMPLAINTS: dict[Complaint, re.Pattern[str]] = {
+    "signature": re.compile(r"thought[_ ]signature", re.IGNORECASE),
+    "thinking": re.compile(r"thinking[_ ](level|budget)|only works in thinking mode", re.IGNORECASE),
+    "schema_form": re.compile(
+        r"parameters_?json_?schema|function_?declarations\S*parameters|too many states|nesting depth",
+        re.IGNORECASE,
+    ),
+}
 _HOPELESS = re.compile(r"limit: 0\b|credits are depleted")
 _RETRY_TEXT = re.compile(r"retry in (\d+(?:\.\d+)?)\s*(ms|s)")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -75,8 +86,12 @@ def decode_error_body(status: int, body: bytes) -> UpstreamError:
     status = status or google.code or 500
     error = UpstreamError(_message(google), kind=_kind(status, google), status=status)
     error.retry_after_s = _retry_after(google)
-    error.code = google.status
+    error.code = _complaint(google.message) if error.kind == "invalid_request" else ""
     return error
+
+
+def _complaint(message: str) -> Complaint:
+    return next((name for name, pattern in _COMPLAINTS.items() if pattern.search(message)), "")
 
 
 def _message(google: Status) -> str:

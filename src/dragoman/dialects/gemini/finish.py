@@ -24,6 +24,9 @@ _REASON: dict[str, StopReason] = {
     "UNEXPECTED_TOOL_CALL": "malformed",
     "TOO_MANY_TOOL_CALLS": "malformed",
     "MISSING_THOUGHT_SIGNATURE": "malformed",
+    "OTHER": "malformed",
+    "NO_IMAGE": "malformed",
+    "IMAGE_OTHER": "malformed",
 }
 
 

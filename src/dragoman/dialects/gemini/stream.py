@@ -16,7 +16,7 @@ from dragoman.dialects.gemini.frames import FrameDecoder, Frames
 from dragoman.dialects.gemini.ids import client_id
 from dragoman.dialects.gemini.partial import PartialArgs
 from dragoman.dialects.gemini.wire import (
-    NO_ERROR,
+    NOTHING,
     Candidate,
     Chunk,
     FunctionCall,
@@ -111,7 +111,7 @@ class GeminiStream:
             self._started = True
             self._frames = self._framing.settled()
             events.append(Started(chunk.model_version or "", chunk.response_id or ""))
-        if chunk.error is not NO_ERROR and bytes(chunk.error) != _NULL:
+        if chunk.error is not NOTHING and bytes(chunk.error) != _NULL:
             raise decode_error_body(0, b'{"error":%b}' % bytes(chunk.error))
         for candidate in chunk.candidates or ():
             if not candidate.index:
@@ -147,6 +147,8 @@ class GeminiStream:
             if signature:
                 events.append(Signed(signature, ON_THOUGHT))
             return
+        if part.inline_data is not NOTHING:
+            self.notes.append(Note("dropped", "answer", "a file made by the model cannot be passed on"))
         if part.text:
             events.append(TextDelta(part.text))
         if signature:

@@ -20,7 +20,7 @@ _BUDGET: dict[Effort, int] = {"minimal": 512, "low": 2_048, "medium": 8_192, "hi
 #: The largest budget that still means this level.
 _LEVEL_UP_TO: tuple[tuple[int, Level], ...] = ((1_024, "minimal"), (4_096, "low"), (16_384, "medium"))
 
-#: Thoughts count against the output limit: a short answer without a wish to think gets the least (pain D6).
+#: Thoughts count against the output limit: a short answer gets the least unless a budget is named (pain D6).
 SHORT_ANSWER_TOKENS = 4_096
 
 
@@ -28,14 +28,21 @@ def encode_thinking(
     thinking: Thinking, sampling: Sampling, profile: Profile
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
     """The `thinkingConfig` of a request; empty means the model's own default."""
-    if thinking.mode == "off" or (
-        thinking.mode == "default" and thinking.effort is None and _short(sampling)
-    ):
+    if thinking.mode == "off":
         return _least(profile), ()
-    config, notes = _amount(thinking, sampling, profile)
+    if thinking.budget_tokens is None and _short(sampling):
+        config, notes = _least(profile), _less(thinking)
+    else:
+        config, notes = _amount(thinking, sampling, profile)
     if thinking.show:
         config["includeThoughts"] = True
     return config, notes
+
+
+def _less(thinking: Thinking) -> tuple[Note, ...]:
+    if thinking.effort is None:
+        return ()
+    return (Note("clamped", "output_config.effort", "so short an answer leaves no room for more thinking"),)
 
 
 def _short(sampling: Sampling) -> bool:
@@ -84,7 +91,8 @@ def _budget(
     wanted = thinking.budget_tokens if thinking.effort is None else _BUDGET[thinking.effort]
     lowest, highest = profile.budget
     if sampling.max_tokens is not None:
-        highest = max(lowest, min(highest, sampling.max_tokens - 1))
+        room = sampling.max_tokens - 1 if thinking.effort is None else sampling.max_tokens // 2
+        highest = max(lowest, min(highest, room))
     budget = min(max(wanted or 0, lowest), highest)
     if budget == wanted:
         return {"thinkingBudget": budget}, ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-NO_ERROR = msgspec.Raw(b"")
+NOTHING = msgspec.Raw(b"")
 
 
 class PartialArg(msgspec.Struct, rename="camel"):
@@ -31,6 +31,7 @@ class Part(msgspec.Struct, rename="camel"):
     thought: bool | None = False
     thought_signature: str | None = None
     function_call: FunctionCall | None = None
+    inline_data: msgspec.Raw = NOTHING
 
 
 class Content(msgspec.Struct, rename="camel"):
@@ -63,7 +64,7 @@ class Chunk(msgspec.Struct, rename="camel"):
     usage_metadata: UsageMetadata | None = None
     model_version: str | None = None
     response_id: str | None = None
-    error: msgspec.Raw = NO_ERROR
+    error: msgspec.Raw = NOTHING
 
 
 decode_chunk = msgspec.json.Decoder(Chunk, strict=False).decode

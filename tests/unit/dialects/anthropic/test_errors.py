@@ -16,6 +16,7 @@ TABLE: dict[ErrorKind, tuple[int, str]] = {
     "authentication": (401, "authentication_error"),
     "permission": (403, "permission_error"),
     "not_found": (404, "not_found_error"),
+    "wrong_method": (405, "invalid_request_error"),
     "too_large": (413, "request_too_large"),
     "rate_limit": (429, "rate_limit_error"),
     "quota": (429, "rate_limit_error"),
@@ -45,6 +46,11 @@ def test_l7_kind_to_status_and_type(kind: ErrorKind) -> None:
 def test_l1_retry_after_is_passed_on_in_whole_seconds(seconds: float | None, header: str | None) -> None:
     reply = anthropic.encode_error(UpstreamError("wait", kind="rate_limit", retry_after_s=seconds))
     assert dict(reply.headers).get("retry-after") == header
+
+
+def test_a_wrong_method_is_answered_with_the_right_ones() -> None:
+    reply = anthropic.encode_error(DragomanError("x", kind="wrong_method", code="POST"))
+    assert dict(reply.headers)["allow"] == "POST"
 
 
 @pytest.mark.parametrize("kind", TABLE)

@@ -46,7 +46,7 @@ def error(
 )
 def test_l7_every_status_has_its_kind_and_keeps_its_words(status: int, kind: str) -> None:
     found = error(status, "the reason", "WORD")
-    assert (found.kind, found.message, found.status, found.code) == (kind, "the reason", status, "WORD")
+    assert (found.kind, found.message, found.status, found.code) == (kind, "the reason", status, "")
 
 
 @pytest.mark.parametrize(
@@ -245,3 +245,32 @@ def test_a_delay_without_end_is_no_delay() -> None:
     assert error(429, details=[{"retryDelay": f"{endless}s"}]).retry_after_s is None
     assert error(429, f"retry in {endless}s").retry_after_s is None
     assert error(429, retry_after=endless).retry_after_s is None
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code"),
+    [
+        (400, "Corrupted thought signature.", "signature"),
+        (400, "Function call is missing a thought_signature in functionCall parts.", "signature"),
+        (400, "Thinking level MINIMAL is not supported for this model.", "thinking"),
+        (
+            400,
+            "The thinking budget 64000 is invalid. Please choose a value between 128 and 32768.",
+            "thinking",
+        ),
+        (400, "Unknown name \"parametersJsonSchema\" at 'tools[0].function_declarations[0]'", "schema_form"),
+        (400, "tools[0].function_declarations[3].parameters_json_schema: bad", "schema_form"),
+        (
+            400,
+            "The specified schema produces a constraint that has too many states for serving.",
+            "schema_form",
+        ),
+        (400, "Unknown name \"schema\" at 'contents[0]': Cannot find field.", ""),
+        (503, "thought signature service is busy", ""),
+    ],
+)
+def test_l8_complaints_that_another_form_may_cure_are_told_apart(
+    status: int, message: str, code: str
+) -> None:
+    body = json.dumps({"error": {"code": status, "message": message}}).encode()
+    assert decode_error(status, {}, body).code == code

@@ -12,7 +12,7 @@ BLOCKED = (
 )
 MALFORMED = (
     "MALFORMED_FUNCTION_CALL MALFORMED_RESPONSE UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS "
-    "MISSING_THOUGHT_SIGNATURE"
+    "MISSING_THOUGHT_SIGNATURE OTHER NO_IMAGE IMAGE_OTHER"
 )
 
 
@@ -24,10 +24,7 @@ MALFORMED = (
         ("CONTINUATION", "max_tokens"),
         *((raw, "blocked") for raw in BLOCKED.split()),
         *((raw, "malformed") for raw in MALFORMED.split()),
-        *(
-            (raw, "other")
-            for raw in ("NO_IMAGE", "IMAGE_OTHER", "OTHER", "FINISH_REASON_UNSPECIFIED", "NEW_IN_2027")
-        ),
+        *((raw, "other") for raw in ("FINISH_REASON_UNSPECIFIED", "NEW_IN_2027")),
     ],
 )
 def test_d1_d4_every_reason_with_and_without_calls(raw: str, reason: str) -> None:

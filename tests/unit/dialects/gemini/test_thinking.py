@@ -177,8 +177,26 @@ def test_i2_i3_budgets_fit_the_model_and_the_answer(
     assert [note.kind for note in notes] == (["clamped"] if clamped else [])
 
 
-def test_a_wish_for_little_thinking_is_kept_in_a_short_answer() -> None:
-    assert thinking("gemini-3.6-flash", Thinking(effort="low"), 100) == {"thinkingLevel": "LOW"}
+@pytest.mark.parametrize(
+    ("model", "wish", "max_tokens", "expected"),
+    [
+        ("gemini-3.8-flash", Thinking(effort="high"), 1, {"thinkingLevel": "LOW"}),
+        (
+            "gemini-3.6-flash",
+            Thinking(mode="on", effort="max", show=True),
+            512,
+            {"thinkingLevel": "MINIMAL", "includeThoughts": True},
+        ),
+        ("gemini-3.5-flash-lite", Thinking(mode="on"), 512, {"thinkingLevel": "MINIMAL"}),
+        ("gemini-3.6-flash", Thinking(effort="high"), 4_096, {"thinkingLevel": "HIGH"}),
+        ("gemini-2.5-flash", Thinking(effort="high"), 4_096, {"thinkingBudget": 2_048}),
+        ("gemini-2.5-flash", Thinking(mode="on", budget_tokens=1_024), 2_000, {"thinkingBudget": 1_024}),
+    ],
+)
+def test_d6_thinking_leaves_room_for_the_answer(
+    model: str, wish: Thinking, max_tokens: int, expected: dict[str, Any]
+) -> None:
+    assert thinking(model, wish, max_tokens) == expected
 
 
 def test_levels_of_the_table_are_the_words_of_the_type() -> None:
