@@ -58,7 +58,8 @@ def decode(decoder: Callable[[bytes], T], body: bytes | msgspec.Raw, where: str 
         place = path.removeprefix("key in ").removeprefix("$").removesuffix("`")
         raise InvalidRequest(message, where=where + place if where else place.removeprefix(".")) from None
     except msgspec.DecodeError as error:
-        raise InvalidRequest(f"the body is not valid JSON: {error}", where=where) from None
+        why = f"the body is not valid JSON: {error}" if bytes(body).strip() else "the body is empty"
+        raise InvalidRequest(why, where=where) from None
     except UnicodeDecodeError:
         raise InvalidRequest("the body is not valid UTF-8", where=where) from None
     except RecursionError:

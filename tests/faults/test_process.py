@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ import aiohttp
 import pytest
 
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.faults.harness import TOOLS, FakeGoogle, chunk, events_of, streams, text_of, types_of
+from tests.faults.harness import TOOLS, FakeGoogle, chunk, events_of, silence, streams, text_of, types_of
 
 SIGNATURE = "EjQKMgEMOdbHO0Gd+c9Mxk4ELwPGbpCEcp2mFfYYLix2UVtBH3fL8GECc4+JITVnHF4qZDsA"
 CALL = {
@@ -95,6 +96,23 @@ async def test_a_stop_signal_lets_running_streams_finish(tmp_path: Path) -> None
         await stopping
     assert types_of(events)[-1] == "message_stop"
     assert text_of(events) == "0 1 2 3 4 5 6 7 8 9 end"
+
+
+async def test_a_second_signal_does_not_wait_for_running_streams(tmp_path: Path) -> None:
+    google = FakeGoogle(silence)
+    async with _process(tmp_path / "home", google) as gateway:
+        asking = asyncio.ensure_future(_ask(gateway, ASK))
+        while not google.arrived:
+            await asyncio.sleep(0.01)
+        process = gateway._process
+        assert process is not None
+        for name in (signal.SIGINT, signal.SIGINT):
+            process.send_signal(name)
+            await asyncio.sleep(0.3)
+        assert await asyncio.to_thread(process.wait, 20) == 0  # the patience would be 30 s
+        assert "1 answer(s) are running" in gateway.log()
+        await asyncio.wait({asking})
+        assert asking.exception() is not None or types_of(asking.result())[-1] != "message_stop"
 
 
 async def test_http2_with_prior_knowledge_is_spoken(tmp_path: Path) -> None:

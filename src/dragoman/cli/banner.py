@@ -41,6 +41,8 @@ def banner(config: Config, base_url: str, key: Key | None) -> str:
     lines = [f"ready on {base_url} → {describe_upstream(config)}"]
     if config.backend == "emulator" and config.upstream.kind == "auto":
         lines += ["", f"  To use Gemini itself: export GEMINI_API_KEY=…  ({GET_KEY})"]
+    if config.backend == "emulator":
+        lines += ["", '  The emulator acts only when told exactly:  use Bash with {"command": "ls"} then say done']
     lines += [
         "",
         "  Claude Code     dragoman claude",

@@ -14,7 +14,7 @@ from dragoman.cli.settings import add_config_flag, find_key, read_settings, warn
 from dragoman.errors import ConfigError
 from dragoman.server.run import serve
 
-_PORT_HINT = "is another gateway running? pick another port with --port 8378, or any free one with --port 0"
+_PORT_HINT = "is another gateway running? pick another port with --port 8379, or any free one with --port 0"
 
 _EXAMPLES = """\
 examples:
@@ -44,8 +44,8 @@ def run(argv: list[str]) -> int:
             gateway_key=key.secret if key else None,
             on_ready=lambda base_url: say(banner(config, base_url, key)),
         )
-    except ConfigError as error:  # the settings are checked by now: what is left is the address
-        if "\n" in error.message:
+    except ConfigError as error:
+        if error.code != "port":
             raise
         raise ConfigError(f"{error.message}\n{_PORT_HINT}", where=error.where) from None
     return 0

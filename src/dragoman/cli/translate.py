@@ -14,6 +14,7 @@ from dragoman.cli.settings import Settings, add_config_flag, read_settings
 from dragoman.config import model_for
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import Target
+from dragoman.errors import UpstreamCut, UpstreamGarbage
 from dragoman.exchange import Exchange
 from dragoman.tokens import new_token
 
@@ -88,6 +89,10 @@ def _translate_answer(args: argparse.Namespace, settings: Settings, body: bytes)
         _read(args.request) if args.request else _stand_in(args.model or _model_of(args, settings, body))
     )
     exchange, out = _answer(args, settings, request, body, stream=args.stream)
+    if isinstance(exchange.failure, UpstreamCut | UpstreamGarbage) and not exchange.has_content:
+        raise Failure(f"{args.file} is not a whole answer of Gemini's: {exchange.failure.message}", code=1)
+    if exchange.memories:
+        remark(f"{len(exchange.memories)} thought signature(s) would be kept in the store")
     _write(out if args.stream else _pretty(out), exchange)
     return 1 if exchange.failure is not None else 0
 

@@ -21,7 +21,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     port: Port = 8377
     no_auth: bool = False  # loopback only; anything else is refused
     keys: tuple[str, ...] = ()  # gateway keys; empty: one is made at first start
-    allowed_hosts: tuple[str, ...] = ()  # names and addresses clients may use; needed when `host` is not loopback (pain Q8)
+    allowed_hosts: tuple[
+        str, ...
+    ] = ()  # names and addresses clients may use; needed when `host` is not loopback (pain Q8)
     max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (pain J5)
     ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (pain E4)
     shutdown_s: Seconds = 30.0  # how long running streams may go on after a stop signal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from dragoman.emulator.turn import Function
@@ -24,6 +24,13 @@ most my new no not now of on one only or other our out please she should so some
 the their them then there these they this through to too until up us use used uses using very via
 want was we were what when where which while who why will with would you your
 """
+_ACTING_WORDS = """
+agent apply bash clear cmd code command commit content create cron delete deploy drop edit enter exec execute exit
+grant insert install kill launch merge monitor move multiedit new notebook old patch pay post publish push put
+remove rename replace reset restart revoke rm run schedule script send set shell skill spawn start stop submit task
+todo transfer unlink update upload worktree workflow write
+"""
+_ACTING = frozenset(_ACTING_WORDS.split())
 _STOP = frozenset(re.findall(r"\w+", _STOP_WORDS))
 
 
@@ -43,9 +50,20 @@ def find_by_name(name: str, functions: Sequence[Function]) -> Function | None:
 
 
 def find_by_words(words: str, functions: Sequence[Function]) -> Function | None:
-    """The best fitting function above the threshold; the first declared wins a tie."""
-    ranked = rank(words, functions)
+    """The best fitting harmless function above the threshold; the first declared wins a tie.
+
+    Only a directive makes the emulator run, write or send anything: it understands no "do not".
+    """
+    ranked = rank(words, [function for function in functions if is_harmless(function)])
     return ranked[0][1] if ranked and ranked[0][0] >= _THRESHOLD else None
+
+
+def is_harmless(function: Function) -> bool:
+    """Whether neither its name nor its parameters speak of running or changing something."""
+    properties = function.schema.get("properties")
+    named = properties if isinstance(properties, Mapping) else {}
+    words = {word.lower() for name in (function.name, *named) for word in _CAMEL.split(name) if word}
+    return not words & _ACTING
 
 
 def rank(words: str, functions: Sequence[Function]) -> list[tuple[float, Function]]:

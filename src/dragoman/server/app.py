@@ -28,7 +28,7 @@ class GatewayApp:
     def __init__(self, gateway: Gateway, emulator: App | None = None) -> None:
         self._gateway = gateway
         self._emulator = emulator
-        self.running = 0
+        self.running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -38,11 +38,14 @@ class GatewayApp:
             scope = {**scope, "path": path.removeprefix(EMULATOR_PREFIX)}
             await self._emulator(scope, receive, send)
             return
-        self.running += 1
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a request is served inside a task")
+        self.running.add(task)
         try:
             await self._serve(scope, receive, send)
         finally:
-            self.running -= 1
+            self.running.discard(task)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = f"req_{new_token()}"

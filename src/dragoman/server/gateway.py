@@ -50,11 +50,9 @@ class Gateway:
             idle_timeout_s=upstream.idle_timeout_s,
             total_timeout_s=upstream.total_timeout_s,
         )
-        self._credentials: Credentials = (
-            DefaultCredentials(upstream.project)
-            if config.backend == "vertex" and not upstream.api_key
-            else ApiKey(upstream.api_key)
-        )
+        self._credentials: Credentials = ApiKey(upstream.api_key)
+        if config.backend == "vertex" and not upstream.api_key:
+            self._credentials = DefaultCredentials(upstream.project)
 
     def target(self, model: str) -> Target:
         real = model_for(model, self.config.models)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import errno
 import gc
 import logging
 import signal
@@ -25,6 +25,8 @@ from dragoman.store import SqliteStore
 
 _POLL_S = 0.02
 _STATE_FILE = "state.db"
+_STOP_S = 1.0
+_log = logging.getLogger("dragoman")
 
 OnReady = Callable[[str], None]
 
@@ -35,7 +37,8 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
     State lies in `config.home`, which must exist.
     """
     keys = (*config.server.keys, *((gateway_key,) if gateway_key else ()))
-    host, port = config.server.host, _free_port(config.server.host, config.server.port)
+    host = _address(config.server.host)
+    port = _free_port(host, config.server.port)
     url = _url(host, port)
     emulated = config.backend == "emulator"
     store = SqliteStore(
@@ -49,6 +52,8 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
 
     async def drain() -> None:
         gateway.draining = True
+        if app.running:
+            _log.warning("%d answer(s) are running; a second signal stops them", len(app.running))
         while app.running:
             await asyncio.sleep(_POLL_S)
 
@@ -56,6 +61,8 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
         try:
             await _serve(app, host, port, lambda: on_ready(url), drain, patience_s=config.server.shutdown_s)
         finally:
+            for task in app.running:
+                task.cancel()
             await gateway.close()
 
     _run(main())
@@ -63,6 +70,7 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
 
 def serve_emulator(host: str, port: int, on_ready: OnReady) -> None:
     """Serve only the emulator."""
+    host = _address(host)
     port = _free_port(host, port)
 
     async def drain() -> None:
@@ -96,8 +104,7 @@ async def _serve(
     # Streams may finish, unless they take too long or a second signal comes.
     await _first_of(loop.create_task(drain()), loop.create_task(signals.get()), timeout_s=patience_s)
     server.stop()  # type: ignore[no-untyped-call]
-    with contextlib.suppress(asyncio.CancelledError):
-        await serving
+    await asyncio.wait({serving}, timeout=_STOP_S)
 
 
 def _spare_the_collector() -> None:
@@ -123,6 +130,17 @@ async def _until_listening(host: str, port: int, serving: asyncio.Task[None]) ->
     await serving
 
 
+def _address(host: str) -> str:
+    """The server takes addresses, people write names."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConfigError(
+            f"the host {host!r} is not known here: {error.strerror}", where="server.host"
+        ) from None
+    return str(min(found, key=lambda entry: entry[0] != socket.AF_INET)[4][0])
+
+
 def _free_port(host: str, port: int) -> int:
     """The port to use: the one asked for if it is free, any free one for 0."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -131,7 +149,8 @@ def _free_port(host: str, port: int) -> int:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise ConfigError(f"port {port} on {host} cannot be used: {error.strerror}") from None
+            why = f"port {port} on {host} cannot be used: {error.strerror}"
+            raise ConfigError(why, code="port" if error.errno == errno.EADDRINUSE else "") from None
         return int(probe.getsockname()[1])
 
 

@@ -55,7 +55,8 @@ class SqliteStore:
             self._check_version(path)
             self.prune()
         except sqlite3.Error as error:
-            raise ConfigError(f"the state file {path} cannot be used: {error}") from error
+            hint = "move it away to start anew; only the signatures of past conversations are lost"
+            raise ConfigError(f"the state file {path} cannot be used: {error}\n{hint}") from error
 
     def _check_version(self, path: Path) -> None:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()

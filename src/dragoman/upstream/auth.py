@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from dragoman.errors import ConfigError
@@ -26,6 +27,10 @@ class DefaultCredentials:
     """Application default credentials; the token is refreshed off the event loop when it runs out."""
 
     def __init__(self, project: str) -> None:
+        if find_spec("google") is None or find_spec("google.auth") is None:
+            raise ConfigError(
+                "Vertex needs the extra\npip install 'dragoman[vertex]', or set GEMINI_API_KEY instead"
+            )
         self._project = project
         self._credentials: Any = None
         self._lock = asyncio.Lock()
@@ -37,13 +42,10 @@ class DefaultCredentials:
         return {"authorization": f"Bearer {self._credentials.token}", "x-goog-user-project": self._project}
 
     def _refresh(self) -> None:
-        try:
-            import google.auth
-            import google.auth.exceptions
-            import google.auth.transport.requests
-        except ImportError:
-            why = "Vertex needs the extra: pip install 'dragoman[vertex]'"
-            raise ConfigError(why, kind="permission") from None
+        import google.auth
+        import google.auth.exceptions
+        import google.auth.transport.requests
+
         try:
             if self._credentials is None:
                 self._credentials, _ = google.auth.default(scopes=[_SCOPE])

@@ -135,5 +135,6 @@ def _explain(error: Exception, url: str) -> UpstreamError:
     if isinstance(error, aiohttp.ServerTimeoutError | TimeoutError):
         return UpstreamError(f"{place} did not answer in time", kind="timeout")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return UpstreamError(f"{place} cannot be reached: {error.strerror or error}", kind="overloaded")
+        why = f"{place} cannot be reached ({error.strerror or error}); check the network, proxy and base URL"
+        return UpstreamError(why, kind="overloaded")
     return UpstreamCut(f"the connection to {place} broke: {type(error).__name__}", kind="overloaded")

@@ -75,7 +75,7 @@ def test_a_wrong_type_is_named_with_its_place(body: bytes, where: str, place: st
     ("body", "message"),
     [
         (b"{", "not valid JSON"),
-        (b"", "not valid JSON"),
+        (b"", "the body is empty"),
         (b'{"items":[]}x', "not valid JSON"),
         (b'{"items":"\xff"}', "items|not valid UTF-8|Expected"),
         (b'{"x":' + b"[" * 100_000, "nested too deeply"),

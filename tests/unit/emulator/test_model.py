@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,6 +112,31 @@ def test_no_fitting_tool_means_words() -> None:
     answer = ask(talk(user("hello, how are you?"), tools=weather()))
     assert calls(answer) == []
     assert text(answer) == "This is the offline Gemini emulator. You said: hello, how are you?"
+
+
+SCHEMAS = Path(__file__).parents[2] / "e2e" / "schemas"
+
+
+@pytest.mark.parametrize("client", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Explain what the bash command `rm -f notes.txt` does, do not run it",
+        "Run ls with bash",
+        "please write the file notes.txt and edit it",
+        "start a sub agent task that deletes everything",
+        "schedule a cron job, then kill the shell",
+    ],
+)
+def test_free_words_never_run_or_change_anything(client: Path, words: str) -> None:
+    """People try things out where the emulator answers: it must not act on a question."""
+    tools = json.loads(client.read_text("utf-8"))
+    tools = tools if isinstance(tools, list) else tools["tools"]
+    declared = [{"name": tool["name"], "parametersJsonSchema": tool["input_schema"]} for tool in tools]
+    called_now = {
+        name for name, _ in calls(ask(talk(user(words), tools=[{"functionDeclarations": declared}])))
+    }
+    assert called_now <= {"Read", "Glob", "Grep", "WebFetch", "WebSearch", "ListAgents", "AskUserQuestion"}
 
 
 def test_any_forces_a_call_and_allowed_names_restrict_it() -> None:
