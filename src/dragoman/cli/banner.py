@@ -42,7 +42,10 @@ def banner(config: Config, base_url: str, key: Key | None) -> str:
     if config.backend == "emulator" and config.upstream.kind == "auto":
         lines += ["", f"  To use Gemini itself: export GEMINI_API_KEY=…  ({GET_KEY})"]
     if config.backend == "emulator":
-        lines += ["", '  The emulator acts only when told exactly:  use Bash with {"command": "ls"} then say done']
+        lines += [
+            "",
+            '  The emulator acts only when told exactly:  use Bash with {"command": "ls"} then say done',
+        ]
     lines += [
         "",
         "  Claude Code     dragoman claude",
