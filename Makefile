@@ -12,7 +12,7 @@ run: $(VENV)/.runtime
 	$(BIN)/dragoman serve
 
 test: check
-	COVERAGE_CORE=sysmon $(BIN)/coverage run -m pytest -n 0 -m "not clients"
+	$(BIN)/coverage run -m pytest -n 0 -m "not clients"
 	$(BIN)/coverage report
 
 check: format lint types contracts

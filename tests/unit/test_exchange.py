@@ -343,3 +343,24 @@ def test_notes_of_all_stages_come_together() -> None:
     exchange = ready(user("q", {"type": "container_upload"}), assistant(tool_use()), tools=[READ])
     run(exchange, chunk(call(a="5"), finish="STOP"))
     assert [note.kind for note in exchange.notes] == ["dropped", "repaired", "sentinel", "mended"]
+
+
+def test_a_server_tool_block_nested_beyond_reason_does_not_end_the_session() -> None:
+    nested = "[" * 600 + "]" * 600
+    body = (
+        '{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":'
+        '[{"type":"web_search_tool_result","tool_use_id":"s1","content":' + nested + "}]}"
+        ',{"role":"user","content":"go on"}]}'
+    )
+    exchange = Exchange(anthropic, new_token=lambda: "0" * 16)
+    exchange.decode(body.encode())
+    assert "(nested too deeply to be shown)" in exchange.encode(MODEL).decode()
+
+
+def test_a_file_made_by_the_model_is_not_lost_without_a_word() -> None:
+    exchange = ready()
+    message(
+        exchange,
+        chunk({"inlineData": {"mimeType": "image/png", "data": "eA=="}}, {"text": "a"}, finish="STOP"),
+    )
+    assert [(note.kind, note.where) for note in exchange.notes] == [("dropped", "answer")]
