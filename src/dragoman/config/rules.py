@@ -67,7 +67,14 @@ def check_config(
     if not _API_VERSION.fullmatch(upstream.api_version):
         message = f"must look like v1beta, not {upstream.api_version!r}"
         raise ConfigError(message, where=place("upstream.api_version"))
-    return config, notes
+    return config, (*notes, *_reach(config))
+
+
+def _reach(config: Config) -> tuple[str, ...]:
+    if is_loopback(config.server.host) or config.server.allowed_hosts:
+        return ()
+    why = "clients elsewhere are turned away until server.allowed_hosts names the address they use"
+    return (f"{why}, e.g. DRAGOMAN_SERVER_ALLOWED_HOSTS=gateway.example,10.0.0.5",)
 
 
 def _check_access(config: Config, host_place: str, keys_place: str, gateway_key: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from dragoman.config import Config, model_for
+from dragoman.config import Config, is_loopback, model_for
 from dragoman.dialects.base import Target
 from dragoman.errors import InvalidRequest
 from dragoman.exchange import Settings
-from dragoman.server.auth import LOOPBACK, Caller, Gate
+from dragoman.server.auth import Caller, Gate
 from dragoman.store import Store
 from dragoman.upstream.auth import ApiKey, Credentials, DefaultCredentials
 from dragoman.upstream.client import UpstreamClient
@@ -35,7 +35,7 @@ class Gateway:
         self.gate = Gate(
             keys,
             open_to_all=config.server.no_auth
-            or (config.backend == "emulator" and config.server.host in LOOPBACK),
+            or (config.backend == "emulator" and is_loopback(config.server.host)),
             allowed_hosts=(*config.server.allowed_hosts, config.server.host),
         )
         self.host = Host(

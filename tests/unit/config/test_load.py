@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.config import Config, load_config, show_config
+from dragoman.config import Config, load, load_config, show_config
 from dragoman.config.keys import SETTINGS
 from tests.unit.config.builders import KEY, loaded, refusal
 
@@ -212,3 +212,13 @@ def test_what_is_shown_loads_again() -> None:
     assert set(tomllib.loads(show_config(config))["server"]) == {
         key.partition(".")[2] for key in SETTINGS if key.startswith("server.")
     }
+
+
+def test_a_gateway_for_others_says_which_names_it_needs() -> None:
+    flags = {"server.host": "0.0.0.0", "server.keys": ("k" * 20,)}
+    assert any(
+        "allowed_hosts" in note for note in load(file_text=None, file_name="", env={}, flags=flags).notes
+    )
+    named = {**flags, "server.allowed_hosts": ("gateway.example",)}
+    assert load(file_text=None, file_name="", env={}, flags=named).notes == ()
+    assert load(file_text=None, file_name="", env={}, flags={}).notes == ()
