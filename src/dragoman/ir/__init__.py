@@ -18,6 +18,7 @@ from dragoman.ir.events import (
 from dragoman.ir.parts import Media, Part, Text, Thought, ToolCall, ToolResult
 from dragoman.ir.replay import replay
 from dragoman.ir.request import (
+    REMINDER,
     Effort,
     Message,
     OutputFormat,
@@ -35,6 +36,7 @@ __all__ = [
     "AFTER_TEXT",
     "ON_TEXT",
     "ON_THOUGHT",
+    "REMINDER",
     "CallDelta",
     "CallEnded",
     "CallStarted",

@@ -11,6 +11,9 @@ from dragoman.ir.parts import Part, Text
 
 Role = Literal["user", "model", "system"]
 
+#: How clients mark a remark of the program's inside a turn, and how we mark one for the model.
+REMINDER = "<system-reminder>"
+
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One turn. `system` inside a conversation is a remark of the program, kept at its place."""

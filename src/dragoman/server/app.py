@@ -32,7 +32,7 @@ class GatewayApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            raise NotImplementedError(f"{scope['type']} is not served")
+            raise RuntimeError(f"{scope['type']} is not served")
         path: str = scope["path"]
         if self._emulator is not None and path.startswith(EMULATOR_PREFIX + "/") and _is_local(scope):
             scope = {**scope, "path": path.removeprefix(EMULATOR_PREFIX)}

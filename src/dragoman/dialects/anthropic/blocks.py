@@ -20,6 +20,7 @@ from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
+    REMINDER,
     Media,
     Message,
     Part,
@@ -44,7 +45,6 @@ _MIME_BY_SUFFIX = {
     "pdf": "application/pdf",
 }
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^;,]+)*;base64,(.+)", re.IGNORECASE | re.DOTALL)
-_REMINDER = "<system-reminder>"
 _TOOL_LOADED = "Tool loaded."  # Claude Code's own words behind a result of its ToolSearch
 
 
@@ -93,7 +93,7 @@ def _split_reminders(role: Role, parts: tuple[Part, ...]) -> tuple[Message, ...]
 
 
 def _is_reminder(part: Part) -> bool:
-    return isinstance(part, Text) and (part.text.startswith(_REMINDER) or part.text == _TOOL_LOADED)
+    return isinstance(part, Text) and (part.text.startswith(REMINDER) or part.text == _TOOL_LOADED)
 
 
 def _place_signatures(parts: tuple[Part, ...], sealed: list[Sealed]) -> tuple[Part, ...]:

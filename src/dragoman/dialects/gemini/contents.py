@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.dialects.gemini.ids import upstream_id
 from dragoman.dialects.gemini.models import Profile
-from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
+from dragoman.ir import REMINDER, Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
 from dragoman.notes import Note
 from dragoman.schema import NameMap
 
@@ -20,7 +20,6 @@ _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "ima
 
 #: What `functionResponse.parts` may hold; other media stands beside the response.
 _RESULT_MEDIA = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
-_REMINDER = "<system-reminder>"
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -229,4 +228,4 @@ def _add_remark(parts: list[dict[str, Any]], remark: list[Part]) -> None:
 
 
 def _as_reminder(text: str) -> str:
-    return text if text.startswith(_REMINDER) else f"{_REMINDER}\n{text}\n</system-reminder>"
+    return text if text.startswith(REMINDER) else f"{REMINDER}\n{text}\n</system-reminder>"
