@@ -86,7 +86,7 @@ class Exchange:
         settings: Settings = Settings(),  # noqa: B008 (frozen)
     ) -> None:
         self._client = client
-        self._upstream = upstream
+        self.upstream = upstream
         self._new_token = new_token
         self._settings = settings
         self._stream: ClientStream | None = None
@@ -131,11 +131,11 @@ class Exchange:
     ) -> bytes:
         """The upstream body; `feedback` tells the model what was wrong with its last attempt."""
         signed = apply_signatures(self.request.messages, self.wanted, recalled or {})
-        messages, notes = repair(signed, ends_with_user=self._upstream.ends_with_user(target))
+        messages, notes = repair(signed, ends_with_user=self.upstream.ends_with_user(target))
         if feedback:
             messages += (Message(role="user", parts=(Text(text=feedback),)),)
         request = msgspec.structs.replace(self.request, messages=messages)
-        encoded = self._upstream.encode_request(request, target, self._new_call_id)
+        encoded = self.upstream.encode_request(request, target, self._new_call_id)
         self._encode_notes = (*notes, *encoded.notes)
         self._reader = encoded.reader()
         self._begin_answer()
@@ -143,7 +143,7 @@ class Exchange:
 
     def encode_count(self, target: Target) -> bytes:
         messages, _ = repair(self.request.messages, ends_with_user=False)
-        return self._upstream.encode_count(msgspec.structs.replace(self.request, messages=messages), target)
+        return self.upstream.encode_count(msgspec.structs.replace(self.request, messages=messages), target)
 
     def estimate(self) -> int:
         return estimate_tokens(self.request)
@@ -159,12 +159,7 @@ class Exchange:
         return self._stream.ping() if self._stream is not None else b""
 
     def receive(self, data: bytes) -> bytes:
-        reader = self._reader or self._answer_reader()
-        return self._take(reader.feed(data))
-
-    @property
-    def upstream(self) -> UpstreamDialect:
-        return self._upstream
+        return self._take(self._answer_reader().feed(data))
 
     def end(self) -> bytes:
         """The upstream closed: learn how it ended (`finished` or `failure`) without saying so yet."""
@@ -210,7 +205,7 @@ class Exchange:
                 case TextDelta():  # first, because there are most of them
                     self.has_content = True
                     self._text.append(event.text)
-                    out += self._stream.feed(event) if self._stream is not None else self._give(event)
+                    out += self._give(event)
                 case Failed():
                     self.failure = event.error
                 case Finished():

@@ -26,6 +26,10 @@ _API_VERSION = re.compile(r"(v1(alpha|beta)?\d*)?")
 _LOCATION = re.compile(r"[a-z0-9-]+")
 
 
+#: What this machine calls itself.
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a server bound there."""
     if host.lower() == "localhost":

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from dragoman.config import LOOPBACK_NAMES
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect
 from dragoman.errors import DragomanError
-from dragoman.server.auth import LOOPBACK
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import ClientLeft, Outlet, Receive, Scope, Send, headers_of, read_body
 from dragoman.server.routes import Call, Route, find_route
@@ -72,8 +72,7 @@ class GatewayApp:
         gate.check_origin(call.headers)
         if not route.public:
             call.caller = gate.admit(call.headers)
-            if self._gateway.draining:
-                raise DragomanError("the gateway is shutting down", kind="overloaded", retry_after_s=1)
+            self._gateway.refuse_while_draining()
         if method == "POST":
             gate.check_content_type(call.headers)
             call.body = await read_body(receive, call.headers, self._gateway.config.server.max_body_bytes)
@@ -84,7 +83,7 @@ def _is_local(scope: Scope) -> bool:
     """The embedded emulator is for this gateway; no web page is sent to it either."""
     headers = headers_of(scope)
     client = scope.get("client") or ("",)
-    return client[0] in LOOPBACK and "origin" not in headers and "sec-fetch-site" not in headers
+    return client[0] in LOOPBACK_NAMES and "origin" not in headers and "sec-fetch-site" not in headers
 
 
 async def _until_client_leaves(work: Awaitable[None], receive: Receive) -> None:

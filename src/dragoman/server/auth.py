@@ -8,9 +8,9 @@ from hashlib import sha256
 
 import msgspec
 
+from dragoman.config import LOOPBACK_NAMES
 from dragoman.errors import InvalidRequest, NotAllowed
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _GOOGLE_KEY_PREFIXES = ("AIza", "AQ.")
 
 
@@ -26,7 +26,7 @@ class Gate:
     def __init__(self, keys: tuple[str, ...], *, open_to_all: bool, allowed_hosts: tuple[str, ...]) -> None:
         self._hashes = tuple(_hash(key) for key in keys)
         self._open_to_all = open_to_all
-        self._hosts = LOOPBACK | frozenset(host.lower() for host in allowed_hosts)
+        self._hosts = LOOPBACK_NAMES | frozenset(host.lower() for host in allowed_hosts)
 
     def check_origin(self, headers: Mapping[str, str]) -> None:
         """A browser that was sent here by another page is turned away, whatever it knows."""

@@ -6,7 +6,7 @@ import re
 
 from dragoman.config import Config, is_loopback, model_for
 from dragoman.dialects.base import Target
-from dragoman.errors import InvalidRequest
+from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.exchange import Settings
 from dragoman.server.auth import Caller, Gate
 from dragoman.store import Store
@@ -53,6 +53,10 @@ class Gateway:
         self._credentials: Credentials = ApiKey(upstream.api_key)
         if config.backend == "vertex" and not upstream.api_key:
             self._credentials = DefaultCredentials(upstream.project)
+
+    def refuse_while_draining(self) -> None:
+        if self.draining:
+            raise DragomanError("the gateway is shutting down", kind="overloaded", retry_after_s=1)
 
     def target(self, model: str) -> Target:
         real = model_for(model, self.config.models)

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.dialects.base import ClientDialect, Reply, Target
 from dragoman.errors import DragomanError, UpstreamGarbage
 from dragoman.exchange import Exchange, InvalidArguments
-from dragoman.ir import Sealed, unseal
+from dragoman.ir import Finished, Sealed, unseal
 from dragoman.server.auth import Caller
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import JSON_HEADERS, Outlet
@@ -156,11 +156,10 @@ class Relay:
 
 def _unusable(exchange: Exchange) -> DragomanError | None:
     """An aborted call or an empty answer must not look like success (pains D1, D2, D5)."""
-    finished = exchange.finished
-    if finished is None or finished.reason == "malformed":
-        raw = finished.raw if finished is not None else "no finish reason"
-        detail = finished.detail if finished is not None else ""
-        return UpstreamGarbage(f"Gemini stopped with {raw}. {detail}".strip(), kind="overloaded", code=raw)
+    finished = exchange.finished or Finished(reason="malformed", raw="no finish reason")
+    if finished.reason == "malformed":
+        why = f"Gemini stopped with {finished.raw}. {finished.detail}".strip()
+        return UpstreamGarbage(why, kind="overloaded", code=finished.raw)
     if finished.reason in ("end", "other") and not exchange.has_content:
         return UpstreamGarbage("the model gave an empty answer", kind="overloaded")
     return None

@@ -82,8 +82,7 @@ async def health(call: Call, outlet: Outlet) -> None:
 
 
 async def ready(call: Call, outlet: Outlet) -> None:
-    if call.gateway.draining:
-        raise DragomanError("the gateway is shutting down", kind="overloaded", retry_after_s=1)
+    call.gateway.refuse_while_draining()
     await health(call, outlet)
 
 

@@ -125,23 +125,24 @@ class SqliteStore:
     def prune(self) -> None:
         """Forget all that is too old, then the oldest while there is too much."""
         self._recent = Memo(_RECENT_BYTES)
-        self._db.execute(_FORGET_OLD, (self._oldest(), -1))
-        while (
-            self._used_bytes() > self._max_bytes
-            and self._db.execute(_FORGET_OLDEST, (_ROWS_PER_PRUNE,)).rowcount
-        ):
+        while self._forget():
             pass
         self._db.executescript("PRAGMA incremental_vacuum")  # a script, because `execute` frees one page only
 
     def _forget_some(self) -> None:
         """A slice of the same while requests are running; what cannot be done now is done later."""
         try:
-            self._db.execute(_FORGET_OLD, (self._oldest(), _ROWS_PER_PRUNE))
-            if self._used_bytes() > self._max_bytes:
-                self._db.execute(_FORGET_OLDEST, (_ROWS_PER_PRUNE,))
+            self._forget()
             self._db.executescript("PRAGMA incremental_vacuum(1000)")
         except sqlite3.Error as error:
             _log.warning("old state cannot be forgotten now: %s", error)
+
+    def _forget(self) -> int:
+        """How many rows went."""
+        gone = self._db.execute(_FORGET_OLD, (self._oldest(), _ROWS_PER_PRUNE)).rowcount
+        if self._used_bytes() > self._max_bytes:
+            gone += self._db.execute(_FORGET_OLDEST, (_ROWS_PER_PRUNE,)).rowcount
+        return gone
 
     def _oldest(self) -> int:
         return int(self._now() - self._max_age_s)

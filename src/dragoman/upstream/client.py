@@ -12,12 +12,12 @@ import aiohttp
 import truststore
 from yarl import URL
 
+from dragoman.config import LOOPBACK_NAMES
 from dragoman.errors import UpstreamCut, UpstreamError
 
 _KEEP_ALIVE_S = 60
 _LOOKS = 4  # per idle time-out
 _KNOWN_WAYS = 256
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class UpstreamAnswer:
@@ -105,7 +105,7 @@ class UpstreamClient:
         """The address parsed and its proxy, once: the session would read environment and netrc per request."""
         address = URL(url, encoded=True)
         host = address.host or ""
-        direct = host in _LOOPBACK or proxy_bypass(host)
+        direct = host in LOOPBACK_NAMES or proxy_bypass(host)
         way = address, None if direct else getproxies().get(address.scheme)
         if len(self._ways) < _KNOWN_WAYS:
             self._ways[url] = way
