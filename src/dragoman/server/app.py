@@ -80,10 +80,14 @@ class GatewayApp:
 
 
 def _is_local(scope: Scope) -> bool:
-    """The embedded emulator is for this gateway; no web page is sent to it either."""
+    """The embedded emulator is for this gateway; no web page is sent to it either.
+
+    A gateway bound to one address of the machine's calls itself from that address.
+    """
     headers = headers_of(scope)
-    client = scope.get("client") or ("",)
-    return client[0] in LOOPBACK_NAMES and "origin" not in headers and "sec-fetch-site" not in headers
+    client = scope["client"][0]
+    here = client in LOOPBACK_NAMES or client == scope["server"][0]
+    return here and "origin" not in headers and "sec-fetch-site" not in headers
 
 
 async def _until_client_leaves(work: Awaitable[None], receive: Receive) -> None:
