@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dragoman.emulator.service import Answer, Question, Service
+from dragoman.emulator.service import Question, Service
+from dragoman.emulator.wire import Answer
 
 Json = dict[str, Any]
 

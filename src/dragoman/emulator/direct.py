@@ -1,0 +1,71 @@
+"""Who decides what is answered: a director may replace the model's reply, its chunks or the whole answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from dragoman.emulator.answer import Setting
+from dragoman.emulator.model import Reply
+from dragoman.emulator.routes import Route
+from dragoman.emulator.wire import Answer, Framing
+
+Chunk = dict[str, Any]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that passed the parser: `request` is in canonical spelling, `raw` is what came."""
+
+    route: Route
+    request: Mapping[str, Any]
+    raw: bytes
+    headers: Mapping[str, str]
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """A way to fail: it changes the chunks before they are framed, the framed answer, or both."""
+
+    name: str
+    on_chunks: Callable[[list[Chunk]], list[Chunk]] | None = None
+    on_answer: Callable[[Answer, Framing], Answer] | None = None
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """How one request is answered; what is left out is the emulator's own.
+
+    `answer` replaces everything. `chunks` writes the stream from the setting. `reply` is what the model says.
+    `pace` turns the framed answer into a slower or otherwise cut one. Faults come last. `validate` False takes
+    the request as it is.
+    """
+
+    answer: Answer | None = None
+    chunks: Callable[[Setting], list[Chunk]] | None = None
+    reply: Reply | None = None
+    pace: Callable[[Answer], Answer] | None = None
+    faults: Sequence[Fault] = ()
+    validate: bool = True
+
+
+class Director(Protocol):
+    """Asked once per request that passed the parser, before the request is checked further."""
+
+    def direct(self, asked: Asked) -> Scene: ...
+
+    def refused(self, asked: Asked, message: str) -> None:
+        """The request of the last scene was refused by validation, in these words: the scene was not played."""
+
+
+class NoDirector:
+    """Everything is the emulator's own."""
+
+    def direct(self, asked: Asked) -> Scene:
+        del asked
+        return _OWN
+
+    def refused(self, asked: Asked, message: str) -> None:
+        del asked, message
+
+
+_OWN = Scene()
