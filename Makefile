@@ -38,7 +38,7 @@ test-clients: $(VENV)/.dev
 
 # Write the golden files anew; read the diff before you commit it.
 bless: $(VENV)/.dev
-	DRAGOMAN_BLESS=1 $(BIN)/pytest -q tests/golden tests/house/test_docs.py
+	DRAGOMAN_BLESS=1 $(BIN)/pytest -q tests/golden tests/house/test_docs.py tests/unit/emulator/script/test_documents.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

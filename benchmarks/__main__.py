@@ -8,6 +8,7 @@ import sys
 import msgspec
 
 from benchmarks.contenders import best_floor
+from benchmarks.emulator import print_emulator
 from benchmarks.profile import print_profile
 from benchmarks.report import figure, render, write_json
 from benchmarks.suite import run_suite
@@ -19,8 +20,8 @@ _QUICK_FRACTION = 3
 
 def main() -> None:
     options = _parse()
-    if options.profile:
-        print_profile()
+    if options.profile or options.emulator:
+        print_profile() if options.profile else print_emulator()
         return
     chosen = [WORKLOADS[name] for name in options.only or WORKLOADS]
     if options.quick:
@@ -43,6 +44,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=list(WORKLOADS), help="only these workloads")
     parser.add_argument("--floor", choices=["nginx", "splice"], default=best_floor())
     parser.add_argument("--profile", action="store_true", help="the pure path alone, stage by stage")
+    parser.add_argument("--emulator", action="store_true", help="the emulator alone, beside json.loads")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""Claude Code itself: installed on demand, run headless in a throw-away home."""
+"""The real programs, installed on demand; Claude Code, run headless in a throw-away home."""
 
 from __future__ import annotations
 
@@ -24,18 +24,38 @@ class MissingProgram(Exception):
 
 def install_claude(version: str) -> Path:
     """The path of that version's `claude`, installed into the cache if it is not there yet."""
+
+    def check(prefix: Path) -> None:
+        _check_version(prefix / "node_modules" / ".bin" / "claude", version)
+
+    prefix = install(f"claude-{version}", f"@anthropic-ai/claude-code@{version}", check)
+    return prefix / "node_modules" / ".bin" / "claude"
+
+
+def install_gemini(version: str) -> Path:
+    """The path of that version's Gemini CLI."""
+    return install(f"gemini-{version}", f"@google/gemini-cli@{version}") / "node_modules" / ".bin" / "gemini"
+
+
+def install_genai(version: str) -> Path:
+    """The folder from which a program can import that version of `@google/genai`."""
+    return install(f"genai-{version}", f"@google/genai@{version}")
+
+
+def install(folder: str, package: str, check: Callable[[Path], None] | None = None) -> Path:
+    """The folder of a package in the cache, which no clone owns; one process at a time installs it."""
     default = Path.home() / ".cache" / "dragoman-e2e"
     cache = Path(os.environ.get("DRAGOMAN_E2E_CACHE") or default)
-    prefix = cache / f"claude-{version}"
-    program = prefix / "node_modules" / ".bin" / "claude"
+    prefix = cache / folder
     cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"claude-{version}.lock").open("w") as lock:
+    with (cache / f"{folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (prefix / ".installed").exists():
-            _npm_install(prefix, f"@anthropic-ai/claude-code@{version}")
-            _check_version(program, version)
+            _npm_install(prefix, package)
+            if check is not None:
+                check(prefix)
             (prefix / ".installed").touch()
-    return program
+    return prefix
 
 
 def _npm_install(prefix: Path, package: str) -> None:

@@ -192,9 +192,15 @@ def test_a6_c1_j1_a_foreign_tool_round_is_accepted_by_every_model(to: str, backe
     messages: tuple[Message, ...] = (
         user("q"),
         model("I look", call(1), call(2, name="a b")),
-        user(result(1, "x", Media(mime="image/png", data="iVBORw0K")), result(2, name="a b", is_error=True)),
+        user(
+            result(1, "x", Media(mime="image/png", data="iVBORw0KGgo=")), result(2, name="a b", is_error=True)
+        ),
         model(call(3)),
-        user(result(3, Media(mime="image/heic", data="R0lGODlh"), Media(mime="image/gif", data="R0lGODlh"))),
+        user(
+            result(
+                3, Media(mime="image/heic", data="AAAAGGZ0eXBoZWlj"), Media(mime="image/gif", data="R0lGODlh")
+            )
+        ),
     )
     tools = (
         Tool(name="read"),

@@ -25,12 +25,13 @@ IDS = st.sampled_from(["1", "2", "3", "1-2", "toolu_0000000000000001-g"])
 #: of the right back end these would have to be genuine
 FOREIGN = st.none() | st.just(Signature("c2ln", "vertex-g9"))
 CONTENT = st.lists(
-    WORDS.map(lambda words: Text(text=words)) | st.just(Media(mime="image/png", data="AAAA")), max_size=2
+    WORDS.map(lambda words: Text(text=words)) | st.just(Media(mime="image/png", data="iVBORw0KGgo=")),
+    max_size=2,
 )
 PARTS: st.SearchStrategy[Part] = st.one_of(
     st.builds(Text, text=WORDS, signature=FOREIGN),
     st.builds(Thought, text=WORDS, signature=FOREIGN),
-    st.just(Media(mime="image/png", data="AAAA")),
+    st.just(Media(mime="image/png", data="iVBORw0KGgo=")),
     st.builds(ToolCall, id=IDS, name=st.sampled_from(["f", "g"]), signature=FOREIGN),
     st.builds(ToolResult, call_id=IDS, content=CONTENT.map(tuple), is_error=st.booleans()),
 )

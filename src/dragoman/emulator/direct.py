@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dragoman.emulator.answer import Setting
-from dragoman.emulator.model import Reply
+from dragoman.emulator.answer.chunks import Setting
+from dragoman.emulator.model.respond import Reply
+from dragoman.emulator.refusal import Refusal
 from dragoman.emulator.routes import Route
 from dragoman.emulator.wire import Answer, Framing
 
@@ -16,12 +17,18 @@ Chunk = dict[str, Any]
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that passed the parser: `request` is in canonical spelling, `raw` is what came."""
+    """A request: `raw` is what came, `request` the same in canonical spelling.
+
+    `problem` is the parser's refusal, if it has one; `request` is then the JSON as it came. Only a scene that does
+    not validate is played for it.
+    """
 
     route: Route
     request: Mapping[str, Any]
     raw: bytes
     headers: Mapping[str, str]
+    framing: Framing = "whole"
+    problem: Refusal | None = None
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +36,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     on_chunks: Callable[[list[Chunk]], list[Chunk]] | None = None
-    on_answer: Callable[[Answer, Framing], Answer] | None = None
+    on_answer: Callable[[Answer, Asked], Answer] | None = None
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +44,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
     `answer` replaces everything. `chunks` writes the stream from the setting. `reply` is what the model says.
     `pace` turns the framed answer into a slower or otherwise cut one. Faults come last. `validate` False takes
-    the request as it is.
+    the request as it is. `signatures` are thought signatures of others that are good here.
     """
 
     answer: Answer | None = None
@@ -46,10 +53,11 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     pace: Callable[[Answer], Answer] | None = None
     faults: Sequence[Fault] = ()
     validate: bool = True
+    signatures: frozenset[bytes] = frozenset()
 
 
 class Director(Protocol):
-    """Asked once per request that passed the parser, before the request is checked further."""
+    """Asked once per request, before the request is checked further; a Refusal it raises is the answer."""
 
     def direct(self, asked: Asked) -> Scene: ...
 

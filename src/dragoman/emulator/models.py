@@ -33,6 +33,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     thinks: bool = True  # without being asked
     strict_turns: bool = False  # roles user and model only, no trailing model turn
     zero_budget: str = ""  # the words for thinkingBudget 0, when it is refused
+    wants_signatures: bool = True  # Gemini 3 and later; image models do not enforce them
+    takes_response_media: bool = True  # inside a function response
+    closed: bool = False  # to keys that never used it before
 
     @property
     def modern(self) -> bool:
@@ -63,7 +66,17 @@ def _gemini4(name: str, title: str) -> Model:
 
 
 def _gemini25(name: str, title: str, budget: Budget, **facts: Any) -> Model:
-    return Model(id=name, title=title, family="gemini-2.5", generation=(2, 5), budget=budget, **facts)
+    return Model(
+        id=name,
+        title=title,
+        family="gemini-2.5",
+        generation=(2, 5),
+        budget=budget,
+        wants_signatures=False,
+        takes_response_media=False,
+        closed=True,
+        **facts,
+    )
 
 
 def _gemma4(name: str, title: str) -> Model:
@@ -132,28 +145,47 @@ NEWEST_FLASH = "gemini-3.8-flash"
 _DEAD_PREFIXES = ("gemini-1.", "gemini-2.0", "gemini-pro", "gemini-3-pro-preview")
 
 _BY_ID = {model.id: model for model in MODELS}
-#: Longest first, so that a flash-lite variant is not taken for a flash.
-_PREFIXES = sorted(_BY_ID, key=len, reverse=True)
+#: Whose facts an id has that begins so; longest first, so that a flash-lite variant is not taken for a flash.
+_KINDS = {
+    **{f"{name}-": name for name in _BY_ID},
+    "gemini-2.5-": "gemini-2.5-flash",
+    "gemini-": NEWEST_FLASH,
+}
+_PREFIXES = sorted(_KINDS, key=len, reverse=True)
+#: What a word in an id changes.
+_MARKS: dict[str, dict[str, Any]] = {
+    "-image": {"wants_signatures": False},
+    "-computer-use": {"takes_response_media": True},
+}
 
 
 @cache
 def find_model(name: str, version: str) -> Model | None:
     """The facts of a model id, or None where Google says 404; unknown gemini ids are the newest flash."""
     if version in ("v1beta", "v1alpha", "v1beta1") and name in ALIASES:
-        return _BY_ID[ALIASES[name]]
+        # Measured 2026-09: every alias has the strict turns of 3.6, whatever stands behind it.
+        return msgspec.structs.replace(_BY_ID[ALIASES[name]], strict_turns=True)
     if name in ALIASES or name.startswith(_DEAD_PREFIXES):
         return None
-    known = next((known for known in _PREFIXES if name == known or name.startswith(known + "-")), None)
-    if known is None and not name.startswith("gemini-"):
+    if name in _BY_ID:
+        return _BY_ID[name]
+    start = next((start for start in _PREFIXES if name.startswith(start)), None)
+    if start is None:
         return None
-    return msgspec.structs.replace(_BY_ID[known or NEWEST_FLASH], id=name)
+    facts = {fact: value for mark in _MARKS if mark in name for fact, value in _MARKS[mark].items()}
+    return msgspec.structs.replace(_BY_ID[_KINDS[start]], id=name, **facts)
 
 
 def require_model(name: str, backend: Backend, method: str, resource: str) -> Model:
     """The model's facts, or Google's 404."""
     model = find_model(name, backend.version)
-    if model is not None:
-        return model
+    if model is None:
+        raise no_such_model(name, backend, method, resource)
+    return model
+
+
+def no_such_model(name: str, backend: Backend, method: str, resource: str) -> Refusal:
+    """Google's 404 for a model that does not exist or cannot do what is asked."""
     if backend.is_vertex:
         message = (
             f"Publisher Model `{resource}` was not found or your project does not have access to it. "
@@ -168,7 +200,7 @@ def require_model(name: str, backend: Backend, method: str, resource: str) -> Mo
             f"{method}. Call ModelService.ListModels to see the list of available models and their "
             "supported methods."
         )
-    raise Refusal(message, code=404)
+    return Refusal(message, code=404)
 
 
 def describe(model: Model) -> dict[str, Any]:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-_STATUS_NAMES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 500: "INTERNAL"}
+_STATUS_NAMES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ALREADY_EXISTS",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
 
 CATCH_ALL = "Request contains an invalid argument."
 
@@ -19,17 +31,20 @@ NOT_FOUND_PAGE = (
 class Refusal(Exception):
     """The service says no: HTTP code, Google's status word, message and details."""
 
-    def __init__(self, message: str, *, code: int = 400, details: Sequence[dict[str, Any]] = ()) -> None:
+    def __init__(
+        self, message: str, *, code: int = 400, status: str = "", details: Sequence[dict[str, Any]] = ()
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
+        self.status = status or _STATUS_NAMES[code]
         self.details = tuple(details)
 
     def body(self) -> dict[str, Any]:
         error: dict[str, Any] = {
             "code": self.code,
             "message": self.message,
-            "status": _STATUS_NAMES[self.code],
+            "status": self.status,
         }
         if self.details:
             error["details"] = list(self.details)
@@ -38,8 +53,7 @@ class Refusal(Exception):
 
 def unclear(reason: str) -> Refusal:
     """Google's catch-all text; what the emulator knows beyond it goes into a DebugInfo detail."""
-    detail = {"@type": "type.googleapis.com/google.rpc.DebugInfo", "detail": f"emulator: {reason}"}
-    return Refusal(CATCH_ALL, details=[detail])
+    return Refusal(CATCH_ALL, details=[detail("DebugInfo", detail=f"emulator: {reason}")])
 
 
 def bad_fields(violations: Sequence[tuple[str, str]]) -> Refusal:
@@ -49,7 +63,7 @@ def bad_fields(violations: Sequence[tuple[str, str]]) -> Refusal:
     ]
     return Refusal(
         "\n".join(line for _, line in violations),
-        details=[{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": fields}],
+        details=[detail("BadRequest", fieldViolations=fields)],
     )
 
 
@@ -59,16 +73,16 @@ def bullets(lines: Sequence[str], root: str = "GenerateContentRequest") -> Refus
 
 
 def invalid_key() -> Refusal:
-    info = {
-        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": "API_KEY_INVALID",
-        "domain": "googleapis.com",
-        "metadata": {"service": "generativelanguage.googleapis.com"},
-    }
     message = "API key not valid. Please pass a valid API key."
-    words = {
-        "@type": "type.googleapis.com/google.rpc.LocalizedMessage",
-        "locale": "en-US",
-        "message": message,
-    }
+    info = error_info("API_KEY_INVALID", {"service": "generativelanguage.googleapis.com"})
+    words = detail("LocalizedMessage", locale="en-US", message=message)
     return Refusal(message, details=[info, words])
+
+
+def detail(kind: str, **fields: Any) -> dict[str, Any]:
+    """An entry of `error.details`, of one of google.rpc's types."""
+    return {"@type": f"type.googleapis.com/google.rpc.{kind}", **fields}
+
+
+def error_info(reason: str, metadata: dict[str, str]) -> dict[str, Any]:
+    return detail("ErrorInfo", reason=reason, domain="googleapis.com", metadata=metadata)

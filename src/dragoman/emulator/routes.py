@@ -1,4 +1,4 @@
-"""Google's paths: which method of which model at which front door a URL names."""
+"""Google's paths: which method of which thing at which front door a URL names."""
 
 from __future__ import annotations
 
@@ -7,46 +7,126 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.emulator.backend import Backend
+from dragoman.emulator.backend import Backend, Surface
 
-Method = Literal["generateContent", "streamGenerateContent", "countTokens", "get", "list"]
+Method = Literal[
+    "generateContent",
+    "streamGenerateContent",
+    "countTokens",
+    "computeTokens",
+    "batchGenerateContent",
+    "embedContent",
+    "batchEmbedContents",
+    "predict",
+    "list",
+    "get",
+    "create",
+    "patch",
+    "delete",
+    "download",
+    "upload",
+]
+Collection = Literal["models", "cachedContents", "files"]
 
-_STUDIO = re.compile(r"/(?P<version>v1|v1beta|v1alpha)/models(?:/(?P<model>[^/:]+)(?::(?P<method>\w+))?)?/?")
-_VERTEX = re.compile(
-    r"/(?P<version>v1|v1beta1)/(?P<resource>(?:projects/[^/]+/locations/[^/]+/)?publishers/google/models"
-    r"(?:/(?P<model>[^/:]+))?)(?::(?P<method>\w+))?/?"
+_STUDIO = r"/(?P<version>v1|v1beta|v1alpha)/"
+_VERTEX = r"/(?P<version>v1|v1beta1)/"
+_PROJECT = r"projects/[^/]+/locations/[^/]+/"
+_ITEM = r"(?:/(?P<item>[^/:]+))?"
+_METHOD = r"(?::(?P<method>\w+))?/?"
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """Where a collection lives."""
+
+    surface: Surface
+    collection: Collection
+    path: re.Pattern[str]
+
+
+_PATTERNS = (
+    Pattern("studio", "models", re.compile(rf"{_STUDIO}(?P<resource>models{_ITEM}){_METHOD}")),
+    Pattern(
+        "vertex",
+        "models",
+        re.compile(rf"{_VERTEX}(?P<resource>(?:{_PROJECT})?publishers/google/models{_ITEM}){_METHOD}"),
+    ),
+    Pattern(
+        "studio", "cachedContents", re.compile(rf"{_STUDIO}(?P<resource>cachedContents{_ITEM}){_METHOD}")
+    ),
+    Pattern(
+        "vertex",
+        "cachedContents",
+        re.compile(rf"{_VERTEX}(?P<resource>{_PROJECT}cachedContents{_ITEM}){_METHOD}"),
+    ),
+    Pattern(
+        "studio", "files", re.compile(rf"/(?P<upload>upload){_STUDIO}(?P<resource>files{_ITEM}){_METHOD}")
+    ),
+    Pattern("studio", "files", re.compile(rf"{_STUDIO}(?P<resource>files{_ITEM}){_METHOD}")),
 )
-_POSTED: tuple[Method, ...] = ("generateContent", "streamGenerateContent", "countTokens")
+
+#: (surface, method) of what is asked of one model by POST.
+_POSTED: dict[Surface, tuple[Method, ...]] = {
+    "studio": (
+        "generateContent",
+        "streamGenerateContent",
+        "countTokens",
+        "embedContent",
+        "batchEmbedContents",
+        "batchGenerateContent",
+    ),
+    "vertex": (
+        "generateContent",
+        "streamGenerateContent",
+        "countTokens",
+        "computeTokens",
+        "embedContent",
+        "predict",
+    ),
+}
+#: (verb, one item or all of them) of what every collection has, and of what only kept things have.
+_READ: dict[tuple[str, bool], Method] = {("GET", False): "list", ("GET", True): "get"}
+_KEPT: dict[Collection, dict[tuple[str, bool], Method]] = {
+    "models": {},
+    "cachedContents": {("POST", False): "create", ("PATCH", True): "patch", ("DELETE", True): "delete"},
+    "files": {("DELETE", True): "delete"},
+}
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A resolved path; `resource` is how Vertex names the model."""
+    """A resolved path. `resource` is the name of the thing without the version; `item` is its last word."""
 
     backend: Backend
     method: Method
     model: str
     resource: str = ""
+    collection: Collection = "models"
+    item: str = ""
 
 
 def find_route(verb: str, path: str) -> Route | None:
     """The route of a request line, or None where Google has nothing."""
-    match = _STUDIO.fullmatch(path)
-    surface: Literal["studio", "vertex"] = "studio"
-    resource = ""
-    if match is None:
-        match = _VERTEX.fullmatch(path)
+    for pattern in _PATTERNS:
+        match = pattern.path.fullmatch(path)
         if match is None:
+            continue
+        method = _method(verb, pattern, match)
+        if method is None:
             return None
-        surface, resource = "vertex", match["resource"]
-    method = _method(verb, match["model"], match["method"])
-    if method is None:
-        return None
-    return Route(Backend(surface, match["version"]), method, match["model"] or "", resource)
+        item = match["item"] or ""
+        model = item if pattern.collection == "models" else ""
+        backend = Backend(pattern.surface, match["version"])
+        return Route(backend, method, model, match["resource"], pattern.collection, item)
+    return None
 
 
-def _method(verb: str, model: str | None, method: str | None) -> Method | None:
-    if verb == "GET" and method is None:
-        return "list" if model is None else "get"
-    if verb == "POST" and model is not None:
-        return next((posted for posted in _POSTED if posted == method), None)
+def _method(verb: str, pattern: Pattern, match: re.Match[str]) -> Method | None:
+    named, item = match["method"], match["item"]
+    if "upload" in match.groupdict():
+        return "upload" if verb in ("POST", "PUT") and not (item or named) else None
+    if named is None:
+        return (_READ | _KEPT[pattern.collection]).get((verb, item is not None))
+    if pattern.collection == "models" and verb == "POST" and item is not None:
+        return next((method for method in _POSTED[pattern.surface] if method == named), None)
+    if (pattern.collection, verb, named) == ("files", "GET", "download") and item is not None:
+        return "download"
     return None

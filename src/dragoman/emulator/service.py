@@ -8,30 +8,31 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.answer import Setting, merge_chunks, write_chunks, write_count
+from dragoman.emulator.answer.chunks import Setting, merge_chunks, write_chunks, write_count
+from dragoman.emulator.answer.setting import STREAMED_HOP_TOKENS, WHOLE_HOP_TOKENS
 from dragoman.emulator.direct import Asked, Chunk, Director, NoDirector, Scene
-from dragoman.emulator.model import respond
-from dragoman.emulator.models import describe, list_models, require_model
-from dragoman.emulator.refusal import NOT_FOUND_PAGE, Refusal, bullets, invalid_key
-from dragoman.emulator.routes import Route, find_route
+from dragoman.emulator.model.respond import respond
+from dragoman.emulator.models import Model
+from dragoman.emulator.question import Question
+from dragoman.emulator.refusal import NOT_FOUND_PAGE, Refusal, bullets
+from dragoman.emulator.resources.catalog import require_speaker
+from dragoman.emulator.resources.desk import BODIES, Desk, Expanded
+from dragoman.emulator.resources.usage import count_cached
+from dragoman.emulator.routes import Method, Route, find_route
 from dragoman.emulator.signature import Signer
 from dragoman.emulator.validate import check_count, check_request, parse
+from dragoman.emulator.validate.keys import check_key
+from dragoman.emulator.validate.salvage import salvage
 from dragoman.emulator.wire import HTML_TYPE, Answer, Framing, framed, whole
 
-_INVALID_KEY = "invalid-key"
-_NO_HEADERS: Mapping[str, str] = {}
+__all__ = ["Question", "Service", "refuse"]
 
-
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """An HTTP request as far as the emulator reads it; header names are lower case, `now` is RFC 3339."""
-
-    verb: str
-    path: str
-    alt: str = ""
-    key: str = ""
-    body: bytes = b""
-    headers: Mapping[str, str] = _NO_HEADERS
-    now: str = "2026-01-01T00:00:00Z"
+#: What a director may decide about; everything else is only looked up.
+_GENERATING: Mapping[Method, str] = {
+    "generateContent": "GenerateContentRequest",
+    "streamGenerateContent": "GenerateContentRequest",
+    "countTokens": "CountTokensRequest",
+}
 
 
 class Service:
@@ -40,6 +41,7 @@ class Service:
     def __init__(self, seed: str, director: Director | None = None) -> None:
         self._signer = Signer(seed)
         self._director = director or NoDirector()
+        self._desk = Desk()
 
     def answer(self, question: Question) -> Answer:
         route = find_route(question.verb, question.path)
@@ -52,27 +54,43 @@ class Service:
             return refuse(refusal, framing)
 
     def _serve(self, route: Route, question: Question, framing: Framing) -> Answer:
-        if route.method in ("list", "get"):
-            _check_key(question)
-            return whole(_list(route) if route.method == "list" else _get(route))
         # Google parses before it looks at the key, and looks at the key before the model.
-        message = "CountTokensRequest" if route.method == "countTokens" else "GenerateContentRequest"
-        request = parse(question.body, route.backend, message)
-        _check_key(question)
-        asked = Asked(route=route, request=request, raw=question.body, headers=question.headers)
+        message = _GENERATING.get(route.method) or BODIES.get((route.collection, route.method))
+        problem: Refusal | None = None
+        try:
+            request = parse(question.body, route.backend, message) if message else {}
+            check_key(question.key, route)
+        except Refusal as refusal:
+            if route.method not in _GENERATING:
+                raise
+            request, problem = salvage(question.body, route.backend, _GENERATING[route.method]), refusal
+        if route.method not in _GENERATING:
+            return self._desk.answer(route, question, request)
+        asked = Asked(
+            route=route,
+            request=request,
+            raw=question.body,
+            headers=question.headers,
+            framing=framing,
+            problem=problem,
+        )
         scene = self._director.direct(asked)
         try:
+            if problem is not None and (scene.validate or scene.answer is None):
+                raise problem
             answer = self._play(scene, asked, framing, question.now)
         except Refusal as refusal:
             self._director.refused(asked, refusal.message)
             raise
         for fault in scene.faults:
-            answer = fault.on_answer(answer, framing) if fault.on_answer else answer
+            answer = fault.on_answer(answer, asked) if fault.on_answer else answer
         return answer
 
     def _play(self, scene: Scene, asked: Asked, framing: Framing, now: str) -> Answer:
-        if asked.route.method == "countTokens":
-            answer = whole(self._count(asked))
+        if scene.answer is not None and not scene.validate:
+            answer = scene.answer
+        elif asked.route.method == "countTokens":
+            answer = whole(self._count(asked, now))
         else:
             chunks = self._generate(scene, asked, now)
             answer = whole(merge_chunks(chunks)) if framing == "whole" else framed(chunks, framing)
@@ -80,10 +98,12 @@ class Service:
         return scene.pace(answer) if scene.pace else answer
 
     def _generate(self, scene: Scene, asked: Asked, now: str) -> list[Chunk]:
-        route, request = asked.route, asked.request
-        model = require_model(route.model, route.backend, route.method, route.resource)
+        route = asked.route
+        model = require_speaker(route)
+        expanded = self._expand(asked, model, now)
+        request = expanded.request
         if scene.validate:
-            check_request(request, model, route.backend, self._signer)
+            check_request(request, model, route.backend, self._signer.trusting(scene.signatures))
         identity = f"{route.backend.surface}|{route.model}|".encode() + asked.raw
         setting = Setting(
             backend=route.backend,
@@ -91,18 +111,28 @@ class Service:
             signer=self._signer,
             digest=hashlib.blake2b(identity, digest_size=32).digest(),
             now=now,
+            hop_tokens=WHOLE_HOP_TOKENS if asked.framing == "whole" else STREAMED_HOP_TOKENS,
         )
         if scene.chunks is not None:
             chunks = scene.chunks(setting)
         else:
             chunks = write_chunks(request, scene.reply or respond(request), setting)
+        chunks = count_cached(chunks, expanded.cached)
         for fault in scene.faults:
             chunks = fault.on_chunks(chunks) if fault.on_chunks else chunks
         return chunks
 
-    def _count(self, asked: Asked) -> dict[str, Any]:
+    def _expand(self, asked: Asked, model: Model, now: str) -> Expanded:
+        try:
+            return self._desk.expand(asked.route, asked.request, now)
+        except Refusal:
+            # What is wrong with the fields is said before what is wrong with the things they name.
+            check_request(asked.request, model, asked.route.backend, self._signer)
+            raise
+
+    def _count(self, asked: Asked, now: str) -> dict[str, Any]:
         route, request = asked.route, asked.request
-        require_model(route.model, route.backend, route.method, route.resource)
+        require_speaker(route)
         if "generateContentRequest" in request:
             if "contents" in request:
                 raise bullets(
@@ -113,7 +143,10 @@ class Service:
             if not request.get("model", "").startswith("models/"):
                 raise bullets(["model: unexpected model name format"])
         check_count(request)
-        return write_count(request, route.backend)
+        expanded = self._desk.expand(route, request, now)
+        counted = write_count(expanded.request, route.backend)
+        cached = sum(expanded.cached.values())
+        return {**counted, "cachedContentTokenCount": cached} if cached else counted
 
 
 def refuse(refusal: Refusal, framing: Framing) -> Answer:
@@ -127,20 +160,3 @@ def _framing(route: Route, question: Question) -> Framing:
     if route.method != "streamGenerateContent":
         return "whole"
     return "sse" if question.alt == "sse" else "array"
-
-
-def _check_key(question: Question) -> None:
-    if question.key == _INVALID_KEY:
-        raise invalid_key()
-
-
-def _get(route: Route) -> dict[str, Any]:
-    model = describe(require_model(route.model, route.backend, route.method, route.resource))
-    return {**model, "name": route.resource} if route.backend.is_vertex else model
-
-
-def _list(route: Route) -> dict[str, Any]:
-    models = list_models(route.backend)
-    if not route.backend.is_vertex:
-        return {"models": models}
-    return {"publisherModels": [{**model, "name": f"publishers/google/{model['name']}"} for model in models]}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+
+from dragoman.emulator.pieces import Parsed, Piece
 
 _CHARS_PER_TOKEN = 4
 _IMAGE_TOKENS = 258
 _BYTES_PER_TOKEN = {"AUDIO": 1000, "VIDEO": 1000, "DOCUMENT": 4000}
 _MODALITIES = {"image": "IMAGE", "audio": "AUDIO", "video": "VIDEO", "application": "DOCUMENT"}
 _ORDER = ("TEXT", "IMAGE", "AUDIO", "VIDEO", "DOCUMENT")
+
+Counts = dict[str, int]
 
 
 def count_text(text: str) -> int:
@@ -22,16 +26,13 @@ def count_value(value: Any) -> int:
     return -(-len(msgspec.json.encode(value)) // _CHARS_PER_TOKEN)
 
 
-def count_prompt(request: Mapping[str, Any]) -> dict[str, int]:
+def count_prompt(request: Mapping[str, Any]) -> Counts:
     """Tokens of a request by modality, in Google's order, absent ones left out."""
-    counts: dict[str, int] = {}
-    contents = [*request.get("contents", ()), request.get("systemInstruction", {})]
-    for content in contents:
-        for modality, tokens in _count_parts(content.get("parts", ())):
-            counts[modality] = counts.get(modality, 0) + tokens
-    if request.get("tools"):
-        counts["TEXT"] = counts.get("TEXT", 0) + count_value(request["tools"])
-    return {modality: counts[modality] for modality in _ORDER if counts.get(modality)}
+    total: Counts = {}
+    for counts in _counted(request):
+        for modality, tokens in counts.items():
+            total[modality] = total.get(modality, 0) + tokens
+    return {modality: total[modality] for modality in _ORDER if total.get(modality)}
 
 
 def details(counts: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -39,18 +40,50 @@ def details(counts: Mapping[str, int]) -> list[dict[str, Any]]:
     return [{"modality": modality, "tokenCount": tokens} for modality, tokens in counts.items()]
 
 
-def _count_parts(parts: Any) -> Iterator[tuple[str, int]]:
-    for part in parts:
-        if "text" in part:
-            yield "TEXT", count_text(part["text"])
-        elif "inlineData" in part or "fileData" in part:
-            yield _count_blob(part.get("inlineData") or part.get("fileData"))
-        elif "functionCall" in part:
-            yield "TEXT", count_value(part["functionCall"])
-        elif "functionResponse" in part:
-            response = part["functionResponse"]
-            yield "TEXT", count_value([response.get("name", ""), response.get("response", {})])
-            yield from _count_parts(response.get("parts", ()))
+def _counted(request: Mapping[str, Any]) -> Iterator[Counts]:
+    if isinstance(request, Parsed):
+        yield _known(request.rest, _count_rest)
+        for piece in request.contents:
+            yield _known(piece, _count_content)
+    else:
+        yield _count_rest(request)
+        yield from map(_count_content, request.get("contents", ()))
+
+
+def _known(piece: Piece, count: Callable[[Mapping[str, Any]], Counts]) -> Counts:
+    if piece.tokens is None:
+        piece.tokens = count(piece.value)
+    return piece.tokens
+
+
+def _count_rest(request: Mapping[str, Any]) -> Counts:
+    counts = _count_content(request.get("systemInstruction", {}))
+    if request.get("tools"):
+        counts["TEXT"] = counts.get("TEXT", 0) + count_value(request["tools"])
+    return counts
+
+
+def _count_content(content: Mapping[str, Any]) -> Counts:
+    counts: Counts = {}
+    for part in content.get("parts", ()):
+        for modality, tokens in _count_part(part):
+            counts[modality] = counts.get(modality, 0) + tokens
+    return counts
+
+
+def _count_part(part: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
+    if "text" in part:
+        return (("TEXT", count_text(part["text"])),)
+    if "inlineData" in part or "fileData" in part:
+        return (_count_blob(part.get("inlineData") or part.get("fileData") or {}),)
+    if "functionCall" in part:
+        return (("TEXT", count_value(part["functionCall"])),)
+    response = part.get("functionResponse")
+    if response is None:
+        return ()
+    said = count_value([response.get("name", ""), response.get("response", {})])
+    media = (pair for inner in response.get("parts", ()) for pair in _count_part(inner))
+    return (("TEXT", said), *media)
 
 
 def _count_blob(blob: Mapping[str, Any]) -> tuple[str, int]:

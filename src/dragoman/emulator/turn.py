@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 _REMINDER = "<system-reminder>"
+_BUILT_IN_PARTS = frozenset({"toolCall", "toolResponse", "executableCode", "codeExecutionResult"})
 
 
 class Function(msgspec.Struct, frozen=True):
@@ -33,6 +34,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     media: tuple[str, ...]
     steps: int  # model contents with calls since then
     results: tuple[Result, ...]
+    latest: tuple[Result, ...] = ()  # of the last step
+    looked: bool = False  # a built-in tool was used since then
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,17 +45,22 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     functions: tuple[Function, ...]
     forced: bool
     search: bool
+    urls: bool = False
+    code: bool = False
 
 
 def read_turn(contents: Sequence[Mapping[str, Any]]) -> Turn:
     start = max((index for index, content in enumerate(contents) if _opens_turn(content)), default=0)
     opening = contents[start] if contents else {}
     later = contents[start + 1 :]
+    results = [found for content in later if (found := tuple(_results(content)))]
     return Turn(
         words="\n".join(_words(opening)),
         media=tuple(_media(opening.get("parts", ()))),
         steps=sum(1 for content in later if calls_of(content)),
-        results=tuple(result for content in later for result in _results(content)),
+        results=tuple(result for step in results for result in step),
+        latest=results[-1] if results else (),
+        looked=any(_BUILT_IN_PARTS & part.keys() for content in later for part in content.get("parts", ())),
     )
 
 
@@ -76,6 +84,8 @@ def read_tools(request: Mapping[str, Any]) -> Tools:
         functions=() if mode == "NONE" else functions,
         forced=mode == "ANY" and bool(functions),
         search=any("googleSearch" in tool or "googleSearchRetrieval" in tool for tool in tools),
+        urls=any("urlContext" in tool for tool in tools),
+        code=any("codeExecution" in tool for tool in tools),
     )
 
 

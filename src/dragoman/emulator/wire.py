@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -27,8 +28,14 @@ class Cut(msgspec.Struct, frozen=True):
     reset: bool = False
 
 
+class Refuse(msgspec.Struct, frozen=True):
+    """Nobody is at home for this long: this connection is reset, new ones are refused."""
+
+    seconds: float
+
+
 #: What happens on the connection after the head, in order; bytes are sent as one write.
-Act = bytes | Wait | Cut
+Act = bytes | Wait | Cut | Refuse
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,12 +50,19 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pieces(self) -> tuple[bytes, ...]:
-        """Only what is sent, without when."""
-        return tuple(act for act in self.acts if isinstance(act, bytes))
+        """Only what is sent, without when; what stands behind a cut is not."""
+        sent = takewhile(lambda act: not isinstance(act, Cut | Refuse), self.acts)
+        return tuple(act for act in sent if isinstance(act, bytes))
 
     @property
     def body(self) -> bytes:
         return b"".join(self.pieces)
+
+    @property
+    def length(self) -> int:
+        """The content-length: a cut message promises more than it sends, or nobody would notice."""
+        promised = sum(len(act) for act in self.acts if isinstance(act, bytes))
+        return promised + bool(self.acts and isinstance(self.acts[-1], Cut | Refuse))
 
 
 def whole(body: Any, status: int = 200) -> Answer:

@@ -68,17 +68,6 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
     _run(main())
 
 
-def serve_emulator(host: str, port: int, on_ready: OnReady) -> None:
-    """Serve only the emulator."""
-    host = _address(host)
-    port = _free_port(host, port)
-
-    async def drain() -> None:
-        """Nothing of the emulator's is worth waiting for."""
-
-    _run(_serve(create_emulator(), host, port, lambda: on_ready(_url(host, port)), drain, patience_s=1.0))
-
-
 async def _serve(
     app: App,
     host: str,

@@ -119,7 +119,7 @@ UNKNOWN = [
     "/",
     "/v2/models/gemini-3.8-flash:generateContent",
     "/v1beta/models/google/x:generateContent",
-    "/v1beta/models/gemini-3.8-flash:embedContent",
+    "/v1beta/models/gemini-3.8-flash:embedText",
     "/v1beta1/models/gemini-3.8-flash:generateContent",
     "/v1beta/publishers/google/models/gemini-3.8-flash:generateContent",
 ]
@@ -184,6 +184,8 @@ def test_models_are_listed_and_described() -> None:
         "models/gemini-flash-latest",
         "models/gemini-flash-lite-latest",
         "models/gemini-pro-latest",
+        "models/gemini-embedding-001",
+        "models/gemini-embedding-2",
     }
     _, one = get("/v1/models/gemini-3.8-flash")
     assert one["inputTokenLimit"] == 1_048_576

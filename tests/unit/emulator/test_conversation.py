@@ -37,6 +37,7 @@ COUNTS = (
     "function call turn."
 )
 TRAILING = "Requests ending with a model turn are not supported."
+PNG = "iVBORw0KGgo="
 CATCH_ALL = "Request contains an invalid argument."
 
 REFUSED = {
@@ -132,10 +133,10 @@ def with_media(**blob: str) -> Json:
 
 
 def test_a_response_may_reference_the_media_it_carries() -> None:
-    good = with_media(mimeType="image/png", data="aaaa", displayName="shot.png")
+    good = with_media(mimeType="image/png", data=PNG, displayName="shot.png")
     ask(good)
     assert message(good, model=OLD_MODEL) == CATCH_ALL
-    assert message(with_media(mimeType="image/png", data="aaaa")) == CATCH_ALL
+    assert message(with_media(mimeType="image/png", data=PNG)) == CATCH_ALL
     assert message(with_media(mimeType="audio/wav", data="aaaa", displayName="shot.png")).startswith(
         "Unsupported MIME"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.emulator.directives import Plan, Step, Use, read_plan
+from dragoman.emulator.model.directives import Plan, Step, Use, read_plan
 
 LS = Use("Bash", {"command": "ls"})
 READ = Use("Read", {"file_path": "/a"})

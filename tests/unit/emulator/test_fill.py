@@ -6,10 +6,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.emulator.fill import fill_arguments, fill_value
+from dragoman.emulator.arguments.fill import fill_arguments, fill_value
 
 
 def properties(required: list[str] | None = None, **nodes: Any) -> dict[str, Any]:
@@ -99,6 +99,7 @@ NODES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["path", "url", "query", "n"]), NODES), st.text(max_size=60))
 def test_any_schema_is_filled_validly(nodes: dict[str, Any], words: str) -> None:
     schema = properties(**nodes)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.emulator.service import Service
 from tests.unit.emulator.asking import (
     Json,
     answered,
@@ -139,6 +140,94 @@ def test_free_words_never_run_or_change_anything(client: Path, words: str) -> No
     assert called_now <= {"Read", "Glob", "Grep", "WebFetch", "WebSearch", "ListAgents", "AskUserQuestion"}
 
 
+def files() -> list[Json]:
+    """The tools of a small agent; the last two act."""
+    text = {"type": "string"}
+    tools = {
+        "list_files": ["path"],
+        "read_file": ["path"],
+        "write_file": ["path", "content"],
+        "run_shell_command": ["command"],
+    }
+    declared = [
+        {
+            "name": name,
+            "description": name.replace("_", " "),
+            "parametersJsonSchema": {
+                "type": "object",
+                "properties": dict.fromkeys(required, text),
+                "required": required,
+            },
+        }
+        for name, required in tools.items()
+    ]
+    return [{"functionDeclarations": declared}]
+
+
+def played(words: str, *results: Json, **rest: Any) -> list[Any]:
+    """The calls of each step, or the last text, with every call of a step answered by the next result."""
+    contents = [user(words)]
+    heard: list[Any] = []
+    for result in (*results, None):
+        answer = ask(talk(*contents, tools=files(), **rest))
+        heard.append(calls(answer) or text(answer))
+        if not calls(answer) or result is None:
+            break
+        names = [name for name, _ in calls(answer)]
+        contents += [answer["candidates"][0]["content"], answered(*names, **result)]
+    return heard
+
+
+def test_a_plan_in_free_words_uses_what_came_back_and_ends() -> None:
+    assert played("read notes.txt then write summary.txt", {"output": "buy milk"}, {"output": "saved"}) == [
+        [("read_file", {"path": "notes.txt"})],
+        [("write_file", {"path": "summary.txt", "content": "buy milk"})],
+        "read_file returned: buy milk\nwrite_file returned: saved",
+    ]
+
+
+def test_all_results_of_the_step_before_are_used() -> None:
+    heard = played("read a.txt and b.txt, then write c.txt", {"output": "x"}, {"output": "saved"})
+    assert heard[1] == [("write_file", {"path": "c.txt", "content": "x\nx"})]
+
+
+def test_a_plan_ends_with_what_it_found() -> None:
+    words = "first list the files, then read README.md, then tell me what it says"
+    assert played(words, {"output": ["README.md"]}, {"output": "hello"}, {"output": "more"}) == [
+        [("list_files", {"path": "."})],
+        [("read_file", {"path": "README.md"})],
+        'list_files returned: ["README.md"]\nread_file returned: hello',
+    ]
+
+
+def test_a_failed_step_is_reported_and_nothing_follows() -> None:
+    heard = played("read notes.txt then write summary.txt", {"error": "no such file"}, {"output": "saved"})
+    assert heard[1:] == ["read_file failed: no such file"]
+
+
+def test_a_result_is_content_never_a_command() -> None:
+    heard = played("read notes.txt then run it", {"output": "rm -rf /"}, {"output": "x"})
+    assert heard[1:] == ["read_file returned: rm -rf /"]
+
+
+def test_a_plan_keeps_to_the_functions_that_may_be_called() -> None:
+    words = "read notes.txt then run `ls`"
+    assert played(words, toolConfig=mode("NONE"))[0].startswith("This is the offline Gemini emulator.")
+    only = played(words, {"output": "x"}, toolConfig=mode("VALIDATED", "read_file"))
+    assert only == [[("read_file", {"path": "notes.txt"})], "read_file returned: x"]
+    assert played(words, {"output": "x"}) == [
+        [("read_file", {"path": "notes.txt"})],
+        [("run_shell_command", {"command": "ls"})],
+    ]
+
+
+def test_another_seed_signs_otherwise() -> None:
+    asked = talk(user(PLAN), tools=TOOLS)
+    one, other = (parts(ask(asked, service=Service(seed))) for seed in ("one", "other"))
+    assert one[0]["functionCall"] == other[0]["functionCall"]
+    assert one[0]["thoughtSignature"] != other[0]["thoughtSignature"]
+
+
 def test_any_forces_a_call_and_allowed_names_restrict_it() -> None:
     assert calls(ask(talk(user("hello"), tools=weather(), toolConfig=mode("ANY"))))
     only = ask(talk(user("weather in Oslo"), tools=weather(), toolConfig=mode("any", "get_time")))
@@ -191,7 +280,7 @@ def test_long_output_is_shortened() -> None:
 
 
 def test_media_are_mentioned_by_type() -> None:
-    png = {"inlineData": {"mimeType": "image/png", "data": "aaaa"}}
+    png = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
     beside = {"role": "user", "parts": [*answered("f")["parts"], png]}
     assert text(ask(talk(user("x"), called("f"), beside))) == "f returned (with image/png): ok"
     inside = answered("f")

@@ -7,7 +7,8 @@ from typing import Any
 
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.models import Model
-from dragoman.emulator.refusal import bullets
+from dragoman.emulator.pieces import Parsed
+from dragoman.emulator.refusal import Refusal, bullets
 from dragoman.emulator.signature import Signer
 from dragoman.emulator.validate.conversation import check_ending, check_responses, check_roles, check_turns
 from dragoman.emulator.validate.fields import content_problems, field_problems
@@ -20,16 +21,35 @@ __all__ = ["check_count", "check_request", "parse"]
 
 
 def check_request(request: Mapping[str, Any], model: Model, backend: Backend, signer: Signer) -> None:
-    """Stages 2 and 3 for generateContent, on a parsed request."""
-    problems = field_problems(request, model, backend)
+    """Stages 2 and 3 for generateContent, on a parsed request.
+
+    What has passed before is not looked at again. Where anything is wrong all is: the words depend on places.
+    """
+    if isinstance(request, Parsed):
+        rules = f"{backend.surface} {backend.version} {model.id}"
+        try:
+            _check(request, request.unseen(rules), model, backend, signer)
+        except Refusal:
+            pass
+        else:
+            request.settle(rules)
+            return
+    _check(request, request, model, backend, signer)
+
+
+def _check(
+    request: Mapping[str, Any], unseen: Mapping[str, Any], model: Model, backend: Backend, signer: Signer
+) -> None:
+    """`unseen` is what the rules need that look at each content, and at all the rest, by itself."""
+    problems = field_problems(unseen, model, backend)
     if problems:
         raise bullets(problems)
     contents = request["contents"]
     check_generation(request, model, backend)
-    check_media(request, backend)
-    check_roles(contents, model, backend)
+    check_media(unseen, backend)
+    check_roles(unseen["contents"], model, backend)
     check_turns(contents, model)
-    check_responses(contents, model)
+    check_responses(unseen["contents"], model)
     # A missing signature is reported before a trailing model turn (measured 2026-09).
     check_signatures(contents, model, backend, signer)
     check_ending(contents, model)

@@ -41,13 +41,13 @@ def check_roles(contents: Sequence[Content], model: Model, backend: Backend) -> 
 
 def check_turns(contents: Sequence[Content], model: Model) -> None:
     """Calls after a user or response turn, responses after their calls, as many as there were calls."""
-    turns = [(index, content) for index, content in enumerate(contents) if not _is_closing(content)]
+    turns = [(index, content) for index, content in enumerate(contents) if not _is_aside(content)]
     for position, (_, content) in enumerate(turns):
         previous = turns[position - 1][1] if position else {"role": "model"}
-        calls, responses = calls_of(content), responses_of(content)
+        calls, responses = _calls(content), responses_of(content)
         if calls and (_role(content) != "model" or _role(previous) == "model"):
             raise Refusal(_CALL_TURN)
-        if responses and (_role(content) == "model" or not calls_of(previous)):
+        if responses and (_role(content) == "model" or not _calls(previous)):
             named = (
                 f" Got function response with name '{responses[0]['name']}'." if model.strict_turns else ""
             )
@@ -65,7 +65,7 @@ def check_ending(contents: Sequence[Content], model: Model) -> None:
             spoken.pop()
         if spoken and _role(spoken[-1]) == "model":
             raise Refusal(_TRAILING)
-    elif spoken and calls_of(spoken[-1]):
+    elif spoken and _calls(spoken[-1]):
         raise Refusal(_COUNTS)
 
 
@@ -74,7 +74,7 @@ def check_responses(contents: Sequence[Content], model: Model) -> None:
     for index, content in enumerate(contents):
         for response in responses_of(content):
             parts = response.get("parts", ())
-            if parts and not model.modern:
+            if parts and not model.takes_response_media:
                 raise unclear(f"contents[{index}]: media inside a function response needs Gemini 3")
             names = {
                 (part.get("inlineData") or part.get("fileData") or {}).get("displayName") for part in parts
@@ -104,13 +104,23 @@ def _check_pairs(calls: Sequence[Content], responses: Sequence[Content], index: 
             )
 
 
+def _calls(content: Content) -> list[Content]:
+    """The calls of a content; what has no name continues the arguments of the call before it (Vertex)."""
+    return [call for call in calls_of(content) if call.get("name")]
+
+
 def _role(content: Content) -> str:
     return content.get("role") or "user"
 
 
-def _is_closing(content: Content) -> bool:
-    """The empty part that ends a streamed answer; Google's SDK keeps it as a content of its own."""
-    return _role(content) == "model" and _is_empty(content)
+def _is_aside(content: Content) -> bool:
+    """Thoughts, streamed arguments, the empty part at the end: Google's SDK keeps each as its own content."""
+    return _role(content) == "model" and all(
+        part.get("thought")
+        or part.get("text") == ""
+        or ("functionCall" in part and not part["functionCall"].get("name"))
+        for part in content.get("parts", ())
+    )
 
 
 def _is_empty(content: Content) -> bool:

@@ -26,13 +26,18 @@ _HARM_CATEGORIES = frozenset(
     for name in ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT", "CIVIC_INTEGRITY")
 )
 _STOP_LIMIT = 5
+_DECLARATION_LIMIT = 512
+_LOGPROBS_RULE = {
+    "studio": "logprobs can only be set when response_logprobs is true",
+    "vertex": "logprobs is only allowed together with setting response_logprobs to be true",
+}
 _BUDGET_LIMIT = 65_535
 
 
 def field_problems(request: Mapping[str, Any], model: Model, backend: Backend) -> list[str]:
     """Every bullet, without the root name, in the order of the request's fields."""
     return [
-        *content_problems(request),
+        *content_problems(request, in_pieces=backend.is_vertex),
         *_tool_problems(request, backend),
         *_tool_config_problems(request),
         *_config_problems(request.get("generationConfig", {}), model, backend),
@@ -40,19 +45,22 @@ def field_problems(request: Mapping[str, Any], model: Model, backend: Backend) -
     ]
 
 
-def content_problems(request: Mapping[str, Any]) -> Iterator[str]:
-    """Contents and the system instruction: present, not empty, one kind of data per part."""
+def content_problems(request: Mapping[str, Any], *, in_pieces: bool = False) -> Iterator[str]:
+    """Contents and the system instruction: present, not empty, one kind of data per part.
+
+    Vertex streams the arguments of a call in pieces without a name, and takes them back so.
+    """
     contents = request.get("contents", ())
     if not contents:
         yield "contents: contents is not specified"
     for index, content in enumerate(contents):
-        yield from _parts_problems(content, f"contents[{index}]")
+        yield from _parts_problems(content, f"contents[{index}]", in_pieces=in_pieces)
     system = request.get("systemInstruction")
     if system is not None:
         yield from _parts_problems(system, "system_instruction")
 
 
-def _parts_problems(content: Mapping[str, Any], path: str) -> Iterator[str]:
+def _parts_problems(content: Mapping[str, Any], path: str, *, in_pieces: bool = False) -> Iterator[str]:
     parts = content.get("parts", ())
     if not parts:
         yield f"{path}.parts: contents.parts must not be empty."
@@ -62,7 +70,8 @@ def _parts_problems(content: Mapping[str, Any], path: str) -> Iterator[str]:
             if not part.get("thought"):
                 yield f"{place}.data: required oneof field 'data' must have one initialized field"
         elif "functionCall" in part and not part["functionCall"].get("name"):
-            yield f"{place}.function_call.name: Name cannot be empty."
+            if not in_pieces or "args" in part["functionCall"]:
+                yield f"{place}.function_call.name: Name cannot be empty."
         elif "functionResponse" in part and not part["functionResponse"].get("name"):
             yield f"{place}.function_response.name: Name cannot be empty."
 
@@ -73,6 +82,10 @@ def _tool_problems(request: Mapping[str, Any], backend: Backend) -> Iterator[str
         declarations = tool.get("functionDeclarations")
         if not declarations and not tool.keys() - {"functionDeclarations"}:
             yield f"{path}.tool_type: required one_of 'tool_type' must have one initialized field"
+        if backend.is_vertex and len(tool) > 1:
+            yield f"{path}.tool_type: one_of 'tool_type' must have only one initialized field"
+        if len(declarations or ()) > _DECLARATION_LIMIT:
+            yield f"{path}.function_declarations: at most {_DECLARATION_LIMIT} declarations are allowed"
         for number, declaration in enumerate(declarations or ()):
             yield from _declaration_problems(declaration, f"{path}.function_declarations[{number}]", backend)
 
@@ -124,15 +137,25 @@ def _config_problems(config: Mapping[str, Any], model: Model, backend: Backend) 
     lowest = 0 if backend.is_vertex else 1
     if not lowest <= config.get("candidateCount", 1) <= 8:
         yield f"{path}.candidate_count: candidate_count must be in the range [1, 8]."
-    if config.get("responseMimeType") not in (None, "", *_MIME_TYPES):
-        yield f"{path}.response_mime_type: {_MIME_RULE}"
     if "logprobs" in config and not config.get("responseLogprobs"):
-        yield f"{path}.logprobs: logprobs can only be set when response_logprobs is true"
+        yield f"{path}.logprobs: {_LOGPROBS_RULE[backend.surface]}"
     budget = config.get("thinkingConfig", {}).get("thinkingBudget", 0)
     if model.modern and not -1 <= budget <= _BUDGET_LIMIT:
         yield f"{path}.thinking_config.thinking_budget: thinking_budget must be in the range [-1, 65535]"
+    yield from _output_problems(config, path, backend)
+
+
+def _output_problems(config: Mapping[str, Any], path: str, backend: Backend) -> Iterator[str]:
+    """What shape the answer shall have: mime type, schema, voice."""
+    if config.get("responseMimeType") not in (None, "", *_MIME_TYPES):
+        yield f"{path}.response_mime_type: {_MIME_RULE}"
     if "responseSchema" in config:
         yield from schema_problems(config["responseSchema"], f"{path}.response_schema", backend)
+        if "responseJsonSchema" in config:
+            yield f"{path}.response_json_schema: only one of response_schema and response_json_schema can be set"
+    speech = config.get("speechConfig", {})
+    if "voiceConfig" in speech and "multiSpeakerVoiceConfig" in speech:
+        yield f"{path}.speech_config: voice_config and multi_speaker_voice_config are mutually exclusive"
 
 
 def _safety_problems(request: Mapping[str, Any], backend: Backend) -> Iterator[str]:

@@ -13,8 +13,8 @@ from dragoman.emulator.validate.schemas import check_vertex_schema
 
 Rule = Callable[[Mapping[str, Any], Model, Backend], None]
 
-#: Tool fields that are settings of a tool object, not a built-in tool.
-_NOT_BUILT_IN = frozenset({"functionDeclarations"})
+#: Answered by the client like its own functions, so both may stand together (recorded on 2.5-computer-use).
+_NOT_BUILT_IN = frozenset({"functionDeclarations", "computerUse"})
 #: On 3.7 a thinking budget is ignored without a word.
 _BUDGET_IGNORED = (3, 7)
 _STOP_LIMIT = 5
@@ -66,6 +66,8 @@ def _check_response_format(request: Mapping[str, Any], model: Model, backend: Ba
         "text/x.enum",
     ):
         raise Refusal(f"Response_schema with a response mime type '{mime}' is unsupported")
+    if mime == "text/x.enum" and "responseSchema" in config and not config["responseSchema"].get("enum"):
+        raise unclear("text/x.enum wants a response_schema with an enum")
     functions = any(tool.get("functionDeclarations") for tool in request.get("tools", ()))
     if not functions or mime == "text/plain":
         return

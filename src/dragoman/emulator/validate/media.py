@@ -1,4 +1,4 @@
-"""Stage 3: the kinds of media a request may carry."""
+"""Stage 3: the kinds of media a request may carry, and whether they are what they say."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ _MIME_TYPES = frozenset(
     }
 )
 _IN_RESPONSES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+#: (offset, bytes) by which the readable kinds of image are known; the declared mime type does not matter.
+_IMAGE_MARKS = ((0, b"\x89PNG\r\n\x1a\n"), (0, b"\xff\xd8\xff"), (8, b"WEBP"), (4, b"ftyp"))
 _BAD_IMAGE = (
     "Unable to process input image. Please retry or report in "
     "https://developers.generativeai.google/guide/troubleshooting"
 )
+_FILES_OF_STUDIO = "https://generativelanguage.googleapis.com/"
 
 
 def check_media(request: Mapping[str, Any], backend: Backend) -> None:
@@ -42,10 +45,25 @@ def _check_blob(blob: Mapping[str, Any], inside_response: bool, backend: Backend
     known = mime in _IN_RESPONSES if inside_response else mime in _MIME_TYPES or mime.startswith(_PREFIXES)
     if not known and ("data" in blob or mime):
         raise Refusal(f"Unsupported MIME type: {mime}")
-    if "fileUri" not in blob and not blob.get("data"):
-        raise Refusal(_BAD_IMAGE) if mime.startswith("image/") else unclear(f"empty {mime} data")
-    if blob.get("fileUri", "").startswith("gs://") and not backend.is_vertex:
-        raise Refusal("Invalid or unsupported file uri: " + blob["fileUri"])
+    if "fileUri" in blob:
+        _check_address(blob["fileUri"], backend)
+    elif mime.startswith("image/"):
+        if not _is_image(blob.get("data", b"")):
+            raise Refusal(_BAD_IMAGE)
+    elif not blob.get("data"):
+        raise unclear(f"empty {mime} data")
+
+
+def _check_address(address: str, backend: Backend) -> None:
+    if backend.is_vertex:
+        if address.startswith(_FILES_OF_STUDIO):
+            raise Refusal(f"Permission denied: Vertex cannot read {address}", code=403)
+    elif address.startswith("gs://"):
+        raise Refusal("Invalid or unsupported file uri: " + address)
+
+
+def _is_image(data: bytes) -> bool:
+    return any(data.startswith(mark, offset) for offset, mark in _IMAGE_MARKS)
 
 
 def _blobs(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], bool]]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import binascii
 import math
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
-_INTEGER = re.compile(r"-?\d+")
+_INTEGER = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DURATION = re.compile(r"-?\d+(\.\d{1,9})?s")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
 _FLOAT_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _BOOL_WORDS = {"true": True, "false": False}
-_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+#: base64url to base64; the characters of the other alphabet become ones that neither has.
+_URL_SAFE = bytes.maketrans(b"-_+/", b"+/!!")
 _SPACES = b" \t\r\n"
+_MAX_FLOAT = 3.4028234663852886e38
 
 #: The word of each kind in `Invalid value at 'x' (WORD), …`; messages and enums use their type URL.
 TYPE_WORDS = {
@@ -49,25 +53,29 @@ def read_bool(value: Any) -> bool:
     raise Unreadable
 
 
-def read_float(value: Any) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+def _read_float(largest: float) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        if isinstance(value, str):
+            if value in _FLOAT_WORDS:
+                return _FLOAT_WORDS[value]
+            if not _NUMBER.fullmatch(value):
+                raise Unreadable
+            value = float(value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -largest <= value <= largest:
+            raise Unreadable
         return value
-    if isinstance(value, str):
-        if value in _FLOAT_WORDS:
-            return _FLOAT_WORDS[value]
-        try:
-            return float(value)
-        except ValueError:
-            raise Unreadable from None
-    raise Unreadable
+
+    return read
 
 
 def read_bytes(value: Any) -> bytes:
-    """Base64 or base64url, padding optional."""
+    """Base64 or base64url, not both at once, padding optional."""
     if not isinstance(value, str):
         raise Unreadable
     try:
-        raw = value.encode("ascii").translate(_URL_SAFE, _SPACES).rstrip(b"=")
+        raw = value.encode("ascii").translate(None, _SPACES).rstrip(b"=")
+        if b"-" in raw or b"_" in raw:
+            raw = raw.translate(_URL_SAFE)
         return binascii.a2b_base64(raw + b"=" * (-len(raw) % 4), strict_mode=True)
     except (binascii.Error, UnicodeEncodeError):
         raise Unreadable(f'Base64 decoding failed for "{value}"') from None
@@ -106,8 +114,8 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "bool": read_bool,
     "int32": _read_int(32),
     "int64": _read_int(64),
-    "float": read_float,
-    "double": read_float,
+    "float": _read_float(_MAX_FLOAT),
+    "double": _read_float(sys.float_info.max),
     "bytes": read_bytes,
     "duration": _read_pattern(_DURATION),
     "timestamp": _read_pattern(_TIMESTAMP),

@@ -73,7 +73,8 @@ def check_vertex_schema(function: str, schema: Mapping[str, Any], path: str = "p
 def _object_problems(schema: Mapping[str, Any], kind: str, path: str) -> Iterator[str]:
     properties = schema.get("properties") or {}
     if kind == "OBJECT":
-        if not properties:
+        # Vertex alone has `additionalProperties`: a map of anything is an object there (recorded).
+        if not properties and "additionalProperties" not in schema:
             yield f"{path}.properties: should be non-empty for OBJECT type"
         if "" in properties:
             yield f"{path}.properties[]: key cannot be empty"

@@ -15,8 +15,8 @@ from dragoman.emulator.turn import responses_of
 def check_signatures(
     contents: Sequence[Mapping[str, Any]], model: Model, backend: Backend, signer: Signer
 ) -> None:
-    """Gemini 3 refuses a wrong signature anywhere and a missing one in this turn; 2.5 ignores them."""
-    if not model.modern:
+    """Gemini 3 refuses a wrong signature anywhere and a missing one in this turn; others ignore them."""
+    if not model.wants_signatures:
         return
     start = _turn_start(contents)
     for index, content in enumerate(contents):
@@ -25,7 +25,7 @@ def check_signatures(
             signature = part.get("thoughtSignature")
             if signature:
                 signer.verify(signature, backend, model, _target(part))
-        first = next((part for part in parts if "functionCall" in part), None)
+        first = next((part for part in parts if part.get("functionCall", {}).get("name")), None)
         if first is not None and index > start and not first.get("thoughtSignature"):
             raise _missing(first["functionCall"]["name"], index + 1)
 
@@ -41,7 +41,7 @@ def _turn_start(contents: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _target(part: Mapping[str, Any]) -> str:
-    return on_call(part["functionCall"]["name"]) if "functionCall" in part else ON_TEXT
+    return on_call(part["functionCall"].get("name", "")) if "functionCall" in part else ON_TEXT
 
 
 def _missing(name: str, position: int) -> Refusal:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.backend import Backend
+from dragoman.emulator.resources.messages import ENUMS, resource_messages
 
 #: What a part is: exactly one of these. Discovery documents do not say so, Google's parser does.
 PART_DATA = (
@@ -43,14 +44,31 @@ _EXTRA_SPELLINGS = {
     "_response_json_schema": "responseJsonSchema",
 }
 
+#: Kinds whose values need no reading when they come as this type.
+_PLAIN = {"string": str, "bool": bool, "struct": dict}
+
 #: Discovery nests these enums; the protos and the error texts do not.
 _ENUM_TYPE_NAMES = {"Schema.Type": "Type"}
 
 
 class Field:
-    """One field: its canonical and snake_case names, what it holds, and how often."""
+    """One field: its canonical and snake_case names, what it holds, and how often.
 
-    __slots__ = ("enum", "is_list", "is_map", "kind", "message", "name", "oneof", "snake", "type_name")
+    `plain` is the type of the values that are taken as they are.
+    """
+
+    __slots__ = (
+        "enum",
+        "is_list",
+        "is_map",
+        "kind",
+        "message",
+        "name",
+        "oneof",
+        "plain",
+        "snake",
+        "type_name",
+    )
 
     def __init__(self, name: str, entry: dict[str, Any], oneof: str) -> None:
         self.name = name
@@ -60,6 +78,7 @@ class Field:
         kind: str = entry["kind"]
         self.is_map = kind.startswith("map:")
         self.kind, _, self.type_name = kind.removeprefix("map:").partition(":")
+        self.plain = None if self.is_list or self.is_map else _PLAIN.get(self.kind)
         self.message: Message | None = None
         self.enum: dict[str, str] = {}
 
@@ -95,12 +114,14 @@ def _compile(table: str) -> dict[str, Message]:
     source = _read_tables()[table]
     entries = dict(source["messages"])
     entries["CountTokensRequest"] = _COUNT_STUDIO if table == "mldev" else _COUNT_VERTEX
+    entries.update(resource_messages(table))
+    enums = {**source["enums"], **ENUMS}
     messages = {name: Message(name) for name in entries}
     for name, fields in entries.items():
         for field_name, entry in fields.items():
             data = "data" if name == "Part" and field_name in PART_DATA else ""
             field = Field(field_name, entry, entry.get("oneof", data) or data)
-            _link(field, messages, source["enums"])
+            _link(field, messages, enums)
             messages[name].fields[field.name] = field
             messages[name].fields[field.snake] = field
     config = messages["GenerationConfig"].fields

@@ -1,0 +1,111 @@
+"""The emulator alone, in this process: how long a request takes, beside `json.loads` of the same bytes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from benchmarks.answers import Order
+from benchmarks.conversation import AGENT, SMALL, Conversation, Shape
+from dragoman.dialects import anthropic
+from dragoman.dialects.base import Target
+from dragoman.emulator import pieces
+from dragoman.emulator.models import find_model
+from dragoman.emulator.routes import find_route
+from dragoman.emulator.service import Question, Service
+from dragoman.emulator.signature import Signer
+from dragoman.emulator.validate import check_request, parse
+from dragoman.exchange import Exchange
+from dragoman.memo import Memo
+
+_MODEL = "gemini-3.8-flash"
+_PATH = f"/v1beta/models/{_MODEL}:generateContent"
+#: What is sent, and whether its tools are declared with the older `parameters` message.
+_WORKLOADS = {
+    "2 KB": (SMALL, False),
+    "120 KB": (AGENT, False),
+    "120 KB, `parameters`": (AGENT, True),
+    "1 MB": (Shape(60_000, 15_000, 780_000), False),
+}
+_TURNS = 25
+_MEMORY_BYTES = 32 * 1024 * 1024
+
+
+def print_emulator() -> None:
+    """One line per size and state of the memory; every number is the CPU time of the quickest of its requests."""
+    print(
+        f"{'':22}{'':11}{'json.loads':>11}{'validation':>12}{'x loads':>9}{'answer':>9}{'x loads':>9}   (ms)"
+    )
+    for name, (shape, proto_schemas) in _WORKLOADS.items():
+        sent = list(bodies(shape, proto_schemas))
+        for state, prepare in (("cold", _forget), ("next turn", _nothing)):
+            loads, validation, answer = _measure(sent, prepare)
+            print(
+                f"{name:22}{state:11}{loads:>11.3f}{validation:>12.3f}{validation / loads:>9.2f}"
+                f"{answer:>9.3f}{answer / loads:>9.2f}"
+            )
+
+
+def bodies(shape: Shape, proto_schemas: bool) -> Iterator[bytes]:
+    """An agent's requests as the gateway sends them on, each with one step more than the one before."""
+    conversation = Conversation(shape, "emulator", stream=False)
+    for turn in range(_TURNS + 1):
+        exchange = Exchange(anthropic, new_token=lambda: "token")
+        exchange.decode(conversation.body(Order(id=f"turn{turn}")))
+        yield exchange.encode(Target(model=_MODEL, proto_schemas=proto_schemas))
+        conversation.take([_call(turn)])
+
+
+def _call(turn: int) -> dict[str, object]:
+    return {
+        "type": "tool_use",
+        "id": f"toolu_{turn:024x}",
+        "name": "Read",
+        "input": {"file_path": f"/{turn}"},
+    }
+
+
+def _measure(sent: list[bytes], prepare: Callable[[], None]) -> tuple[float, ...]:
+    """Milliseconds of reading the JSON, of validating and of answering the same requests."""
+    works: tuple[Callable[[bytes], object], ...] = (json.loads, _validate, partial(_answer, Service("bench")))
+    return tuple(_median(work, sent, prepare) for work in works)
+
+
+def _median(work: Callable[[bytes], object], sent: list[bytes], prepare: Callable[[], None]) -> float:
+    first, *later = sent
+    _forget()
+    work(first)
+    spent: list[float] = []
+    for body in later:
+        prepare()
+        began = time.process_time_ns()
+        work(body)
+        spent.append((time.process_time_ns() - began) / 1e6)
+    return min(spent)
+
+
+def _validate(body: bytes) -> None:
+    route, model = find_route("POST", _PATH), find_model(_MODEL, "v1beta")
+    assert route is not None
+    assert model is not None
+    check_request(parse(body, route.backend), model, route.backend, Signer("bench"))
+
+
+def _answer(service: Service, body: bytes) -> None:
+    answer = service.answer(Question(verb="POST", path=_PATH, body=body))
+    if answer.status != 200:
+        raise SystemExit(f"the emulator refused: {answer.body!r}")
+
+
+def _forget() -> None:
+    pieces.MEMORY = Memo(_MEMORY_BYTES)
+
+
+def _nothing() -> None:
+    """The next turn finds what the one before it left."""
+
+
+if __name__ == "__main__":
+    print_emulator()

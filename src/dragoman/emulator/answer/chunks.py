@@ -1,0 +1,144 @@
+"""The model's reply as Google sends it: a list of response chunks, and the answer of countTokens."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.answer.ending import write_ending
+from dragoman.emulator.answer.fold import merge_chunks
+from dragoman.emulator.answer.hops import read_position
+from dragoman.emulator.answer.limits import apply_limits
+from dragoman.emulator.answer.parts import Batch, count_built_in, write_batches
+from dragoman.emulator.answer.setting import Setting
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.model.respond import Reply
+from dragoman.emulator.model.wording import wanted_form
+from dragoman.emulator.tokens import count_prompt, details
+
+__all__ = ["Setting", "merge_chunks", "write_chunks", "write_count"]
+
+Json = dict[str, Any]
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """One of the answers to a request, chunk by chunk."""
+
+    index: int
+    batches: list[Batch]
+    ending: Json
+    thought_tokens: int
+
+
+def write_chunks(request: Mapping[str, Any], reply: Reply, setting: Setting) -> list[Json]:
+    """The stream's chunks, each a whole GenerateContentResponse with new parts."""
+    config = request.get("generationConfig", {})
+    start = read_position(request, setting)
+    wanted = max(1, config.get("candidateCount") or 1)
+    candidates = [
+        _write(request, _vary(reply, index, config), setting, index, start) for index in range(wanted)
+    ]
+    usage = _Usage(request, reply, candidates, setting.backend, opening=not start)
+    length = max(len(candidate.batches) for candidate in candidates)
+    return [
+        _envelope(
+            _row(candidates, place, setting.backend), usage.at(place, last=place == length - 1), setting
+        )
+        for place in range(length)
+    ]
+
+
+def write_count(request: Mapping[str, Any], backend: Backend) -> Json:
+    """The answer of countTokens."""
+    counts = count_prompt(request)
+    answer: Json = {"totalTokens": sum(counts.values())}
+    if backend.is_vertex:
+        answer["totalBillableCharacters"] = 4 * counts.get("TEXT", 0)
+    if counts:
+        answer["promptTokensDetails"] = details(counts)
+    return answer
+
+
+def _vary(reply: Reply, index: int, config: Mapping[str, Any]) -> Reply:
+    """Candidates can be told apart by their text, unless it has a form to keep."""
+    if not index or not reply.text or wanted_form(config) != "text/plain":
+        return reply
+    return msgspec.structs.replace(reply, text=f"{reply.text} ({index + 1})")
+
+
+def _write(request: Mapping[str, Any], reply: Reply, setting: Setting, index: int, start: int) -> Candidate:
+    limited = apply_limits(request, reply, setting.model, hop_tokens=setting.hop_tokens, start=start)
+    batches = list(write_batches(request, limited, setting, opening=not start))
+    return Candidate(index, batches, write_ending(request, limited, setting), limited.thought_tokens)
+
+
+def _row(candidates: Sequence[Candidate], place: int, backend: Backend) -> list[Json]:
+    """What every candidate that is not done says in this chunk."""
+    row: list[Json] = []
+    for candidate in candidates:
+        if place >= len(candidate.batches):
+            continue
+        parts = candidate.batches[place].parts
+        said: Json = {"content": {"parts": parts, "role": "model"} if parts else {}}
+        last = place == len(candidate.batches) - 1
+        if last:
+            said |= candidate.ending
+        if last or candidate.index or not backend.is_vertex:
+            said["index"] = candidate.index
+        row.append(said)
+    return row
+
+
+class _Usage:
+    """The counters of an answer, chunk by chunk."""
+
+    def __init__(
+        self,
+        request: Mapping[str, Any],
+        reply: Reply,
+        candidates: Sequence[Candidate],
+        backend: Backend,
+        *,
+        opening: bool,
+    ) -> None:
+        self._prompt = count_prompt(request)
+        self._tool_use = count_built_in(reply) if opening else 0
+        self._candidates = candidates
+        self._backend = backend
+
+    def at(self, place: int, *, last: bool) -> Json:
+        """Zero counters are absent; Vertex counts only at the end."""
+        if self._backend.is_vertex and not last:
+            return {"trafficType": "ON_DEMAND"}
+        prompt = sum(self._prompt.values())
+        batches = [batch for candidate in self._candidates for batch in candidate.batches[: place + 1]]
+        produced = sum(batch.tokens for batch in batches)
+        thoughts = sum(candidate.thought_tokens for candidate in self._candidates)
+        usage: Json = {
+            "promptTokenCount": prompt,
+            "candidatesTokenCount": produced,
+            "totalTokenCount": prompt + produced + thoughts + self._tool_use,
+            "promptTokensDetails": details(self._prompt),
+            "thoughtsTokenCount": thoughts,
+            "toolUsePromptTokenCount": self._tool_use,
+            "toolUsePromptTokensDetails": details({"TEXT": self._tool_use} if self._tool_use else {}),
+        }
+        if self._backend.is_vertex:
+            usage["candidatesTokensDetails"] = details({"TEXT": produced} if produced else {})
+            usage["trafficType"] = "ON_DEMAND"
+        else:
+            usage["serviceTier"] = "standard"
+        return {name: value for name, value in usage.items() if value}
+
+
+def _envelope(candidates: list[Json], usage: Json, setting: Setting) -> Json:
+    chunk: Json = {"candidates": candidates, "usageMetadata": usage, "modelVersion": setting.model.id}
+    if setting.backend.is_vertex:
+        chunk["createTime"] = setting.now
+    identity = hashlib.blake2b(setting.digest, digest_size=16, person=b"response-id").digest()
+    chunk["responseId"] = base64.urlsafe_b64encode(identity).decode().rstrip("=")
+    return chunk

@@ -1,0 +1,88 @@
+"""What a candidate's last chunk says besides its parts: how it ended, and what the answer rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.emulator.answer.hops import issue_token
+from dragoman.emulator.answer.limits import Limited
+from dragoman.emulator.answer.setting import Setting
+from dragoman.emulator.model.respond import Reply
+
+Json = dict[str, Any]
+
+_CALL_MESSAGE = "Model generated function call(s)."
+_CHARS_PER_TOKEN = 4
+_VOCABULARY = 262_144
+
+
+def write_ending(request: Mapping[str, Any], limited: Limited, setting: Setting) -> Json:
+    reply = limited.reply
+    ending: Json = {"finishReason": limited.finish}
+    if reply.calls and setting.model.modern and limited.finish == "STOP":
+        ending["finishMessage"] = _CALL_MESSAGE
+    if limited.finish == "CONTINUATION":
+        ending["continuationToken"] = issue_token(request, setting, limited.position)
+    if request.get("safetySettings"):
+        ending["safetyRatings"] = _safety(request["safetySettings"], vertex=setting.backend.is_vertex)
+    if reply.cites and reply.text:
+        ending["citationMetadata"] = _citations(reply, vertex=setting.backend.is_vertex)
+    if reply.search and not reply.calls:
+        ending["groundingMetadata"] = _grounding(reply)
+    if reply.urls:
+        status = "URL_RETRIEVAL_STATUS_SUCCESS"
+        read = [{"retrievedUrl": url, "urlRetrievalStatus": status} for url in reply.urls]
+        ending["urlContextMetadata"] = {"urlMetadata": read}
+    return ending | _logprobs(request.get("generationConfig", {}), reply.text)
+
+
+def _safety(settings: Sequence[Mapping[str, Any]], *, vertex: bool) -> list[Json]:
+    scores = {"probabilityScore": 0.01, "severity": "HARM_SEVERITY_NEGLIGIBLE", "severityScore": 0.01}
+    return [
+        {"category": setting.get("category"), "probability": "NEGLIGIBLE", **(scores if vertex else {})}
+        for setting in settings
+    ]
+
+
+def _citations(reply: Reply, *, vertex: bool) -> Json:
+    size = len(reply.text.encode())
+    found: list[Json] = [{"startIndex": 0, "endIndex": size, "uri": uri} for uri in reply.cites]
+    return {"citations": found} if vertex else {"citationSources": found}
+
+
+def _grounding(reply: Reply) -> Json:
+    sources = [
+        {"web": {"uri": f"https://example.com/{number}", "title": f"Example {number}"}} for number in (1, 2)
+    ]
+    segment = {"startIndex": 0, "endIndex": len(reply.text.encode()), "text": reply.text}
+    return {
+        "webSearchQueries": [reply.search],
+        "searchEntryPoint": {"renderedContent": "<div>example.com</div>"},
+        "groundingChunks": sources,
+        "groundingSupports": [{"segment": segment, "groundingChunkIndices": [0, 1]}],
+    }
+
+
+def _logprobs(config: Mapping[str, Any], text: str) -> Json:
+    """Only Vertex gets this far with the wish: every token as likely as its length says."""
+    if not config.get("responseLogprobs") or not text:
+        return {}
+    tokens = [text[start : start + _CHARS_PER_TOKEN] for start in range(0, len(text), _CHARS_PER_TOKEN)]
+    chosen = [_likely(token, 0) for token in tokens]
+    total = sum(item["logProbability"] for item in chosen)
+    result: Json = {"chosenCandidates": chosen, "logProbabilitySum": total}
+    if config.get("logprobs"):
+        ranks = range(config["logprobs"])
+        result["topCandidates"] = [
+            {"candidates": [_likely(token, rank) for rank in ranks]} for token in tokens
+        ]
+    return {"avgLogprobs": total / len(chosen), "logprobsResult": result}
+
+
+def _likely(token: str, rank: int) -> Json:
+    """The chosen token first; the others are it in other letters, each half as likely."""
+    other = token if not rank else token.swapcase() + "·" * (rank - 1)
+    number = int.from_bytes(other.encode(), "big") % _VOCABULARY
+    return {"token": other, "tokenId": number, "logProbability": math.log(0.5) * (rank + 1)}

@@ -1,0 +1,69 @@
+"""Chunks folded into the answer of the unary call: parts joined, everything else from where it was said last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dragoman.emulator.answer.partial_args import put_piece
+
+Json = dict[str, Any]
+
+
+def merge_chunks(chunks: Sequence[Mapping[str, Any]]) -> Json:
+    """The unary answer; a blocked prompt or an error at the end is the whole of it."""
+    last = dict(chunks[-1])
+    if "candidates" not in last:
+        return last
+    heard: dict[int, list[Mapping[str, Any]]] = {}
+    for chunk in chunks:
+        for candidate in chunk.get("candidates", ()):
+            heard.setdefault(candidate.get("index", 0), []).append(candidate)
+    last["candidates"] = [_merge(index, pieces) for index, pieces in sorted(heard.items())]
+    return last
+
+
+def _merge(index: int, pieces: Sequence[Mapping[str, Any]]) -> Json:
+    merged: Json = {}
+    for piece in pieces:
+        merged |= piece
+    parts = [part for piece in pieces for part in (piece.get("content") or {}).get("parts", ())]
+    joined = [part for part in _join(parts) if part.get("text") != "" or "thoughtSignature" in part]
+    return {**merged, "content": {"parts": joined, "role": "model"} if joined else {}, "index": index}
+
+
+def _join(parts: Sequence[Mapping[str, Any]]) -> Iterator[Json]:
+    """Text goes on where text of the same kind stands; a call in pieces becomes whole."""
+    waiting: Json | None = None
+    for part in parts:
+        grown = _grow(waiting, part) if waiting is not None else None
+        if waiting is not None and grown is None:
+            yield _closed(waiting)
+        waiting = grown if grown is not None else dict(part)
+    if waiting is not None:
+        yield _closed(waiting)
+
+
+def _grow(before: Json, part: Mapping[str, Any]) -> Json | None:
+    """The part before with this one added, or None where a new one begins."""
+    if "text" in part and "text" in before:
+        joins = part.get("thought") == before.get("thought") and "thoughtSignature" not in before
+        return {**before, **part, "text": before["text"] + part["text"]} if joins else None
+    call, opened = part.get("functionCall"), before.get("functionCall") or {}
+    if call is None or "name" in call or not opened.get("willContinue"):
+        return None
+    args = opened.get("args", {})
+    for piece in call.get("partialArgs", ()):
+        put_piece(args, piece)
+    return {
+        **before,
+        "functionCall": {**opened, "args": args, "willContinue": call.get("willContinue", False)},
+    }
+
+
+def _closed(part: Json) -> Json:
+    call = part.get("functionCall")
+    if call is None or "willContinue" not in call:
+        return part
+    whole = {"name": call["name"], "args": call.get("args", {}), "id": call.get("id")}
+    return {**part, "functionCall": {key: value for key, value in whole.items() if value is not None}}

@@ -1,0 +1,54 @@
+"""Long decode: a Gemini 4 answer comes in hops, and a token says where the next one begins.
+
+A token is the position in the text, then a signature over the position and the request. The request must come
+again as it was, so the text is the same text again.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.answer.setting import Setting
+from dragoman.emulator.models import Model
+from dragoman.emulator.refusal import unclear
+
+_SINCE = (4, 0)
+_FIELD = "continuationToken"
+_POSITION_BYTES = 8
+
+
+def decodes_long(model: Model) -> bool:
+    return model.generation >= _SINCE
+
+
+def issue_token(request: Mapping[str, Any], setting: Setting, position: int) -> str:
+    """The token that continues this request's answer at a position."""
+    return base64.b64encode(_token(request, setting, position)).decode()
+
+
+def read_position(request: Mapping[str, Any], setting: Setting) -> int:
+    """Where the answer goes on: 0 without a token; a token of another request is refused."""
+    token = request.get(_FIELD)
+    if not token:
+        return 0
+    if not decodes_long(setting.model):
+        raise unclear("continuation_token: this model has no long decode")
+    position = int.from_bytes(token[:_POSITION_BYTES], "big")
+    if not hmac.compare_digest(_token(request, setting, position), token):
+        raise unclear("continuation_token: it was not issued for this request")
+    return position
+
+
+def _token(request: Mapping[str, Any], setting: Setting, position: int) -> bytes:
+    # An empty message is none: Google's SDK resumes with a `generationConfig: {}` that was not there before.
+    same = {name: value for name, value in request.items() if name != _FIELD and value}
+    mark = hashlib.blake2b(msgspec.json.encode(same, order="deterministic"), digest_size=16)
+    target = f"continuation:{position}:{mark.hexdigest()}"
+    signature = setting.signer.issue(setting.backend, setting.model, target, mark.digest())
+    return position.to_bytes(_POSITION_BYTES, "big") + base64.b64decode(signature)

@@ -1,0 +1,103 @@
+"""What cuts an answer short: the output cap, a hop's end, stop sequences, and thoughts nobody asked to see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.emulator.answer.hops import decodes_long
+from dragoman.emulator.model.respond import Call, Reply
+from dragoman.emulator.models import Model
+from dragoman.emulator.tokens import count_text, count_value
+
+_CHARS_PER_TOKEN = 4
+_EFFORT = {"MINIMAL": 0, "LOW": 1, "MEDIUM": 2, "HIGH": 4}
+
+
+class Limited(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply within its limits, and how it ended; with CONTINUATION `position` is where it goes on."""
+
+    reply: Reply
+    finish: Literal["STOP", "MAX_TOKENS", "CONTINUATION"]
+    thought_tokens: int
+    show_thoughts: bool
+    position: int = 0
+
+
+class _Room(msgspec.Struct, frozen=True):
+    """Tokens left for text and calls: over all hops, and in this one."""
+
+    total: int
+    here: int
+
+
+def apply_limits(
+    request: Mapping[str, Any], reply: Reply, model: Model, *, hop_tokens: int, start: int = 0
+) -> Limited:
+    """What of the reply is sent now, from `start` in its text on."""
+    config = request.get("generationConfig", {})
+    thinking = config.get("thinkingConfig", {})
+    # The window of Gemini 4 is shared by input and output; the others have an output limit of their own.
+    limit = model.input_limit if decodes_long(model) else model.output_limit
+    cap = min(config.get("maxOutputTokens") or limit, limit)
+    hop = min(cap, hop_tokens) if decodes_long(model) else cap
+    # Thoughts count against the cap; half of it is left, or a small cap would always give an empty answer.
+    thoughts = min(_thought_tokens(thinking, reply, model), hop // 2)
+    room = _Room(cap - thoughts, hop if start else hop - thoughts)
+    text = _stop_at(reply.text, config.get("stopSequences", ()))
+    here, finish, position = _cut(text, reply.calls, room, start)
+    spoken = 0 if start else thoughts
+    return Limited(
+        reply=msgspec.structs.replace(reply, text=here[0], calls=here[1]),
+        finish=finish,
+        thought_tokens=spoken,
+        show_thoughts=bool(thinking.get("includeThoughts")) and spoken > 0,
+        position=position,
+    )
+
+
+def _cut(
+    text: str, calls: Sequence[Call], room: _Room, start: int
+) -> tuple[tuple[str, tuple[Call, ...]], Literal["STOP", "MAX_TOKENS", "CONTINUATION"], int]:
+    """The text and the calls of this hop, the finish, and where the next hop begins."""
+    allowed = text[: room.total * _CHARS_PER_TOKEN]
+    shown = allowed[start : start + room.here * _CHARS_PER_TOKEN]
+    end = start + len(shown)
+    if end < len(allowed):
+        return (shown, ()), "CONTINUATION", end
+    if allowed != text:
+        return (shown, ()), "MAX_TOKENS", end
+    left = room.total - count_text(text)
+    kept = _calls_within(calls, min(left, room.here - count_text(shown)))
+    if len(kept) == len(calls):
+        return (shown, kept), "STOP", end
+    if shown and room.here < room.total and len(_calls_within(calls, left)) == len(calls):
+        return (shown, ()), "CONTINUATION", end
+    return (shown, kept), "MAX_TOKENS", end
+
+
+def _thought_tokens(thinking: Mapping[str, Any], reply: Reply, model: Model) -> int:
+    level = thinking.get("thinkingLevel", "")
+    budget = thinking.get("thinkingBudget")
+    effort = _EFFORT.get(level, 2 if model.thinks or (budget or 0) != 0 else 0)
+    if budget == 0:
+        effort = 0
+    tokens = effort * (8 + count_text(reply.thought))
+    return min(tokens, budget) if budget is not None and budget > 0 else tokens
+
+
+def _stop_at(text: str, stops: Sequence[str]) -> str:
+    found = [position for stop in stops if stop and (position := text.find(stop)) >= 0]
+    return text[: min(found)] if found else text
+
+
+def _calls_within(calls: Sequence[Call], room: int) -> tuple[Call, ...]:
+    kept: list[Call] = []
+    for call in calls:
+        room -= count_value({"name": call.name, "args": call.args})
+        if room < 0:
+            break
+        kept.append(call)
+    return tuple(kept)

@@ -1,0 +1,229 @@
+"""Arguments out of a schema and the user's words: valid against the schema, sensible where the words help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.emulator.arguments.conform import conforms, items_of, same
+from dragoman.emulator.arguments.nodes import (
+    ENDLESS,
+    Node,
+    height,
+    merge,
+    resolve,
+    type_of,
+    types_of,
+    union_of,
+    without,
+)
+from dragoman.emulator.arguments.pattern import matches, sample_pattern
+from dragoman.emulator.arguments.samples import fit_number, fit_text, sample_number, sample_text
+from dragoman.emulator.arguments.supply import Supply
+
+#: From here on only what is needed is filled, and the shortest way out is taken.
+_DEEP = 4
+_DEEPEST = 24
+#: So many values are filled at leisure; then everything counts as deep, and twice as many later nothing is needed.
+_LEISURE = 1000
+_MOST_ITEMS = 1000
+
+
+def fill_arguments(schema: Mapping[str, Any], words: str) -> dict[str, Any]:
+    """An argument object for a function: what is required, and what the words clearly give."""
+    value = _Filler(schema, Supply(words)).fill(schema, "")
+    return value if isinstance(value, dict) else {}
+
+
+def fill_value(schema: Mapping[str, Any], words: str) -> Any:
+    """One instance of a schema, every property filled."""
+    return _Filler(schema, Supply(words), everything=True).fill(schema, "value")
+
+
+class _Filler:
+    """Walks one schema document; `root` is where its references lead.
+
+    Where a value is not required, None stands for "the words say nothing about it". Equal schemas get
+    different values for different variants, as far as they have them.
+    """
+
+    def __init__(self, root: Node, supply: Supply, *, everything: bool = False) -> None:
+        self._root = root
+        self._supply = supply
+        self._everything = everything
+        self._filled = 0
+
+    def fill(self, schema: Any, name: str, required: bool = True, depth: int = 0, variant: int = 0) -> Any:
+        self._filled += 1
+        if self._filled > _LEISURE:
+            depth = max(depth, _DEEP + 1 if self._filled < 3 * _LEISURE else _DEEPEST + 1)
+        node = resolve(self._root, schema)
+        if "const" in node:
+            return node["const"] if required else None
+        if node.get("enum"):
+            return self._from_enum(node, required, variant)
+        keyword, branches = union_of(node)
+        if branches and depth < _DEEPEST:
+            return self._from_union(node, keyword, branches, name, required, depth, variant)
+        if depth > _DEEP and "null" in types_of(node):
+            return None
+        match type_of(node):
+            case "object":
+                return self._object(node, required, depth, variant)
+            case "array":
+                return self._array(node, name, required, depth, variant)
+            case "integer" | "number" as kind:
+                return self._number(node, name, kind, required, variant)
+            case "boolean":
+                return (node.get("default") is True) != bool(variant % 2) if required else None
+            case "null":
+                return None
+        return self._string(node, name, required, variant)
+
+    def _from_enum(self, node: Node, required: bool, variant: int) -> Any:
+        rest = without(node, "enum")
+        values = [value for value in node["enum"] if conforms(value, rest, self._root)] or node["enum"]
+        said = [value for value in values if isinstance(value, str) and self._supply.mentions(value)]
+        if not required:
+            return said[0] if said else None
+        real = [value for value in values if value is not None]
+        ordered = [*said, *(value for value in real if value not in said)] or [None]
+        return ordered[variant % len(ordered)]
+
+    def _from_union(
+        self,
+        node: Node,
+        keyword: str,
+        branches: Sequence[Any],
+        name: str,
+        required: bool,
+        depth: int,
+        variant: int,
+    ) -> Any:
+        """The value of the first branch that gives a valid one; null last, deep down the shortest first."""
+        base = without(node, keyword)
+        ordered = sorted(branches, key=lambda branch: type_of(resolve(self._root, branch)) == "null")
+        if depth >= _DEEP or height(self._root, ordered[0]) >= ENDLESS:
+            ordered.sort(key=lambda branch: height(self._root, branch))
+        options = [merge(base, resolve(self._root, branch)) for branch in ordered]
+        first = None
+        for index in range(len(options)):
+            value = self.fill(options[(index + variant) % len(options)], name, required, depth + 1, variant)
+            if (value is not None or required) and conforms(value, node, self._root):
+                return value
+            first = value if first is None else first
+        return first
+
+    def _object(self, node: Node, required: bool, depth: int, variant: int) -> dict[str, Any] | None:
+        if not required:
+            return None
+        if depth > _DEEPEST:
+            return {}
+        named = node.get("properties") or {}
+        needed = self._needed(node)
+        filled: dict[str, Any] = {}
+        for name, schema in named.items():
+            due = name in needed or (self._everything and depth < _DEEP and schema is not False)
+            value = self.fill(schema, name, due, depth + 1, variant)
+            if name in needed or value is not None:
+                filled[name] = value
+        for name in needed:
+            if name not in named:
+                filled[name] = self.fill(_extra(node, name), name, True, depth + 1, variant)
+        return self._sized(node, needed, filled, depth, variant)
+
+    def _needed(self, node: Node) -> list[str]:
+        """The required names, and those that they require."""
+        needed = [name for name in node.get("required") or () if isinstance(name, str)]
+        follow_ups = node.get("dependentRequired") or {}
+        if self._everything:
+            needed += [name for names in follow_ups.values() for name in names]
+        for name in needed:
+            needed += [other for other in follow_ups.get(name, ()) if other not in needed]
+        return list(dict.fromkeys(needed))
+
+    def _sized(
+        self, node: Node, needed: Sequence[str], filled: dict[str, Any], depth: int, variant: int
+    ) -> dict[str, Any]:
+        """As many properties as the schema wants: optional ones first, then keys of its map."""
+        named = node.get("properties") or {}
+        spare = [name for name in named if name not in filled and named[name] is not False]
+        keys = iter([*spare, *(self._key(node, depth, number) for number in range(1, 50))])
+        while len(filled) < node.get("minProperties", 0) and (key := next(keys, "")):
+            filled.setdefault(key, self.fill(_extra(node, key), key, True, depth + 1, variant))
+        for name in list(reversed(filled)):
+            if len(filled) > node.get("maxProperties", len(filled)) and name not in needed:
+                del filled[name]
+        return filled
+
+    def _key(self, node: Node, depth: int, number: int) -> str:
+        if "propertyNames" in node:
+            return str(
+                self.fill(
+                    {"type": "string", "allOf": [node["propertyNames"]]}, "key", True, depth + 1, number
+                )
+            )
+        patterns = list(node.get("patternProperties") or {})
+        if patterns and node.get("additionalProperties") is False:
+            key = sample_pattern(patterns[0], variant=number)
+            return f"{key}{number}" if matches(patterns[0], f"{key}{number}") else key
+        return f"key{number}"
+
+    def _array(self, node: Node, name: str, required: bool, depth: int, variant: int) -> list[Any] | None:
+        if not required:
+            return None
+        first, rest = items_of(node)
+        least = node.get("minItems", 0)
+        offered = self._supply.count_for(name, str(resolve(self._root, rest).get("format", "")))
+        wanted = max(least, len(first), min(offered, _MOST_ITEMS) or 1)
+        if depth >= _DEEP or rest is False or height(self._root, rest) >= ENDLESS:
+            wanted = max(least, len(first))
+        wanted = min(wanted, node.get("maxItems", wanted), max(least, _MOST_ITEMS))
+        schemas = [*first, *[rest] * (wanted - len(first))][:wanted]
+        if "contains" in node and schemas and not first:
+            schemas[0] = {"allOf": [node["contains"], rest]}
+        return self._items(schemas, name, depth, variant, unique=bool(node.get("uniqueItems")), least=least)
+
+    def _items(
+        self, schemas: Sequence[Any], name: str, depth: int, variant: int, *, unique: bool, least: int
+    ) -> list[Any]:
+        items: list[Any] = []
+        for schema in schemas:
+            value = self.fill(schema, name, True, depth + 1, variant)
+            tries = iter(range(variant + 1, variant + len(schemas) + 8))
+            while unique and any(same(value, other) for other in items) and (n := next(tries, 0)):
+                value = self.fill(schema, name, True, depth + 1, n)
+            if not unique or len(items) < least or not any(same(value, other) for other in items):
+                items.append(value)
+        return items
+
+    def _number(self, node: Node, name: str, kind: str, required: bool, variant: int) -> Any:
+        said = self._supply.number_for(name, required=required)
+        if said is None and not required:
+            return None
+        wanted = said if said is not None else node.get("default")
+        if isinstance(wanted, bool) or not isinstance(wanted, int | float) or variant:
+            return sample_number(node, kind, variant)
+        value = fit_number(wanted, node, kind)
+        return value if conforms(value, node, self._root) else sample_number(node, kind, variant)
+
+    def _string(self, node: Node, name: str, required: bool, variant: int) -> str | None:
+        form = str(node.get("format", ""))
+        said = self._supply.string_for(name, form, required=required)
+        if said is None and not required:
+            return None
+        default = node.get("default")
+        for wanted in (said, default) if not variant else ():
+            if isinstance(wanted, str) and conforms(fitted := fit_text(wanted, node), node, self._root):
+                return fitted
+        return sample_text(node, name, variant)
+
+
+def _extra(node: Node, name: str) -> Any:
+    """The schema of a property, declared by name, by pattern or as an entry of the map."""
+    named = node.get("properties") or {}
+    if name in named:
+        return named[name]
+    patterns = node.get("patternProperties") or {}
+    found = next((schema for pattern, schema in patterns.items() if matches(pattern, name)), None)
+    return found if found is not None else node.get("additionalProperties", {})

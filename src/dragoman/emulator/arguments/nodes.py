@@ -1,0 +1,196 @@
+"""Reading a JSON Schema node: references followed, `allOf` merged, its type told, its smallest depth known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Node = Mapping[str, Any]
+
+_MOST_HOPS = 16
+_MOST_BRANCHES = 16
+#: The depth of what never ends.
+ENDLESS = 99
+_DEEPEST = 5
+
+_IMPOSSIBLE: Node = {"not": {}}
+_FORMS: dict[str, Any] = {
+    **dict.fromkeys(("properties", "patternProperties", "dependentRequired"), Mapping),
+    **dict.fromkeys(("required", "enum", "anyOf", "oneOf", "allOf", "prefixItems"), list),
+    **dict.fromkeys(
+        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), int
+    ),
+    **dict.fromkeys(
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), int | float
+    ),
+    "pattern": str,
+}
+_LARGEST: dict[Any, float] = {int: 1_000_000, int | float: 1e300}
+_TELLING = {
+    "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
+    "array": ("items", "prefixItems", "minItems", "uniqueItems"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+}
+
+
+def resolve(root: Node, schema: Any, hops: int = 0) -> dict[str, Any]:
+    """The node with references followed and `allOf` merged in; unions stay."""
+    node = as_node(schema)
+    for _ in range(_MOST_HOPS):
+        reference = node.get("$ref") or node.get("ref")
+        if isinstance(reference, str):
+            node = merge(without(node, "$ref", "ref"), as_node(_follow(root, reference)))
+        elif parts := node.get("allOf"):
+            node = without(node, "allOf")
+            for part in parts if hops < _MOST_HOPS else ():
+                node = merge(node, resolve(root, part, hops + 1))
+        else:
+            break
+    return node
+
+
+def as_node(schema: Any) -> dict[str, Any]:
+    """A schema as a mapping; keywords of a wrong form are not there: Google takes them without a look."""
+    if isinstance(schema, Mapping):
+        return {key: value for key, value in schema.items() if _fits_form(value, _FORMS.get(key, object))}
+    return dict(_IMPOSSIBLE) if schema is False else {}
+
+
+def _fits_form(value: Any, form: Any) -> bool:
+    # No text of a billion characters, and no bound that is infinite.
+    return isinstance(value, form) and (form not in _LARGEST or abs(value) <= _LARGEST[form])
+
+
+def union_of(node: Node) -> tuple[str, list[Any]]:
+    """The keyword of the node's union and its branches; an empty keyword when there is none."""
+    for keyword in ("anyOf", "oneOf"):
+        if node.get(keyword):
+            return keyword, list(node[keyword])
+    return "", []
+
+
+def without(node: Node, *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key not in keys}
+
+
+def merge(first: Node, second: Node) -> dict[str, Any]:
+    """A node that asks for both; where only one can be kept it is the first."""
+    merged = dict(first)
+    for key, value in second.items():
+        join = _JOINS.get(key)
+        if key not in merged:
+            merged[key] = value
+        elif join is not None and merged[key] != value:
+            merged[key] = join(merged[key], value)
+    return merged
+
+
+def type_of(node: Node) -> str:
+    """The type to produce: a declared one that is not null, else what the keywords tell, else string."""
+    declared = types_of(node)
+    if declared:
+        return next((kind for kind in declared if kind != "null"), "null")
+    return next((kind for kind, keys in _TELLING.items() if any(key in node for key in keys)), "string")
+
+
+def types_of(node: Node) -> tuple[str, ...]:
+    """The declared types in lower case; empty when none is declared."""
+    kind = node.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    return tuple(item.lower() for item in kinds if isinstance(item, str))
+
+
+def height(root: Node, schema: Any, seen: tuple[str, ...] = ()) -> int:
+    """How deep the smallest value is: 0 for a scalar, ENDLESS where it always contains itself."""
+    reference = as_node(schema).get("$ref")
+    if (reference and reference in seen) or len(seen) > _DEEPEST:
+        return ENDLESS
+    seen = (*seen, reference or "")
+    node = resolve(root, schema)
+    _, branches = union_of(node)
+    if branches:
+        return _shortest(root, branches, seen)
+    if node.get("enum") or "const" in node or "null" in types_of(node):
+        return 0
+    kind = type_of(node)
+    below: list[Any] = []
+    if kind == "object":
+        named = node.get("properties") or {}
+        below = [named[name] for name in node.get("required") or () if name in named]
+    elif kind == "array" and node.get("minItems", 0) > 0:
+        below = [node.get("items", {})]
+    deepest = -1
+    for item in below:
+        deepest = max(deepest, height(root, item, seen))
+        if deepest >= ENDLESS:
+            return ENDLESS
+    return 1 + deepest
+
+
+def _shortest(root: Node, branches: Sequence[Any], seen: tuple[str, ...]) -> int:
+    found = ENDLESS
+    for branch in branches:
+        found = min(found, height(root, branch, seen))
+        if found == 0:
+            break
+    return found
+
+
+def _follow(root: Node, reference: str) -> Any:
+    node: Any = root
+    for piece in reference.removeprefix("#").split("/"):
+        if piece:
+            key = piece.replace("~1", "/").replace("~0", "~")
+            node = node[int(key)] if isinstance(node, list) and key.isdecimal() else _get(node, key)
+    return node
+
+
+def _get(node: Any, key: str) -> Any:
+    # Vertex spells it `defs`; its references say so too.
+    return node.get(key, {}) if isinstance(node, Mapping) else {}
+
+
+def _both(first: Any, second: Any) -> Any:
+    return {"allOf": [first, second]}
+
+
+def _join_properties(first: Node, second: Node) -> dict[str, Any]:
+    shared = {name: _both(first[name], second[name]) for name in first if name in second}
+    return {**first, **second, **shared}
+
+
+def _join_required(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*first, *second]))
+
+
+def _join_enums(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+    return [value for value in first if value in second] or list(first)
+
+
+def _join_types(first: Any, second: Any) -> Any:
+    ones, others = types_of({"type": first}), types_of({"type": second})
+    kept = [kind for kind in ones if kind in others or (kind == "integer" and "number" in others)]
+    kept += [kind for kind in others if kind == "integer" and "number" in ones and kind not in kept]
+    return kept or first
+
+
+def _join_unions(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+    return [_both(one, other) for one in first for other in second][:_MOST_BRANCHES]
+
+
+def _join_extra(first: Any, second: Any) -> Any:
+    return False if first is False or second is False else _both(first, second)
+
+
+_JOINS: dict[str, Callable[[Any, Any], Any]] = {
+    "properties": _join_properties,
+    "required": _join_required,
+    "enum": _join_enums,
+    "type": _join_types,
+    "anyOf": _join_unions,
+    "oneOf": _join_unions,
+    "items": _both,
+    "additionalProperties": _join_extra,
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), max),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), min),
+}

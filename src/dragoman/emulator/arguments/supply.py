@@ -1,0 +1,150 @@
+"""What the user's words offer as argument values: quotes, paths, URLs, numbers, names."""
+
+from __future__ import annotations
+
+import re
+
+_URL = re.compile(r"\bhttps?://[^\s\"'`<>)\]]*[^\s\"'`<>)\].,;:!?]")
+_PATH = re.compile(
+    r"(?<![\w/:])(?:~|\.{1,2})?/[\w.@/-]*[\w@/-]|(?<![\w/:.])[\w-]+(?:/[\w.-]+)*\.[A-Za-z]\w{0,5}\b"
+)
+_NUMBER = re.compile(r"(?<![\w./-])-?\d+(?:\.\d+)?(?![\w/]|\.\d)")
+_EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]*\w")
+_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w-]*(?: [A-Z][\w-]*)*")
+
+#: Values by kind, as whole matches.
+VALUES = {
+    "url": _URL,
+    "email": _EMAIL,
+    "path": _PATH,
+    "quoted": re.compile(r"\"[^\"\n]+\"|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”"),
+    "name": re.compile(r"\b[A-Z][\w-]*(?: [A-Z][\w-]*)*"),
+}
+
+_PATH_WORDS = ("path", "file", "dir", "directory", "folder", "cwd", "root")
+_URL_WORDS = ("url", "uri", "link", "href", "website")
+_NAME_WORDS = ("city", "location", "place", "country", "name", "person", "user", "subject", "title", "town")
+_WHOLE_WORDS = (
+    "query",
+    "prompt",
+    "question",
+    "text",
+    "message",
+    "input",
+    "task",
+    "description",
+    "request",
+    "content",
+)
+_LONGEST = 400
+
+
+class Supply:
+    """Values found in the words, by kind; taking one uses it up, so two properties get two paths."""
+
+    def __init__(self, words: str) -> None:
+        self._words = words[:20_000]
+        self._lowered = self._words.lower()
+        bare = _URL.sub(" ", self._words)
+        self._kinds: dict[str, list[str]] = {
+            "url": _URL.findall(self._words),
+            "email": _EMAIL.findall(self._words),
+            "quoted": [text[1:-1] for text in VALUES["quoted"].findall(self._words)],
+            "path": _PATH.findall(_EMAIL.sub(" ", bare)),
+            "number": _NUMBER.findall(bare),
+            "name": _NAME.findall(self._words),
+        }
+
+    @property
+    def has_literal(self) -> bool:
+        """Whether the words give anything to fill in besides themselves."""
+        return any(self._kinds.values())
+
+    def mentions(self, value: str) -> bool:
+        return (
+            re.search(rf"(?<!\w){re.escape(value.lower())}(?!\w)", self._lowered) is not None
+            if value
+            else False
+        )
+
+    def number_for(self, name: str, *, required: bool) -> float | None:
+        """The next number; an optional property gets one only if the words name it."""
+        if not required and not self.mentions(spaced(name)) and not self.mentions(name):
+            return None
+        taken = self._take("number")
+        if taken is None:
+            return None
+        return float(taken) if "." in taken else int(taken)
+
+    def string_for(self, name: str, form: str, *, required: bool) -> str | None:
+        """A value of the kind the property's name or format asks for, else any quoted words."""
+        words = _singular(spaced(name))
+        kind = kind_of(name, form)
+        if kind in ("path", "url", "email"):
+            taken = self._take(kind)
+            return taken if taken is not None or not required else self._take("quoted")
+        if form:
+            return None
+        if not required:
+            return (
+                self._take("quoted")
+                if self.mentions(spaced(name)) and words.isdisjoint(_WHOLE_WORDS)
+                else None
+            )
+        if kind == "name":
+            return self._take("name") or self._take("quoted") or self._rest()
+        return (
+            self._take("quoted")
+            or (None if words.isdisjoint(_WHOLE_WORDS) else self._whole())
+            or self._rest()
+        )
+
+    def count_for(self, name: str, form: str) -> int:
+        """How many values of the kind a list's items ask for are left."""
+        kind = kind_of(name, form)
+        return len(self._kinds["quoted" if kind == "text" else kind])
+
+    def _take(self, kind: str) -> str | None:
+        values = self._kinds[kind]
+        if not values:
+            return None
+        value = values.pop(0)
+        for others in self._kinds.values():
+            if value in others:
+                others.remove(value)
+        return value
+
+    def _rest(self) -> str | None:
+        """A proper name if there is one, else everything the user said."""
+        return self._take("name") or self._whole()
+
+    def _whole(self) -> str | None:
+        return self._words.strip()[:_LONGEST] or None
+
+
+def kind_of(name: str, form: str) -> str:
+    """What a property of this name and format holds: path, url, email, name, or any text."""
+    words = _singular(spaced(name))
+    if form in ("uri", "url"):
+        return "url"
+    if form == "email":
+        return "email"
+    for kind, names in (
+        ("url", _URL_WORDS),
+        ("path", _PATH_WORDS),
+        ("email", ("email",)),
+        ("name", _NAME_WORDS),
+    ):
+        if any(word in names for word in words):
+            return kind
+    return "text"
+
+
+def _singular(words: str) -> set[str]:
+    """The words, and what they are one of: a list of paths holds a path."""
+    plain = set(words.split())
+    return plain | {word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s") for word in plain}
+
+
+def spaced(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-.]+", " ", name).lower()

@@ -1,0 +1,188 @@
+"""The model goes wrong: chunks with odd endings, or with none (gemini-api.md sections 4.2 and 4.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.direct import Asked, Chunk, Fault
+from dragoman.emulator.faults.errors import overloaded, refused_answer
+from dragoman.emulator.faults.kind import FaultKind, on_chunks
+from dragoman.emulator.wire import Answer, whole
+
+_GIANT_BYTES = 4_000_000
+_PRODUCED = ("candidatesTokenCount", "candidatesTokensDetails", "thoughtsTokenCount")
+
+
+class _Finish(msgspec.Struct, frozen=True):
+    """How an answer with this finish reason looks: `partial` keeps the first half of the text of a stream,
+    `voids` takes even that from a whole answer, as Google does with what it blocks."""
+
+    reason: str
+    about: str
+    partial: bool = False
+    voids: bool = False
+    message: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"finish_{self.reason.lower().removeprefix('finish_reason_')}"
+
+
+def _blocked(reason: str, about: str) -> _Finish:
+    return _Finish(reason, f"blocked, {about}", partial=True, voids=True)
+
+
+#: Every finish reason but STOP and the two calls that have names of their own.
+FINISHES = (
+    _Finish("MAX_TOKENS", "the output cap is reached", partial=True),
+    _blocked("SAFETY", "safety"),
+    _blocked("RECITATION", "it repeats something protected"),
+    _blocked("LANGUAGE", "a language that is not supported"),
+    _blocked("BLOCKLIST", "a forbidden word"),
+    _blocked("PROHIBITED_CONTENT", "prohibited content"),
+    _blocked("SPII", "personal data"),
+    _blocked("IMAGE_SAFETY", "safety of an image"),
+    _blocked("IMAGE_PROHIBITED_CONTENT", "prohibited content of an image"),
+    _blocked("IMAGE_RECITATION", "an image repeats something protected"),
+    _blocked("ESCALATION", "handed to somebody else"),
+    _blocked("MODEL_ARMOR", "by Model Armor, on Vertex"),
+    _Finish("MALFORMED_RESPONSE", "an answer the service cannot read", message="Malformed response."),
+    _Finish("TOO_MANY_TOOL_CALLS", "the model called tools without end", message="Too many tool calls."),
+    _Finish(
+        "MISSING_THOUGHT_SIGNATURE",
+        "a call came back without its signature",
+        message="Missing thought signature.",
+    ),
+    _Finish("CONTINUATION", "the hop limit of Gemini 4, but no token to go on with", partial=True),
+    _Finish("NO_IMAGE", "no image where one was due"),
+    _Finish("IMAGE_OTHER", "no image, for some other reason"),
+    _Finish("OTHER", "some other reason"),
+    _Finish("FINISH_REASON_UNSPECIFIED", "no reason at all"),
+)
+_MALFORMED = _Finish(
+    "MALFORMED_FUNCTION_CALL", "", message="Malformed function call: print(default_api.get_weather(city="
+)
+_UNEXPECTED = _Finish("UNEXPECTED_TOOL_CALL", "", message="Unexpected tool call.")
+_EMPTY = _Finish("STOP", "")
+
+
+def _finishing(finish: _Finish, name: str = "", about: str = "") -> FaultKind:
+    def end(chunks: list[Chunk]) -> list[Chunk]:
+        kept = _first_half(chunks) if finish.partial else []
+        candidate = {"content": {}, "finishReason": finish.reason, "index": 0}
+        if finish.message:
+            candidate["finishMessage"] = finish.message
+        last = _last(chunks)
+        usage = last["usageMetadata"] if kept else _nothing_produced(last["usageMetadata"])
+        return [*kept, {**last, "candidates": [candidate], "usageMetadata": usage}]
+
+    return on_chunks(
+        name or finish.name,
+        about or f"finishReason {finish.reason}: {finish.about}",
+        end,
+        on_answer=_void_whole if finish.voids else None,
+    )
+
+
+def _first_half(chunks: list[Chunk]) -> list[Chunk]:
+    """The chunks with text up to the middle, at least one if there is any."""
+    spoken = [chunk for chunk in chunks if any(part.get("text") for part in _parts(chunk))]
+    spoken = [chunk for chunk in spoken if not any("functionCall" in part for part in _parts(chunk))]
+    return [_without_finish(chunk) for chunk in spoken[: (len(spoken) + 1) // 2]]
+
+
+def _void_whole(answer: Answer, asked: Asked) -> Answer:
+    if asked.framing != "whole" or asked.route.method == "countTokens" or answer.status != 200:
+        return answer
+    body = msgspec.json.decode(answer.body)
+    body["candidates"] = [{**candidate, "content": {}} for candidate in body.get("candidates", ())]
+    body["usageMetadata"] = _nothing_produced(body.get("usageMetadata", {}))
+    return msgspec.structs.replace(whole(body), before=answer.before)
+
+
+def _nothing_produced(usage: dict[str, Any]) -> dict[str, Any]:
+    left = {name: value for name, value in usage.items() if name not in _PRODUCED}
+    return {**left, "totalTokenCount": left["promptTokenCount"]} if "promptTokenCount" in left else left
+
+
+def _no_finish(chunks: list[Chunk]) -> list[Chunk]:
+    return [*map(_without_finish, chunks)]
+
+
+def _without_finish(chunk: Chunk) -> Chunk:
+    if "candidates" not in chunk:
+        return chunk
+    endless = [
+        {name: value for name, value in candidate.items() if name not in ("finishReason", "finishMessage")}
+        for candidate in chunk["candidates"]
+    ]
+    return {**chunk, "candidates": endless}
+
+
+def _stream_error(chunks: list[Chunk]) -> list[Chunk]:
+    first = next((index for index, chunk in enumerate(chunks) if _says_something(chunk)), 0)
+    return [*map(_without_finish, chunks[: first + 1]), overloaded().body()]
+
+
+def _error_whole(answer: Answer, asked: Asked) -> Answer:
+    """An answer in one piece has no middle: the error is all of it."""
+    if asked.framing != "whole" or asked.route.method == "countTokens":
+        return answer
+    return refused_answer(overloaded(), answer, asked)
+
+
+def _prompt_block(chunks: list[Chunk]) -> list[Chunk]:
+    last = {name: value for name, value in _last(chunks).items() if name != "candidates"}
+    feedback = {"blockReason": "PROHIBITED_CONTENT"}
+    if "createTime" in last:  # Vertex
+        feedback["blockReasonMessage"] = "The prompt is blocked due to prohibited contents."
+    usage = _nothing_produced(last["usageMetadata"])
+    return [{"promptFeedback": feedback, **last, "usageMetadata": usage}]
+
+
+def _giant_chunk(argument: float) -> Fault:
+    def swell(chunks: list[Chunk]) -> list[Chunk]:
+        content = {"parts": [{"text": "x" * int(argument)}], "role": "model"}
+        first = chunks[0] if chunks else {}
+        return [{**first, "candidates": [{"content": content, "index": 0}]}, *chunks]
+
+    return Fault(name="giant_chunk", on_chunks=swell)
+
+
+def _says_something(chunk: Chunk) -> bool:
+    return any(part.get("text") or "functionCall" in part for part in _parts(chunk))
+
+
+def _parts(chunk: Chunk) -> list[dict[str, Any]]:
+    candidates = chunk.get("candidates", ())
+    return [part for candidate in candidates for part in candidate.get("content", {}).get("parts", ())]
+
+
+def _last(chunks: list[Chunk]) -> Chunk:
+    """The last chunk, with whatever a script left out."""
+    return {"usageMetadata": {}, **(chunks[-1] if chunks else {})}
+
+
+CONTENT = (
+    on_chunks("no_finish", "the answer ends without a finishReason", _no_finish),
+    on_chunks(
+        "stream_error",
+        "an error in the middle of the stream (503 for a whole answer)",
+        _stream_error,
+        on_answer=_error_whole,
+    ),
+    _finishing(_MALFORMED, "malformed_call", "finishReason MALFORMED_FUNCTION_CALL, no content"),
+    _finishing(_UNEXPECTED, "unexpected_call", "finishReason UNEXPECTED_TOOL_CALL, no content"),
+    _finishing(_EMPTY, "empty_stop", "finishReason STOP, no content"),
+    on_chunks("prompt_block", "the prompt is blocked: promptFeedback and no candidates", _prompt_block),
+    *map(_finishing, FINISHES),
+    FaultKind(
+        name="giant_chunk",
+        help="one chunk with so much text in front of the answer",
+        unit="bytes",
+        default=_GIANT_BYTES,
+        make=_giant_chunk,
+    ),
+)

@@ -1,0 +1,75 @@
+"""Faults on demand, without a script: planned at the start, or asked for by a request's header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman.emulator.direct import Asked, Director, Fault, NoDirector, Scene
+from dragoman.emulator.faults.table import parse_fault
+from dragoman.emulator.refusal import Refusal
+from dragoman.errors import ConfigError
+
+FAULT_HEADER = "x-emulator-fault"
+_TIMES = re.compile(r"(.*)\*\s*(\d+)", re.DOTALL)
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault for the first `times` generate requests; None: for every request, counting included."""
+
+    fault: Fault
+    times: int | None = None
+
+
+def parse_plan(text: str) -> Planned:
+    """`NAME[=ARGUMENT][*TIMES]`: `overloaded*2`, `cut_after=200`."""
+    found = _TIMES.fullmatch(text)
+    if found is None:
+        return Planned(fault=parse_fault(text))
+    times = int(found[2])
+    if times < 1:
+        raise ConfigError(f"a fault happens once or more often, not {times} times")
+    return Planned(fault=parse_fault(found[1]), times=times)
+
+
+class FaultDirector:
+    """Adds faults to the scenes of another director: first its own, then the plan's, then the header's."""
+
+    def __init__(self, inner: Director | None = None, plan: Sequence[Planned] = ()) -> None:
+        self._inner = inner or NoDirector()
+        self._plan = tuple(plan)
+        self._left = [planned.times for planned in self._plan]
+        self._last: list[int] = []
+
+    def direct(self, asked: Asked) -> Scene:
+        called_for = _read_header(asked.headers.get(FAULT_HEADER, ""))
+        scene = self._inner.direct(asked)
+        self._last = [index for index, left in enumerate(self._left) if _is_due(left, asked)]
+        self._count(-1)
+        planned = (self._plan[index].fault for index in self._last)
+        return msgspec.structs.replace(scene, faults=(*scene.faults, *planned, *called_for))
+
+    def refused(self, asked: Asked, message: str) -> None:
+        """What was not played is still due."""
+        self._count(+1)
+        self._last = []
+        self._inner.refused(asked, message)
+
+    def _count(self, change: int) -> None:
+        for index in self._last:
+            left = self._left[index]
+            self._left[index] = None if left is None else left + change
+
+
+def _is_due(left: int | None, asked: Asked) -> bool:
+    return left is None or (left > 0 and asked.route.method != "countTokens")
+
+
+def _read_header(value: str) -> list[Fault]:
+    try:
+        return [parse_fault(word) for word in value.split(",") if word.strip()]
+    except ConfigError as error:
+        why = error.message.replace("\n", "; ")
+        raise Refusal(f"{FAULT_HEADER}: {why}") from None

@@ -1,0 +1,48 @@
+"""What a fault is before it has its argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.emulator.direct import Asked, Chunk, Fault
+from dragoman.emulator.wire import Answer
+
+Unit = Literal["", "seconds", "bytes"]
+
+
+class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table: `unit` says what the argument counts, "" that there is none."""
+
+    name: str
+    help: str
+    unit: Unit = ""
+    default: float = 0
+    make: Callable[[float], Fault]
+
+
+def on_answer(name: str, about: str, change: Callable[[Answer, Asked], Answer]) -> FaultKind:
+    fault = Fault(name=name, on_answer=change)
+    return FaultKind(name=name, help=about, make=lambda _: fault)
+
+
+def on_chunks(name: str, about: str, change: Callable[[list[Chunk]], list[Chunk]], **more: Any) -> FaultKind:
+    fault = Fault(name=name, on_chunks=change, **more)
+    return FaultKind(name=name, help=about, make=lambda _: fault)
+
+
+def counted(
+    name: str,
+    about: str,
+    unit: Unit,
+    default: float,
+    change: Callable[[Answer, Asked, float], Answer],
+) -> FaultKind:
+    """A fault of the answer that takes a number."""
+
+    def make(argument: float) -> Fault:
+        return Fault(name=name, on_answer=lambda answer, asked: change(answer, asked, argument))
+
+    return FaultKind(name=name, help=about, unit=unit, default=default, make=make)

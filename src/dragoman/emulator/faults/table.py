@@ -1,0 +1,45 @@
+"""All faults by name, and how a fault is written: `name` or `name=argument`."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+
+from dragoman.emulator.direct import Fault
+from dragoman.emulator.faults.content import CONTENT
+from dragoman.emulator.faults.errors import ERRORS
+from dragoman.emulator.faults.kind import FaultKind
+from dragoman.emulator.faults.network import NETWORK
+from dragoman.errors import ConfigError
+
+FAULTS: Mapping[str, FaultKind] = {kind.name: kind for kind in (*ERRORS, *CONTENT, *NETWORK)}
+
+
+def make_fault(name: str, argument: float | None = None) -> Fault:
+    """The fault of that name; without an argument it gets its default. A ConfigError says what is wrong."""
+    kind = FAULTS.get(name)
+    if kind is None:
+        near = difflib.get_close_matches(name, FAULTS, n=1)
+        hint = f"did you mean {near[0]}?" if near else "dragoman emulator --list-faults lists them"
+        raise ConfigError(f"there is no fault {name!r}\n{hint}")
+    if argument is None:
+        return kind.make(kind.default)
+    if not kind.unit:
+        raise ConfigError(f"the fault {name} takes no argument")
+    if not math.isfinite(argument) or argument < 0:
+        raise ConfigError(f"the fault {name} takes {kind.unit}, not {argument:g}")
+    return kind.make(argument)
+
+
+def parse_fault(text: str) -> Fault:
+    """`overloaded`, `cut_after=200`."""
+    name, equals, argument = (part.strip() for part in text.partition("="))
+    if not equals:
+        return make_fault(name)
+    try:
+        number = float(argument)
+    except ValueError:
+        make_fault(name)  # a wrong name is the more helpful complaint
+        raise ConfigError(f"the argument of {name} is not a number: {argument!r}") from None
+    return make_fault(name, number)

@@ -1,0 +1,39 @@
+"""What the emulator's two servers share: a request becomes a question, an answer its header fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from urllib.parse import parse_qs
+
+from dragoman.emulator.question import Question
+from dragoman.emulator.wire import Answer
+
+
+def make_question(
+    verb: str, path: str, query: str, headers: Iterable[tuple[str, str]], body: bytes
+) -> Question:
+    """`path` is percent-decoded; a header that comes twice is one list, as HTTP says."""
+    fields: dict[str, str] = {}
+    for name, value in headers:
+        name = name.lower()
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    asked = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
+    return Question(
+        verb=verb,
+        path=path,
+        alt=asked.get("alt", ""),
+        key=fields.get("x-goog-api-key", "") or asked.get("key", ""),
+        body=body,
+        headers=fields,
+        query=asked,
+        now=datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+    )
+
+
+def header_fields(answer: Answer) -> list[tuple[str, str]]:
+    """Of every answer; a stream has no length, and an answer that says its length means it."""
+    fields = [("content-type", answer.content_type), ("x-gemini-service-tier", "standard"), *answer.headers]
+    if not answer.streamed and all(name.lower() != "content-length" for name, _ in answer.headers):
+        fields.append(("content-length", str(answer.length)))
+    return fields

@@ -1,0 +1,145 @@
+"""When free words may act: only where the whole turn is a short, plain order and names everything it needs.
+
+The emulator is the default upstream of agents that run commands, and it understands no "do not". So every
+rule here is an allow-list: an unknown word, a spare value, a missing argument, and nothing is done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.arguments.nodes import resolve, type_of
+from dragoman.emulator.arguments.supply import VALUES, kind_of, spaced
+from dragoman.emulator.model.choose import name_words
+from dragoman.emulator.model.clauses import first_word
+from dragoman.emulator.turn import Function
+
+SHORT = 400
+
+#: Orders that can be given in free words; what cannot be undone needs a directive.
+_VERBS = frozenset("append create edit exec execute post replace run save send update write".split())
+_DOUBT = re.compile(
+    r"\?|```|:\s*(?:\n|$)|n['’]t\b|"
+    r"\b(?:no|not|never|none|nothing|nobody|neither|nor|without|avoid|instead|rather|except|unless|if|whether|"
+    r"when|would|could|should|shall|might|may|can|cannot|cant|dont|wont|didnt|isnt|shouldnt|stop|halt|refuse|"
+    r"forbid\w*|prevent\w*|skip|cancel|ignore|undo|pretend|suppose|imagine|hypothetical\w*|example|explain\w*|"
+    r"describe|translate|mean\w*|danger\w*|careful|harmful|wrong|unsafe|illegal|but|however|only|before|until|"
+    r"later|tomorrow)\b",
+    re.IGNORECASE,
+)
+_TELLING = re.compile(
+    r"(?:tell|show|give|report|say|summari[sz]e)(?:\s+(?:me|us))?"
+    r"(?:\s+(?:it|that|them|what\s+(?:it|they)\s+says?|(?:the|its)\s+(?:results?|outputs?|contents?|answer)))?",
+    re.IGNORECASE,
+)
+_PLAIN_WORDS = frozenset(
+    """
+    a an and as by called command containing content contents file from in into it its line message named new of
+    on output please replace result results saying says shell summary terminal text that the them this to using
+    with
+    """.split()
+)
+_WORD = re.compile(r"[^\W_][\w'’-]*")
+_CONTENT = frozenset("body content contents data message source text".split())
+_ADDRESSEES = frozenset("to recipient".split())
+_PAIR = frozenset("old new".split())
+
+
+class Literals(msgspec.Struct):
+    """What a clause gives word by word, and the words around it."""
+
+    quoted: list[str]
+    paths: list[str]
+    emails: list[str]
+    around: str
+
+    @property
+    def spent(self) -> bool:
+        return not (self.quoted or self.paths or self.emails)
+
+
+def may_act(words: str) -> bool:
+    """Whether the turn is short, is no question and says nowhere that something is not to be done."""
+    return len(words.strip()) <= SHORT and _DOUBT.search(words) is None
+
+
+def is_telling(clause: str) -> bool:
+    """`tell me what it says`: asks for nothing but the answer."""
+    return _TELLING.fullmatch(clause.strip()) is not None
+
+
+def is_order(clause: str, function: Function) -> bool:
+    """Whether the clause begins with a verb of the function's name."""
+    return first_word(clause) in name_words(function)
+
+
+def find_acting(clause: str, functions: Sequence[Function], earlier: str | None) -> Function | None:
+    """The one function of the plainest names that the clause orders in so many words; two are none."""
+    if first_word(clause) not in _VERBS:
+        return None
+    orders = [item for item in functions if is_order(clause, item)]
+    shortest = min((len(name_words(item)) for item in orders), default=0)
+    plainest = [item for item in orders if len(name_words(item)) == shortest]
+    fitting = [item for item in plainest if acting_arguments(item, clause, earlier) is not None]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def acting_arguments(function: Function, clause: str, earlier: str | None) -> dict[str, Any] | None:
+    """Arguments taken word by word from the clause, or the `earlier` step's result as content; else None."""
+    if not is_order(clause, function):
+        return None
+    found = _literals(clause)
+    root = resolve(function.schema, function.schema)
+    named = root.get("properties") or {}
+    needed = [name for name in root.get("required") or () if name in named]
+    known = (
+        _PLAIN_WORDS | set(name_words(function)) | {word for name in needed for word in spaced(name).split()}
+    )
+    if not needed or any(word.lower() not in known for word in _WORD.findall(found.around)):
+        return None
+    in_quotes = [name for name in needed if _kind(name) not in ("path", "email")]
+    if len(in_quotes) > 1 and not all(_PAIR & set(spaced(name).split()) for name in in_quotes):
+        return None  # which of two quotations is which is a guess
+    args: dict[str, Any] = {}
+    for name in needed:
+        node = resolve(function.schema, named[name])
+        plain = type_of(node) == "string" and not node.keys() & {"enum", "const", "pattern", "anyOf", "oneOf"}
+        value = _take(name, found, earlier) if plain else None
+        if value is None:
+            return None
+        args[name] = value
+    return args if found.spent else None
+
+
+def _take(name: str, found: Literals, earlier: str | None) -> str | None:
+    kind = _kind(name)
+    unquoted = {"path": found.paths, "email": found.emails}.get(kind, [])
+    if unquoted:
+        return unquoted.pop(0)
+    if kind == "email":
+        return None
+    if kind == "path" and found.quoted and VALUES["path"].fullmatch(found.quoted[0]) is None:
+        return None
+    if found.quoted:
+        return found.quoted.pop(0)
+    return earlier if _CONTENT & set(spaced(name).split()) else None
+
+
+def _kind(name: str) -> str:
+    return "email" if spaced(name) in _ADDRESSEES else kind_of(name, "")
+
+
+def _literals(clause: str) -> Literals:
+    around, quoted = _cut("quoted", clause)
+    around, emails = _cut("email", around)
+    around, paths = _cut("path", around)
+    return Literals([text[1:-1] for text in quoted], paths, emails, around)
+
+
+def _cut(kind: str, text: str) -> tuple[str, list[str]]:
+    found = [match.group() for match in VALUES[kind].finditer(text)]
+    return VALUES[kind].sub(" ", text), found

@@ -1,0 +1,73 @@
+"""Google's own tools, played small: a search, pages that were read, a line of code that was run."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman.emulator.arguments.supply import VALUES
+
+_LOOK_UP = re.compile(r"\b(?:google|search|look\s+up|news|latest|web|online)\b", re.IGNORECASE)
+_COMPUTE = re.compile(r"\b(?:calculate|compute|python|code|sum|plot|solve)\b", re.IGNORECASE)
+_ARITHMETIC = re.compile(r"(?<![\w.])[(\d][\d\s.()+*/-]*[\d)](?![\w])")
+_DATE = re.compile(r"\d+-\d+-\d+")
+_HELLO = 'print("offline")'
+_MOST_URLS = 20
+_LARGEST = 10**12
+
+_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+class Code(msgspec.Struct, frozen=True):
+    """What was run and what it printed."""
+
+    source: str
+    output: str
+
+
+def asks_to_look_up(words: str) -> bool:
+    return _LOOK_UP.search(words) is not None
+
+
+def find_urls(words: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(VALUES["url"].findall(words)))[:_MOST_URLS]
+
+
+def write_code(words: str) -> Code | None:
+    """A program for the sum in the words; a greeting where only the word computing is used."""
+    for found in _ARITHMETIC.finditer(words[:2000]):
+        expression = " ".join(found.group().split())
+        value = _evaluate(expression) if not _DATE.search(expression) else None
+        if value is not None:
+            return Code(f"print({expression})", f"{value}\n")
+    return Code(_HELLO, "offline\n") if _COMPUTE.search(words) else None
+
+
+def _evaluate(expression: str) -> float | None:
+    """The value of plain arithmetic with at least one operator; None for anything else."""
+    try:
+        tree = ast.parse(expression, mode="eval").body
+        return _value(tree) if isinstance(tree, ast.BinOp) else None
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError):
+        return None
+
+
+def _value(node: ast.expr) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as number) if abs(number) < _LARGEST:
+            return number
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            result = _OPERATORS[type(op)](_value(left), _value(right))
+            if abs(result) < _LARGEST:
+                return result
+    raise ValueError("not plain arithmetic")

@@ -1,0 +1,125 @@
+"""Picking a tool: by the name the user wrote, or by how well its name and description fit the words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from dragoman.emulator.turn import Function
+
+_NAME_WEIGHT = 4.0
+_DESCRIPTION_LIMIT = 3
+_THRESHOLD = 3.0
+#: A question is short; pasted documents overlap with everything.
+_WORDS_READ = 80
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_VERBS_WITHOUT_MEANING = frozenset({"get", "do", "make", "tool", "function", "mcp", "the", "default", "api"})
+_STOP_WORDS = """
+a about all also an and any are as at be been being but by can could did do does for from get give
+given had has have he her here him his how i if in into is it its just let like make may me more
+most my new no not now of on one only or other our out please she should so some such tell than that
+the their them then there these they this through to too until up us use used uses using very via
+want was we were what when where which while who why will with would you your
+"""
+_ACTING_WORDS = """
+agent apply bash clear cmd code command commit content create cron delete deploy drop edit enter exec execute exit
+grant insert install kill launch merge monitor move multiedit new notebook old patch pay post publish push put
+remove rename replace reset restart revoke rm run schedule script send set shell skill spawn start stop submit task
+todo transfer unlink update upload worktree workflow write
+"""
+_ACTING = frozenset(_ACTING_WORDS.split())
+#: Not in a parameter's name, where they are nouns as often as not.
+_ACTING_NAME_WORDS = """
+add append approve buy cancel chmod chown click destroy disable enable erase mkdir modify overwrite press purchase
+purge reboot refund register reject reserve restore revert save sell shutdown subscribe terminate touch trigger
+truncate uninstall upgrade withdraw wipe
+"""
+_ACTING_IN_NAME = _ACTING | frozenset(_ACTING_NAME_WORDS.split())
+_ACTING_FIRST_WORDS = (
+    "book call charge close copy cp email format import lock make mark mv order print record sign sync tag"
+)
+_ACTING_FIRST = frozenset(_ACTING_FIRST_WORDS.split())
+_STOP = frozenset(re.findall(r"\w+", _STOP_WORDS))
+
+
+def find_by_name(name: str, functions: Sequence[Function]) -> Function | None:
+    """The exact name, else ignoring case, else the one that ends with or contains it."""
+    lowered = name.lower()
+    for fits in (
+        lambda declared: declared == name,
+        lambda declared: declared.lower() == lowered,
+        lambda declared: declared.lower().endswith(lowered),
+        lambda declared: lowered in declared.lower(),
+    ):
+        found = next((function for function in functions if fits(function.name)), None)
+        if found is not None:
+            return found
+    return None
+
+
+def find_by_words(words: str, functions: Sequence[Function]) -> Function | None:
+    """The best fitting harmless function above the threshold; the first declared wins a tie.
+
+    Only a directive makes the emulator run, write or send anything: it understands no "do not".
+    """
+    ranked = rank(words, [function for function in functions if is_harmless(function)])
+    return ranked[0][1] if ranked and ranked[0][0] >= _THRESHOLD else None
+
+
+def is_harmless(function: Function) -> bool:
+    """Whether neither its name nor its parameters speak of running or changing something."""
+    properties = function.schema.get("properties")
+    named = properties if isinstance(properties, Mapping) else {}
+    words = {word for name in named for word in _split_name(name)}
+    first = _split_name(function.name.rpartition("__")[2])[:1]  # mcp__server__name
+    return not (words & _ACTING or set(name_words(function)) & _ACTING_IN_NAME or set(first) & _ACTING_FIRST)
+
+
+def find_by_verb(verb: str, functions: Sequence[Function]) -> Function | None:
+    """The first harmless function with the verb in its name."""
+    return next((item for item in functions if verb in name_words(item) and is_harmless(item)), None)
+
+
+def name_words(function: Function) -> list[str]:
+    return _split_name(function.name)
+
+
+def rank(words: str, functions: Sequence[Function]) -> list[tuple[float, Function]]:
+    """Every function with its score, best first."""
+    asked = set(_content_words(words)[:_WORDS_READ])
+    scored = [(_score(asked, function), function) for function in functions]
+    return sorted(scored, key=lambda pair: -pair[0])
+
+
+def _split_name(name: str) -> list[str]:
+    return [word.lower() for word in _CAMEL.split(name) if word]
+
+
+def _score(asked: set[str], function: Function) -> float:
+    name = [_stem(word) for word in name_words(function)]
+    telling = [word for word in name if word not in _VERBS_WITHOUT_MEANING] or name
+    in_name = sum(1 for word in telling if word in asked)
+    described = _description_words(function.description)
+    return _NAME_WEIGHT * in_name / max(1, len(telling)) + min(_DESCRIPTION_LIMIT, len(asked & described))
+
+
+@lru_cache(maxsize=512)
+def _description_words(description: str) -> frozenset[str]:
+    """The same tools come with every request of a conversation."""
+    return frozenset(_content_words(description)[:_WORDS_READ])
+
+
+def _content_words(text: str) -> list[str]:
+    lowered = (word.lower() for word in _WORD.findall(text[:4000]))
+    return [_stem(word) for word in lowered if len(word) > 1 and word not in _STOP]
+
+
+def _stem(word: str) -> str:
+    """Enough of a stemmer to let `files` meet `file` and `reading` meet `read`."""
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)].removesuffix("e")
+    return word.removesuffix("e") if len(word) > 3 else word

@@ -1,0 +1,128 @@
+"""Words that steer the model exactly.
+
+    plan  = [think TEXT] step { then step } [ then say TEXT [ then cite URL ] ]
+    step  = use { and use }
+    use   = `use NAME with {JSON}`
+
+Other prose may stand around. TEXT is a JSON string, or runs to the next `then` before a directive or to the
+end of its line. A `say` before a `use` becomes the text in front of that step's calls.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+_USE = re.compile(r"\buse\s+[`\"']?(?P<name>[A-Za-z_][\w.:-]*)[`\"']?\s+with\s+(?=\{)", re.IGNORECASE)
+#: They count only where a sentence or clause begins: prose may contain the words.
+_WORD = re.compile(
+    r"(?:^|(?<=[.:;!?,\n])|\b(?:then|and|please|just))[ \t]*\b(?P<verb>say|think|cite(?=\s+https?:))[ \t]+(?P<rest>\S)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TEXT_END = re.compile(
+    r"\s*[,;]?\s*\b(?:then|and)\s+(?:use\s+\S+\s+with\s+\{|say\s|think\s|cite\s+https?:)|\n|\Z", re.IGNORECASE
+)
+_TOGETHER = re.compile(r"[\s,;]*and(?:\s+also)?\s+", re.IGNORECASE)
+_decoder = json.JSONDecoder(strict=False)
+
+
+class Use(msgspec.Struct, frozen=True):
+    """One call to make, by the name the user wrote."""
+
+    name: str
+    args: Mapping[str, Any]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Calls to make together, with the text in front of them."""
+
+    uses: tuple[Use, ...]
+    text: str = ""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the user's directives ask for in this turn."""
+
+    steps: tuple[Step, ...] = ()
+    say: str | None = None
+    think: str | None = None
+    cites: tuple[str, ...] = ()
+
+
+class _Token(msgspec.Struct, frozen=True):
+    verb: str
+    start: int
+    end: int
+    text: str = ""
+    use: Use | None = None
+
+
+def read_plan(words: str) -> Plan:
+    """The plan in the user's words; empty when they hold no directive."""
+    steps: list[Step] = []
+    say = think = None
+    cites: tuple[str, ...] = ()
+    end_of_use = -1
+    for token in _tokens(words):
+        if token.verb == "think":
+            think = token.text
+        elif token.verb == "cite":
+            cites = (*cites, token.text.split()[0])
+        elif token.verb == "say":
+            say = token.text if say is None else f"{say}\n{token.text}"
+        elif token.use is not None:
+            together = end_of_use >= 0 and _TOGETHER.fullmatch(words, end_of_use, token.start)
+            if together and steps:
+                steps[-1] = Step((*steps[-1].uses, token.use), steps[-1].text)
+            else:
+                steps.append(Step((token.use,), say or ""))
+                say = None
+            end_of_use = token.end
+    return Plan(steps=tuple(steps), say=say, think=think, cites=cites)
+
+
+def _tokens(words: str) -> list[_Token]:
+    """Directives in order; one that begins inside another's JSON or text is no directive."""
+    tokens: list[_Token] = []
+    position = 0
+    while token := _next_token(words, position):
+        tokens.append(token)
+        position = max(token.end, position + 1)
+    return tokens
+
+
+def _next_token(words: str, position: int) -> _Token | None:
+    use = _next_use(words, position)
+    word = _WORD.search(words, position)
+    if word is None or (use is not None and use.start < word.start("verb")):
+        return use
+    text, end = _read_text(words, word.start("rest"))
+    return _Token(word["verb"].lower(), word.start(), end, text)
+
+
+def _next_use(words: str, position: int) -> _Token | None:
+    while match := _USE.search(words, position):
+        try:
+            args, end = _decoder.raw_decode(words, match.end())
+        except (ValueError, RecursionError):
+            position = match.end()
+            continue
+        return _Token("use", match.start(), end, use=Use(match["name"], args))
+    return None
+
+
+def _read_text(words: str, start: int) -> tuple[str, int]:
+    if words[start] == '"':
+        try:
+            text, end = _decoder.raw_decode(words, start)
+        except ValueError:
+            pass
+        else:
+            return str(text), end
+    match = _TEXT_END.search(words, start)
+    end = match.start() if match else len(words)
+    return words[start:end].strip(), end

@@ -1,0 +1,78 @@
+"""The pytest fixture `gemini_emulator`: tests of agents that reach a strict Gemini and never Google."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+# Every test run on this machine imports this module: the emulator itself comes with the first test that wants it.
+if TYPE_CHECKING:
+    from dragoman.emulator.script.handle import Emulator
+
+_EMULATOR = pytest.StashKey["Emulator"]()
+_MARK = "gemini_script"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", f"{_MARK}(file): what the fixture gemini_emulator answers in this test"
+    )
+
+
+@pytest.fixture
+def gemini_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """A Gemini on a port of its own, and an environment in which every client finds it instead of Google."""
+    from dragoman.emulator.script.handle import MISLEADING, running
+
+    with running(check=False) as emulator:
+        for marker in reversed(list(request.node.iter_markers(_MARK))):
+            _add_script(emulator, request, marker.args)
+        for name in MISLEADING:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in emulator.env.items():
+            monkeypatch.setenv(name, value)
+        request.node.stash[_EMULATOR] = emulator
+        yield emulator
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    wanted = item.get_closest_marker(_MARK) is not None
+    if wanted and "gemini_emulator" not in getattr(item, "fixturenames", ()):
+        pytest.fail(f"a test marked {_MARK} needs the fixture gemini_emulator", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """The script belongs to the test: what it complains about fails the test itself, not its teardown."""
+    try:
+        result = yield
+    except BaseException:
+        _report(item)
+        raise
+    emulator = item.stash.get(_EMULATOR, None)
+    problems = emulator.problems() if emulator is not None else []
+    if problems:
+        _report(item)
+        pytest.fail("the Gemini emulator's script was not followed:\n" + "\n".join(problems), pytrace=False)
+    return result
+
+
+def _add_script(emulator: Emulator, request: pytest.FixtureRequest, sources: tuple[Any, ...]) -> None:
+    from dragoman.emulator.script.load import ScriptError
+
+    for source in sources:
+        beside = request.path.parent / source if isinstance(source, str) and "\n" not in source else None
+        try:
+            emulator.script(beside if beside is not None and beside.is_file() else source)
+        except ScriptError as error:
+            pytest.fail(str(error), pytrace=False)
+
+
+def _report(item: pytest.Item) -> None:
+    """What the emulator saw, for the report of a failed test."""
+    emulator = item.stash.get(_EMULATOR, None)
+    if emulator is not None:
+        lines = [*map(repr, emulator.requests), *emulator.problems()]
+        item.add_report_section("call", "Gemini emulator", "\n".join(lines) or "no requests")

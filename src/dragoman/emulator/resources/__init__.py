@@ -1,0 +1,1 @@
+"""What stands beside the models: caches, files, embeddings and the lists of all of them."""

@@ -1,0 +1,221 @@
+"""Explicit caches: contents kept under a name, to stand in front of a later request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.models import Model, no_such_model, require_model
+from dragoman.emulator.question import Question
+from dragoman.emulator.refusal import Refusal, bullets, unclear
+from dragoman.emulator.resources.catalog import EMBEDDERS, takes_caches
+from dragoman.emulator.resources.moments import read_moment, read_span, write_moment
+from dragoman.emulator.resources.names import DIGITS, LETTERS, make_name
+from dragoman.emulator.resources.paging import write_page
+from dragoman.emulator.resources.shelf import Shelf
+from dragoman.emulator.routes import Route
+from dragoman.emulator.tokens import count_prompt
+from dragoman.emulator.validate.fields import field_problems
+
+_ROOT = "CreateCachedContentRequest"
+_DEFAULT_LIFE = timedelta(hours=1)
+_FEWEST_TOKENS = {"gemini-2.5": 1024, "gemini-3": 4096}
+#: What a cache may hold, and what a request that uses one may not say again.
+_HELD = ("systemInstruction", "tools", "toolConfig")
+_NAMES = {
+    "studio": re.compile(r"cachedContents/[a-z0-9-]+"),
+    "vertex": re.compile(r"projects/[^/]+/locations/[^/]+/cachedContents/\w+"),
+}
+_MODELS = {
+    "studio": re.compile(r"models/([^/]+)"),
+    "vertex": re.compile(r"(?:projects/[^/]+/locations/[^/]+/)?publishers/google/models/([^/]+)"),
+}
+_UPDATABLE = frozenset({"ttl", "expireTime", "expire_time"})
+_CONFLICT = "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config."
+
+_MOST_BYTES = 256 * 1024 * 1024
+_DEFAULT_PAGE = 50
+_MOST_PER_PAGE = 1000
+
+
+class Cache(msgspec.Struct, frozen=True, kw_only=True):
+    """A cache: `request` is what it stands for, `counts` its tokens by modality."""
+
+    name: str
+    model: str
+    model_id: str
+    display_name: str
+    created: datetime
+    updated: datetime
+    expires: datetime
+    request: Mapping[str, Any]
+    counts: Mapping[str, int]
+
+    @property
+    def size(self) -> int:
+        """About its bytes: four to a token of text, and the media as they are."""
+        parts = (part for content in self.request.get("contents", ()) for part in content.get("parts", ()))
+        blobs = (part.get("inlineData") or part.get("fileData") or {} for part in parts)
+        return 4 * self.counts.get("TEXT", 0) + sum(len(blob.get("data", b"")) for blob in blobs)
+
+
+class Caches:
+    """All caches, under their full names: AI Studio's and each Vertex project's do not meet."""
+
+    def __init__(self) -> None:
+        self._shelf: Shelf[Cache] = Shelf(most_bytes=_MOST_BYTES)
+        self._serial = 0
+
+    def create(self, route: Route, question: Question, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`body` has the bytes of its files in it; what it holds is kept even when they are gone."""
+        self._serial += 1
+        alphabet, length = (DIGITS, 19) if route.backend.is_vertex else (LETTERS, 40)
+        name = make_name("cache", self._serial, question.now, alphabet=alphabet, length=length)
+        now = read_moment(question.now)
+        cache = make_cache(body, route.backend, name=f"{route.resource}/{name}", now=now)
+        self._shelf.put(cache.name, cache, expires=cache.expires, size=cache.size)
+        return show_cache(cache)
+
+    def list(self, route: Route, question: Question) -> dict[str, Any]:
+        shown = [
+            show_cache(cache)
+            for cache in self._shelf.all(read_moment(question.now))
+            if cache.name.startswith(f"{route.resource}/")
+        ]
+        return write_page("cachedContents", shown, question.query, default=_DEFAULT_PAGE, most=_MOST_PER_PAGE)
+
+    def get(self, route: Route, question: Question) -> dict[str, Any]:
+        return show_cache(self.find(route.resource, route.backend, read_moment(question.now)))
+
+    def patch(self, route: Route, question: Question, body: Mapping[str, Any]) -> dict[str, Any]:
+        now = read_moment(question.now)
+        cache = self.find(route.resource, route.backend, now)
+        mask = question.query.get("updateMask") or question.query.get("update_mask") or ""
+        cache = prolong(cache, body, mask, now)
+        self._shelf.put(cache.name, cache, expires=cache.expires, size=cache.size)
+        return show_cache(cache)
+
+    def delete(self, route: Route, question: Question) -> dict[str, Any]:
+        self.find(route.resource, route.backend, read_moment(question.now))
+        self._shelf.drop(route.resource)
+        return {}
+
+    def find(self, name: str, backend: Backend, now: datetime) -> Cache:
+        cache = self._shelf.get(name, now)
+        if cache is None:
+            raise no_such_cache(name, backend)
+        return cache
+
+
+def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: datetime) -> Cache:
+    """A new cache from a parsed body, or the reason why not."""
+    named = _MODELS[backend.surface].fullmatch(body.get("model", ""))
+    if named is None:
+        raise bullets(["cached_content.model: unexpected model name format"], _ROOT)
+    model = _require_model(named[1], body["model"], backend)
+    request = {field: body[field] for field in ("contents", *_HELD) if field in body}
+    # Unlike a request, a cache may consist of a system instruction or tools alone.
+    problems = [
+        f"cached_content.{line}"
+        for line in field_problems(request, model, backend)
+        if line != "contents: contents is not specified"
+    ]
+    if problems:
+        raise bullets(problems, _ROOT)
+    counts = count_prompt(request)
+    total, fewest = sum(counts.values()), _FEWEST_TOKENS[model.family]
+    if total < fewest:
+        raise Refusal(
+            f"Cached content is too small. total_token_count={total}, min_total_token_count={fewest}"
+        )
+    return Cache(
+        name=name,
+        model=body["model"],
+        model_id=named[1],
+        display_name=body.get("displayName", ""),
+        created=now,
+        updated=now,
+        expires=_expiry(body, now) or now + _DEFAULT_LIFE,
+        request=request,
+        counts=counts,
+    )
+
+
+def prolong(cache: Cache, body: Mapping[str, Any], mask: str, now: datetime) -> Cache:
+    """The cache after an update: only its end can be moved."""
+    changed = set(filter(None, mask.split(","))) or set(body) & (_UPDATABLE | {"contents", *_HELD})
+    if changed - _UPDATABLE:
+        raise Refusal("Only the expiration of a CachedContent can be updated.")
+    expires = _expiry(body, now)
+    if expires is None:
+        raise Refusal("Either ttl or expire_time must be set.")
+    return msgspec.structs.replace(cache, expires=expires, updated=now)
+
+
+def show_cache(cache: Cache) -> dict[str, Any]:
+    """The resource; what it holds is never shown."""
+    shown: dict[str, Any] = {
+        "name": cache.name,
+        "model": cache.model,
+        "createTime": write_moment(cache.created),
+        "updateTime": write_moment(cache.updated),
+        "expireTime": write_moment(cache.expires),
+        "usageMetadata": {"totalTokenCount": sum(cache.counts.values())},
+    }
+    if cache.display_name:
+        shown["displayName"] = cache.display_name
+    return shown
+
+
+def check_name(name: str, backend: Backend) -> None:
+    """The shape of a name in a request."""
+    if not _NAMES[backend.surface].fullmatch(name):
+        raise bullets(["cached_content: unexpected CachedContent name format"])
+
+
+def no_such_cache(name: str, backend: Backend) -> Refusal:
+    if backend.is_vertex:
+        return Refusal(f"Not found: cached content metadata for {name.rpartition('/')[2]}.", code=404)
+    return Refusal("CachedContent not found (or permission denied)", code=403)
+
+
+def use_cache(cache: Cache, request: Mapping[str, Any], model: str) -> Mapping[str, Any]:
+    """The request with everything the cache holds in front of it."""
+    if any(field in request for field in _HELD):
+        raise Refusal(_CONFLICT)
+    if cache.model_id != model:
+        raise Refusal(
+            f"Model used by GenerateContent request (models/{model}) and CachedContent "
+            f"(models/{cache.model_id}) has to be the same."
+        )
+    if not request.get("contents"):
+        return request  # refused later: contents are required even with a cache
+    contents = [*cache.request.get("contents", ()), *request["contents"]]
+    return {**cache.request, **request, "contents": contents}
+
+
+def _require_model(name: str, resource: str, backend: Backend) -> Model:
+    model = require_model(name, backend, "createCachedContent", resource)
+    if name in EMBEDDERS or not takes_caches(model):
+        raise no_such_model(name, backend, "createCachedContent", resource)
+    return model
+
+
+def _expiry(body: Mapping[str, Any], now: datetime) -> datetime | None:
+    try:
+        if "expireTime" in body:
+            expires = read_moment(body["expireTime"])
+        elif "ttl" in body:
+            expires = now + read_span(body["ttl"])
+        else:
+            return None
+    except (ValueError, OverflowError):  # the 31st of February, or the year 300,000
+        raise unclear("no such point in time") from None
+    if expires <= now:
+        raise Refusal("The expiration of a CachedContent must be in the future.")
+    return expires

@@ -1,0 +1,97 @@
+"""The list of models with what each can do: the talking ones of the table, and those that embed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.backend import Backend
+from dragoman.emulator.models import Model, describe, list_models, no_such_model, require_model
+from dragoman.emulator.resources.paging import write_page
+from dragoman.emulator.routes import Route
+
+_DEFAULT_PAGE = 50
+_MOST_PER_PAGE = 1000
+
+
+class Embedder(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that turns contents into vectors."""
+
+    id: str
+    title: str
+    input_limit: int
+    size: int = 3072
+    text_only: bool = False
+
+
+EMBEDDERS = {
+    model.id: model
+    for model in (
+        Embedder(id="gemini-embedding-2", title="Gemini Embedding 2", input_limit=8192),
+        Embedder(id="gemini-embedding-001", title="Gemini Embedding 001", input_limit=2048, text_only=True),
+    )
+}
+
+
+def require_speaker(route: Route) -> Model:
+    """The facts of a model that generates, or Google's 404."""
+    if route.model in EMBEDDERS and route.method != "countTokens":
+        raise no_such_model(route.model, route.backend, route.method, route.resource)
+    return require_model(route.model, route.backend, route.method, route.resource)
+
+
+def require_embedder(route: Route) -> Embedder:
+    """The facts of a model that embeds, or Google's 404."""
+    found = EMBEDDERS.get(route.model)
+    if found is None:
+        raise no_such_model(route.model, route.backend, route.method, route.resource)
+    return found
+
+
+def takes_caches(model: Model) -> bool:
+    """Gemini 4 and Gemma have no explicit cache."""
+    return model.family in ("gemini-2.5", "gemini-3")
+
+
+def show_model(route: Route) -> dict[str, Any]:
+    """The answer of `models.get`."""
+    if route.model in EMBEDDERS:
+        shown = _describe_embedder(EMBEDDERS[route.model])
+    else:
+        model = require_model(route.model, route.backend, route.method, route.resource)
+        shown = _with_methods(describe(model), model)
+    return {**shown, "name": route.resource} if route.backend.is_vertex else shown
+
+
+def show_models(backend: Backend, query: Mapping[str, str]) -> dict[str, Any]:
+    """The answer of `models.list`."""
+    speakers = [_with_methods(shown, _facts(shown, backend)) for shown in list_models(backend)]
+    shown = [*speakers, *map(_describe_embedder, EMBEDDERS.values())]
+    field = "models"
+    if backend.is_vertex:
+        field = "publisherModels"
+        shown = [{**model, "name": f"publishers/google/{model['name']}"} for model in shown]
+    return write_page(field, shown, query, default=_DEFAULT_PAGE, most=_MOST_PER_PAGE)
+
+
+def _facts(shown: Mapping[str, Any], backend: Backend) -> Model:
+    return require_model(shown["name"].removeprefix("models/"), backend, "get", "")
+
+
+def _with_methods(shown: Mapping[str, Any], model: Model) -> dict[str, Any]:
+    cached = ["createCachedContent"] if takes_caches(model) else []
+    return {**shown, "supportedGenerationMethods": [*shown["supportedGenerationMethods"], *cached]}
+
+
+def _describe_embedder(model: Embedder) -> dict[str, Any]:
+    return {
+        "name": f"models/{model.id}",
+        "version": model.id.removeprefix("gemini-embedding-"),
+        "displayName": model.title,
+        "description": f"{model.title}, emulated offline by Dragoman",
+        "inputTokenLimit": model.input_limit,
+        "outputTokenLimit": 1,
+        "supportedGenerationMethods": ["embedContent", "countTokens"],
+    }

@@ -1,0 +1,110 @@
+"""embedContent, batchEmbedContents and Vertex's predict: one embedder behind three shapes of request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.refusal import bullets, unclear
+from dragoman.emulator.resources.catalog import Embedder, require_embedder
+from dragoman.emulator.resources.vectors import embed
+from dragoman.emulator.routes import Route
+from dragoman.emulator.tokens import count_prompt, count_text, details
+
+_MOST_PER_BATCH = 100
+
+
+def embed_one(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
+    """`{embedding: {values}}`; Vertex has its settings in a message of their own, and counts."""
+    embedder = require_embedder(route)
+    settings = {**request, **request.get("embedContentConfig", {})}
+    content = request.get("content", {})
+    embedding = {"values": _embed(embedder, content, settings, "EmbedContentRequest", "")}
+    if not route.backend.is_vertex:
+        return {"embedding": embedding}
+    counts = count_prompt({"contents": [content]})
+    total = sum(counts.values())
+    usage = {"promptTokenCount": total, "totalTokenCount": total, "promptTokensDetails": details(counts)}
+    return {"embedding": embedding, "usageMetadata": usage, "truncated": False}
+
+
+def embed_batch(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
+    """`{embeddings: [{values}]}`, one for each request."""
+    embedder = require_embedder(route)
+    requests: Sequence[Mapping[str, Any]] = request.get("requests", ())
+    root = "BatchEmbedContentsRequest"
+    if len(requests) > _MOST_PER_BATCH:
+        raise bullets(["requests: at most 100 requests can be in one batch"], root)
+    wrong = [
+        f"requests[{index}].model: unexpected model name format"
+        for index, one in enumerate(requests)
+        if one.get("model") != f"models/{route.model}"
+    ]
+    if wrong:
+        raise bullets(wrong, root)
+    return {
+        "embeddings": [
+            {"values": _embed(embedder, one.get("content", {}), one, root, f"requests[{index}].")}
+            for index, one in enumerate(requests)
+        ]
+    }
+
+
+class _Instance(msgspec.Struct, frozen=True):
+    """One text of a prediction."""
+
+    content: str
+    task_type: str | None = None
+    title: str | None = None
+
+
+class _Parameters(msgspec.Struct, frozen=True, rename="camel"):
+    """Of all texts of a prediction."""
+
+    output_dimensionality: int | None = None
+    auto_truncate: bool | None = None
+
+
+def predict(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The older shape of Vertex: instances in, predictions out."""
+    embedder = require_embedder(route)
+    try:
+        instances = msgspec.convert(request.get("instances", []), list[_Instance])
+        parameters = msgspec.convert(request.get("parameters", {}), _Parameters)
+    except msgspec.ValidationError as error:
+        raise unclear(f"instances and parameters do not fit: {error}") from None
+    predictions = []
+    for index, one in enumerate(instances):
+        content = {"parts": [{"text": one.content}]}
+        settings = {
+            "taskType": one.task_type,
+            "title": one.title,
+            "outputDimensionality": parameters.output_dimensionality,
+        }
+        values = _embed(embedder, content, settings, "PredictRequest", f"instances[{index}].")
+        statistics = {"truncated": False, "token_count": count_text(one.content)}
+        predictions.append({"embeddings": {"values": values, "statistics": statistics}})
+    characters = sum(len(one.content) for one in instances)
+    return {"predictions": predictions, "metadata": {"billableCharacterCount": characters}}
+
+
+def _embed(
+    embedder: Embedder, content: Mapping[str, Any], settings: Mapping[str, Any], root: str, path: str
+) -> list[float]:
+    parts = content.get("parts", ())
+    if not any(part.get("text") or "inlineData" in part or "fileData" in part for part in parts):
+        raise bullets([f"{path}content: content is empty"], root)
+    if embedder.text_only and not all("text" in part for part in parts):
+        raise unclear(f"{embedder.id} embeds text only")
+    size = settings.get("outputDimensionality")
+    size = embedder.size if size is None else size
+    if not 1 <= size <= embedder.size:
+        raise bullets(
+            [
+                f"{path}output_dimensionality: output_dimensionality must be in the range [1, {embedder.size}]."
+            ],
+            root,
+        )
+    return embed(parts, settings.get("taskType") or "", settings.get("title") or "", size)

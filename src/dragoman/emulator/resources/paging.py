@@ -1,0 +1,51 @@
+"""Lists in pages: `pageSize` and `pageToken` in, a page and the next token out."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.emulator.refusal import Refusal, bad_fields
+
+
+def write_page(
+    field: str, items: Sequence[Any], query: Mapping[str, str], *, default: int, most: int
+) -> dict[str, Any]:
+    """`{field: […], nextPageToken}`; an empty list is an empty object, as Google's JSON leaves it out."""
+    size = min(_read_size(query) or default, most)
+    start = _read_token(query)
+    page = list(items[start : start + size])
+    answer: dict[str, Any] = {field: page} if page else {}
+    if start + size < len(items):
+        answer["nextPageToken"] = _write_token(start + size)
+    return answer
+
+
+def _read_size(query: Mapping[str, str]) -> int:
+    text = query.get("pageSize") or query.get("page_size") or "0"
+    try:
+        size = int(text)
+    except ValueError:
+        line = f"Invalid value at 'page_size' (TYPE_INT32), \"{text}\""
+        raise bad_fields([("page_size", line)]) from None
+    if size < 0:
+        raise Refusal("page_size must be non-negative.")
+    return size
+
+
+def _write_token(start: int) -> str:
+    return base64.urlsafe_b64encode(f"from:{start}".encode()).decode().rstrip("=")
+
+
+def _read_token(query: Mapping[str, str]) -> int:
+    token = query.get("pageToken") or query.get("page_token") or ""
+    if not token:
+        return 0
+    try:
+        word, _, start = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().partition(":")
+        if word == "from" and start.isdecimal():
+            return int(start)
+    except ValueError:  # no base64, no text, or a number without end
+        pass
+    raise Refusal("The page token is invalid.")

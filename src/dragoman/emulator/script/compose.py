@@ -1,0 +1,231 @@
+"""A step's answer: what the model says in Google's manner, exact chunks, or raw HTTP; and how slowly it comes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.answer.chunks import Setting, merge_chunks, write_chunks
+from dragoman.emulator.direct import Asked, Chunk
+from dragoman.emulator.model.respond import Call, Reply
+from dragoman.emulator.script.model import Bit, Cutting, Failure, Http, Said, Step
+from dragoman.emulator.wire import JSON_TYPE, SSE_TYPE, Act, Answer, Cut, Wait, frame_sse
+
+#: Google's words for a code, and the message that usually comes with it.
+_ERRORS: Mapping[int, tuple[str, str]] = {
+    400: ("INVALID_ARGUMENT", "Request contains an invalid argument."),
+    401: ("UNAUTHENTICATED", "Request had invalid authentication credentials."),
+    403: ("PERMISSION_DENIED", "The caller does not have permission"),
+    404: ("NOT_FOUND", "Requested entity was not found."),
+    429: (
+        "RESOURCE_EXHAUSTED",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    499: ("CANCELLED", "The operation was cancelled."),
+    500: ("INTERNAL", "An internal error has occurred."),
+    503: ("UNAVAILABLE", "The model is overloaded. Please try again later."),
+    504: ("DEADLINE_EXCEEDED", "The request timed out. Please try again."),
+}
+_COUNTED = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount")
+
+
+def compose_reply(step: Step, request: Mapping[str, Any]) -> Callable[[Setting], list[Chunk]]:
+    """The chunks of a `reply` step, made when the model and the signer are known."""
+    said = [Said(text=step.reply)] if isinstance(step.reply, str) else step.reply or []
+    reply = Reply(
+        thought="".join(item.thought or "" for item in said),
+        text="".join(item.text or "" for item in said),
+        calls=tuple(Call(item.call.name, item.call.args) for item in said if item.call is not None),
+    )
+
+    def write(setting: Setting) -> list[Chunk]:
+        chunks = [chunk for chunk in write_chunks(request, reply, setting) if not _is_empty_thought(chunk)]
+        return [*chunks[:-1], _end(chunks[-1], step)]
+
+    return write
+
+
+def _is_empty_thought(chunk: Chunk) -> bool:
+    parts = chunk["candidates"][0]["content"].get("parts", ())
+    return bool(parts) and all(part.get("thought") and not part["text"] for part in parts)
+
+
+def _end(chunk: Chunk, step: Step) -> Chunk:
+    """The last chunk with the step's own finish and usage."""
+    candidate = dict(chunk["candidates"][0])
+    if step.finish is not None:
+        candidate["finishReason"] = step.finish
+        if step.finish != "STOP":
+            candidate.pop("finishMessage", None)
+    usage = {**chunk["usageMetadata"], **(step.usage or {})}
+    if step.usage is not None and "totalTokenCount" not in step.usage:
+        usage["totalTokenCount"] = sum(
+            count for name in _COUNTED if isinstance(count := usage.get(name), int)
+        )
+    return {**chunk, "candidates": [candidate], "usageMetadata": usage}
+
+
+def compose_chunks(bits: Sequence[Bit], asked: Asked) -> Answer:
+    """The answer of a `chunks` step, in the framing the request asked for."""
+    if asked.framing == "whole":
+        return _merge(bits, asked)
+    acts = tuple(_acts(bits, asked))
+    return Answer(
+        status=200,
+        content_type=SSE_TYPE if asked.framing == "sse" else JSON_TYPE,
+        acts=acts,
+        streamed=True,
+    )
+
+
+def _acts(bits: Sequence[Bit], asked: Asked) -> Iterator[Act]:
+    opened = False
+    for bit in bits:
+        chunk = _chunk(bit, asked)
+        if chunk is None:
+            yield from _happening(bit)
+        elif asked.framing == "sse":
+            yield frame_sse(chunk)
+        else:
+            yield (b"\n,\r\n" if opened else b"[") + msgspec.json.encode(chunk)
+            opened = True
+    if opened:
+        yield b"]"
+
+
+def _merge(bits: Sequence[Bit], asked: Asked) -> Answer:
+    """A unary request gets the chunks in one: an error is the answer, `raw` alone is the body."""
+    failure = next((bit.error for bit in bits if bit.error is not None), None)
+    if failure is not None:
+        return Answer(status=failure.code, acts=(msgspec.json.encode(_error(failure)),))
+    chunks = [chunk for bit in bits if (chunk := _chunk(bit, asked)) is not None]
+    spoken = [chunk for chunk in chunks if _has_content(chunk)]
+    happenings = [act for bit in bits for act in _happening(bit)]
+    raw = b"".join(act for act in happenings if isinstance(act, bytes))
+    body = msgspec.json.encode(merge_chunks(spoken) if spoken else chunks[-1]) if chunks else raw
+    waits = tuple(act for act in happenings if isinstance(act, Wait))
+    cut = next((act for act in happenings if isinstance(act, Cut)), None)
+    acts: tuple[Act, ...] = (body,) if cut is None else (body[: len(body) // 2], cut)
+    return Answer(status=200, before=waits, acts=acts, streamed=cut is not None)
+
+
+def _has_content(chunk: Chunk) -> bool:
+    candidates = chunk.get("candidates")
+    return (
+        isinstance(candidates, list)
+        and bool(candidates)
+        and isinstance(candidates[0], dict)
+        and (isinstance(candidates[0].get("content"), dict))
+    )
+
+
+def _chunk(bit: Bit, asked: Asked) -> Chunk | None:
+    """What the bit sends as JSON, if it does."""
+    if bit.json is not None:
+        return bit.json
+    if bit.error is not None:
+        return _error(bit.error)
+    if bit.parts is None:
+        return None
+    candidate: Chunk = {"content": {"parts": bit.parts, "role": "model"}, "index": 0}
+    if bit.finish is not None:
+        candidate["finishReason"] = bit.finish
+    chunk: Chunk = {"candidates": [candidate]}
+    if bit.usage is not None:
+        chunk["usageMetadata"] = bit.usage
+    identity = hashlib.blake2b(asked.raw, digest_size=16, person=b"response-id").digest()
+    name = base64.urlsafe_b64encode(identity).decode().rstrip("=")
+    return {**chunk, "modelVersion": asked.route.model, "responseId": name}
+
+
+def _happening(bit: Bit) -> Iterator[Act]:
+    if bit.raw is not None:
+        yield bit.raw.encode()
+    if bit.wait is not None:
+        yield Wait(bit.wait)
+    yield from _cut(bit.cut)
+
+
+def _cut(cut: Cutting | None) -> Iterator[Act]:
+    if cut:
+        yield Cut(reset=cut == "reset")
+
+
+def _error(failure: Failure) -> Chunk:
+    status, message = _ERRORS.get(failure.code, ("UNKNOWN", "Unknown error."))
+    words = {"message": failure.message or message, "status": failure.status or status}
+    return {"error": {"code": failure.code, **words}}
+
+
+def compose_http(http: Http) -> Answer:
+    """The answer of an `http` step."""
+    headers = {name.lower(): value for name, value in http.headers.items()}
+    content_type = headers.pop("content-type", JSON_TYPE)
+    if http.pieces is not None:
+        acts = tuple(act for piece in http.pieces for act in _piece(piece))
+    elif http.json is not None:
+        acts = (msgspec.json.encode(http.json),)
+    else:
+        acts = ((http.body or "").encode(),)
+    return Answer(
+        status=http.status,
+        content_type=content_type,
+        headers=tuple(headers.items()),
+        acts=acts,
+        streamed=http.pieces is not None,
+    )
+
+
+def _piece(piece: Any) -> Iterator[Act]:
+    if isinstance(piece, str):
+        yield piece.encode()
+        return
+    if piece.text is not None:
+        yield piece.text.encode()
+    if piece.base64 is not None:
+        yield base64.b64decode(piece.base64)
+    if piece.wait is not None:
+        yield Wait(piece.wait)
+    yield from _cut(piece.cut)
+
+
+def pace(step: Step) -> Callable[[Answer], Answer] | None:
+    """How the framed answer is slowed down and cut into writes, if it is."""
+    if step.split is None and step.delay is None and step.pause is None:
+        return None
+
+    def slow(answer: Answer) -> Answer:
+        acts = _split(answer.acts, step.split) if step.split else answer.acts
+        acts = _pause(acts, step.pause) if step.pause else acts
+        before = (Wait(step.delay), *answer.before) if step.delay else answer.before
+        return msgspec.structs.replace(answer, acts=acts, before=before)
+
+    return slow
+
+
+def _split(acts: Sequence[Act], size: int) -> tuple[Act, ...]:
+    """Writes of this size, over the borders of chunks; waits and cuts stay where they are."""
+    written: list[Act] = []
+    rest = b""
+    for act in (*acts, None):
+        if isinstance(act, bytes):
+            rest += act
+            continue
+        written += [rest[start : start + size] for start in range(0, len(rest), size)]
+        rest = b""
+        if act is not None:
+            written.append(act)
+    return tuple(written)
+
+
+def _pause(acts: Sequence[Act], seconds: float) -> tuple[Act, ...]:
+    paused: list[Act] = []
+    for act in acts:
+        if paused and isinstance(act, bytes) and isinstance(paused[-1], bytes):
+            paused.append(Wait(seconds))
+        paused.append(act)
+    return tuple(paused)

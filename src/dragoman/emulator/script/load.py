@@ -1,0 +1,245 @@
+"""A script file to a script: every problem that can be found, each with its line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.config.keys import did_you_mean
+from dragoman.emulator.script.check import check_script
+from dragoman.emulator.script.model import Script
+from dragoman.emulator.script.read import Node, Problem, Unreadable, from_data, plain, read_text
+from dragoman.errors import ConfigError
+
+_ROUNDS = 2000
+_MOST_PROBLEMS = 50
+_PATH = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+_EXPECTED = re.compile(r"Expected `(.*)`, got `(.*)`")
+_BOUND = re.compile(r"Expected `(.*)` (.*)")
+_KINDS = {
+    "object": "a mapping",
+    "array": "a list",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+}
+_KINDS |= {"bool": "true or false", "null": "nothing"}
+#: What YAML 1.1 would have read as something else.
+_OLD_BOOLEANS = frozenset("yes no on off y n".split())
+_OCTAL = re.compile(r"[-+]?0[0-7]+")
+
+Path_ = tuple[str | int, ...]
+
+
+class ScriptError(ConfigError):
+    """The script is wrong, in as many ways as `problems` says."""
+
+    def __init__(self, problems: list[Problem], file: str) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(_write(problem, file) for problem in problems))
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A script, the file it came from and the line of each of its steps (0: none)."""
+
+    script: Script
+    file: str
+    lines: tuple[int, ...]
+
+
+Source = str | os.PathLike[str] | Mapping[str, Any]
+
+
+def load_script(source: Source) -> Loaded:
+    """The script in a file, in a text or in a value."""
+    if isinstance(source, Mapping):
+        return load_data(source)
+    if isinstance(source, str) and _is_text(source):
+        return load_text(source)
+    path = Path(source)
+    try:
+        return load_text(path.read_bytes().decode("utf-8", "replace"), str(source))
+    except OSError as error:
+        raise ScriptError([Problem(0, "", error.strerror or str(error))], str(source)) from None
+
+
+def load_text(text: str, file: str = "script") -> Loaded:
+    try:
+        root, problems = read_text(text)
+    except Unreadable as unreadable:
+        raise ScriptError([unreadable.problem], file) from None
+    return _load(root, problems, file)
+
+
+def load_data(value: Mapping[str, Any], file: str = "script") -> Loaded:
+    try:
+        return _load(from_data(value), [], file)
+    except Unreadable as unreadable:
+        raise ScriptError([unreadable.problem], file) from None
+
+
+def _is_text(source: str) -> bool:
+    return "\n" in source or ": " in source or source.lstrip()[:1] == "{"
+
+
+def _load(root: Node, problems: list[Problem], file: str) -> Loaded:
+    converter = _Converter(root, problems)
+    script = converter.convert()
+    if script is not None:
+        for path, what in check_script(script):
+            node = _find(root, path)
+            if id(node) not in converter.touched:  # its other problem is told already
+                problems.append(Problem(node.line, node.where, what))
+    if problems or script is None:
+        problems.sort(key=lambda problem: problem.line)
+        raise ScriptError(problems[:_MOST_PROBLEMS], file)
+    steps = root.value["steps"].value if "steps" in root.value else []
+    return Loaded(script=script, file=file, lines=tuple(node.line for node in steps))
+
+
+class _Converter:
+    """Lets msgspec find the first problem, reports it, takes it out, and asks again."""
+
+    def __init__(self, root: Node, problems: list[Problem]) -> None:
+        self._root = root
+        self._problems = problems
+        self._removed: set[tuple[int, str]] = set()
+        self.touched: set[int] = set()  # the nodes from which something was taken
+
+    def convert(self) -> Script | None:
+        """The script, of what is left of it if something is wrong."""
+        for _ in range(_ROUNDS):
+            try:
+                return msgspec.convert(plain(self._root), Script)
+            except msgspec.ValidationError as error:
+                what, _, path = str(error).rpartition(" - at `$")
+                if not what:
+                    what, path = path, ""
+                if not self._treat(what, _steps_of(path.rstrip("`"))):
+                    return None
+        return None
+
+    def _treat(self, what: str, path: Path_) -> bool:
+        """Report and remove; False when nothing would be left."""
+        node, path = _follow(self._root, path)
+        if (found := _UNKNOWN.fullmatch(what)) is not None:
+            hint = did_you_mean(found[1], _keys_at(path))
+            self._say(node.value[found[1]], f"there is no such key{hint}")
+            return self._remove((*path, found[1]))
+        if (found := _MISSING.fullmatch(what)) is not None:
+            if (id(node), found[1]) not in self._removed:
+                self._say(node, f"{found[1]} is missing")
+            return self._remove(path)
+        expected = _EXPECTED.fullmatch(what)
+        if expected is not None and node.text is not None and "str" in expected[1].split(" | "):
+            node.value = node.text  # text was due and this is how it was written
+            return True
+        self._say(node, _explain(what, node, path))
+        return self._remove(path)
+
+    def _say(self, node: Node, what: str) -> None:
+        self._problems.append(Problem(node.line, node.where, what))
+
+    def _remove(self, path: Path_) -> bool:
+        if not path:
+            return False
+        parent = _find(self._root, path[:-1])
+        self.touched.add(id(parent))
+        if isinstance(parent.value, dict):
+            self._removed.add((id(parent), str(path[-1])))
+        del parent.value[path[-1]]
+        return True
+
+
+def _steps_of(path: str) -> Path_:
+    return tuple(name or (int(index) if index.isdigit() else "...") for name, index in _PATH.findall(path))
+
+
+def _follow(root: Node, path: Path_) -> tuple[Node, Path_]:
+    """The node at a path of msgspec's, which does not name the keys of free mappings: the wrong one is meant."""
+    node = root
+    steps: list[str | int] = []
+    for step in path:
+        if step == "...":
+            step = next(key for key, item in node.value.items() if not isinstance(item.value, str))
+        node = node.value[step]
+        steps.append(step)
+    return node, tuple(steps)
+
+
+def _find(root: Node, path: Path_) -> Node:
+    """The node at a path, or the nearest around it."""
+    node = root
+    for step in path:
+        if isinstance(node.value, dict):
+            inner = node.value.get(step)
+        else:
+            inner = node.value[step] if isinstance(node.value, list) and isinstance(step, int) else None
+        if inner is None:
+            break
+        node = inner
+    return node
+
+
+def _keys_at(path: Path_) -> list[str]:
+    """The keys of the table at this place."""
+    table = next(part for part in _parts(_type_at(path)) if _is_table(part))
+    return [field.encode_name for field in msgspec.structs.fields(table)]
+
+
+def _type_at(path: Path_) -> Any:
+    """What the model says about a place."""
+    annotation: Any = Script
+    for step in path:
+        table = next((part for part in _parts(annotation) if _is_table(part)), None)
+        if isinstance(step, str) and table is not None:
+            fields = {field.encode_name: field.type for field in msgspec.structs.fields(table)}
+            annotation = fields.get(step, annotation)
+    return annotation
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """The types and the literal values of which an annotation is made."""
+    yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from _parts(inner)
+
+
+def _is_table(part: Any) -> bool:
+    return isinstance(part, type) and issubclass(part, msgspec.Struct)
+
+
+def _explain(what: str, node: Node, path: Path_) -> str:
+    if (expected := _EXPECTED.fullmatch(what)) is not None:
+        kinds = [_KINDS.get(kind, kind) for kind in expected[1].split(" | ") if kind != "null"]
+        got = repr(node.value) if isinstance(node.value, str) else _KINDS.get(expected[2], expected[2])
+        return f"expected {' or '.join(kinds)}, got {got}{_hint(node, kinds)}"
+    if (bound := _BOUND.fullmatch(what)) is not None:
+        return f"expected {_KINDS.get(bound[1], bound[1])} {bound[2]}, got {node.value!r}"
+    # What is left is a word that is none of the known ones.
+    words = [part for part in _parts(_type_at(path)) if isinstance(part, str)]
+    hint = _hint(node, ["true or false"] if bool in _parts(_type_at(path)) else [])
+    hint = hint or did_you_mean(str(node.value), words)
+    return f"expected {' or '.join(words)}, got {node.value!r}{hint}"
+
+
+def _hint(node: Node, kinds: list[str]) -> str:
+    text = node.text or ""
+    if text.lower() in _OLD_BOOLEANS and "true or false" in kinds:
+        return " (YAML 1.2 knows only true and false)"
+    if _OCTAL.fullmatch(text):
+        return " (a number with leading zeros is text)"
+    return ""
+
+
+def _write(problem: Problem, file: str) -> str:
+    line = f":{problem.line}" if problem.line else ""
+    where = f"{problem.where}: " if problem.where else ""
+    return f"{file}{line}: {where}{problem.what}"

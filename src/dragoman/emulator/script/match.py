@@ -1,0 +1,239 @@
+"""Does a request fit? The answer is a list of what does not, in words; an empty list means yes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.direct import Asked
+from dragoman.emulator.script.model import Exactly, Method, Names, Text, When
+from dragoman.emulator.turn import read_tools, read_turn, responses_of
+
+_LONGEST = 200
+_TEXTS = (("says", "words"), ("results", "results"), ("system", "system"))
+_URL_SAFE = str.maketrans("-_", "+/")
+METHODS: Mapping[str, Method] = {
+    "generateContent": "generate",
+    "streamGenerateContent": "stream",
+    "countTokens": "count",
+}
+
+
+class View:
+    """A request as conditions look at it; what nobody asks for is not worked out."""
+
+    def __init__(self, asked: Asked, number: int) -> None:
+        self.number = number
+        self.method = METHODS.get(asked.route.method, asked.route.method)
+        self.model = asked.route.model
+        self.headers = asked.headers
+        self.request: Mapping[str, Any] = asked.request.get("generateContentRequest") or asked.request
+
+    @cached_property
+    def contents(self) -> Sequence[Mapping[str, Any]]:
+        contents: Sequence[Mapping[str, Any]] = self.request.get("contents", ())
+        return contents
+
+    @cached_property
+    def words(self) -> str:
+        return read_turn(self.contents).words
+
+    @cached_property
+    def declared(self) -> list[str]:
+        return [function.name for function in read_tools(self.request).declared]
+
+    @cached_property
+    def answered(self) -> list[str]:
+        return [response.get("name", "") for response in self._responses]
+
+    @cached_property
+    def results(self) -> str:
+        """The last results as JSON; one result stands alone, ids are left out."""
+        bodies = [response.get("response", {}) for response in self._responses]
+        return write_json(bodies[0] if len(bodies) == 1 else bodies) if bodies else ""
+
+    @cached_property
+    def system(self) -> str:
+        parts = self.request.get("systemInstruction", {}).get("parts", ())
+        return "\n".join(part["text"] for part in parts if "text" in part)
+
+    @cached_property
+    def _responses(self) -> list[Mapping[str, Any]]:
+        return responses_of(self.contents[-1]) if self.contents else []
+
+
+def differences(when: When, view: View) -> list[str]:
+    """Each condition that does not hold: `says: expected …, got …`."""
+    return [line for check in _CHECKS for line in check(when, view)]
+
+
+def write_json(value: Any) -> str:
+    """One spelling for one value; bytes are base64 as on the wire."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _texts(when: When, view: View) -> Iterator[str]:
+    for name, attribute in _TEXTS:
+        said: Text | None = getattr(when, name)
+        if said is not None and not _fits(said, got := getattr(view, attribute)):
+            yield f"{name}: expected {_show_text(said)}, got {shorten(got)}"
+
+
+def _fits(said: Text, got: str) -> bool:
+    if isinstance(said, str):
+        return re.search(said, got) is not None
+    whole = said.is_ is None or said.is_ == got
+    start = said.starts is None or got.startswith(said.starts)
+    return whole and start and (said.sha256 is None or said.sha256.lower() == digest(got))
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _show_text(said: Text) -> str:
+    if not isinstance(said, Exactly):
+        return f"/{said}/"
+    if said.is_ is not None:
+        return shorten(said.is_)
+    start = f"a text that starts {shorten(said.starts)}" if said.starts else "a text"
+    return f"{start} with SHA-256 {said.sha256}" if said.sha256 else start
+
+
+def _model(when: When, view: View) -> Iterator[str]:
+    if when.model is not None and not fnmatchcase(view.model, when.model):
+        yield f"model: expected {when.model}, got {view.model}"
+
+
+def _method(when: When, view: View) -> Iterator[str]:
+    if when.method is not None and view.method != when.method:
+        yield f"method: expected {when.method}, got {view.method}"
+
+
+def _number(when: When, view: View) -> Iterator[str]:
+    if when.request is not None and view.number != when.request:
+        yield f"request: expected number {when.request}, got number {view.number}"
+
+
+def _declares(when: When, view: View) -> Iterator[str]:
+    for name in names_of(when.declares):
+        if not any(fnmatchcase(declared, name) for declared in view.declared):
+            yield f"declares: expected {name}, got {', '.join(view.declared) or 'no functions'}"
+
+
+def _answers(when: When, view: View) -> Iterator[str]:
+    if when.answers is None:
+        return
+    wanted = names_of(when.answers)
+    fits = len(wanted) == len(view.answered) and all(map(fnmatchcase, view.answered, wanted))
+    if not fits:
+        got = ", ".join(view.answered) or "no function results"
+        yield f"answers: expected {', '.join(wanted) or 'no function results'}, got {got}"
+
+
+def names_of(names: Names | None) -> list[str]:
+    return [] if names is None else [names] if isinstance(names, str) else names
+
+
+def _headers(when: When, view: View) -> Iterator[str]:
+    for name, pattern in (when.header or {}).items():
+        got = view.headers.get(name.lower())
+        if got is None or not re.search(pattern, got):
+            # The value may be a secret: it is not repeated.
+            yield f"header: expected {name} to be /{pattern}/, got {'another value' if got else 'no such header'}"
+
+
+def _contains(when: When, view: View) -> Iterator[str]:
+    if when.contains is not None:
+        yield from (f"contains: {line}" for line in missing(when.contains, view.request, ""))
+
+
+def _any(when: When, view: View) -> Iterator[str]:
+    tried = [differences(inner, view) for inner in when.any_ or ()]
+    if tried and all(tried):
+        yield "any: " + "; or ".join(", ".join(lines) for lines in tried)
+
+
+def _not(when: When, view: View) -> Iterator[str]:
+    if when.not_ is not None and not differences(when.not_, view):
+        yield f"not: expected none of {_show(when.not_)}"
+
+
+_CHECKS: tuple[Callable[[When, View], Iterator[str]], ...] = (
+    _method,
+    _model,
+    _number,
+    _texts,
+    _answers,
+    _declares,
+    _headers,
+    _contains,
+    _any,
+    _not,
+)
+
+
+def missing(part: Any, whole: Any, where: str) -> Iterator[str]:
+    """What of `part` is not in `whole`: mappings by key, lists in order, everything else by value."""
+    if isinstance(part, Mapping) and isinstance(whole, Mapping):
+        for key, value in part.items():
+            found = next((name for name in (key, _camel(key)) if name in whole), None)
+            place = f"{where}.{key}" if where else key
+            if found is None:
+                yield f"expected {place} to be {_show(value)}, got nothing"
+            else:
+                yield from missing(value, whole[found], place)
+    elif isinstance(part, list) and isinstance(whole, list):
+        yield from _missing_items(part, whole, where)
+    elif not _same(part, whole):
+        yield f"expected {where or 'the request'} to be {_show(part)}, got {_show(whole)}"
+
+
+def _missing_items(part: list[Any], whole: list[Any], where: str) -> Iterator[str]:
+    position = 0
+    for index, item in enumerate(part):
+        found = next(
+            (at for at in range(position, len(whole)) if not any(missing(item, whole[at], ""))), None
+        )
+        if found is None:
+            later = " after that" if index else ""
+            yield f"expected {where}{later} to have {_show(item)}, got {_show(whole)}"
+            return
+        position = found + 1
+
+
+def _same(part: Any, whole: Any) -> bool:
+    if isinstance(whole, bytes):
+        return isinstance(part, str) and decode_base64(part) == whole
+    return isinstance(part, bool) == isinstance(whole, bool) and bool(part == whole)
+
+
+def decode_base64(text: str) -> bytes | None:
+    """Base64 in either alphabet, with or without its padding."""
+    try:
+        return base64.b64decode(text.translate(_URL_SAFE).rstrip("=") + "=" * (-len(text.rstrip("=")) % 4))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+def _show(value: Any) -> str:
+    return shorten(write_json(value), quoted=False)
+
+
+def shorten(text: str | None, *, quoted: bool = True) -> str:
+    text = text or ""
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return repr(shown) if quoted else shown

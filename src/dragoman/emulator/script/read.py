@@ -1,0 +1,230 @@
+"""YAML or JSON text to values that remember their lines.
+
+Scalars follow YAML 1.2: `no`, `on`, `12:30`, dates and numbers with leading zeros are text. Keys are always text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+_MAX_DEPTH = 100
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?")
+_WORDS: Mapping[str, Any] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
+}
+#: A character beyond the basic plane as JSON escapes it; before it an even number of backslashes.
+_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89aAbB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_TEXT_TAGS = (None, "!", "tag:yaml.org,2002:str")
+_LARGEST = 2**63
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something wrong with a script: the line (0 if there are none), the place in it, and what."""
+
+    line: int
+    where: str
+    what: str
+
+
+class Unreadable(Exception):
+    """The text is no YAML at all."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(what)
+        self.problem = Problem(line, "", what)
+
+
+class Node(msgspec.Struct, kw_only=True):
+    """A value of the file and its place. `value` is a scalar, a list of nodes or a dict of them; `text` is how a
+    plain scalar was written."""
+
+    value: Any
+    line: int
+    where: str
+    text: str | None = None
+
+
+def read_text(text: str) -> tuple[Node, list[Problem]]:
+    """The document, and what is wrong with it that does not stop the reading."""
+    import yaml  # only who plays a script pays for it
+
+    # What JSON may and YAML may not: tabs between tokens (inside its strings there are none), escapes in pairs.
+    text = text.encode("utf-8", "replace").decode().removeprefix("\ufeff")
+    if text.lstrip()[:1] == "{":
+        text = _PAIR.sub(_join_pair, text.replace("\t", " "))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    problems: list[Problem] = []
+    try:
+        return _Builder(yaml.parse(text, Loader=loader), problems, 10 * len(text) + 1000).document(), problems
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise Unreadable(line, f"this character cannot stand in YAML: {_show(error.character)}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = ": ".join(part for part in (error.context, error.problem) if part)
+        line = min(mark.line, text.rstrip().count("\n")) + 1 if mark else 1
+        raise Unreadable(line, f"this is not YAML: {what}") from None
+    except yaml.YAMLError as error:
+        raise Unreadable(1, f"this is not YAML: {error}") from None
+
+
+def from_data(value: Any, where: str = "", depth: int = 0) -> Node:
+    """The same for a value made in Python."""
+    if depth > _MAX_DEPTH:
+        raise Unreadable(0, f"it is nested deeper than {_MAX_DEPTH} levels")
+    if isinstance(value, Mapping):
+        entries = {
+            str(key): from_data(item, under(where, str(key)), depth + 1) for key, item in value.items()
+        }
+        return Node(value=entries, line=0, where=where)
+    if isinstance(value, list | tuple):
+        items = [from_data(item, under(where, index), depth + 1) for index, item in enumerate(value)]
+        return Node(value=items, line=0, where=where)
+    return Node(value=value, line=0, where=where)
+
+
+def under(where: str, step: str | int) -> str:
+    """The place of a key or an item of what is at `where`."""
+    if isinstance(step, int):
+        return f"{where}[{step}]"
+    return f"{where}.{step}" if where else step
+
+
+def plain(node: Node) -> Any:
+    """The value without its lines."""
+    if isinstance(node.value, dict):
+        return {key: plain(item) for key, item in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain(item) for item in node.value]
+    return node.value
+
+
+class _Builder:
+    """Builds nodes from the parser's events; `budget` stops aliases that multiply."""
+
+    def __init__(self, events: Iterator[Any], problems: list[Problem], budget: int) -> None:
+        self._events = events
+        self._problems = problems
+        self._budget = budget
+        self._anchors: dict[str, Node] = {}
+
+    def document(self) -> Node:
+        root: Node | None = None
+        for event in self._events:
+            kind = type(event).__name__
+            if kind == "DocumentStartEvent" and root is not None:
+                self._say(event, "", "a script is one document: this one begins a second")
+                break
+            if kind in ("StreamStartEvent", "StreamEndEvent", "DocumentStartEvent", "DocumentEndEvent"):
+                continue
+            root = self._node(event, "", 0)
+        return root or Node(value={}, line=1, where="")
+
+    def _node(self, event: Any, where: str, depth: int) -> Node:
+        line = event.start_mark.line + 1
+        kind = type(event).__name__
+        if depth > _MAX_DEPTH:
+            raise Unreadable(line, f"it is nested deeper than {_MAX_DEPTH} levels")
+        if kind == "AliasEvent":
+            return self._alias(event, where, line)
+        if event.tag not in _TEXT_TAGS:
+            self._say(event, where, f"tags are not understood here: {event.tag}")
+        node = Node(value=None, line=line, where=where)
+        if kind == "ScalarEvent":
+            node.value, node.text = self._scalar(event)
+        elif kind == "SequenceStartEvent":
+            node.value = self._list(where, depth)
+        else:
+            node.value = self._mapping(where, depth)
+        # Known only when complete, so no node can contain itself.
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, event: Any, where: str, line: int) -> Node:
+        found = self._anchors.get(event.anchor)
+        if found is None:
+            self._say(event, where, f"there is no anchor &{event.anchor} before this")
+            return Node(value=None, line=line, where=where)
+        return self._copy(found, line, where)
+
+    def _copy(self, node: Node, line: int, where: str) -> Node:
+        self._budget -= 1
+        if self._budget < 0:
+            raise Unreadable(line, "its aliases make it too large")
+        value = node.value
+        if isinstance(value, dict):
+            value = {key: self._copy(item, line, under(where, key)) for key, item in value.items()}
+        elif isinstance(value, list):
+            value = [self._copy(item, line, under(where, index)) for index, item in enumerate(value)]
+        return Node(value=value, line=line, where=where, text=node.text)
+
+    def _list(self, where: str, depth: int) -> list[Node]:
+        items: list[Node] = []
+        while type(event := next(self._events)).__name__ != "SequenceEndEvent":
+            items.append(self._node(event, under(where, len(items)), depth + 1))
+        return items
+
+    def _mapping(self, where: str, depth: int) -> dict[str, Node]:
+        entries: dict[str, Node] = {}
+        while type(event := next(self._events)).__name__ != "MappingEndEvent":
+            key = self._key(event, where, depth)
+            place = under(where, key)
+            value = self._node(next(self._events), place, depth + 1)
+            if key in entries:
+                self._say(event, place, f"this key is already in line {entries[key].line}")
+            else:
+                entries[key] = msgspec.structs.replace(value, line=event.start_mark.line + 1)
+        return entries
+
+    def _key(self, event: Any, where: str, depth: int) -> str:
+        if type(event).__name__ == "ScalarEvent":
+            return _mend(event.value)
+        self._node(event, where, depth + 1)  # its end must be found
+        self._say(event, where, "a key must be text")
+        return f"key in line {event.start_mark.line + 1}"
+
+    def _scalar(self, event: Any) -> tuple[Any, str | None]:
+        text = _mend(event.value)
+        is_plain = event.implicit[0] and event.tag is None
+        return (_resolve(text), text) if is_plain else (text, None)
+
+    def _say(self, event: Any, where: str, what: str) -> None:
+        self._problems.append(Problem(event.start_mark.line + 1, where, what))
+
+
+def _resolve(text: str) -> Any:
+    """What a plain scalar means; numbers that JSON could not carry stay text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if len(text) < 400 and any(digit in text for digit in "0123456789"):
+        if _INTEGER.fullmatch(text) and -_LARGEST <= int(text) < _LARGEST:
+            return int(text)
+        if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
+            return float(text)
+    return text
+
+
+def _join_pair(found: re.Match[str]) -> str:
+    pair = bytes.fromhex(found[2] + found[3])
+    return found[1] + pair.decode("utf-16-be")
+
+
+def _mend(text: str) -> str:
+    """Half a character, which a reader without libyaml lets pass, becomes the sign for what cannot be shown."""
+    if text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _show(character: Any) -> str:
+    code = ord(character) if isinstance(character, str) else int(character)
+    return f"U+{code:04X}"

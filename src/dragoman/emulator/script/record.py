@@ -1,0 +1,196 @@
+"""Recording: requests go on to the real service, answers come back as they arrive, and a script is written of both."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import unquote
+
+import aiohttp
+import truststore
+from aiohttp import web
+from yarl import URL
+
+from dragoman.emulator.direct import Asked
+from dragoman.emulator.refusal import Refusal
+from dragoman.emulator.routes import Route, find_route
+from dragoman.emulator.script.match import METHODS
+from dragoman.emulator.script.tape import Heard, hide, make_step, write_step
+from dragoman.emulator.validate import parse
+from dragoman.emulator.validate.salvage import salvage
+from dragoman.errors import ConfigError
+
+_KEY_HEADER = "x-goog-api-key"
+#: Of one connection, and not of the message; or answered by us.
+_NOT_PASSED = frozenset(
+    "host connection keep-alive proxy-connection proxy-authorization te trailer transfer-encoding upgrade "
+    "content-length accept-encoding expect".split()
+)
+_NOT_RELAYED = _NOT_PASSED | {"content-encoding", "date", "server"}
+_MAX_BODY_BYTES = 128 * 1024 * 1024
+_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=600)
+
+
+class Recorder:
+    """A server in front of `upstream`. The file is made with the first exchange, and always holds whole steps."""
+
+    def __init__(
+        self,
+        upstream: str,
+        file: Path,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        timing: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._upstream = _check_upstream(upstream)
+        if file.exists():
+            raise ConfigError("this file exists already; a recording begins a new one", where=str(file))
+        self._file = file
+        self._host = host
+        self._port = port
+        self._timing = timing
+        self._clock = clock
+        self._runner: web.AppRunner | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> str:
+        """Listen; the base URL. An OSError says why not."""
+        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=context), timeout=_TIMEOUT, trust_env=True
+        )
+        app = web.Application(client_max_size=_MAX_BODY_BYTES)
+        app.router.add_route("*", "/{path:.*}", self._relay)
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=False)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self._port)
+        await site.start()
+        bound = self._runner.addresses[0][1]
+        name = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{name}:{bound}"
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self._session is not None:
+            await self._session.close()
+
+    async def _relay(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        url, headers, secrets = self._address(request)
+        started = self._clock()
+        try:
+            session = self._session
+            assert session is not None  # noqa: S101 (a request comes after the start)
+            answer = await session.request(
+                request.method, url, data=body or None, headers=headers, allow_redirects=False
+            )
+        except (aiohttp.ClientError, TimeoutError) as error:
+            why = str(error) or type(error).__name__
+            reason = f"the emulator cannot reach {self._upstream.host}: {why}"
+            return web.json_response(
+                Refusal(reason, code=503).body(), status=502
+            )  # of the way there: nothing to record
+        async with answer:
+            response, heard = await self._pass_back(request, answer, started)
+        route = find_route(request.method, unquote(request.rel_url.raw_path))
+        if route is not None and route.method in METHODS:
+            self._write(_asked(route, body, request.headers), heard, secrets)
+        return response
+
+    def _address(self, request: web.Request) -> tuple[URL, dict[str, str], list[str]]:
+        """Where the request goes; a key in the query moves into its header."""
+        headers = {
+            name.lower(): value for name, value in request.headers.items() if name.lower() not in _NOT_PASSED
+        }
+        query = request.rel_url.query.copy()
+        key = query.pop("key", "")
+        if key:
+            headers.setdefault(_KEY_HEADER, key)
+        headers["accept-encoding"] = "identity"  # what is recorded is what was said
+        path = self._upstream.raw_path.rstrip("/") + request.rel_url.raw_path
+        url = self._upstream.with_path(path, encoded=True).with_query(query)
+        token = headers.get("authorization", "").rpartition(" ")[2]
+        return url, headers, [secret for secret in (key, headers.get(_KEY_HEADER, ""), token) if secret]
+
+    async def _pass_back(
+        self, request: web.Request, answer: aiohttp.ClientResponse, started: float
+    ) -> tuple[web.StreamResponse, Heard]:
+        kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _NOT_RELAYED]
+        response = web.StreamResponse(status=answer.status)
+        response.headers.extend(kept)
+        # Of an answer that comes compressed all the same, the length is not that of what is passed on.
+        length = None if "content-encoding" in answer.headers else answer.content_length
+        if length is not None:
+            response.content_length = length
+        pieces: list[tuple[float, bytes]] = []
+        cut = False
+        piece, last = b"", started
+        # A client that leaves does not end the recording: the answer is heard to its end.
+        listening = True
+        try:
+            await response.prepare(request)
+        except ConnectionError:
+            listening = False
+        try:
+            async for data, ends in answer.content.iter_chunks():
+                listening = listening and await _write(response, data)
+                piece += data
+                if ends or length is not None:
+                    now = self._clock()
+                    if piece:
+                        pieces.append((now - last, piece))
+                    piece, last = b"", now
+        except (aiohttp.ClientError, TimeoutError):
+            cut = True
+        if piece:
+            pieces.append((self._clock() - last, piece))
+        if cut and request.transport is not None:
+            request.transport.close()
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return response, Heard(
+            status=answer.status, headers=headers, pieces=pieces, streamed=length is None, cut=cut
+        )
+
+    def _write(self, asked: Asked, heard: Heard, secrets: list[str]) -> None:
+        step = write_step(make_step(asked, hide(heard, secrets), timing=self._timing), secrets)
+        if not self._file.exists():
+            step = (
+                f"# Recorded from {self._upstream.host}.\notherwise: refuse\nvalidate: false\nsteps:\n{step}"
+            )
+        # One write per step: whatever ends this process, the file holds whole steps.
+        with self._file.open("ab", buffering=0) as file:
+            file.write(step.encode())
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> bool:
+    """Whether the client is still there."""
+    try:
+        await response.write(data)
+    except ConnectionError:
+        return False
+    return True
+
+
+def _check_upstream(upstream: str) -> URL:
+    try:
+        url = URL(upstream)
+    except ValueError:
+        url = URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigError("must be the http or https address of the service to record", where="--upstream")
+    return url.with_query(None).with_fragment(None)
+
+
+def _asked(route: Route, body: bytes, headers: Mapping[str, str]) -> Asked:
+    """The request as the emulator will see it when the script is played."""
+    message = "CountTokensRequest" if route.method == "countTokens" else "GenerateContentRequest"
+    try:
+        request = parse(body, route.backend, message)
+    except Refusal:
+        request = salvage(body, route.backend, message)
+    return Asked(route=route, request=request, raw=body, headers=headers)

@@ -1,0 +1,114 @@
+"""An exchange as a step of a script: played again it gives the same bytes, and a changed program is noticed."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.emulator.direct import Asked
+from dragoman.emulator.script.match import View, digest
+
+#: A text longer than this is written as its beginning and its digest.
+_LONGEST = 400
+_SHOWN = 200
+_KEPT_HEADERS = ("content-type", "retry-after")
+_COMPARED = ("generationConfig", "toolConfig")
+_SHORTEST_SECRET = 8
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer as it came: each piece with the seconds since what came before; `cut` if its end was missing."""
+
+    status: int
+    headers: Mapping[str, str]
+    pieces: Sequence[tuple[float, bytes]]
+    streamed: bool
+    cut: bool = False
+
+
+def make_step(asked: Asked, heard: Heard, *, timing: bool) -> dict[str, Any]:
+    """`when` tells this request from others that may come at the same time, `expect` what else was asked."""
+    view = View(asked, 0)
+    expect: dict[str, Any] = {}
+    if view.system:
+        expect["system"] = _exactly(view.system)
+    if view.declared:
+        expect["declares"] = view.declared
+    if view.results:
+        expect["results"] = _exactly(view.results)
+    settings = {name: view.request[name] for name in _COMPARED if name in view.request}
+    if settings:
+        expect["contains"] = msgspec.to_builtins(settings)
+    step: dict[str, Any] = {
+        "when": {
+            "method": view.method,
+            "model": view.model,
+            "says": _exactly(view.words),
+            "answers": view.answered,
+        }
+    }
+    if expect:
+        step["expect"] = expect
+    if timing and heard.pieces and heard.pieces[0][0] >= 0.001:
+        step["delay"] = round(heard.pieces[0][0], 3)
+    return {**step, "http": _http(heard, timing=timing)}
+
+
+def hide(heard: Heard, secrets: Sequence[str]) -> Heard:
+    """The answer without what must not be written down; as many other characters stand there."""
+    found = [secret.encode() for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    whole = b"".join(piece for _, piece in heard.pieces)
+    if not any(secret in whole for secret in found):
+        return heard
+    for secret in found:
+        whole = whole.replace(secret, b"x" * len(secret))
+    hidden: list[tuple[float, bytes]] = []
+    start = 0
+    for seconds, piece in heard.pieces:
+        hidden.append((seconds, whole[start : start + len(piece)]))
+        start += len(piece)
+    return msgspec.structs.replace(heard, pieces=hidden)
+
+
+def write_step(step: dict[str, Any], secrets: Sequence[str] = ()) -> str:
+    """As an item of `steps:`, in YAML."""
+    import yaml  # only who records pays for it
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump([step], Dumper=dumper, sort_keys=False, allow_unicode=True, width=2**30)
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "x" * len(secret))
+    return text
+
+
+def _exactly(text: str) -> dict[str, str]:
+    return {"is": text} if len(text) <= _LONGEST else {"starts": text[:_SHOWN], "sha256": digest(text)}
+
+
+def _http(heard: Heard, *, timing: bool) -> dict[str, Any]:
+    kept = {name: heard.headers[name] for name in _KEPT_HEADERS if name in heard.headers}
+    answer: dict[str, Any] = {"status": heard.status, "headers": kept}
+    body = b"".join(piece for _, piece in heard.pieces)
+    text = _as_text(body)
+    if not heard.streamed and not heard.cut and text is not None:
+        return {**answer, "body": text}
+    pieces: list[Any] = []
+    for index, (seconds, piece) in enumerate(heard.pieces):
+        if timing and index and seconds >= 0.001:
+            pieces.append({"wait": round(seconds, 3)})
+        text = _as_text(piece)
+        pieces.append({"base64": base64.b64encode(piece).decode()} if text is None else text)
+    if heard.cut:
+        pieces.append({"cut": True})
+    return {**answer, "pieces": pieces}
+
+
+def _as_text(piece: bytes) -> str | None:
+    try:
+        return piece.decode()
+    except UnicodeDecodeError:
+        return None

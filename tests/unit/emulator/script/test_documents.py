@@ -1,0 +1,91 @@
+"""The page about scripts and the JSON Schema are made from the types and cannot drift from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+import yaml
+
+from dragoman.emulator.script.load import load_text
+from dragoman.emulator.script.model import TABLES, describe, script_schema
+from tests.unit.emulator.script.test_load import GOOD
+
+pytest_plugins = ["pytester"]
+
+DOCS = Path(__file__).parents[4] / "docs"
+PAGE = DOCS / "emulator-scripts.md"
+SCHEMA = DOCS / "emulator-script.schema.json"
+MARKS = re.compile(r"(<!-- keys:.*?-->\n).*?(<!-- /keys -->)", re.DOTALL)
+#: A block, and the file it is if the line before it names one.
+BLOCK = re.compile(r"(?:`([\w.]+)`:\n\n)?```(yaml|python)\n(.*?)```", re.DOTALL)
+BLESS = bool(os.environ.get("DRAGOMAN_BLESS"))
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    found = BLOCK.findall(PAGE.read_text("utf-8"))
+    return [(name, text) for name, kind, text in found if kind == language]
+
+
+def keep(file: Path, wanted: str) -> None:
+    if BLESS:
+        file.write_text(wanted, "utf-8")
+    assert file.read_text("utf-8") == wanted, "run again with DRAGOMAN_BLESS=1"
+
+
+def test_the_schema_file_is_the_code() -> None:
+    keep(SCHEMA, json.dumps(script_schema(), indent=2, ensure_ascii=False) + "\n")
+
+
+def test_the_tables_of_keys_are_the_code() -> None:
+    tables = [
+        "\n".join([f"### {place}", "", table.__doc__ or "", "", "| key | |", "|---|---|", *_rows(table), ""])
+        for place, table in TABLES.items()
+    ]
+    wanted = MARKS.sub(
+        lambda found: f"{found[1]}\n{chr(10).join(tables)}\n{found[2]}", PAGE.read_text("utf-8")
+    )
+    keep(PAGE, wanted)
+
+
+def _rows(table: type[msgspec.Struct]) -> list[str]:
+    return [f"| `{key}` | {about} |" for key, about in describe(table)]
+
+
+def test_every_key_is_explained() -> None:
+    assert [(table, key) for table in TABLES.values() for key, about in describe(table) if not about] == []
+
+
+def test_the_scripts_of_the_page_are_scripts_by_loader_and_by_schema() -> None:
+    scripts = [text for _, text in blocks("yaml")]
+    assert len(scripts) >= 2
+    for text in (*scripts, GOOD):
+        load_text(text)
+        jsonschema.validate(yaml.safe_load(text), script_schema())
+
+
+def test_the_schema_refuses_what_the_loader_refuses() -> None:
+    wrong: list[Any] = [{"stesp": []}, {"steps": [{"times": 0}]}, {"steps": [{"when": {"sayz": "x"}}]}]
+    for script in wrong:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(script, script_schema())
+
+
+def test_a_stranger_can_do_what_the_page_says(pytester: pytest.Pytester) -> None:
+    files = [(name, text) for language in ("yaml", "python") for name, text in blocks(language) if name]
+    assert {name for name, _ in files} == {"umbrella.yaml", "agent.py", "test_agent.py"}
+    for name, text in files:
+        (pytester.path / name).write_text(text)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
+
+
+def test_the_other_python_of_the_page_runs() -> None:
+    rest = [text for name, text in blocks("python") if not name]
+    assert len(rest) == 1
+    exec(compile(rest[0], PAGE.name, "exec"), {})
