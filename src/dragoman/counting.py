@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from dragoman.ir import Media, Message, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
+from dragoman.ir import Media, Message, Native, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
 
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_IMAGE = 1_120
@@ -37,7 +37,10 @@ def _part(part: Part) -> int:
         case ToolCall():
             return len(part.args) // _BYTES_PER_TOKEN + _text(part.name)
         case ToolResult():
-            return _TOKENS_PER_MESSAGE + sum(map(_part, part.content))
+            size = len(part.response) // _BYTES_PER_TOKEN
+            return _TOKENS_PER_MESSAGE + size + sum(map(_part, part.content))
+        case Native():
+            return len(part.json) // _BYTES_PER_TOKEN
         case _:
             assert_never(part)
 

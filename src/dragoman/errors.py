@@ -22,6 +22,7 @@ ErrorKind = Literal[
     "permission",
     "not_found",
     "wrong_method",
+    "conflict",
     "too_large",
     "rate_limit",
     "quota",
@@ -83,7 +84,9 @@ class NotAllowed(DragomanError):
 
 
 class UpstreamError(DragomanError):
-    """Google answered with an error, or not at all."""
+    """Google answered with an error, or not at all; `native` is the answer, for a client that speaks Gemini."""
+
+    native: bytes = b""
 
 
 class UpstreamCut(UpstreamError):

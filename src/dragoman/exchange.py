@@ -8,12 +8,13 @@
     client_bytes = exchange.finish()           the rest; a whole answer comes all here
 
 `encode` may be called again before any content was given out: for another attempt, model or back end.
+With `keep` a streamed answer is collected too: `whole` gives it in one piece, as sessions store it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -39,6 +40,7 @@ from dragoman.ir import (
     Failed,
     Finished,
     Message,
+    Native,
     Request,
     Sealed,
     Signed,
@@ -84,11 +86,17 @@ class Exchange:
         *,
         new_token: Callable[[], str],
         settings: Settings = Settings(),  # noqa: B008 (frozen)
+        created_s: int = 0,
+        keep: bool = False,
     ) -> None:
         self._client = client
         self.upstream = upstream
         self._new_token = new_token
         self._settings = settings
+        self._created_s = created_s
+        self._keep = keep
+        self._echo: Any = None
+        self._answer_id = ""
         self._stream: ClientStream | None = None
         self._reader: UpstreamStream | None = None
         self._decode_notes: tuple[Note, ...] = ()
@@ -122,7 +130,7 @@ class Exchange:
         if request.tools and not self._settings.enable_tool_calling:
             request = msgspec.structs.replace(request, tools=())
             notes += (Note("dropped", "tools", "tool calling is switched off here"),)
-        self.request, self._decode_notes = request, notes
+        self.request, self._decode_notes, self._echo = request, notes, decoded.echo
         self.wanted = wanted_keys(request.messages)
         return request
 
@@ -172,20 +180,30 @@ class Exchange:
         if self.finished is None:
             return rest + self.fail(self.failure or UpstreamCut("the answer has no end", kind="overloaded"))
         rest += self._give(self.finished)
-        if self._stream is not None:
-            return rest
+        return rest if self._stream is not None else self.whole()
+
+    def whole(self) -> bytes:
+        """The finished answer in one piece, also for a stream if the exchange was told to `keep` it."""
         return self._client.encode_response(self._collector.close(), self._answer())
 
     def fail(self, error: DragomanError) -> bytes:
         """The dialect's own error: an event in an open stream, a body otherwise."""
         return self._stream.fail(error) if self._stream is not None else self._client.encode_error(error).body
 
+    @property
+    def answer_id(self) -> str:
+        """The id the client will know the answer by."""
+        self._answer_id = self._answer_id or f"{self._client.message_prefix}_{self._new_token()}"
+        return self._answer_id
+
     def _answer(self) -> Answer:
         return Answer(
-            id=f"{self._client.message_prefix}_{self._new_token()}",
+            id=self.answer_id,
             model=self.request.model,
             input_tokens=0 if self.facts.usage.input_tokens else self.estimate(),
             with_thinking=self.request.thinking.mode == "on",
+            created_s=self._created_s,
+            echo=self._echo,
         )
 
     def _answer_reader(self) -> UpstreamStream:
@@ -217,16 +235,17 @@ class Exchange:
                     self._args.append(event.json)
                 case CallEnded():
                     out += self._give_call(self._call, b"".join(self._args))
+                case Native():
+                    out += self._give_native(event)
                 case _:
                     self._learn(event)
                     out += self._give(event)
         return out
 
     def _give(self, event: Event) -> bytes:
-        if self._stream is not None:
-            return self._stream.feed(event)
-        self._collector.feed(event)
-        return b""
+        if self._stream is None or self._keep:
+            self._collector.feed(event)
+        return self._stream.feed(event) if self._stream is not None else b""
 
     def _learn(self, event: ThoughtDelta | Signed | Usage | Started) -> None:
         match event:
@@ -243,6 +262,15 @@ class Exchange:
                 self.facts.model, self.facts.response_id = event.model, event.response_id
             case _:
                 assert_never(event)
+
+    def _give_native(self, native: Native) -> bytes:
+        """For those who speak Gemini's own dialect; the others are told in a note."""
+        if self._client.keeps_native:
+            self.has_content = self.has_content or not native.field
+            return self._give(native)
+        if not native.field:
+            self._answer_notes.append(Note("dropped", "answer", "a part only Gemini's own clients can take"))
+        return b""
 
     def _remember(self, key: str, sealed: Sealed) -> None:
         self.memories.append((key, sealed.seal()))

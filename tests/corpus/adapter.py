@@ -10,11 +10,13 @@ from typing import Any
 
 from dragoman.dialects import CLIENTS, gemini
 from dragoman.dialects.base import ClientDialect, Reply, Target
+from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import DragomanError
 from dragoman.exchange import Exchange
 from dragoman.ir import unseal
 from dragoman.sse import SseDecoder
 from dragoman.store import MemoryStore
+from tests.corpus import chat, responses
 
 ANTHROPIC = CLIENTS["anthropic"]
 
@@ -46,6 +48,10 @@ def run_case(case: dict[str, Any]) -> Any:
 
 def _request(given: dict[str, Any]) -> Any:
     return Session().start(given["request"], given["model"])[1]
+
+
+def _native(given: dict[str, Any]) -> Any:
+    return Session(GeminiClient(given["model"])).start(given["request"], given["model"])[1]
 
 
 def _declaration(given: dict[str, Any]) -> Any:
@@ -193,6 +199,7 @@ _RUNNERS = {
     "gemini_count_tokens_response->anthropic_count_tokens_response": _count_response,
     "client_request->rejected": _rejected,
     "roundtrip:anthropic": _roundtrip,
+    "gemini_native_request->gemini_request_raw": _native,
+    **chat.RUNNERS,
+    **responses.RUNNERS,
 }
-
-DIRECTIONS = frozenset(_RUNNERS)

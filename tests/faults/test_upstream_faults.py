@@ -351,7 +351,7 @@ async def test_e5_a_silence_that_was_waited_for_is_not_waited_for_again() -> Non
 
 
 async def test_h3_a_count_that_google_does_not_give_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.server.routes._COUNT_S", 0.2)
+    monkeypatch.setattr("dragoman.server.converse._COUNT_S", 0.2)
     async with gateway(FakeGoogle(silence)) as running:
         body = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "x" * 400}]}
         response = await running.post("/v1/messages/count_tokens", **body)

@@ -186,7 +186,7 @@ def normal(parts: list[Said]) -> tuple[Said, ...]:
     """No part without words or signature, none that the one before it would swallow."""
     kept: list[Said] = []
     for part in parts:
-        if not isinstance(part, ToolCall):
+        if isinstance(part, Text | Thought):
             if not part.text and part.signature is None:
                 continue
             last = kept[-1] if kept else None

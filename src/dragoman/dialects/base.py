@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from dragoman.errors import DragomanError, UpstreamError
+from dragoman.errors import DragomanError, ErrorKind, UpstreamError
 from dragoman.ir import Event, Request, Response
 from dragoman.notes import Note
 
 Headers = Mapping[str, str]
+SSE_TYPE = "text/event-stream; charset=utf-8"
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """A client's request understood, and what of it could not be kept."""
+    """A client's request understood, and what of it could not be kept.
+
+    `echo` is the dialect's own business: what its answer must repeat or dress up again.
+    """
 
     request: Request
     notes: tuple[Note, ...] = ()
+    echo: Any = None
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +33,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     model: str  # the name the client asked for
     input_tokens: int = 0  # our estimate, until the upstream counts
     with_thinking: bool = False  # the client asked for thinking, so it keeps thinking blocks
+    created_s: int = 0  # seconds since the epoch
+    echo: Any = None  # what the dialect's own `decode_request` left for its answer
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -60,6 +67,9 @@ class ClientDialect(Protocol):
     name: str
     call_prefix: str
     message_prefix: str
+    stream_type: str  # the content type of its streams
+    keeps_native: bool  # can say what only Gemini says
+    fails_in_stream: frozenset[ErrorKind]  # told inside a stream even if nothing was sent yet
 
     def decode_request(self, body: bytes, headers: Headers) -> Decoded: ...
 

@@ -15,7 +15,7 @@ from dragoman.ir.events import (
     ThoughtDelta,
     Usage,
 )
-from dragoman.ir.parts import Media, Part, Text, Thought, ToolCall, ToolResult
+from dragoman.ir.parts import Media, Native, Part, Text, Thought, ToolCall, ToolResult
 from dragoman.ir.replay import replay
 from dragoman.ir.request import (
     REMINDER,
@@ -30,10 +30,11 @@ from dragoman.ir.request import (
     ToolChoice,
 )
 from dragoman.ir.response import Response
-from dragoman.ir.signature import AFTER_TEXT, ON_TEXT, ON_THOUGHT, Sealed, Signature, seal, unseal
+from dragoman.ir.signature import AFTER_TEXT, AS_BROUGHT, ON_TEXT, ON_THOUGHT, Sealed, Signature, seal, unseal
 
 __all__ = [
     "AFTER_TEXT",
+    "AS_BROUGHT",
     "ON_TEXT",
     "ON_THOUGHT",
     "REMINDER",
@@ -47,6 +48,7 @@ __all__ = [
     "Finished",
     "Media",
     "Message",
+    "Native",
     "OutputFormat",
     "Part",
     "Request",

@@ -18,7 +18,7 @@ from dragoman.ir.events import (
     ThoughtDelta,
     Usage,
 )
-from dragoman.ir.parts import Text, Thought, ToolCall
+from dragoman.ir.parts import Native, Text, Thought, ToolCall
 from dragoman.ir.response import Response, Said
 from dragoman.ir.signature import AFTER_TEXT, ON_THOUGHT, Signature
 
@@ -32,6 +32,7 @@ class Collector:
         self._pieces: list[str] = []
         self._call = CallStarted(id="", name="")
         self._args: list[bytes] = []
+        self._native: list[Native] = []
         self._usage = Usage()
         self._started = Started()
         self._finished = Finished(reason="other")
@@ -52,6 +53,8 @@ class Collector:
                 self._end_call()
             case Signed():
                 self._sign(event.signature, event.target)
+            case Native():
+                self._add_native(event)
             case Usage():
                 self._usage = event
             case Started():
@@ -73,6 +76,7 @@ class Collector:
             finished=self._finished,
             model=self._started.model,
             response_id=self._started.response_id,
+            native=tuple(self._native),
         )
 
     def _append(self, kind: type[Text] | type[Thought], text: str) -> None:
@@ -92,6 +96,13 @@ class Collector:
             self._end_run(None)
             self._kind = kind
         self._end_run(signature)
+
+    def _add_native(self, native: Native) -> None:
+        if native.field:
+            self._native.append(native)
+        else:
+            self._end_run(None)
+            self._parts.append(native)
 
     def _end_call(self) -> None:
         call, args = self._call, b"".join(self._args) or b"{}"

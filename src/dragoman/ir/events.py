@@ -3,7 +3,7 @@
 The legal order, checked by `ir.grammar`:
 
     stream  = Started item* Finished
-    item    = TextDelta | ThoughtDelta | Signed | call | Usage
+    item    = TextDelta | ThoughtDelta | Signed | call | Native | Usage
     call    = CallStarted CallDelta* CallEnded          never nested, never interleaved
 
 `Failed` ends a stream at any point, even before `Started` or inside a call.
@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.errors import DragomanError
+from dragoman.ir.parts import Native
 from dragoman.ir.signature import Signature
 
 StopReason = Literal["end", "tool_calls", "max_tokens", "blocked", "malformed", "other"]
@@ -89,6 +90,7 @@ Event = (
     | CallDelta
     | CallEnded
     | Signed
+    | Native
     | Usage
     | Finished
     | Failed

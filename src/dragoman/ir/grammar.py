@@ -17,11 +17,13 @@ from dragoman.ir.events import (
     ThoughtDelta,
     Usage,
 )
+from dragoman.ir.parts import Native
 
 _ANSWERING: dict[type[Event], str] = {
     TextDelta: "answering",
     ThoughtDelta: "answering",
     Signed: "answering",
+    Native: "answering",
     Usage: "answering",
     CallStarted: "calling",
     Finished: "over",

@@ -43,12 +43,23 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="call"):
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
-    """What a tool answered to the call with that id; `name` is filled in from the call when it is known."""
+    """What a tool answered to the call with that id; `name` is filled in from the call when it is known.
+
+    `response` is the JSON text of an object, where the tool answered with one instead of text.
+    """
 
     call_id: str
     content: tuple[Text | Media, ...] = ()
     is_error: bool = False
     name: str = ""
+    response: bytes = b""
 
 
-Part = Text | Thought | Media | ToolCall | ToolResult
+class Native(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="native"):
+    """Something only Gemini's own dialect can say, as its JSON text: a part, or a `field` beside the parts."""
+
+    json: bytes
+    field: str = ""
+
+
+Part = Text | Thought | Media | ToolCall | ToolResult | Native

@@ -15,7 +15,7 @@ from dragoman.ir.events import (
     TextDelta,
     ThoughtDelta,
 )
-from dragoman.ir.parts import Text, Thought, ToolCall
+from dragoman.ir.parts import Native, Text, Thought, ToolCall
 from dragoman.ir.response import Response, Said
 from dragoman.ir.signature import AFTER_TEXT, ON_TEXT, ON_THOUGHT
 
@@ -24,6 +24,7 @@ def replay(response: Response) -> Iterator[Event]:
     yield Started(response.model, response.response_id)
     for part in response.parts:
         yield from _replay_part(part)
+    yield from response.native
     yield response.usage
     yield response.finished
 
@@ -44,5 +45,7 @@ def _replay_part(part: Said) -> Iterator[Event]:
             yield CallStarted(id=part.id, name=part.name, signature=part.signature)
             yield CallDelta(part.args)
             yield CallEnded()
+        case Native():
+            yield part
         case _:
             assert_never(part)

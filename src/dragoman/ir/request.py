@@ -31,12 +31,16 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """A function the model may call; `schema` is the JSON text of its JSON Schema, untouched."""
+    """A function the model may call; `schema` is the JSON text of its JSON Schema, untouched.
+
+    `native` is the whole declaration where it already came in Gemini's own form.
+    """
 
     name: str
     description: str = ""
     schema: bytes = b"{}"
     where: str = ""
+    native: bytes = b""
 
 
 class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,9 +55,12 @@ Effort = Literal["minimal", "low", "medium", "high", "max"]
 
 
 class Thinking(msgspec.Struct, frozen=True, kw_only=True):
-    """How hard to think: a budget in tokens or an effort; `show` asks for the thoughts themselves."""
+    """How hard to think: a budget in tokens or an effort; `show` asks for the thoughts themselves.
 
-    mode: Literal["default", "off", "on"] = "default"
+    `own` is said elsewhere, in the model's own words, or left to it.
+    """
+
+    mode: Literal["default", "off", "on", "own"] = "default"
     budget_tokens: int | None = None
     effort: Effort | None = None
     show: bool = False
@@ -77,6 +84,9 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """`native` is what only Gemini's own dialect can say: places such as `generationConfig.speechConfig`, each
+    with its JSON text; an entry at `tools` is one more tool."""
+
     model: str
     messages: tuple[Message, ...]
     system: tuple[Text, ...] = ()
@@ -88,3 +98,4 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     output: OutputFormat | None = None
     stream: bool = False
     session: str = ""
+    native: tuple[tuple[str, bytes], ...] = ()

@@ -19,6 +19,9 @@ ON_TEXT = "text"  # on the text part itself
 AFTER_TEXT = "end"  # on an empty text part behind the text
 ON_THOUGHT = "thought"
 
+#: The origin of a signature that a Gemini client brings back itself: it is Google's to judge.
+AS_BROUGHT = "*"
+
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
     """`data` as the vendor sent it; `origin` names the back end and model family that made it."""

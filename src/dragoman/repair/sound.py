@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.ir import Media, Message, Text, Thought, ToolCall, ToolResult
+from dragoman.ir import Media, Message, Native, Text, Thought, ToolCall, ToolResult
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -65,14 +65,17 @@ def _shape(message: Message) -> Shape:
 
 
 def _is_plain(part: object) -> bool:
-    return isinstance(part, Media) or (isinstance(part, Text) and bool(part.text) and part.signature is None)
+    return isinstance(part, Media | Native) or (
+        isinstance(part, Text) and bool(part.text) and part.signature is None
+    )
 
 
 def _model_shape(message: Message) -> Shape:
     """Nothing empty, nothing but the model's own, no id twice; unsigned thoughts are never sent back."""
     ids = tuple(part.id for part in message.parts if isinstance(part, ToolCall))
     legal = all(
-        isinstance(part, ToolCall | Thought) or (isinstance(part, Text) and (part.text or part.signature))
+        isinstance(part, ToolCall | Thought | Native)
+        or (isinstance(part, Text) and (part.text or part.signature))
         for part in message.parts
     )
     says = any(not isinstance(part, Thought) or part.signature for part in message.parts)

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from dragoman.config import LOOPBACK_NAMES
-from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect
 from dragoman.errors import DragomanError
+from dragoman.server.converse import Call
 from dragoman.server.gateway import Gateway
-from dragoman.server.http import ClientLeft, Outlet, Receive, Scope, Send, headers_of, read_body
-from dragoman.server.routes import Call, Route, find_route
+from dragoman.server.http import ClientLeft, Outlet, Receive, Scope, Send, headers_of, query_of, read_body
+from dragoman.server.routes import Found, dialect_of, find_route
 from dragoman.tokens import new_token
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -50,11 +50,12 @@ class GatewayApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = f"req_{new_token()}"
         outlet = Outlet(_without_body(send) if scope["method"] == "HEAD" else send, request_id)
-        dialect = CLIENTS["anthropic"]
+        headers, query = headers_of(scope), query_of(scope)
+        dialect = dialect_of(scope["path"], headers)
         try:
-            route = find_route(scope["method"], scope["path"])
+            route = find_route(scope["method"], scope["path"], headers, query)
             dialect = route.dialect
-            call = Call(self._gateway, dialect, headers_of(scope), scope["path"])
+            call = Call(self._gateway, dialect, headers, scope["path"], names=route.names, query=query)
             await self._handle(route, call, scope["method"], receive, outlet)
         except ClientLeft:
             return
@@ -67,11 +68,11 @@ class GatewayApp:
         finally:
             outlet.close()
 
-    async def _handle(self, route: Route, call: Call, method: str, receive: Receive, outlet: Outlet) -> None:
+    async def _handle(self, route: Found, call: Call, method: str, receive: Receive, outlet: Outlet) -> None:
         gate = self._gateway.gate
         gate.check_origin(call.headers)
         if not route.public:
-            call.caller = gate.admit(call.headers)
+            call.caller = gate.admit(call.headers, call.query.get("key", ""))
             self._gateway.refuse_while_draining()
         if method == "POST":
             gate.check_content_type(call.headers)

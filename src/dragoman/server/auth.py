@@ -15,9 +15,13 @@ _GOOGLE_KEY_PREFIXES = ("AIza", "AQ.")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls; `google_key` is theirs, to be passed on and never stored."""
+    """Who calls; `google_key` is theirs, to be passed on and never stored.
+
+    `scope` tells callers apart without naming them: what one keeps here no other can see.
+    """
 
     google_key: str = ""
+    scope: str = ""
 
 
 class Gate:
@@ -45,14 +49,15 @@ class Gate:
         if kind != "application/json" and not kind.endswith("+json"):
             raise InvalidRequest(f"the content type must be application/json, not {kind or 'missing'}")
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def admit(self, headers: Mapping[str, str], query_key: str = "") -> Caller:
         """Any credential that is known opens the door: clients send stale ones beside the right one (pain N1)."""
-        keys = presented_keys(headers)
-        if any(self._is_known(key) for key in keys):
-            return Caller()
+        keys = presented_keys(headers) + ([query_key] if query_key else [])
+        known = next((key for key in keys if self._is_known(key)), "")
+        if known:
+            return Caller(scope=_scope(known))
         google_key = next((key for key in keys if key.startswith(_GOOGLE_KEY_PREFIXES)), "")
         if google_key or self._open_to_all:
-            return Caller(google_key=google_key)
+            return Caller(google_key=google_key, scope=_scope(google_key))
         if not keys:
             raise NotAllowed("a gateway key is needed: as Authorization: Bearer, x-api-key or x-goog-api-key")
         raise NotAllowed("this gateway key is not known")
@@ -72,6 +77,10 @@ def _host_name(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].partition("/")[0].lower()
+
+
+def _scope(key: str) -> str:
+    return sha256(b"scope:" + key.encode("utf-8", "replace")).hexdigest()[:32] if key else "everybody"
 
 
 def _hash(key: str) -> bytes:

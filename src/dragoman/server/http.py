@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from dragoman.dialects.base import Reply
 from dragoman.errors import DragomanError
@@ -15,11 +16,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 HeaderList = tuple[tuple[str, str], ...]
 
 JSON_HEADERS: HeaderList = (("content-type", "application/json"),)
-_SSE_HEADERS: HeaderList = (
-    ("content-type", "text/event-stream; charset=utf-8"),
-    ("cache-control", "no-cache, no-transform"),
-    ("x-accel-buffering", "no"),
-)
+_STREAM_HEADERS: HeaderList = (("cache-control", "no-cache, no-transform"), ("x-accel-buffering", "no"))
 
 
 _PATIENCE = 4  # times the limit
@@ -32,6 +29,10 @@ class ClientLeft(Exception):
 def headers_of(scope: Scope) -> dict[str, str]:
     """Names in lower case; of a repeated header the last one counts."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def query_of(scope: Scope) -> dict[str, str]:
+    return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
 
 async def read_body(receive: Receive, headers: dict[str, str], max_bytes: int) -> bytes:
@@ -78,6 +79,7 @@ class Outlet:
         self._loop = asyncio.get_running_loop()
         self._headers: HeaderList = (("x-dragoman-request-id", request_id), ("request-id", request_id))
         self._opening = b""
+        self._content_type = ""
         self._ping: Callable[[], bytes] = bytes
         self._ping_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -87,9 +89,9 @@ class Outlet:
         self.started = False
 
     def prepare_stream(
-        self, opening: bytes, ping: Callable[[], bytes], *, grace_s: float, ping_s: float
+        self, content_type: str, opening: bytes, ping: Callable[[], bytes], *, grace_s: float, ping_s: float
     ) -> None:
-        self._opening, self._ping, self._ping_s = opening, ping, ping_s
+        self._content_type, self._opening, self._ping, self._ping_s = content_type, opening, ping, ping_s
         self._timer = self._loop.call_later(grace_s, self._tick)
 
     def add_headers(self, headers: HeaderList) -> None:
@@ -126,7 +128,7 @@ class Outlet:
             self._ticking.cancel()
 
     async def _open(self) -> bytes:
-        await self._start(200, _SSE_HEADERS)
+        await self._start(200, (("content-type", self._content_type), *_STREAM_HEADERS))
         return self._opening
 
     async def _start(self, status: int, headers: HeaderList) -> None:

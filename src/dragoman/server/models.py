@@ -1,7 +1,8 @@
-"""`GET /v1/models` for Anthropic clients: names Claude Code's discovery accepts, with real limits (F7, F8)."""
+"""The models list in the caller's dialect, with real limits (pains F7, F8)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -22,20 +23,25 @@ _GEMINI = (
 )
 _FAMILIES = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
 _UNKNOWN_DATE = "1970-01-01T00:00:00Z"
+_METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
 
 
-def list_models(models: ModelsConfig) -> bytes:
+def list_models(dialect: str, models: ModelsConfig) -> bytes:
+    return msgspec.json.encode(_LISTS.get(dialect, _openai_list)(models))
+
+
+def get_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
+    return msgspec.json.encode(_MODELS.get(dialect, _openai_model)(name, models))
+
+
+def _anthropic_list(models: ModelsConfig) -> dict[str, Any]:
     """Discovery takes only ids with "claude" in them, so every Gemini model has such an alias too."""
     names = (*_FAMILIES, *(f"claude-{model}" for model in _GEMINI), *_GEMINI)
-    data = [_model(name, models) for name in names]
-    return msgspec.json.encode({"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]})
+    data = [_anthropic_model(name, models) for name in names]
+    return {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}
 
 
-def get_model(name: str, models: ModelsConfig) -> bytes:
-    return msgspec.json.encode(_model(name, models))
-
-
-def _model(name: str, models: ModelsConfig) -> dict[str, Any]:
+def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     real = model_for(name, models)
     profile = gemini.profile_of(real)
     return {
@@ -49,5 +55,48 @@ def _model(name: str, models: ModelsConfig) -> dict[str, Any]:
     }
 
 
+def _openai_list(models: ModelsConfig) -> dict[str, Any]:
+    return {"object": "list", "data": [_openai_model(name, models) for name in (*_GEMINI, *_FAMILIES)]}
+
+
+def _openai_model(name: str, models: ModelsConfig) -> dict[str, Any]:
+    profile = gemini.profile_of(model_for(name, models))
+    return {
+        "id": name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "google",
+        "context_window": profile.input_tokens,
+        "max_output_tokens": profile.output_tokens,
+    }
+
+
+def _gemini_list(models: ModelsConfig) -> dict[str, Any]:
+    return {"models": [_gemini_model(name, models) for name in _GEMINI]}
+
+
+def _gemini_model(name: str, models: ModelsConfig) -> dict[str, Any]:
+    profile = gemini.profile_of(model_for(name, models))
+    return {
+        "name": f"models/{name}",
+        "version": "001",
+        "displayName": _title(name),
+        "inputTokenLimit": profile.input_tokens,
+        "outputTokenLimit": profile.output_tokens,
+        "supportedGenerationMethods": _METHODS,
+        "thinking": True,
+    }
+
+
 def _title(name: str) -> str:
     return name.replace("-", " ").title()
+
+
+_LISTS: dict[str, Callable[[ModelsConfig], dict[str, Any]]] = {
+    "anthropic": _anthropic_list,
+    "gemini": _gemini_list,
+}
+_MODELS: dict[str, Callable[[str, ModelsConfig], dict[str, Any]]] = {
+    "anthropic": _anthropic_model,
+    "gemini": _gemini_model,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -36,17 +37,28 @@ _CURES: dict[str, dict[str, bool]] = {
 }
 
 
+#: Called with the finished exchange before the client learns that it is finished.
+OnAnswer = Callable[[Exchange], Awaitable[None]]
+
+
 class Relay:
     """One client request on its way."""
 
     def __init__(
-        self, gateway: Gateway, dialect: ClientDialect, exchange: Exchange, outlet: Outlet, caller: Caller
+        self,
+        gateway: Gateway,
+        dialect: ClientDialect,
+        exchange: Exchange,
+        outlet: Outlet,
+        caller: Caller,
+        on_answer: OnAnswer | None = None,
     ) -> None:
         self._gateway = gateway
         self._dialect = dialect
         self._exchange = exchange
         self._outlet = outlet
         self._caller = caller
+        self._on_answer = on_answer
         self._target = gateway.target(exchange.request.model)
         self._body = b""
         self._committed = False  # the client has seen something of the answer: nothing can be taken back
@@ -61,14 +73,23 @@ class Relay:
         if exchange.request.stream:
             opening = exchange.open()
             ping_s = gateway.config.server.ping_s
-            outlet.prepare_stream(opening, exchange.ping, grace_s=OPENING_GRACE_S, ping_s=ping_s)
+            kind = self._dialect.stream_type
+            outlet.prepare_stream(kind, opening, exchange.ping, grace_s=OPENING_GRACE_S, ping_s=ping_s)
         error = await self._attempts(recalled)
         if error is not None:
             await self._fail(error)
-        elif exchange.request.stream:
-            await outlet.finish(exchange.finish())
+            return
+        rest = exchange.finish()
+        if self._on_answer is not None:
+            try:
+                await self._on_answer(exchange)
+            except DragomanError as lost:
+                await self._fail(lost)
+                return
+        if exchange.request.stream:
+            await outlet.finish(rest)
         else:
-            await outlet.reply(Reply(200, exchange.finish(), JSON_HEADERS))
+            await outlet.reply(Reply(200, rest, JSON_HEADERS))
 
     async def _attempts(self, recalled: dict[str, Sealed]) -> DragomanError | None:
         budget = self._gateway.budget()
@@ -148,7 +169,8 @@ class Relay:
             error.kind,
             error.status,
         )
-        if self._outlet.started:
+        in_stream = self._exchange.request.stream and error.kind in self._dialect.fails_in_stream
+        if self._outlet.started or in_stream:
             await self._outlet.finish(self._exchange.fail(error))
         else:
             await self._outlet.reply(self._dialect.encode_error(error))

@@ -1,78 +1,51 @@
-"""Path to handler, as a table."""
+"""Path to handler, as tables: exact paths first, then patterns."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Reply
-from dragoman.errors import ConfigError, DragomanError, UpstreamError
-from dragoman.exchange import Exchange
-from dragoman.server.auth import Caller
-from dragoman.server.gateway import Gateway
+from dragoman.dialects.gemini.client import Framing, GeminiClient
+from dragoman.errors import DragomanError
+from dragoman.server.conversations import (
+    add_items,
+    create_conversation,
+    delete_conversation,
+    delete_item,
+    get_conversation,
+    get_item,
+    list_items,
+    update_conversation,
+)
+from dragoman.server.converse import Call, converse, count_tokens
 from dragoman.server.http import JSON_HEADERS, Outlet
 from dragoman.server.models import get_model, list_models
-from dragoman.server.relay import Relay
-from dragoman.tokens import new_token
-
-#: Counting is cheap for Google; if it takes longer the estimate is better.
-_COUNT_S = 5.0
-
-
-class Call:
-    """One admitted request, as handlers see it."""
-
-    def __init__(self, gateway: Gateway, dialect: ClientDialect, headers: dict[str, str], path: str) -> None:
-        self.gateway = gateway
-        self.dialect = dialect
-        self.headers = headers
-        self.path = path
-        self.body = b""
-        self.caller = Caller()
-
+from dragoman.server.native import gemini
+from dragoman.server.responses import (
+    cancel_response,
+    compact,
+    count_input,
+    delete_response,
+    get_response,
+    list_input_items,
+    responses,
+    upgrade_required,
+)
 
 Handler = Callable[[Call, Outlet], Awaitable[None]]
-
-
-async def messages(call: Call, outlet: Outlet) -> None:
-    exchange = Exchange(call.dialect, new_token=new_token, settings=call.gateway.settings)
-    exchange.decode(call.body, call.headers)
-    call.body = b""  # an open stream keeps nothing of the request's bytes
-    await Relay(call.gateway, call.dialect, exchange, outlet, call.caller).run()
-
-
-async def count_tokens(call: Call, outlet: Outlet) -> None:
-    """Google's own count; our estimate when Google cannot be asked (pain H3)."""
-    exchange = Exchange(call.dialect, new_token=new_token, settings=call.gateway.settings)
-    exchange.decode(call.body, call.headers)
-    try:
-        async with asyncio.timeout(_COUNT_S):
-            tokens = await _ask_count(call, exchange)
-    except (UpstreamError, ConfigError, TimeoutError):
-        tokens = exchange.estimate()
-        outlet.add_headers((("x-dragoman-count", "estimate"),))
-    await outlet.reply(Reply(200, call.dialect.encode_count(tokens), JSON_HEADERS))
-
-
-async def _ask_count(call: Call, exchange: Exchange) -> int:
-    target = call.gateway.target(exchange.request.model)
-    body = exchange.encode_count(target)
-    url = call.gateway.host.url(target.model, "countTokens")
-    headers = await call.gateway.auth_headers(call.caller)
-    async with call.gateway.client.post(url, headers, body, stream=True) as answer:
-        raw = await answer.read()
-        if answer.status != 200:
-            raise exchange.upstream.decode_error(answer.status, answer.headers, raw)
-    return exchange.upstream.decode_count(raw)
+Headers = Mapping[str, str]
 
 
 async def models(call: Call, outlet: Outlet) -> None:
-    _, _, name = call.path.partition("/v1/models/")
+    name = call.names.get("model", "")
     config = call.gateway.config.models
-    await outlet.reply(Reply(200, get_model(name, config) if name else list_models(config), JSON_HEADERS))
+    dialect = call.dialect.name
+    body = get_model(dialect, name, config) if name else list_models(dialect, config)
+    await outlet.reply(Reply(200, body, JSON_HEADERS))
 
 
 async def health(call: Call, outlet: Outlet) -> None:
@@ -91,42 +64,126 @@ async def nothing(call: Call, outlet: Outlet) -> None:
     await outlet.reply(Reply(200, b"{}", JSON_HEADERS))
 
 
-class Route:
-    """What a path needs: a handler, a dialect for its errors, and whether it is open to everybody."""
+class Route(msgspec.Struct, frozen=True):
+    """What a path needs: a handler, the dialect it is spoken in, and whether it is open to everybody.
 
-    def __init__(self, handler: Handler, dialect: str = "anthropic", *, public: bool = False) -> None:
-        self.handler = handler
-        self.dialect = CLIENTS[dialect]
-        self.public = public
+    No dialect: the headers tell.
+    """
+
+    handler: Handler
+    dialect: str = ""
+    public: bool = False
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A route for one request; `names` are what the pattern of its path found."""
+
+    handler: Handler
+    dialect: ClientDialect
+    public: bool
+    names: dict[str, str]
 
 
 _EXACT: dict[tuple[str, str], Route] = {
-    ("POST", "/v1/messages"): Route(messages),
-    ("POST", "/v1/messages/count_tokens"): Route(count_tokens),
+    ("POST", "/v1/messages"): Route(converse, "anthropic"),
+    ("POST", "/v1/messages/count_tokens"): Route(count_tokens, "anthropic"),
+    ("POST", "/v1/chat/completions"): Route(converse, "openai_chat"),
+    ("POST", "/v1/responses"): Route(responses, "openai_responses"),
+    ("GET", "/v1/responses"): Route(upgrade_required, "openai_responses"),
+    ("POST", "/v1/responses/compact"): Route(compact, "openai_responses"),
+    ("POST", "/v1/responses/input_tokens"): Route(count_input, "openai_responses"),
+    ("POST", "/v1/conversations"): Route(create_conversation, "openai_responses"),
+    ("POST", "/v1/gemini"): Route(gemini, "gemini"),
     ("GET", "/v1/models"): Route(models),
     ("GET", "/healthz"): Route(health, public=True),
     ("GET", "/readyz"): Route(ready, public=True),
     ("GET", "/"): Route(health, public=True),
-    ("GET", "/api/hello"): Route(nothing, public=True),
+    ("GET", "/api/hello"): Route(nothing, "anthropic", public=True),
 }
-_PREFIXES: tuple[tuple[str, str, Route], ...] = (
-    ("GET", "/v1/models/", Route(models)),
-    ("POST", "/api/event_logging/", Route(nothing)),
-    ("POST", "/api/claude_code/", Route(nothing)),
-    ("POST", "/api/claude_cli/", Route(nothing)),
+
+#: AI Studio, Vertex with or without a project, and litellm, which leaves the version out.
+_MODELS_PATH = (
+    r"(?:/v1|/v1beta|/v1beta1|/v1alpha)?"
+    r"(?:(?:/projects/[^/]+/locations/[^/]+)?/publishers/google)?/models"
+)
+_PATTERNS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
+    (
+        "POST",
+        re.compile(_MODELS_PATH + r"/(?P<model>[^/:]+):(?P<method>generateContent)"),
+        Route(converse, "gemini"),
+    ),
+    (
+        "POST",
+        re.compile(_MODELS_PATH + r"/(?P<model>[^/:]+):(?P<method>streamGenerateContent)"),
+        Route(converse, "gemini"),
+    ),
+    (
+        "POST",
+        re.compile(_MODELS_PATH + r"/(?P<model>[^/:]+):(?P<method>countTokens)"),
+        Route(count_tokens, "gemini"),
+    ),
+    ("GET", re.compile(r"/v1/models/(?P<model>[^/:]+)"), Route(models)),
+    ("GET", re.compile(_MODELS_PATH + r"(?:/(?P<model>[^/:]+))?"), Route(models, "gemini")),
+    *(
+        (verb, re.compile(path), Route(handler, "openai_responses"))
+        for verb, path, handler in (
+            ("GET", r"/v1/responses/(?P<id>[^/]+)", get_response),
+            ("DELETE", r"/v1/responses/(?P<id>[^/]+)", delete_response),
+            ("POST", r"/v1/responses/(?P<id>[^/]+)/cancel", cancel_response),
+            ("GET", r"/v1/responses/(?P<id>[^/]+)/input_items", list_input_items),
+            ("GET", r"/v1/conversations/(?P<id>[^/]+)", get_conversation),
+            ("POST", r"/v1/conversations/(?P<id>[^/]+)", update_conversation),
+            ("DELETE", r"/v1/conversations/(?P<id>[^/]+)", delete_conversation),
+            ("POST", r"/v1/conversations/(?P<id>[^/]+)/items", add_items),
+            ("GET", r"/v1/conversations/(?P<id>[^/]+)/items", list_items),
+            ("GET", r"/v1/conversations/(?P<id>[^/]+)/items/(?P<item>[^/]+)", get_item),
+            ("DELETE", r"/v1/conversations/(?P<id>[^/]+)/items/(?P<item>[^/]+)", delete_item),
+        )
+    ),
+    ("POST", re.compile(r"/api/(?:event_logging|claude_code|claude_cli)/.*"), Route(nothing, "anthropic")),
 )
 
 
-def find_route(method: str, path: str) -> Route:
+def find_route(method: str, path: str, headers: Headers, query: Headers) -> Found:
     method = "GET" if method == "HEAD" else method
     route = _EXACT.get((method, path))
     if route is not None:
-        return route
-    for verb, prefix, candidate in _PREFIXES:
-        if verb == method and path.startswith(prefix):
-            return candidate
+        return _found(route, path, headers, query, {})
+    for verb, pattern, candidate in _PATTERNS:
+        match = pattern.fullmatch(path) if verb == method else None
+        if match is not None:
+            names = {name: value for name, value in match.groupdict().items() if value is not None}
+            return _found(candidate, path, headers, query, names)
     others = [verb for verb, known in _EXACT if known == path]
+    others += [verb for verb, pattern, _ in _PATTERNS if pattern.fullmatch(path)]
     if others:
-        allowed = ", ".join(others)
+        allowed = ", ".join(dict.fromkeys(others))
         raise DragomanError(f"{path} takes {allowed}, not {method}", kind="wrong_method", code=allowed)
     raise DragomanError(f"there is no {method} {path} here", kind="not_found")
+
+
+def dialect_of(path: str, headers: Headers) -> ClientDialect:
+    """Who asks, where the path does not say: by what only its clients send."""
+    if "anthropic-version" in headers or path.startswith(("/v1/messages", "/api/")):
+        return CLIENTS["anthropic"]
+    if "x-goog-api-key" in headers or ":" in path or path.startswith(("/v1beta", "/v1alpha")):
+        return GeminiClient()
+    return CLIENTS["openai_chat"]
+
+
+def _found(route: Route, path: str, headers: Headers, query: Headers, names: dict[str, str]) -> Found:
+    if route.dialect == "gemini":
+        dialect: ClientDialect = GeminiClient(
+            names.get("model", ""), _framing(names.get("method", ""), query)
+        )
+    else:
+        dialect = CLIENTS[route.dialect] if route.dialect else dialect_of(path, headers)
+    return Found(route.handler, dialect, route.public, names)
+
+
+def _framing(method: str, query: Headers) -> Framing:
+    if method == "countTokens":
+        return "count"
+    if method != "streamGenerateContent":
+        return "whole"
+    return "sse" if query.get("alt") == "sse" else "array"

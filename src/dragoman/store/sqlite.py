@@ -14,11 +14,14 @@ from pathlib import Path
 from dragoman.errors import ConfigError
 from dragoman.memo import Memo
 from dragoman.store.base import StoreUnavailable
+from dragoman.store.sqlite_turns import SCHEMA as TURNS_SCHEMA
+from dragoman.store.sqlite_turns import SqliteTurns
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _KEYS_PER_QUERY = 500
 _WRITES_BETWEEN_PRUNES = 100
 _ROWS_PER_PRUNE = 10 * _WRITES_BETWEEN_PRUNES
+_TREES_PER_PRUNE = 2 * _WRITES_BETWEEN_PRUNES
 _RECENT_BYTES = 32 * 1024 * 1024
 _LOCK_S = 0.2  # another worker's write; the event loop waits with us
 _SCHEMA = """
@@ -51,7 +54,8 @@ class SqliteStore:
             self._db = sqlite3.connect(path, timeout=_LOCK_S, isolation_level=None, check_same_thread=False)
             for setting in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL"):
                 self._db.execute(f"PRAGMA {setting}")
-            self._db.executescript(_SCHEMA)
+            self._db.executescript(_SCHEMA + TURNS_SCHEMA)
+            self.turns = SqliteTurns(self._db, now, self._wrote)
             self._check_version(path)
             self.prune()
         except sqlite3.Error as error:
@@ -112,9 +116,7 @@ class SqliteStore:
             raise StoreUnavailable(f"state cannot be written: {error}") from error
         for key, value in items:
             self._keep(key, value, written)
-        self._writes += 1
-        if self._writes % _WRITES_BETWEEN_PRUNES == 0:
-            self._forget_some()
+        self._wrote()
 
     async def close(self) -> None:
         self._db.close()
@@ -129,6 +131,11 @@ class SqliteStore:
             pass
         self._db.executescript("PRAGMA incremental_vacuum")  # a script, because `execute` frees one page only
 
+    def _wrote(self) -> None:
+        self._writes += 1
+        if self._writes % _WRITES_BETWEEN_PRUNES == 0:
+            self._forget_some()
+
     def _forget_some(self) -> None:
         """A slice of the same while requests are running; what cannot be done now is done later."""
         try:
@@ -140,8 +147,13 @@ class SqliteStore:
     def _forget(self) -> int:
         """How many rows went."""
         gone = self._db.execute(_FORGET_OLD, (self._oldest(), _ROWS_PER_PRUNE)).rowcount
+        gone += self.turns.forget(self._oldest(), _TREES_PER_PRUNE)
         if self._used_bytes() > self._max_bytes:
             gone += self._db.execute(_FORGET_OLDEST, (_ROWS_PER_PRUNE,)).rowcount
+        for _ in range(_TREES_PER_PRUNE):  # one by one: a conversation may be as large as all the rest
+            if self._used_bytes() <= self._max_bytes:
+                break
+            gone += self.turns.forget_oldest()
         return gone
 
     def _oldest(self) -> int:

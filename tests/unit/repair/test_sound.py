@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.ir import Media, Message, Signature, Text, Thought, ToolCall, ToolResult
+from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
 from dragoman.repair.sound import sound_history
 
 SIGNATURE = Signature("s", "gemini-g3")
@@ -17,11 +17,11 @@ REMARK = Message(role="system", parts=(Text(text="r"),))
 NAMED = Message(role="user", parts=(ToolResult(call_id="1", name="f"), ToolResult(call_id="2", name="g")))
 
 
-def _model(*parts: Text | Thought | ToolCall | Media | ToolResult) -> Message:
+def _model(*parts: Part) -> Message:
     return Message(role="model", parts=parts)
 
 
-def _user(*parts: Text | Thought | ToolCall | Media | ToolResult) -> Message:
+def _user(*parts: Part) -> Message:
     return Message(role="user", parts=parts)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -16,6 +15,7 @@ from dragoman.dialects.anthropic.wire import (
     decode_blocks,
     decode_tool,
 )
+from dragoman.dialects.media import read_url
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     AFTER_TEXT,
@@ -35,16 +35,6 @@ from dragoman.ir import (
 from dragoman.notes import Note
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system"}
-_MIME_BY_SUFFIX = {
-    "png": "image/png",
-    "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "webp": "image/webp",
-    "gif": "image/gif",
-    "heic": "image/heic",
-    "pdf": "application/pdf",
-}
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^;,]+)*;base64,(.+)", re.IGNORECASE | re.DOTALL)
 _TOOL_LOADED = "Tool loaded."  # Claude Code's own words behind a result of its ToolSearch
 
 
@@ -144,21 +134,13 @@ class BlockReader:
         if source.type == "content":
             return [*_titled(block), *self._nested(source.content, f"{where}.source.content")]
         if source.type == "url" and source.url:
-            return [*_titled(block), self._by_url(block, source.url, f"{where}.source")]
+            default = "application/pdf" if block.type == "document" else ""
+            found = read_url(source.url, block.type, f"{where}.source", self.notes, default_mime=default)
+            return [*_titled(block), found]
         raise InvalidRequest(
             f"a source of type {source.type!r} cannot be read here: send base64, text or url, and not empty",
             where=f"{where}.source",
         )
-
-    def _by_url(self, block: Block, url: str, where: str) -> Part:
-        if url[:5].lower() == "data:":
-            return _inline(url, where)
-        suffix = re.split(r"[?#]", url)[0].rpartition(".")[2].lower()
-        mime = _MIME_BY_SUFFIX.get(suffix, "application/pdf" if block.type == "document" else "")
-        if mime:
-            return Media(mime=mime, uri=url)
-        self.notes.append(Note("moved", where, "no media type is known for this address; sent as text"))
-        return Text(text=f"({block.type}: {url})")
 
     def _nested(self, content: str | list[Block] | None, where: str) -> list[Part]:
         blocks = enumerate(_as_blocks(content))
@@ -260,14 +242,6 @@ _READERS: dict[str, Callable[[BlockReader, Block, str], list[Part]]] = {
 def _titled(block: Block) -> list[Part]:
     words = " ".join(word for word in (block.title, block.context) if word)
     return [Text(text=words)] if words else []
-
-
-def _inline(url: str, where: str) -> Media:
-    """A file inside its own address; base64 is never sent as text (pain J2)."""
-    found = _DATA_URL.fullmatch(url)
-    if found is None:
-        raise InvalidRequest("a data: address needs a media type and base64 data", where=where)
-    return Media(mime=found[1], data=found[2])
 
 
 def _readable(value: object) -> str:

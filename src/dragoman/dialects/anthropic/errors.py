@@ -18,6 +18,7 @@ _TABLE: dict[ErrorKind, tuple[int, str]] = {
     "permission": (403, "permission_error"),
     "not_found": (404, "not_found_error"),
     "wrong_method": (405, "invalid_request_error"),
+    "conflict": (409, "invalid_request_error"),
     "too_large": (413, "request_too_large"),
     "rate_limit": (429, "rate_limit_error"),
     "quota": (429, "rate_limit_error"),

@@ -19,6 +19,7 @@ from dragoman.ir import (
     Event,
     Failed,
     Finished,
+    Native,
     Signature,
     Signed,
     Started,
@@ -80,7 +81,7 @@ class MessagesStream:
             case Usage():
                 self._usage = event
                 return b""
-            case Started():
+            case Started() | Native():
                 return b""
             case Finished():
                 return self._finish(event)

@@ -9,12 +9,27 @@ import msgspec
 
 from dragoman.dialects.gemini.ids import upstream_id
 from dragoman.dialects.gemini.models import Profile
-from dragoman.ir import REMINDER, Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
+from dragoman.ir import (
+    AS_BROUGHT,
+    REMINDER,
+    Media,
+    Message,
+    Native,
+    Part,
+    Signature,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.notes import Note
 from dragoman.schema import NameMap
 
 #: Google's documented word for "this call was not signed by you"; literal on the wire (pains A6, A7).
 SENTINEL = "skip_thought_signature_validator"
+
+#: The origin of a request that sends no signatures at all.
+NOBODY = "nobody"
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 
@@ -139,6 +154,8 @@ class ContentEncoder:
                 return [self._signed({"functionCall": self._call(part)}, part.signature)]
             case ToolResult():
                 return self._result(part)
+            case Native():
+                return [msgspec.json.decode(part.json)]
             case _:
                 assert_never(part)
 
@@ -158,7 +175,8 @@ class ContentEncoder:
     def _signed(self, wire: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
         if signature is None:
             return wire
-        if signature.origin != self._origin:
+        brought = signature.origin == AS_BROUGHT and self._origin != NOBODY
+        if signature.origin != self._origin and not brought:
             self._note_foreign(signature)
             return wire
         return {**wire, "thoughtSignature": signature.data}
@@ -182,6 +200,8 @@ class ContentEncoder:
         if media and not text:
             text = f"{len(media)} file(s) attached."
         wire: dict[str, Any] = {"name": name, "response": {"error" if result.is_error else "output": text}}
+        if result.response:
+            wire["response"] = msgspec.json.decode(result.response)
         if self._profile.call_ids:
             wire["id"] = upstream_id(result.call_id)
         inside = [part for part in media if self._inside(part)]
@@ -220,8 +240,9 @@ def _add_remark(parts: list[dict[str, Any]], remark: list[Part]) -> None:
     text = "\n\n".join(_as_reminder(part.text) for part in remark if isinstance(part, Text) and part.text)
     responses = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
     if responses and text:
-        key = next(iter(responses[-1]))
-        responses[-1][key] = f"{responses[-1][key]}\n\n{text}" if responses[-1][key] else text
+        key = next((key for key, value in responses[-1].items() if isinstance(value, str)), "output")
+        before = responses[-1].get(key)
+        responses[-1][key] = f"{before}\n\n{text}" if before else text
     elif text:
         parts.append({"text": text})
     parts += [_media(part) for part in remark if isinstance(part, Media)]

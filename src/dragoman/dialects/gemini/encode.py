@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import Encoded, Target
-from dragoman.dialects.gemini.contents import encode_contents
+from dragoman.dialects.gemini.contents import NOBODY, encode_contents
 from dragoman.dialects.gemini.models import Profile, profile_of
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.thinking import encode_thinking
@@ -20,8 +20,10 @@ from dragoman.notes import Note
 from dragoman.schema import clean_schema
 
 MAX_STOP_SEQUENCES = 5
-_NOBODY = "nobody"
 _ENCODER = msgspec.json.Encoder()
+_INT32 = 2**31 - 1
+_RANGES = {"temperature": (0, 2), "topP": (0, 1), "topK": (1, _INT32), "seed": (-_INT32, _INT32)}
+_THINKING = "generationConfig.thinkingConfig"
 _ONE_CALL = "Call at most one function at a time and wait for its result."
 
 
@@ -69,7 +71,7 @@ def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declaration
     profile = profile_of(target.model)
     declarations = declare(request.tools, target)
     notes = list(declarations.notes)
-    origin = origin_of(target) if target.trust_signatures else _NOBODY
+    origin = origin_of(target) if target.trust_signatures else NOBODY
     contents, lost = encode_contents(request.messages, profile, declarations.names, origin)
     notes += lost
     tools, without = encode_tools(request, declarations)
@@ -89,7 +91,22 @@ def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declaration
         "toolConfig": encode_tool_choice(request.tool_choice, declarations),
         "generationConfig": config or None,
     }
-    return {key: value for key, value in body.items() if value is not None}, declarations, tuple(notes)
+    body = {key: value for key, value in body.items() if value is not None}
+    _add_native(body, request.native, target)
+    return body, declarations, tuple(notes)
+
+
+def _add_native(body: dict[str, Any], native: tuple[tuple[str, bytes], ...], target: Target) -> None:
+    """What came in Gemini's own dialect goes where it stood."""
+    for place, raw in native:
+        if place == "tools":
+            body.setdefault("tools", []).append(msgspec.Raw(raw))
+        elif not (place == _THINKING and target.own_thinking):
+            *parents, field = place.split(".")
+            node = body
+            for parent in parents:
+                node = node.setdefault(parent, {})
+            node[field] = msgspec.Raw(raw)
 
 
 def _generation_config(
@@ -116,22 +133,23 @@ def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], lis
         config["stopSequences"] = stop[:MAX_STOP_SEQUENCES]
         if len(stop) > MAX_STOP_SEQUENCES:
             notes.append(Note("dropped", "stop_sequences", f"Gemini takes at most {MAX_STOP_SEQUENCES}"))
-    temperature = sampling.temperature
-    if temperature is not None and not 0 <= temperature <= 2:
-        temperature = min(max(temperature, 0.0), 2.0)
-        notes.append(Note("clamped", "temperature", "Gemini's range is 0..2"))
     for field, word, allowed, value in (
-        ("temperature", "temperature", profile.samples, temperature),
+        ("temperature", "temperature", profile.samples, sampling.temperature),
         ("topP", "top_p", profile.samples, sampling.top_p),
         ("topK", "top_k", profile.samples, sampling.top_k),
         ("seed", "seed", True, sampling.seed),
-        ("presencePenalty", "presence_penalty", profile.penalties, sampling.presence_penalty),
-        ("frequencyPenalty", "frequency_penalty", profile.penalties, sampling.frequency_penalty),
+        ("presencePenalty", "presence_penalty", profile.penalties, sampling.presence_penalty or None),
+        ("frequencyPenalty", "frequency_penalty", profile.penalties, sampling.frequency_penalty or None),
     ):
-        if value is not None and allowed:
-            config[field] = value
-        elif value is not None:
+        if value is None:
+            continue
+        if not allowed:
             notes.append(Note("dropped", word, "this model takes no such setting"))
+            continue
+        low, high = _RANGES.get(field, (value, value))
+        config[field] = min(max(value, low), high)
+        if config[field] != value:
+            notes.append(Note("clamped", word, f"Gemini's range is {low}..{high}"))
     return config, notes
 
 

@@ -65,6 +65,7 @@ class Status(msgspec.Struct, kw_only=True):
     message: str
     status: str
     details: list[Detail]
+    error: dict[str, Any]  # all of it, as it came
 
 
 def decode_error(status: int, headers: Headers, body: bytes) -> UpstreamError:
@@ -87,6 +88,7 @@ def decode_error_body(status: int, body: bytes) -> UpstreamError:
     error = UpstreamError(_message(google), kind=_kind(status, google), status=status)
     error.retry_after_s = _retry_after(google)
     error.code = _complaint(google.message) if error.kind == "invalid_request" else ""
+    error.native = msgspec.json.encode({"error": google.error})
     return error
 
 
@@ -120,6 +122,7 @@ def _status(body: bytes) -> Status | None:
         message=message if isinstance(message, str) else "",
         status=status if isinstance(status, str) else "",
         details=_details(error.get("details")),
+        error=error,
     )
 
 

@@ -16,6 +16,8 @@ from dragoman.dialects.gemini.frames import FrameDecoder, Frames
 from dragoman.dialects.gemini.ids import client_id
 from dragoman.dialects.gemini.partial import PartialArgs
 from dragoman.dialects.gemini.wire import (
+    NATIVE_FIELDS,
+    NATIVE_PARTS,
     NOTHING,
     Candidate,
     Chunk,
@@ -23,6 +25,7 @@ from dragoman.dialects.gemini.wire import (
     Part,
     UsageMetadata,
     decode_chunk,
+    decode_feedback,
 )
 from dragoman.errors import UpstreamCut, UpstreamError, UpstreamGarbage
 from dragoman.ir import (
@@ -35,6 +38,7 @@ from dragoman.ir import (
     Event,
     Failed,
     Finished,
+    Native,
     Signature,
     Signed,
     Started,
@@ -116,14 +120,19 @@ class GeminiStream:
         for candidate in chunk.candidates or ():
             if not candidate.index:
                 self._candidate(candidate, events)
-        feedback = chunk.prompt_feedback
-        if feedback is not None and feedback.block_reason:
-            detail = feedback.block_reason_message or f"the prompt was blocked: {feedback.block_reason}"
-            self._finish = Finished(reason="blocked", raw=feedback.block_reason, detail=detail)
+        if chunk.prompt_feedback is not NOTHING:
+            self._feedback(bytes(chunk.prompt_feedback), events)
         if chunk.usage_metadata is not None:
             self._snapshots.append(chunk.usage_metadata)
             if len(self._snapshots) > _MAX_SNAPSHOTS:
                 self._count()
+
+    def _feedback(self, raw: bytes, events: list[Event]) -> None:
+        feedback = decode_feedback(raw)
+        if feedback is not None and feedback.block_reason:
+            events.append(_native(raw, "promptFeedback"))
+            detail = feedback.block_reason_message or f"the prompt was blocked: {feedback.block_reason}"
+            self._finish = Finished(reason="blocked", raw=feedback.block_reason, detail=detail)
 
     def _candidate(self, candidate: Candidate, events: list[Event]) -> None:
         for part in (candidate.content.parts if candidate.content else None) or ():
@@ -131,6 +140,10 @@ class GeminiStream:
                 events.append(TextDelta(part.text))  # nearly every part of a stream
             else:
                 self._part(part, events)
+        for name, field in NATIVE_FIELDS.items():
+            found = getattr(candidate, name)
+            if found is not NOTHING:
+                events.append(_native(found, field))
         raw = candidate.finish_reason
         if raw and raw != "FINISH_REASON_UNSPECIFIED":
             reason = stop_reason(raw, has_calls=False)
@@ -147,8 +160,16 @@ class GeminiStream:
             if signature:
                 events.append(Signed(signature, ON_THOUGHT))
             return
-        if part.inline_data is not NOTHING:
-            self.notes.append(Note("dropped", "answer", "a file made by the model cannot be passed on"))
+        native = {
+            field: getattr(part, name)
+            for name, field in NATIVE_PARTS.items()
+            if getattr(part, name) is not NOTHING
+        }
+        if native:
+            if part.thought_signature:
+                native["thoughtSignature"] = part.thought_signature
+            events.append(_native(msgspec.json.encode(native)))
+            return
         if part.text:
             events.append(TextDelta(part.text))
         if signature:
@@ -239,6 +260,11 @@ class OpenCall(msgspec.Struct):
             ) from None
         started = CallStarted(id=self.id, name=self.name, signature=self.signature)
         return [started, CallDelta(whole), CallEnded()]
+
+
+def _native(raw: bytes | msgspec.Raw, field: str = "") -> Native:
+    """On one line: a whole answer is pretty-printed, a stream's frame must not be."""
+    return Native(json=msgspec.json.format(bytes(raw), indent=-1), field=field)
 
 
 def _garbage(frame: bytes) -> UpstreamError:

@@ -28,6 +28,8 @@ def encode_thinking(
     thinking: Thinking, sampling: Sampling, profile: Profile
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
     """The `thinkingConfig` of a request; empty means the model's own default."""
+    if thinking.mode == "own":
+        return {}, ()
     if thinking.mode == "off":
         return _least(profile), ()
     if thinking.budget_tokens is None and _short(sampling):

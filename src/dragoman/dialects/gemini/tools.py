@@ -36,7 +36,7 @@ _DECLARATIONS: Memo[tuple[tuple[Tool, ...], str, bool], Declarations] = Memo(max
 
 
 def declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
-    weight = sum(len(tool.schema) + len(tool.description) + 200 for tool in tools)
+    weight = sum(len(tool.schema) + len(tool.description) + len(tool.native) + 200 for tool in tools)
     key = (tools, target.backend, target.proto_schemas)
     return _DECLARATIONS.get(key, weight, lambda: _declare(tools, target))
 
@@ -44,7 +44,7 @@ def declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
 def _declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
     names = NameMap.of(tool.name for tool in tools)
     notes: list[Note] = []
-    declarations: dict[str, dict[str, Any]] = {}
+    declarations: dict[str, dict[str, Any] | msgspec.Raw] = {}
     for tool in tools:
         wire = names.to_wire(tool.name)
         if tool.name in declarations:
@@ -54,8 +54,11 @@ def _declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
             continue
         if wire != tool.name:
             notes.append(Note("renamed", f"{tool.where}.name", f"{tool.name!r} is {wire!r} for Gemini"))
-        declarations[tool.name], lost = _declaration(tool, wire, target)
-        notes += lost
+        if tool.native and wire == tool.name and not target.proto_schemas:
+            declarations[tool.name] = msgspec.Raw(tool.native)
+        else:
+            declarations[tool.name], lost = _declaration(tool, wire, target)
+            notes += lost
     json = msgspec.Raw(_ENCODER.encode(list(declarations.values())))
     return Declarations(json, names, frozenset(declarations), tuple(notes))
 

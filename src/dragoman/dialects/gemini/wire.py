@@ -32,6 +32,11 @@ class Part(msgspec.Struct, rename="camel"):
     thought_signature: str | None = None
     function_call: FunctionCall | None = None
     inline_data: msgspec.Raw = NOTHING
+    file_data: msgspec.Raw = NOTHING
+    executable_code: msgspec.Raw = NOTHING
+    code_execution_result: msgspec.Raw = NOTHING
+    tool_call: msgspec.Raw = NOTHING
+    tool_response: msgspec.Raw = NOTHING
 
 
 class Content(msgspec.Struct, rename="camel"):
@@ -43,6 +48,13 @@ class Candidate(msgspec.Struct, rename="camel"):
     finish_reason: str | None = None
     finish_message: str | None = None
     index: int | None = 0
+    grounding_metadata: msgspec.Raw = NOTHING
+    citation_metadata: msgspec.Raw = NOTHING
+    url_context_metadata: msgspec.Raw = NOTHING
+    safety_ratings: msgspec.Raw = NOTHING
+    avg_logprobs: msgspec.Raw = NOTHING
+    logprobs_result: msgspec.Raw = NOTHING
+    continuation_token: msgspec.Raw = NOTHING
 
 
 class PromptFeedback(msgspec.Struct, rename="camel"):
@@ -60,11 +72,31 @@ class UsageMetadata(msgspec.Struct, rename="camel"):
 
 class Chunk(msgspec.Struct, rename="camel"):
     candidates: list[Candidate] | None = None
-    prompt_feedback: PromptFeedback | None = None
+    prompt_feedback: msgspec.Raw = NOTHING
     usage_metadata: UsageMetadata | None = None
     model_version: str | None = None
     response_id: str | None = None
     error: msgspec.Raw = NOTHING
 
 
+#: What a part may hold instead of text or a call, and what may stand beside a candidate's parts: told as it is.
+NATIVE_PARTS = {
+    "inline_data": "inlineData",
+    "file_data": "fileData",
+    "executable_code": "executableCode",
+    "code_execution_result": "codeExecutionResult",
+    "tool_call": "toolCall",
+    "tool_response": "toolResponse",
+}
+NATIVE_FIELDS = {
+    "grounding_metadata": "groundingMetadata",
+    "citation_metadata": "citationMetadata",
+    "url_context_metadata": "urlContextMetadata",
+    "safety_ratings": "safetyRatings",
+    "avg_logprobs": "avgLogprobs",
+    "logprobs_result": "logprobsResult",
+    "continuation_token": "continuationToken",
+}
+
+decode_feedback = msgspec.json.Decoder(PromptFeedback | None, strict=False).decode
 decode_chunk = msgspec.json.Decoder(Chunk, strict=False).decode

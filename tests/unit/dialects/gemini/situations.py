@@ -13,6 +13,7 @@ from dragoman.ir import (
     CallStarted,
     Event,
     Finished,
+    Native,
     Signature,
     Signed,
     Started,
@@ -132,7 +133,10 @@ SITUATIONS: dict[str, tuple[list[Any], list[Event]]] = {
     ),
     "d7 a blocked prompt": (
         [{"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "modelVersion": NEW, "responseId": "r1"}],
-        [end("blocked", "PROHIBITED_CONTENT", "the prompt was blocked: PROHIBITED_CONTENT")],
+        [
+            Native(json=b'{"blockReason":"PROHIBITED_CONTENT"}', field="promptFeedback"),
+            end("blocked", "PROHIBITED_CONTENT", "the prompt was blocked: PROHIBITED_CONTENT"),
+        ],
     ),
     "d7 a blocked prompt for reasons of its own": (
         [
@@ -142,7 +146,10 @@ SITUATIONS: dict[str, tuple[list[Any], list[Event]]] = {
                 "responseId": "r1",
             }
         ],
-        [end("blocked", "OTHER", "because")],
+        [
+            Native(json=b'{"blockReason":"OTHER","blockReasonMessage":"because"}', field="promptFeedback"),
+            end("blocked", "OTHER", "because"),
+        ],
     ),
     "d7 a blocked answer": (
         [chunk({"text": "a"}), chunk(finish="SAFETY")],
@@ -193,17 +200,26 @@ SITUATIONS: dict[str, tuple[list[Any], list[Event]]] = {
         ],
         [TextDelta("a"), end()],
     ),
-    "unknown fields and parts are passed over": (
+    "what only gemini says is told as it is, what nobody knows is passed over": (
         [
             chunk(
                 {"executableCode": {"code": "x"}},
+                {"inlineData": {"mimeType": "image/png", "data": "eA=="}, "thoughtSignature": "s"},
+                {"newPart": {}},
                 {"text": "a"},
                 finish="STOP",
                 modelStatus={"x": [1]},
                 createTime="now",
-            )
+            ),
+            {"candidates": [{"groundingMetadata": {"webSearchQueries": ["q"]}}]},
         ],
-        [TextDelta("a"), end()],
+        [
+            Native(json=b'{"executableCode":{"code":"x"}}'),
+            Native(json=b'{"inlineData":{"mimeType":"image/png","data":"eA=="},"thoughtSignature":"s"}'),
+            TextDelta("a"),
+            Native(json=b'{"webSearchQueries":["q"]}', field="groundingMetadata"),
+            end(),
+        ],
     ),
     "h5 h6 usage: cached inside, thoughts added, tool use on the prompt side": (
         [

@@ -103,9 +103,19 @@ def test_sampling_goes_where_it_has_an_effect(to: str, taken: bool) -> None:
 
 @pytest.mark.parametrize("to", [OLD, SAMPLED, NEW, "gemini-4-argon"])
 def test_penalties_are_taken_by_no_model(to: str) -> None:
-    config, notes = sampled(to, presence_penalty=0.5, frequency_penalty=0.0)
+    config, notes = sampled(to, presence_penalty=0.5, frequency_penalty=-1.0)
     assert config == {}
     assert notes == [("dropped", "presence_penalty"), ("dropped", "frequency_penalty")]
+
+
+def test_a_penalty_of_nothing_is_no_loss() -> None:
+    assert sampled(NEW, presence_penalty=0.0, frequency_penalty=0) == ({}, [])
+
+
+def test_what_google_would_refuse_as_out_of_range_is_brought_into_it() -> None:
+    config, notes = sampled(OLD, seed=2**40, top_p=1.5, top_k=0, temperature=-1)
+    assert config == {"seed": 2**31 - 1, "topP": 1, "topK": 1, "temperature": 0}
+    assert notes == [("clamped", word) for word in ("temperature", "top_p", "top_k", "seed")]
 
 
 SCHEMA = b'{"$schema":"x","type":"object","properties":{"a":{"const":"b"}},"required":["a"]}'

@@ -1,0 +1,209 @@
+"""`contents` to neutral messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.gemini.client.wire import Object, read_flag, read_list, read_object, read_text
+from dragoman.errors import InvalidRequest
+from dragoman.ir import (
+    AS_BROUGHT,
+    Media,
+    Message,
+    Native,
+    Part,
+    Role,
+    Signature,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.memo import Memo
+
+#: Google knows two speakers; the others are old ways to say whose turn a function's answer is.
+_ROLES: dict[str, Role] = {"": "user", "user": "user", "model": "model", "function": "user", "tool": "user"}
+
+_KEPT_PER_BYTE = 5
+_MESSAGES: Memo[bytes, Message] = Memo(max_bytes=64 * 1024 * 1024)
+
+
+def decode_contents(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
+    """A string is a user's turn; calls and responses without ids are told apart by their order."""
+    text = bytes(raw).lstrip()
+    if text[:1] == b'"':
+        return (Message(role="user", parts=(Text(text=read_text(text, "contents")),)),)
+    contents = read_list(text, "contents")
+    if not contents:
+        raise InvalidRequest("contents is not specified", where="contents")
+    return tuple(_linked([_message(bytes(content), index) for index, content in enumerate(contents)]))
+
+
+def _message(raw: bytes, index: int) -> Message:
+    def read() -> Message:
+        return _decode(jsontext.checked(raw, where), where)
+
+    where = f"contents[{index}]"
+    return _MESSAGES.find(raw) or _MESSAGES.get(raw, _KEPT_PER_BYTE * len(raw), read)
+
+
+def _decode(raw: bytes, where: str) -> Message:
+    content = read_object(raw, where)
+    word = read_text(content["role"], f"{where}.role") if "role" in content else ""
+    role = _ROLES.get(word)
+    if role is None:
+        raise InvalidRequest("Please use a valid role: user, model.", where=f"{where}.role")
+    wires = read_list(content["parts"], f"{where}.parts") if "parts" in content else []
+    parts = [decode_part(wire, f"{where}.parts[{index}]") for index, wire in enumerate(wires)]
+    return Message(role=role, parts=_with_files_inside([part for part in parts if part is not None]))
+
+
+def decode_part(raw: bytes | msgspec.Raw, where: str) -> Part | None:
+    """A part the neutral model knows, or the part itself: what only Gemini understands goes there untouched."""
+    part = read_object(raw, where)
+    known = next((kind for kind in _READERS if kind in part), None)
+    if known is None:
+        return Native(json=bytes(raw)) if part.keys() - {"thought"} else None
+    allowed, read = _READERS[known]
+    if part.keys() - allowed:
+        return Native(json=bytes(raw))
+    return read(part, where) or Native(json=bytes(raw))
+
+
+def _signature(part: Object, where: str) -> Signature | None:
+    data = (
+        read_text(part["thoughtSignature"], f"{where}.thoughtSignature") if "thoughtSignature" in part else ""
+    )
+    return Signature(data, AS_BROUGHT) if data else None
+
+
+def _text(part: Object, where: str) -> Part:
+    kind = Thought if read_flag(part.get("thought")) else Text
+    return kind(text=read_text(part["text"], f"{where}.text"), signature=_signature(part, where))
+
+
+def _call(part: Object, where: str) -> Part | None:
+    where = f"{where}.functionCall"
+    call = read_object(part["functionCall"], where)
+    if call.keys() - {"id", "name", "args"}:
+        return None
+    name = read_text(call["name"], f"{where}.name") if "name" in call else ""
+    if not name:
+        raise InvalidRequest("a function call needs a name", where=where)
+    args = bytes(call.get("args", b"{}"))
+    if not args.startswith(b"{"):
+        raise InvalidRequest("the arguments of a call are an object", where=f"{where}.args")
+    own = read_text(call["id"], f"{where}.id") if "id" in call else ""
+    return ToolCall(id=own, name=name, args=args, signature=_signature(part, where))
+
+
+def _response(part: Object, where: str) -> Part | None:
+    where = f"{where}.functionResponse"
+    response = read_object(part["functionResponse"], where)
+    if response.keys() - {"id", "name", "response", "parts"}:
+        return None
+    answer = bytes(response.get("response", b"{}"))
+    if not answer.startswith(b"{"):
+        raise InvalidRequest("the response of a function is an object", where=f"{where}.response")
+    files = read_list(response["parts"], f"{where}.parts") if "parts" in response else []
+    inside = [decode_part(file, f"{where}.parts[{index}]") for index, file in enumerate(files)]
+    if not all(isinstance(file, Media) for file in inside):
+        return None
+    return ToolResult(
+        call_id=read_text(response["id"], f"{where}.id") if "id" in response else "",
+        name=read_text(response["name"], f"{where}.name") if "name" in response else "",
+        content=tuple(file for file in inside if isinstance(file, Media)),
+        response=answer,
+    )
+
+
+def _inline(part: Object, where: str) -> Part | None:
+    where = f"{where}.inlineData"
+    blob = read_object(part["inlineData"], where)
+    if blob.keys() != {"mimeType", "data"}:
+        return None
+    return Media(mime=read_text(blob["mimeType"], where), data=read_text(blob["data"], where))
+
+
+def _file(part: Object, where: str) -> Part | None:
+    where = f"{where}.fileData"
+    file = read_object(part["fileData"], where)
+    if "fileUri" not in file or file.keys() - {"mimeType", "fileUri"}:
+        return None
+    mime = read_text(file["mimeType"], where) if "mimeType" in file else ""
+    return Media(mime=mime, uri=read_text(file["fileUri"], where))
+
+
+#: What a part is -> the members it may have to be understood, and who reads it.
+_READERS: dict[str, tuple[frozenset[str], Callable[[Object, str], Part | None]]] = {
+    "functionCall": (frozenset({"functionCall", "thoughtSignature"}), _call),
+    "functionResponse": (frozenset({"functionResponse"}), _response),
+    "text": (frozenset({"text", "thought", "thoughtSignature"}), _text),
+    "inlineData": (frozenset({"inlineData"}), _inline),
+    "fileData": (frozenset({"fileData"}), _file),
+}
+
+
+def _with_files_inside(parts: list[Part]) -> tuple[Part, ...]:
+    """Files beside responses belong to the last of them: alone they would start a new turn."""
+    last = max((index for index, part in enumerate(parts) if isinstance(part, ToolResult)), default=-1)
+    result = parts[last] if last >= 0 else None
+    if not isinstance(result, ToolResult):
+        return tuple(parts)
+    files = tuple(part for part in parts if isinstance(part, Media))
+    parts[last] = msgspec.structs.replace(result, content=result.content + files)
+    return tuple(part for part in parts if not isinstance(part, Media))
+
+
+def _linked(messages: list[Message]) -> list[Message]:
+    """Every call and result with an id: a result without one answers the next open call of its name."""
+    waiting: list[ToolCall] = []
+    linked: list[Message] = []
+    for index, message in enumerate(messages):
+        if any(isinstance(part, ToolCall) for part in message.parts):
+            message = _numbered(message, index)
+            waiting = [part for part in message.parts if isinstance(part, ToolCall)]
+        elif any(isinstance(part, ToolResult) for part in message.parts):
+            message = _answering(message, waiting)
+        linked.append(message)
+    return linked
+
+
+def _numbered(message: Message, index: int) -> Message:
+    if all(part.id for part in message.parts if isinstance(part, ToolCall)):
+        return message
+    noted: tuple[int, Message] | None = message.notebook.get("numbered")
+    if noted is None or noted[0] != index:
+        parts = tuple(
+            msgspec.structs.replace(part, id=f"call-{index}-{place}")
+            if isinstance(part, ToolCall) and not part.id
+            else part
+            for place, part in enumerate(message.parts)
+        )
+        noted = message.notebook["numbered"] = index, Message(role=message.role, parts=parts)
+    return noted[1]
+
+
+def _answering(message: Message, waiting: list[ToolCall]) -> Message:
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    if all(result.call_id for result in results):
+        return message
+    calls = tuple(call.id for call in waiting)
+    noted: tuple[tuple[str, ...], Message] | None = message.notebook.get("answering")
+    if noted is None or noted[0] != calls:
+        given = {result.call_id for result in results}
+        left = [call for call in waiting if call.id not in given]
+        parts = tuple(_addressed(part, left) for part in message.parts)
+        noted = message.notebook["answering"] = calls, Message(role=message.role, parts=parts)
+    return noted[1]
+
+
+def _addressed(part: Part, left: list[ToolCall]) -> Part:
+    if not isinstance(part, ToolResult) or part.call_id or not left:
+        return part
+    call = next((call for call in left if call.name == part.name), left[0])
+    left.remove(call)
+    return msgspec.structs.replace(part, call_id=call.id)

@@ -1,0 +1,109 @@
+"""A `GenerateContentRequest` to the neutral one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.base import Decoded
+from dragoman.dialects.gemini.client.contents import decode_contents
+from dragoman.dialects.gemini.client.tools import decode_tool_config, decode_tools
+from dragoman.dialects.gemini.client.wire import (
+    Object,
+    read_list,
+    read_number,
+    read_object,
+    read_text,
+    read_whole,
+)
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Request, Sampling, Text, Thinking
+
+#: generationConfig -> Sampling; every other field goes to Google as it came.
+_SAMPLING: dict[str, tuple[str, Callable[[msgspec.Raw, str], Any]]] = {
+    "maxOutputTokens": ("max_tokens", read_whole),
+    "temperature": ("temperature", read_number),
+    "topP": ("top_p", read_number),
+    "topK": ("top_k", read_whole),
+    "seed": ("seed", read_whole),
+    "presencePenalty": ("presence_penalty", read_number),
+    "frequencyPenalty": ("frequency_penalty", read_number),
+    "stopSequences": (
+        "stop",
+        lambda raw, where: tuple(read_text(item, where) for item in read_list(raw, where)),
+    ),
+}
+_READ = frozenset({"model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
+
+
+def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
+    return Decoded(_request(read_object(jsontext.whole_characters(body), ""), model, stream=stream))
+
+
+def decode_count_request(body: bytes, model: str) -> Decoded:
+    """Either the contents alone, or a whole request wrapped."""
+    fields = read_object(jsontext.whole_characters(body), "")
+    wrapped = fields.get("generateContentRequest")
+    return Decoded(_request(read_object(wrapped, "generateContentRequest") if wrapped else fields, model))
+
+
+def _request(fields: Object, model: str, *, stream: bool = False) -> Request:
+    if "contents" not in fields:
+        raise InvalidRequest("contents is not specified", where="contents")
+    named = read_text(fields["model"], "model").removeprefix("models/") if "model" in fields else ""
+    tools, built_in = decode_tools(bytes(fields.get("tools", b"[]")))
+    choice, tool_config = decode_tool_config(bytes(fields.get("toolConfig", b"{}")))
+    sampling, config = _generation_config(fields.get("generationConfig"))
+    rest = [(name, jsontext.checked(bytes(raw), name)) for name, raw in fields.items() if name not in _READ]
+    return Request(
+        model=model or named,
+        messages=decode_contents(fields["contents"]),
+        system=_system(fields.get("systemInstruction")),
+        tools=tools,
+        tool_choice=choice,
+        thinking=Thinking(mode="own"),
+        sampling=sampling,
+        stream=stream,
+        native=(*built_in, *tool_config, *config, *rest),
+    )
+
+
+def _system(raw: msgspec.Raw | None) -> tuple[Text, ...]:
+    if raw is None:
+        return ()
+    where = "systemInstruction"
+    if bytes(raw).startswith(b'"'):
+        return (Text(text=read_text(raw, where)),)
+    parts = read_object(raw, where).get("parts", msgspec.Raw(b"[]"))
+    return tuple(
+        Text(text=_system_text(part, f"{where}.parts[{index}]"))
+        for index, part in enumerate(read_list(parts, f"{where}.parts"))
+    )
+
+
+def _system_text(raw: msgspec.Raw, where: str) -> str:
+    part = read_object(raw, where)
+    if "text" not in part:
+        raise InvalidRequest("a system instruction is made of text parts", where=where)
+    return read_text(part["text"], f"{where}.text")
+
+
+def _generation_config(raw: msgspec.Raw | None) -> tuple[Sampling, list[tuple[str, bytes]]]:
+    if raw is None:
+        return Sampling(), []
+    where = "generationConfig"
+    known: dict[str, Any] = {}
+    rest: list[tuple[str, bytes]] = []
+    for name, value in read_object(raw, where).items():
+        place = f"{where}.{name}"
+        if name in _SAMPLING:
+            field, read = _SAMPLING[name]
+            known[field] = read(value, place)
+        elif name == "candidateCount" and read_whole(value, place) != 1:
+            raise InvalidRequest("only one candidate is given here", where=place)
+        else:
+            rest.append((place, jsontext.checked(bytes(value), place)))
+    return Sampling(**known), rest

@@ -1,0 +1,86 @@
+"""`/v1/gemini`: Gemini's own request with `input`, for a conversation the gateway keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.gemini.client.wire import Object, read_flag, read_list, read_object, read_text
+from dragoman.errors import InvalidRequest
+
+_OURS = frozenset({"input", "contents", "conversation", "stream", "model"})
+
+
+class NativeCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to `/v1/gemini`, taken apart; `rest` is everything that is Google's."""
+
+    model: str
+    contents: list[msgspec.Raw]
+    rest: Object
+    conversation: str
+    stream: bool
+
+
+def read_call(body: bytes) -> NativeCall:
+    fields = read_object(jsontext.whole_characters(body), "")
+    return NativeCall(
+        model=read_text(fields["model"], "model").removeprefix("models/") if "model" in fields else "",
+        contents=_contents(fields),
+        rest={name: raw for name, raw in fields.items() if name not in _OURS},
+        conversation=_conversation(fields.get("conversation")),
+        stream=read_flag(fields.get("stream")),
+    )
+
+
+def request_body(call: NativeCall, earlier: Sequence[bytes], tools: bytes, tool_config: bytes) -> bytes:
+    """The whole request; what the conversation knows already fills what this one leaves out."""
+    contents = [*map(msgspec.Raw, earlier), *call.contents]
+    body: dict[str, object] = {"contents": contents, **call.rest}
+    if tools:
+        body.setdefault("tools", msgspec.Raw(tools))
+    if tool_config:
+        body.setdefault("toolConfig", msgspec.Raw(tool_config))
+    return msgspec.json.encode(body)
+
+
+def forces_a_call(tool_config: bytes) -> bool:
+    """Whether the model must call a function: said once it is meant once, or nothing would ever end."""
+    if tool_config == b"null":
+        return False
+    calling = read_object(tool_config, "toolConfig").get("functionCallingConfig", msgspec.Raw(b"{}"))
+    mode = read_object(calling, "toolConfig").get("mode", msgspec.Raw(b'""'))
+    return read_text(mode, "toolConfig").upper() == "ANY"
+
+
+def answer_content(response: bytes) -> bytes:
+    """The model's own turn, as the next request must repeat it; empty if it said nothing."""
+    candidates = msgspec.json.decode(response, type=_Response).candidates
+    content = bytes(candidates[0].content) if candidates else b""
+    return b"" if content == b"{}" else content
+
+
+class _Candidate(msgspec.Struct):
+    content: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Response(msgspec.Struct):
+    candidates: list[_Candidate] = []
+
+
+def _contents(fields: Object) -> list[msgspec.Raw]:
+    raw = fields.get("input", fields.get("contents"))
+    if raw is None:
+        raise InvalidRequest("there is no input: a string, or contents", where="input")
+    if bytes(raw).startswith(b'"'):
+        return [msgspec.Raw(b'{"role":"user","parts":[{"text":%b}]}' % bytes(raw))]
+    return read_list(raw, "input")
+
+
+def _conversation(raw: msgspec.Raw | None) -> str:
+    if raw is None:
+        return ""
+    if bytes(raw).startswith(b"{"):
+        raw = read_object(raw, "conversation").get("id", msgspec.Raw(b'""'))
+    return read_text(raw, "conversation")

@@ -1,0 +1,53 @@
+"""Files in addresses: what every client dialect knows of data: addresses and of names that tell a type."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Media, Text
+from dragoman.notes import Note
+
+_MIME_BY_SUFFIX = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "heic": "image/heic",
+    "heif": "image/heif",
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "md": "text/plain",
+    "csv": "text/csv",
+    "html": "text/html",
+}
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^;,]+)*;base64,(.+)", re.IGNORECASE | re.DOTALL)
+
+
+def is_inline(url: str) -> bool:
+    return url[:5].lower() == "data:"
+
+
+def read_inline(url: str, where: str) -> Media:
+    """A file inside its own address; base64 is never sent as text (pain J2)."""
+    found = _DATA_URL.fullmatch(url)
+    if found is None:
+        raise InvalidRequest("a data: address needs a media type and base64 data", where=where)
+    return Media(mime=found[1], data=found[2])
+
+
+def read_url(url: str, what: str, where: str, notes: list[Note], *, default_mime: str = "") -> Text | Media:
+    """A file at or inside an address; the model is told of one whose kind nobody knows."""
+    if is_inline(url):
+        return read_inline(url, where)
+    mime = mime_of(re.split(r"[?#]", url)[0]) or default_mime
+    if mime:
+        return Media(mime=mime, uri=url)
+    notes.append(Note("moved", where, "no media type is known for this address; sent as text"))
+    return Text(text=f"({what}: {url})")
+
+
+def mime_of(name: str) -> str:
+    """By the ending of a file's name; empty if it tells nothing."""
+    return _MIME_BY_SUFFIX.get(name.rpartition(".")[2].lower(), "")

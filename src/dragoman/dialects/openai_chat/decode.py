@@ -1,0 +1,239 @@
+"""A Chat Completions request to the neutral one."""
+
+from __future__ import annotations
+
+import operator
+from itertools import groupby
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.base import Decoded, Headers
+from dragoman.dialects.openai_chat.encode import Echo
+from dragoman.dialects.openai_chat.messages import DecodedMessage, decode_message
+from dragoman.dialects.openai_chat.tools import (
+    ToolSet,
+    decode_legacy_choice,
+    decode_tool_choice,
+    decode_tool_set,
+)
+from dragoman.dialects.openai_chat.wire import Body, WireFormat, decode_body, decode_schema
+from dragoman.dialects.openai_chat.wire import decode_message as decode_wire_message
+from dragoman.errors import InvalidRequest
+from dragoman.ir import (
+    Effort,
+    Message,
+    OutputFormat,
+    Request,
+    Sampling,
+    Text,
+    Thinking,
+    ToolChoice,
+    ToolResult,
+)
+from dragoman.memo import Memo
+from dragoman.notes import Note
+
+_EFFORT: dict[str, Effort] = {
+    "minimal": "minimal",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "max",
+    "max": "max",
+}
+
+#: Tuning that cannot be kept, and why.
+_DROPPED: dict[str, str] = {
+    "audio": "answers are text only",
+    "enable_thinking": "reasoning_effort says how hard to think",
+    "extra_body": "it belongs to another gateway",
+    "logit_bias": "Gemini's tokens are others",
+    "logprobs": "Gemini gives no log probabilities here",
+    "metadata": "answers are not stored here",
+    "min_p": "Gemini has no such setting",
+    "moderation": "Gemini moderates by its own rules",
+    "prediction": "Gemini takes no predicted output",
+    "prompt_cache_options": "Gemini caches by itself",
+    "prompt_cache_retention": "Gemini caches by itself",
+    "reasoning": "reasoning_effort says how hard to think",
+    "repetition_penalty": "Gemini has no such setting",
+    "safety_identifier": "Gemini is not told who asks",
+    "service_tier": "there is one tier here",
+    "store": "answers are not stored here",
+    "thinking": "reasoning_effort says how hard to think",
+    "top_logprobs": "Gemini gives no log probabilities here",
+    "user": "Gemini is not told who asks",
+    "verbosity": "Gemini has no such setting",
+}
+#: Values that ask for nothing.
+_IDLE = frozenset({b"", b"null", b"false", b"0", b"{}", b"[]", b'"auto"', b'"default"', b'""'})
+
+#: The raw bytes, the neutral message, and what is noted in its notebook.
+_KEPT_PER_BYTE = 5
+
+#: The history comes back with every turn, byte for byte.
+_MESSAGES: Memo[bytes, DecodedMessage] = Memo(max_bytes=64 * 1024 * 1024)
+
+
+def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat clients say all in the body)
+    wire = jsontext.decode_leniently(decode_body, body)
+    _refuse_unservable(wire)
+    decoded = [
+        _MESSAGES.find(raw) or _message(raw, index) for index, raw in enumerate(map(bytes, wire.messages))
+    ]
+    tool_set, choice, legacy = _tools(wire)
+    system, messages, moved = _split_system([item.message for item in decoded])
+    thinking, unknown = _thinking(wire.reasoning_effort)
+    request = Request(
+        model=wire.model,
+        messages=_join_results(messages),
+        system=system,
+        tools=tool_set.tools,
+        web_search=tool_set.web_search or wire.web_search_options is not None,
+        tool_choice=choice,
+        thinking=thinking,
+        sampling=_sampling(wire),
+        output=_output(wire.response_format),
+        stream=bool(wire.stream),
+        session=wire.prompt_cache_key or "",
+    )
+    include_usage = wire.stream_options is not None and bool(wire.stream_options.include_usage)
+    echo = Echo(include_usage=include_usage, legacy=legacy, custom=tool_set.custom)
+    notes = (*tool_set.notes, *unknown, *_dropped(wire), *moved, *_message_notes(decoded))
+    return Decoded(request, notes, echo)
+
+
+def _refuse_unservable(wire: Body) -> None:
+    if not wire.messages:
+        raise InvalidRequest("at least one message is required", where="messages")
+    if wire.n not in (None, 1):
+        raise InvalidRequest("one request gets one answer here: ask again for another", where="n")
+    for index, kind in enumerate(wire.modalities or ()):
+        if kind != "text":
+            raise InvalidRequest(f"answers are text only, not {kind}", where=f"modalities[{index}]")
+
+
+def _message(raw: bytes, index: int) -> DecodedMessage:
+    where = f"messages[{index}]"
+
+    def read() -> DecodedMessage:
+        return decode_message(jsontext.decode(decode_wire_message, jsontext.checked(raw, where), where))
+
+    try:
+        return _MESSAGES.get(raw, _KEPT_PER_BYTE * len(raw), read)
+    except InvalidRequest as error:
+        if not error.where.startswith(where):
+            error.where = where + error.where
+        raise
+
+
+def _message_notes(decoded: list[DecodedMessage]) -> list[Note]:
+    return [
+        Note(note.kind, f"messages[{index}]{note.where}", note.why)
+        for index, item in enumerate(decoded)
+        for note in item.notes
+    ]
+
+
+def _tools(wire: Body) -> tuple[ToolSet, ToolChoice, bool]:
+    """The tools, the choice, and whether they are spoken of in the older form."""
+    tool_set = decode_tool_set(bytes(wire.tools), "tools")
+    functions = decode_tool_set(bytes(wire.functions), "functions")
+    if functions.tools and not tool_set.tools:
+        return functions, decode_legacy_choice(wire.function_call), True
+    if functions.tools:
+        lost = Note("dropped", "functions", "tools are the newer form of them")
+        tool_set = msgspec.structs.replace(tool_set, notes=(*tool_set.notes, lost))
+    parallel = wire.parallel_tool_calls is not False
+    return tool_set, decode_tool_choice(wire.tool_choice, parallel=parallel), False
+
+
+def _split_system(
+    messages: list[Message],
+) -> tuple[tuple[Text, ...], list[Message], tuple[Note, ...]]:
+    """Instructions at the beginning are the system's; later ones are remarks at their place."""
+    start = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
+    moved: tuple[Note, ...] = ()
+    if start == len(messages):
+        start -= 1
+        messages = [*messages[:start], Message(role="user", parts=messages[start].parts)]
+        why = "nobody says anything behind these instructions; they are sent as the user's words"
+        moved = (Note("moved", f"messages[{start}]", why),)
+    texts = (part for message in messages[:start] for part in message.parts)
+    return tuple(part for part in texts if isinstance(part, Text) and part.text), messages[start:], moved
+
+
+def _join_results(messages: list[Message]) -> tuple[Message, ...]:
+    """Chat sends each result alone; those of one step belong together."""
+    joined: list[Message] = []
+    for results, run in groupby(messages, key=_brings_result):
+        group = tuple(run)
+        joined += (_join(group),) if results and len(group) > 1 else group
+    return tuple(joined)
+
+
+def _brings_result(message: Message) -> bool:
+    return message.role == "user" and bool(message.parts) and isinstance(message.parts[0], ToolResult)
+
+
+def _join(group: tuple[Message, ...]) -> Message:
+    """The same results come back with every turn: they are joined once."""
+    noted: tuple[tuple[Message, ...], Message] | None = group[0].notebook.get("joined")
+    if noted is None or len(noted[0]) != len(group) or not all(map(operator.is_, noted[0], group)):
+        parts = tuple(part for message in group for part in message.parts)
+        noted = group[0].notebook["joined"] = group, Message(role="user", parts=parts)
+    return noted[1]
+
+
+def _thinking(word: str | None) -> tuple[Thinking, tuple[Note, ...]]:
+    if not word:
+        return Thinking(), ()
+    if word == "none":
+        return Thinking(mode="off"), ()
+    effort = _EFFORT.get(word)
+    if effort is None:
+        return Thinking(), (Note("dropped", "reasoning_effort", f"{word!r} is not known"),)
+    return Thinking(mode="on", effort=effort, show=True), ()
+
+
+def _sampling(wire: Body) -> Sampling:
+    stop = [wire.stop] if isinstance(wire.stop, str) else wire.stop or ()
+    newer = wire.max_completion_tokens
+    return Sampling(
+        max_tokens=newer if newer is not None else wire.max_tokens,
+        temperature=wire.temperature,
+        top_p=wire.top_p,
+        top_k=wire.top_k,
+        seed=wire.seed,
+        presence_penalty=wire.presence_penalty,
+        frequency_penalty=wire.frequency_penalty,
+        stop=tuple(stop),
+    )
+
+
+def _output(wire: WireFormat | None) -> OutputFormat | None:
+    if wire is None or wire.type == "text":
+        return None
+    if wire.type == "json_object":
+        return OutputFormat()
+    if wire.type != "json_schema":
+        known = "text, json_object, json_schema"
+        raise InvalidRequest(f"{wire.type!r} is not one of {known}", where="response_format.type")
+    where = "response_format.json_schema.schema"
+    schema = jsontext.checked(bytes(wire.json_schema.schema) if wire.json_schema else b"", where)
+    if not schema or schema == b"null":
+        return OutputFormat()
+    jsontext.decode(decode_schema, schema, where)
+    return OutputFormat(schema=schema)
+
+
+def _dropped(wire: Body) -> list[Note]:
+    notes = [
+        Note("dropped", field, why)
+        for field, why in _DROPPED.items()
+        if bytes(getattr(wire, field)) not in _IDLE
+    ]
+    if wire.web_search_options:
+        notes.append(Note("dropped", "web_search_options", "Google searches without these settings"))
+    return notes

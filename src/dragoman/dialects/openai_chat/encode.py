@@ -1,0 +1,152 @@
+"""A whole answer as a chat completion, and the pieces it shares with the stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.base import Answer
+from dragoman.dialects.openai_chat import custom
+from dragoman.dialects.openai_chat.messages import legacy_id
+from dragoman.ir import (
+    AFTER_TEXT,
+    ON_TEXT,
+    ON_THOUGHT,
+    Finished,
+    Response,
+    Signature,
+    StopReason,
+    Text,
+    Thought,
+    ToolCall,
+    Usage,
+    seal,
+)
+
+_json = msgspec.json.Encoder().encode
+
+_FINISH: dict[StopReason, str] = {
+    "end": "stop",
+    "tool_calls": "tool_calls",
+    "max_tokens": "length",
+    "blocked": "content_filter",
+    "malformed": "content_filter",
+    "other": "stop",
+}
+
+
+class Echo(msgspec.Struct, frozen=True, kw_only=True):
+    """What the answer must know of the request: its form, and which tools take plain text."""
+
+    include_usage: bool = False
+    legacy: bool = False  # `functions` and `function_call`
+    custom: frozenset[str] = frozenset()
+
+
+def echo_of(answer: Answer) -> Echo:
+    return answer.echo if isinstance(answer.echo, Echo) else Echo()
+
+
+def encode_response(response: Response, answer: Answer) -> bytes:
+    echo = echo_of(answer)
+    choice = {
+        "index": 0,
+        "message": _message(response, answer, echo),
+        "logprobs": None,
+        "finish_reason": encode_finish(response.finished, echo),
+    }
+    completion = {
+        "id": encode_id(answer),
+        "object": "chat.completion",
+        "created": answer.created_s,
+        "model": answer.model,
+        "choices": [choice],
+        "usage": encode_usage(response.usage, answer),
+        "system_fingerprint": None,
+    }
+    return _json(completion)
+
+
+def encode_count(tokens: int) -> bytes:
+    """Chat has no such endpoint; this is how OpenAI's only one answers."""
+    return b'{"object":"response.input_tokens","input_tokens":%d}' % tokens
+
+
+def encode_id(answer: Answer) -> str:
+    return answer.id.replace("_", "-", 1)
+
+
+def encode_finish(finished: Finished, echo: Echo) -> str:
+    reason = _FINISH[finished.reason]
+    return "function_call" if echo.legacy and reason == "tool_calls" else reason
+
+
+def encode_refusal(finished: Finished) -> str | None:
+    """Why there is no more: said where clients look for it (pain D7)."""
+    if _FINISH[finished.reason] != "content_filter":
+        return None
+    return finished.detail or f"Gemini stopped with {finished.raw}"
+
+
+def encode_usage(usage: Usage, answer: Answer) -> dict[str, Any]:
+    """OpenAI counts as Google does: the cached in the prompt, the reasoning in the completion (H5, H6)."""
+    prompt = usage.input_tokens or answer.input_tokens
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": prompt + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.thought_tokens},
+    }
+
+
+def encode_call(call: ToolCall, echo: Echo) -> dict[str, Any]:
+    """A call in the form its tool was declared in, its signature where Google's own endpoint has it."""
+    if call.name in echo.custom:
+        form: dict[str, Any] = {"custom": {"name": call.name, "input": custom.unwrap(call.args)}}
+    else:
+        form = {"function": encode_function(call)}
+    wire = {"id": call.id, "type": next(iter(form)), **form}
+    if call.signature is not None:
+        wire["extra_content"] = encode_signature(call.signature, call.id)
+    return wire
+
+
+def encode_function(call: ToolCall) -> dict[str, str]:
+    return {"name": call.name, "arguments": call.args.decode()}
+
+
+def encode_signature(signature: Signature, target: str) -> dict[str, Any]:
+    return {"google": {"thought_signature": seal(signature, target)}}
+
+
+def _message(response: Response, answer: Answer, echo: Echo) -> dict[str, Any]:
+    text = "".join(part.text for part in response.parts if isinstance(part, Text))
+    thought = "".join(part.text for part in response.parts if isinstance(part, Thought))
+    calls = [part for part in response.parts if isinstance(part, ToolCall)]
+    refusal = encode_refusal(response.finished)
+    empty = None if calls or refusal else ""
+    message: dict[str, Any] = {"role": "assistant", "content": text or empty, "refusal": refusal}
+    if thought and answer.with_thinking:
+        message["reasoning_content"] = thought
+    signed = _signature(response, answer)
+    if calls and echo.legacy:
+        message["function_call"] = encode_function(calls[0])
+        if calls[0].signature is not None:
+            signed = encode_signature(calls[0].signature, legacy_id(calls[0].name))
+    elif calls:
+        message["tool_calls"] = [encode_call(call, echo) for call in calls]
+    if signed is not None:
+        message["extra_content"] = signed
+    return message
+
+
+def _signature(response: Response, answer: Answer) -> dict[str, Any] | None:
+    """The last one on text, or on a thought that is shown: a message has room for one."""
+    for part in reversed(response.parts):
+        if isinstance(part, Text) and part.signature is not None:
+            return encode_signature(part.signature, ON_TEXT if part.text else AFTER_TEXT)
+        if isinstance(part, Thought) and part.signature is not None and answer.with_thinking:
+            return encode_signature(part.signature, ON_THOUGHT)
+    return None

@@ -1,0 +1,184 @@
+"""One Chat message to a neutral one: roles, tool calls, results, signatures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.openai_chat import custom
+from dragoman.dialects.openai_chat.content import decode_content, decode_text
+from dragoman.dialects.openai_chat.wire import ExtraContent, FunctionCall, WireMessage, WireToolCall
+from dragoman.errors import InvalidRequest
+from dragoman.ir import (
+    AFTER_TEXT,
+    AS_BROUGHT,
+    ON_TEXT,
+    ON_THOUGHT,
+    Message,
+    Part,
+    Sealed,
+    Signature,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    unseal,
+)
+from dragoman.notes import Note
+
+_SIGNATURE = ".extra_content.google.thought_signature"
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+
+
+class DecodedMessage(msgspec.Struct, frozen=True):
+    """One wire message as a neutral one; the places in its notes are below the message."""
+
+    message: Message
+    notes: tuple[Note, ...]
+
+
+def decode_message(wire: WireMessage) -> DecodedMessage:
+    reader = _READERS.get(wire.role)
+    if reader is None:
+        raise InvalidRequest(f"{wire.role!r} is not a role: use {', '.join(_READERS)}", where=".role")
+    notes: list[Note] = []
+    if wire.name and wire.role != "function":
+        notes.append(Note("dropped", ".name", "Gemini does not tell speakers of one role apart"))
+    return DecodedMessage(reader(wire, notes), tuple(notes))
+
+
+def legacy_id(name: str) -> str:
+    """Calls of the older `function_call` form have no id: a result belongs to the last call of its function."""
+    return f"function_call-{name}"
+
+
+def _instructions(wire: WireMessage, _notes: list[Note]) -> Message:
+    return Message(role="system", parts=tuple(decode_text(wire.content)))
+
+
+def _user(wire: WireMessage, notes: list[Note]) -> Message:
+    return Message(role="user", parts=tuple(decode_content(wire.content, notes)))
+
+
+def _tool(wire: WireMessage, notes: list[Note]) -> Message:
+    if not wire.tool_call_id:
+        raise InvalidRequest("a tool message needs the tool_call_id of its call", where=".tool_call_id")
+    return _result(wire, wire.tool_call_id, notes)
+
+
+def _function(wire: WireMessage, notes: list[Note]) -> Message:
+    if not wire.name:
+        raise InvalidRequest("a function message needs the name of its function", where=".name")
+    return _result(wire, legacy_id(wire.name), notes)
+
+
+def _result(wire: WireMessage, call_id: str, notes: list[Note]) -> Message:
+    content = decode_content(wire.content, notes)
+    kept = tuple(part for part in content if not isinstance(part, Text) or part.text)
+    return Message(role="user", parts=(ToolResult(call_id=call_id, content=kept),))
+
+
+def _assistant(wire: WireMessage, notes: list[Note]) -> Message:
+    if wire.audio is not None:
+        raise InvalidRequest("audio answers are not kept here: send their transcript as text", where=".audio")
+    texts = [text for text in decode_text(wire.content) if text.text]
+    if wire.refusal:
+        texts.append(Text(text=wire.refusal))
+    calls = [_call(call, f".tool_calls[{index}]", notes) for index, call in enumerate(wire.tool_calls or ())]
+    if wire.function_call is not None:
+        calls.append(_legacy_call(wire.function_call, notes))
+    sealed = _sealed(wire.extra_content, "", ON_TEXT, notes)
+    return Message(role="model", parts=_signed(wire.reasoning_content or "", texts, calls, sealed, notes))
+
+
+_READERS: dict[str, Callable[[WireMessage, list[Note]], Message]] = {
+    "system": _instructions,
+    "developer": _instructions,
+    "user": _user,
+    "assistant": _assistant,
+    "tool": _tool,
+    "function": _function,
+}
+
+
+def _signed(
+    thought: str, texts: list[Text], calls: list[ToolCall], sealed: Sealed | None, notes: list[Note]
+) -> tuple[Part, ...]:
+    """All parts in the order Gemini says them, the message's own signature on the one it came with."""
+    thoughts = [Thought(text=thought)] if thought else []
+    if sealed is None:
+        return (*thoughts, *texts, *calls)
+    signature, target = sealed.signature, sealed.target
+    if target == ON_THOUGHT:
+        thoughts = [Thought(text=thought, signature=signature)]
+    elif target == ON_TEXT and texts:
+        texts[-1] = Text(text=texts[-1].text, signature=signature)
+    elif target in (ON_TEXT, AFTER_TEXT):
+        texts.append(Text(text="", signature=signature))
+    elif calls and calls[-1].id == target:
+        calls[-1] = msgspec.structs.replace(calls[-1], signature=signature)
+    else:
+        notes.append(Note("dropped", _SIGNATURE, "what it signs is not in this message"))
+    return (*thoughts, *texts, *calls)
+
+
+def _call(wire: WireToolCall, where: str, notes: list[Note]) -> ToolCall:
+    form = wire.custom if wire.type == "custom" else wire.function
+    if form is None or not wire.id or not form.name:
+        raise InvalidRequest("a tool call needs an id and the name of its function", where=where)
+    if isinstance(form, FunctionCall):
+        args = _arguments(form, f"{where}.function.arguments", notes)
+    else:
+        args = custom.wrap(form.input)
+    return ToolCall(id=wire.id, name=form.name, args=args, signature=_call_signature(wire, where, notes))
+
+
+def _call_signature(wire: WireToolCall, where: str, notes: list[Note]) -> Signature | None:
+    sealed = _sealed(wire.extra_content, where, wire.id, notes)
+    if sealed is None:
+        return None
+    if sealed.target != wire.id:
+        notes.append(Note("dropped", where + _SIGNATURE, "it signs another call"))
+        return None
+    return sealed.signature
+
+
+def _legacy_call(wire: FunctionCall, notes: list[Note]) -> ToolCall:
+    if not wire.name:
+        raise InvalidRequest("a function_call needs the name of its function", where=".function_call")
+    args = _arguments(wire, ".function_call.arguments", notes)
+    return ToolCall(id=legacy_id(wire.name), name=wire.name, args=args)
+
+
+def _sealed(extra: ExtraContent | None, where: str, target: str, notes: list[Note]) -> Sealed | None:
+    """A signature of ours, or a bare one from Google's own Chat endpoint, which is Google's to judge."""
+    word = extra.google.thought_signature if extra is not None and extra.google is not None else None
+    if not word:
+        return None
+    sealed = unseal(word)
+    if sealed is None and _BASE64.fullmatch(word):
+        return Sealed(Signature(word, AS_BROUGHT), target)
+    if sealed is None:
+        notes.append(Note("dropped", where + _SIGNATURE, "it is damaged or no signature of Gemini's"))
+    return sealed
+
+
+def _arguments(wire: FunctionCall, where: str, notes: list[Note]) -> bytes:
+    """Byte for byte what the client kept, if it is an object; whatever else it is loses nothing (pain P2)."""
+    raw = bytes(wire.arguments)
+    if raw.startswith(b'"'):
+        raw = jsontext.whole_characters(msgspec.json.decode(raw, type=str).encode())
+    if raw.strip() in (b"", b"null"):
+        return b"{}"
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        notes.append(Note("mended", where, "arguments must be JSON; kept as the text they are"))
+        return custom.wrap(raw.decode())
+    if isinstance(value, dict):
+        return raw
+    notes.append(Note("mended", where, "arguments must be an object; wrapped in one"))
+    return b'{"input":%b}' % raw

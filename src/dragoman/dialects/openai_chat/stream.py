@@ -1,0 +1,181 @@
+"""Events to the stream of chat completion chunks."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+import msgspec
+
+from dragoman.dialects.base import Answer
+from dragoman.dialects.openai_chat.encode import (
+    echo_of,
+    encode_call,
+    encode_finish,
+    encode_function,
+    encode_id,
+    encode_refusal,
+    encode_signature,
+    encode_usage,
+)
+from dragoman.dialects.openai_chat.errors import error_body
+from dragoman.dialects.openai_chat.messages import legacy_id
+from dragoman.errors import DragomanError
+from dragoman.ir import (
+    AFTER_TEXT,
+    ON_TEXT,
+    ON_THOUGHT,
+    CallDelta,
+    CallEnded,
+    CallStarted,
+    Event,
+    Failed,
+    Finished,
+    Native,
+    Signed,
+    Started,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+    Usage,
+)
+
+_json = msgspec.json.Encoder().encode
+_PING = b": ping\n\n"
+_DONE = b"data: [DONE]\n\n"
+
+#: The field of a call whose text comes in deltas.
+_STREAMED = {"function": "arguments", "custom": "input"}
+
+
+class CompletionStream:
+    """A chunk with the role, chunks with deltas, one with the finish reason, one with the usage if asked, [DONE].
+
+    A call leaves when it is whole, so a broken one never reaches the client. Accumulators add strings up, so
+    the message's signature is said once, at the end. An error has no [DONE] behind it: the SDKs raise on an
+    `error` in the data, and a client that looks for nothing but [DONE] must not take the answer for finished.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._echo = echo_of(answer)
+        self._head = (
+            b'data: {"id":%b,"object":"chat.completion.chunk","created":%d,"model":%b,"system_fingerprint":null,'
+            % (_json(encode_id(answer)), answer.created_s, _json(answer.model))
+        )
+        self._tail = b',"usage":null}\n\n' if self._echo.include_usage else b"}\n\n"
+        self._call = CallStarted(id="", name="")
+        self._args: list[bytes] = []
+        self._calls = 0
+        self._has_text = self._in_text = False
+        self._signature: dict[str, Any] | None = None
+        self._call_signature: dict[str, Any] | None = None  # of the older form's only call
+        self._usage = Usage()
+
+    def open(self) -> bytes:
+        return self._chunk(b'{"role":"assistant","content":null}')
+
+    def ping(self) -> bytes:
+        return _PING
+
+    def feed(self, event: Event) -> bytes:
+        match event:
+            case TextDelta():
+                return self._text(event.text)
+            case ThoughtDelta():
+                return self._thought(event.text)
+            case CallStarted():
+                self._call, self._args, self._in_text = event, [], False
+                return b""
+            case CallDelta():
+                self._args.append(event.json)
+                return b""
+            case CallEnded():
+                return self._give_call()
+            case Signed():
+                self._sign(event)
+                return b""
+            case Usage():
+                self._usage = event
+                return b""
+            case Started() | Native():
+                return b""
+            case Finished():
+                return self._finish(event)
+            case Failed():
+                return self.fail(event.error)
+            case _:
+                assert_never(event)
+
+    def fail(self, error: DragomanError) -> bytes:
+        return b"data: %b\n\n" % error_body(error)
+
+    def _chunk(self, delta: bytes, finish_reason: bytes = b"null") -> bytes:
+        choice = b'"choices":[{"index":0,"delta":%b,"logprobs":null,"finish_reason":%b}]' % (
+            delta,
+            finish_reason,
+        )
+        return self._head + choice + self._tail
+
+    def _text(self, text: str) -> bytes:
+        if not text:
+            return b""
+        self._has_text = self._in_text = True
+        return self._chunk(b'{"content":%b}' % _json(text))
+
+    def _thought(self, text: str) -> bytes:
+        self._in_text = False
+        if not text or not self._answer.with_thinking:
+            return b""
+        return self._chunk(b'{"reasoning_content":%b}' % _json(text))
+
+    def _sign(self, event: Signed) -> None:
+        if event.target == ON_THOUGHT:
+            if self._answer.with_thinking:
+                self._signature = encode_signature(event.signature, ON_THOUGHT)
+        else:
+            target = ON_TEXT if event.target == ON_TEXT and self._in_text else AFTER_TEXT
+            self._signature = encode_signature(event.signature, target)
+        self._in_text = False
+
+    def _give_call(self) -> bytes:
+        started = self._call
+        args = b"".join(self._args) or b"{}"
+        call = ToolCall(id=started.id, name=started.name, args=args, signature=started.signature)
+        index = self._calls
+        self._calls += 1
+        if self._echo.legacy:
+            return self._give_function_call(call) if index == 0 else b""
+        wire = {"index": index, **encode_call(call, self._echo)}
+        kind = wire["type"]
+        field = _STREAMED[kind]
+        text = wire[kind].pop(field)
+        first = {**wire, kind: {**wire[kind], field: ""}}
+        rest = {"index": index, kind: {field: text}}
+        return b"".join(self._chunk(_json({"tool_calls": [piece]})) for piece in (first, rest))
+
+    def _give_function_call(self, call: ToolCall) -> bytes:
+        """The older form: one call, no id; its signature is the message's."""
+        if call.signature is not None:
+            self._call_signature = encode_signature(call.signature, legacy_id(call.name))
+        wire = encode_function(call)
+        pieces = ({**wire, "arguments": ""}, {"arguments": wire["arguments"]})
+        return b"".join(self._chunk(_json({"function_call": piece})) for piece in pieces)
+
+    def _finish(self, finished: Finished) -> bytes:
+        refusal = encode_refusal(finished)
+        delta: dict[str, Any] = {}
+        if refusal is not None:
+            delta["refusal"] = refusal
+        elif not self._has_text and not self._calls:
+            delta["content"] = ""
+        signature = self._call_signature or self._signature
+        if signature is not None:
+            delta["extra_content"] = signature
+        last = self._chunk(_json(delta), _json(encode_finish(finished, self._echo)))
+        return last + self._usage_chunk() + _DONE
+
+    def _usage_chunk(self) -> bytes:
+        if not self._echo.include_usage:
+            return b""
+        usage = _json(encode_usage(self._usage, self._answer))
+        return self._head + b'"choices":[],"usage":%b}\n\n' % usage

@@ -1,0 +1,145 @@
+"""Tool definitions and tool choice: functions, custom tools, the older `functions`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.openai_chat import custom
+from dragoman.dialects.openai_chat.wire import (
+    AllowedTools,
+    CustomFormat,
+    Named,
+    NamedTool,
+    WireCustom,
+    WireFunction,
+    WireTool,
+    WireToolChoice,
+    decode_schema,
+    decode_tools,
+)
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Tool, ToolChoice
+from dragoman.memo import Memo
+from dragoman.notes import Note
+
+Mode = Literal["auto", "any", "none", "validated"]
+
+#: `validated` is what Copilot sends for Gemini models, `any` what people bring along from elsewhere.
+_MODES: dict[str, Mode] = {
+    "none": "none",
+    "auto": "auto",
+    "required": "any",
+    "any": "any",
+    "validated": "validated",
+}
+
+
+class ToolSet(msgspec.Struct, frozen=True):
+    """All tools of a request; `custom` names those that take plain text instead of JSON."""
+
+    tools: tuple[Tool, ...] = ()
+    custom: frozenset[str] = frozenset()
+    web_search: bool = False
+    notes: tuple[Note, ...] = ()
+
+
+#: The same tools come with every turn.
+_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(max_bytes=32 * 1024 * 1024)
+
+
+def decode_tool_set(raw: bytes, place: str) -> ToolSet:
+    if not raw:
+        return ToolSet()
+    return _TOOL_SETS.get((raw, place), 3 * len(raw), lambda: _decode_tool_set(raw, place))
+
+
+def _decode_tool_set(raw: bytes, place: str) -> ToolSet:
+    tools: list[Tool] = []
+    freeform: set[str] = set()
+    notes: list[Note] = []
+    web_search = False
+    for index, wire in enumerate(jsontext.decode(decode_tools, jsontext.checked(raw, place), place) or ()):
+        kind = wire.type or "function"
+        where = f"{place}[{index}]"
+        if kind == "function":
+            tools.append(_function(wire, where))
+        elif kind == "custom":
+            tools.append(_custom(wire, where, notes))
+            freeform.add(tools[-1].name)
+        elif kind.startswith("web_search"):
+            web_search = True
+        else:
+            why = f"tools of type {kind!r} run on OpenAI's servers and have no twin here"
+            raise InvalidRequest(why, where=where)
+    return ToolSet(tuple(tools), frozenset(freeform), web_search, tuple(notes))
+
+
+def _function(wire: WireTool, where: str) -> Tool:
+    definition: WireFunction = wire
+    if wire.function is not None:
+        definition, where = wire.function, f"{where}.function"
+    if not definition.name:
+        raise InvalidRequest("a function needs a name", where=where)
+    schema = bytes(definition.parameters)
+    if schema in (b"", b"null"):
+        schema = b"{}"
+    jsontext.decode(decode_schema, schema, f"{where}.parameters")
+    return Tool(name=definition.name, description=definition.description or "", schema=schema, where=where)
+
+
+def _custom(wire: WireTool, where: str, notes: list[Note]) -> Tool:
+    definition = wire.custom or WireCustom(name=wire.name, description=wire.description)
+    where = f"{where}.custom"
+    if not definition.name:
+        raise InvalidRequest("a custom tool needs a name", where=where)
+    grammar = (definition.format or CustomFormat()).grammar
+    if grammar is not None:
+        why = "Gemini enforces no grammar; it is told of it in the description"
+        notes.append(Note("moved", f"{where}.format.grammar", why))
+    description = custom.describe(definition.description or "", grammar)
+    return Tool(name=definition.name, description=description, schema=custom.INPUT_SCHEMA, where=where)
+
+
+def decode_tool_choice(choice: str | WireToolChoice | None, *, parallel: bool) -> ToolChoice:
+    if choice is None:
+        return ToolChoice(parallel=parallel)
+    if isinstance(choice, str):
+        return ToolChoice(mode=_mode(choice, "tool_choice"), parallel=parallel)
+    if choice.type == "allowed_tools":
+        allowed = choice.allowed_tools or AllowedTools()
+        mode = _mode(allowed.mode, "tool_choice.allowed_tools.mode")
+        names = tuple(
+            _name(tool, f"tool_choice.allowed_tools.tools[{i}]") for i, tool in enumerate(allowed.tools)
+        )
+        if not names:
+            raise InvalidRequest("at least one tool must be allowed", where="tool_choice.allowed_tools.tools")
+        return ToolChoice(mode=mode, names=names, parallel=parallel)
+    if choice.type in ("function", "custom"):
+        return ToolChoice(mode="any", names=(_name(choice, "tool_choice"),), parallel=parallel)
+    raise InvalidRequest(
+        f"{choice.type!r} is not one of function, custom, allowed_tools", where="tool_choice.type"
+    )
+
+
+def decode_legacy_choice(choice: str | Named | None) -> ToolChoice:
+    """The older `function_call`; an answer in that form has room for one call only."""
+    if isinstance(choice, Named):
+        return ToolChoice(mode="any", names=(choice.name,), parallel=False)
+    return ToolChoice(mode=_mode(choice or "auto", "function_call"), parallel=False)
+
+
+def _mode(word: str, where: str) -> Mode:
+    mode = _MODES.get(word)
+    if mode is None:
+        raise InvalidRequest(f"{word!r} is not one of {', '.join(_MODES)}", where=where)
+    return mode
+
+
+def _name(tool: NamedTool, where: str) -> str:
+    name = (tool.function or tool.custom or tool).name
+    if not name:
+        raise InvalidRequest("a tool is chosen by its name", where=where)
+    return name

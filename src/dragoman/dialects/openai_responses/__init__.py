@@ -1,0 +1,30 @@
+"""The OpenAI Responses API, as Codex and others speak it."""
+
+from dragoman.dialects.base import SSE_TYPE
+from dragoman.dialects.openai_responses.decode import decode_request
+from dragoman.dialects.openai_responses.encode import encode_count
+from dragoman.dialects.openai_responses.errors import encode_error, fails_in_stream
+from dragoman.dialects.openai_responses.stream import ResponsesStream, encode_response, failed_stream
+
+name = "openai_responses"
+stream = ResponsesStream
+call_prefix = "call"
+message_prefix = "resp"
+stream_type = SSE_TYPE
+keeps_native = False
+
+__all__ = [
+    "ResponsesStream",
+    "call_prefix",
+    "decode_request",
+    "encode_count",
+    "encode_error",
+    "encode_response",
+    "failed_stream",
+    "fails_in_stream",
+    "keeps_native",
+    "message_prefix",
+    "name",
+    "stream",
+    "stream_type",
+]

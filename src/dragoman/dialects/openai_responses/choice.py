@@ -1,0 +1,59 @@
+"""`tool_choice` to the neutral one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dragoman import jsontext
+from dragoman.dialects.openai_responses.builtin import BUILT_IN
+from dragoman.dialects.openai_responses.tools import ToolSet, find_name, names_in
+from dragoman.dialects.openai_responses.wire import WireChoice, decode_choice
+from dragoman.errors import InvalidRequest
+from dragoman.ir import ToolChoice
+
+_WHERE = "tool_choice"
+_MODES: dict[str, Literal["auto", "any", "none", "validated"]] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "any",
+    "validated": "validated",
+}
+
+#: Tools of OpenAI's servers: nothing here can be made to use them, or to do without functions for them.
+_HOSTED = frozenset({"file_search", "code_interpreter", "image_generation", "programmatic_tool_calling"})
+
+
+def decode_tool_choice(raw: bytes, tool_set: ToolSet, *, parallel: bool) -> ToolChoice:
+    wire = jsontext.decode(decode_choice, raw or b"null", _WHERE)
+    if wire is None:
+        return ToolChoice(parallel=parallel)
+    if isinstance(wire, str):
+        return ToolChoice(mode=_mode(wire), parallel=parallel)
+    if wire.type == "allowed_tools":
+        allowed = wire.allowed_tools or wire
+        names = tuple(name for tool in allowed.tools or () for name in _chosen(tool, tool_set))
+        mode = _mode(allowed.mode or "auto") if names else "none"
+        return ToolChoice(mode=mode, names=names, parallel=parallel)
+    names = _chosen(wire, tool_set)
+    return ToolChoice(mode="any" if names else "auto", names=names, parallel=parallel)
+
+
+def _mode(word: str) -> Literal["auto", "any", "none", "validated"]:
+    mode = _MODES.get(word)
+    if mode is None:
+        raise InvalidRequest(f"{word!r} is not one of {', '.join(_MODES)}", where=_WHERE)
+    return mode
+
+
+def _chosen(wire: WireChoice, tool_set: ToolSet) -> tuple[str, ...]:
+    """The names of the functions that are meant; none for a tool of OpenAI's servers."""
+    kind, name = wire.type, (wire.function or wire).name
+    if kind in ("function", "custom") and name:
+        return (find_name(tool_set, name, wire.namespace),)
+    if kind == "namespace" and name:
+        return names_in(tool_set, name)
+    if kind in BUILT_IN:
+        return (kind,) if kind in tool_set.faces else ()
+    if kind in _HOSTED or kind.startswith(("web_search", "computer")):
+        return ()
+    raise InvalidRequest(f"a choice of type {kind!r} is not understood", where=f"{_WHERE}.type")

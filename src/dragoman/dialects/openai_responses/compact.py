@@ -1,0 +1,46 @@
+"""`/responses/compact` as a dialect of its own: a Responses request whose answer is a compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.dialects.base import SSE_TYPE, Answer, Decoded, Headers, Reply
+from dragoman.dialects.openai_responses.compaction import compact_request, compact_response
+from dragoman.dialects.openai_responses.decode import decode_request
+from dragoman.dialects.openai_responses.encode import encode_count
+from dragoman.dialects.openai_responses.errors import encode_error, fails_in_stream
+from dragoman.dialects.openai_responses.session import input_items
+from dragoman.dialects.openai_responses.stream import ResponsesStream, encode_response
+from dragoman.errors import DragomanError
+from dragoman.ir import Response
+
+
+class Compaction:
+    """Remembers the items it was asked with: those of the user's stay beside the summary."""
+
+    name = "openai_responses"
+    call_prefix = "call"
+    message_prefix = "resp"
+    stream_type = SSE_TYPE
+    keeps_native = False
+    fails_in_stream = fails_in_stream
+
+    def __init__(self, token: str) -> None:
+        self._token = token  # makes the ids of the items unique
+        self._items: Sequence[bytes] = ()
+
+    def decode_request(self, body: bytes, headers: Headers) -> Decoded:
+        self._items = input_items(body, self._token)
+        return decode_request(compact_request(body), headers)
+
+    def stream(self, answer: Answer) -> ResponsesStream:
+        return ResponsesStream(answer)
+
+    def encode_response(self, response: Response, answer: Answer) -> bytes:
+        return compact_response(encode_response(response, answer), self._items)
+
+    def encode_error(self, error: DragomanError) -> Reply:
+        return encode_error(error)
+
+    def encode_count(self, tokens: int) -> bytes:
+        return encode_count(tokens)

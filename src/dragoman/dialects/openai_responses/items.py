@@ -1,0 +1,258 @@
+"""Input items to neutral parts: one item at a time, each a pure function of its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.openai_responses.builtin import SEARCH
+from dragoman.dialects.openai_responses.compaction import PREFACE, UNREADABLE, open_summary
+from dragoman.dialects.openai_responses.content import decode_parts, join_text
+from dragoman.dialects.openai_responses.tools import decode_tool_set, flat_name
+from dragoman.dialects.openai_responses.wire import Item, decode_content, decode_contents
+from dragoman.errors import InvalidRequest
+from dragoman.ir import ON_THOUGHT, Media, Part, Role, Sealed, Text, Thought, ToolCall, ToolResult, unseal
+from dragoman.notes import Note
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system", "developer": "system"}
+
+
+class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One item: who speaks and what, signatures for its neighbours, and how it changes the tools at hand."""
+
+    role: Role
+    parts: tuple[Part, ...] = ()
+    sealed: tuple[Sealed, ...] = ()
+    tools: bytes = b""
+    loads: bool = False  # its tools may be called now, even those that are deferred
+    compacts: bool = False
+    notes: tuple[Note, ...] = ()
+
+    @cached_property
+    def speaks(self) -> bool:
+        return bool(self.parts or self.sealed)
+
+    @cached_property
+    def voice(self) -> tuple[Role, bool]:
+        """Neighbours of one voice are one message; results stay apart from what the user says."""
+        return self.role, any(isinstance(part, ToolResult) for part in self.parts)
+
+    @cached_property
+    def notebook(self) -> dict[str, Any]:
+        """What was made of this item and the ones behind it."""
+        return {}
+
+
+def decode_item(item: Item, raw: bytes) -> DecodedItem:
+    known = _READERS.get(item.kind)
+    if known is None:
+        raise InvalidRequest(f"input items of type {item.kind!r} are not understood", where="")
+    role, read = known
+    return read(_ItemReader(role, item, raw))
+
+
+class _ItemReader:
+    def __init__(self, role: Role, item: Item, raw: bytes) -> None:
+        self.role: Role = role
+        self.item = item
+        self.raw = raw
+        self.notes: list[Note] = []
+
+    def message(self) -> DecodedItem:
+        role = _ROLES.get(self.item.role or "user")
+        if role is None:
+            why = f"{self.item.role!r} is not a role: use user, assistant, system or developer"
+            raise InvalidRequest(why, where=".role")
+        return self._said(decode_parts(self.item.content, ".content", self.notes), role=role)
+
+    def agent_message(self) -> DecodedItem:
+        head = Text(text=f"[message from {self.item.author} to {self.item.recipient}]")
+        return self._said([head, *decode_parts(self.item.content, ".content", self.notes)])
+
+    def reasoning(self) -> DecodedItem:
+        item = self.item
+        text = join_text(item.summary)
+        if not text and isinstance(item.content, list):
+            text = join_text(item.content)
+        sealed = unseal(item.encrypted_content or "")
+        if sealed is not None and sealed.target == ON_THOUGHT:
+            return self._said([Thought(text=text, signature=sealed.signature)])
+        if sealed is None and item.encrypted_content:
+            why = "this reasoning is not Gemini's and means nothing to it"
+            self.notes.append(Note("dropped", ".encrypted_content", why))
+        return self._said([Thought(text=text)] if text else [], sealed=(sealed,) if sealed else ())
+
+    def function_call(self) -> DecodedItem:
+        raw = bytes(self.item.arguments)
+        args = jsontext.decode(_decode_string, raw, ".arguments").encode() if raw[:1] == b'"' else raw
+        return self._call(self._name(), self._args(args))
+
+    def custom_tool_call(self) -> DecodedItem:
+        return self._call(self._name(), msgspec.json.encode({"input": self.item.input or ""}))
+
+    def tool_search_call(self) -> DecodedItem:
+        if not self.item.call_id:  # searched by OpenAI's servers
+            return self.foreign()
+        return self._call(SEARCH, self._args(bytes(self.item.arguments)))
+
+    def local_shell_call(self) -> DecodedItem:
+        return self._call("local_shell", self._object(self.item.action, ".action", without="type"))
+
+    def shell_call(self) -> DecodedItem:
+        return self._call("shell", self._object(self.item.action, ".action"))
+
+    def apply_patch_call(self) -> DecodedItem:
+        return self._call("apply_patch", self._object(self.item.operation, ".operation"))
+
+    def output(self) -> DecodedItem:
+        """A string, a list of parts, or any other JSON, which is then its own text."""
+        raw = bytes(self.item.output)
+        if raw[:1] in (b"", b'"', b"[", b"n") and self.item.kind != "shell_call_output":
+            content = jsontext.decode(decode_contents, raw or b"null", ".output")
+            return self._result(decode_parts(content, ".output", self.notes))
+        return self._result([Text(text=raw.decode())])
+
+    def tool_search_output(self) -> DecodedItem:
+        raw = jsontext.checked(bytes(self.item.tools), ".tools")
+        found = ", ".join(decode_tool_set(raw, ".tools").faces) or "none"
+        words = Text(text=f"Tools found, which can be called now: {found}")
+        if not self.item.call_id:
+            return self._said([words], tools=raw, loads=True)
+        return self._result([words], tools=raw, loads=True)
+
+    def additional_tools(self) -> DecodedItem:
+        return self._said([], tools=jsontext.checked(bytes(self.item.tools), ".tools"))
+
+    def computer_call_output(self) -> DecodedItem:
+        screen = jsontext.decode(decode_content, bytes(self.item.output) or b"{}", ".output")
+        shown = decode_parts([screen], ".output", self.notes)
+        return self._said([Text(text="[computer_call_output]"), *shown])
+
+    def compaction(self) -> DecodedItem:
+        summary = open_summary(self.item.encrypted_content or "")
+        if summary is None:
+            why = "this compaction was made by another service and cannot be read here"
+            self.notes.append(Note("dropped", ".encrypted_content", why))
+            return self._said([Text(text=UNREADABLE)])
+        return self._said([Text(text=PREFACE + summary)])
+
+    def compaction_trigger(self) -> DecodedItem:
+        return DecodedItem(role=self.role, compacts=True)
+
+    def item_reference(self) -> DecodedItem:
+        raise InvalidRequest(f"there is no stored item with the id {self.item.id!r}", where=".id")
+
+    def foreign(self) -> DecodedItem:
+        """A server tool of another model's turn: its words are kept as text, its encrypted data is not."""
+        value = jsontext.decode(_decode_object, self.raw)
+        if bytes(value.pop("result", b"null")) not in (b"null", b'""'):
+            self.notes.append(Note("dropped", ".result", "a picture the other model made is not sent back"))
+        shown = {key: item for key, item in value.items() if key not in _HIDDEN and bytes(item) != b"null"}
+        return self._said([Text(text=f"[{self.item.kind}] {msgspec.json.encode(shown).decode()}")])
+
+    def dropped(self) -> DecodedItem:
+        self.notes.append(Note("dropped", "", f"{self.item.kind} has no meaning for Gemini"))
+        return self._said([])
+
+    def _said(
+        self,
+        parts: list[Any],
+        *,
+        role: Role | None = None,
+        sealed: tuple[Sealed, ...] = (),
+        tools: bytes = b"",
+        loads: bool = False,
+    ) -> DecodedItem:
+        return DecodedItem(
+            role=role or self.role,
+            parts=tuple(parts),
+            sealed=sealed,
+            tools=tools,
+            loads=loads,
+            notes=tuple(self.notes),
+        )
+
+    def _call(self, name: str, args: bytes) -> DecodedItem:
+        return self._said([ToolCall(id=self._call_id(), name=name, args=args)])
+
+    def _result(self, content: list[Text | Media], *, tools: bytes = b"", loads: bool = False) -> DecodedItem:
+        kept = tuple(part for part in content if isinstance(part, Media) or part.text)
+        failed = self.item.status == "failed"
+        result = ToolResult(call_id=self._call_id(), content=kept, is_error=failed)
+        return self._said([result], tools=tools, loads=loads)
+
+    def _call_id(self) -> str:
+        identity = self.item.call_id or (self.item.id if self.item.kind.startswith("local_shell") else None)
+        if not identity:
+            raise InvalidRequest(f"an item of type {self.item.kind!r} needs a call_id", where=".call_id")
+        return identity
+
+    def _name(self) -> str:
+        if not self.item.name:
+            raise InvalidRequest("a call needs the name of its tool", where=".name")
+        return flat_name(self.item.name, self.item.namespace)
+
+    def _args(self, args: bytes) -> bytes:
+        """Arguments as the JSON text of an object: what is none is wrapped in one, never lost."""
+        args = jsontext.whole_characters(args.strip())
+        if args in (b"", b"null"):
+            return b"{}"
+        try:
+            if isinstance(msgspec.json.decode(args), dict):
+                return args
+        except (msgspec.DecodeError, RecursionError):
+            args = msgspec.json.encode(args.decode())
+        self.notes.append(Note("mended", ".arguments", "arguments must be a JSON object; wrapped in one"))
+        return b'{"input":%b}' % args
+
+    def _object(self, raw: msgspec.Raw, where: str, *, without: str = "") -> bytes:
+        value = jsontext.decode(_decode_object, bytes(raw) or b"{}", where)
+        kept = {key: item for key, item in value.items() if key != without and bytes(item) != b"null"}
+        return msgspec.json.encode(kept)
+
+
+_decode_string = msgspec.json.Decoder(str).decode
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_HIDDEN = frozenset({"type", "id", "status", "call_id", "encrypted_content", "fingerprint"})
+
+
+_READERS: dict[str, tuple[Role, Callable[[_ItemReader], DecodedItem]]] = {
+    "message": ("user", _ItemReader.message),
+    "agent_message": ("user", _ItemReader.agent_message),
+    "reasoning": ("model", _ItemReader.reasoning),
+    "function_call": ("model", _ItemReader.function_call),
+    "custom_tool_call": ("model", _ItemReader.custom_tool_call),
+    "tool_search_call": ("model", _ItemReader.tool_search_call),
+    "local_shell_call": ("model", _ItemReader.local_shell_call),
+    "shell_call": ("model", _ItemReader.shell_call),
+    "apply_patch_call": ("model", _ItemReader.apply_patch_call),
+    "function_call_output": ("user", _ItemReader.output),
+    "custom_tool_call_output": ("user", _ItemReader.output),
+    "local_shell_call_output": ("user", _ItemReader.output),
+    "shell_call_output": ("user", _ItemReader.output),
+    "apply_patch_call_output": ("user", _ItemReader.output),
+    "tool_search_output": ("user", _ItemReader.tool_search_output),
+    "additional_tools": ("system", _ItemReader.additional_tools),
+    "computer_call": ("model", _ItemReader.foreign),
+    "computer_call_output": ("user", _ItemReader.computer_call_output),
+    "web_search_call": ("model", _ItemReader.foreign),
+    "file_search_call": ("model", _ItemReader.foreign),
+    "image_generation_call": ("model", _ItemReader.foreign),
+    "code_interpreter_call": ("model", _ItemReader.foreign),
+    "mcp_call": ("model", _ItemReader.foreign),
+    "mcp_approval_request": ("model", _ItemReader.foreign),
+    "mcp_approval_response": ("user", _ItemReader.foreign),
+    "program": ("model", _ItemReader.foreign),
+    "program_output": ("user", _ItemReader.foreign),
+    "mcp_list_tools": ("system", _ItemReader.dropped),
+    "configuration_update": ("system", _ItemReader.dropped),
+    "compaction": ("user", _ItemReader.compaction),
+    "compaction_summary": ("user", _ItemReader.compaction),
+    "context_compaction": ("user", _ItemReader.compaction),
+    "compaction_trigger": ("user", _ItemReader.compaction_trigger),
+    "item_reference": ("user", _ItemReader.item_reference),
+}

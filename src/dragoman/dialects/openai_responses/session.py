@@ -1,0 +1,161 @@
+"""Bodies and items as a session keeps them: pure functions from bytes to bytes, nothing is interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.openai_responses.wire import ConversationId, Item, decode_item
+
+Fields = dict[str, msgspec.Raw]
+
+_PREFIX: dict[str, str] = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
+    "tool_search_call": "tsc",
+    "tool_search_output": "tso",
+    "additional_tools": "at",
+    "compaction": "cmp",
+}
+_decode_fields = msgspec.json.Decoder(Fields).decode
+_decode_input = msgspec.json.Decoder(str | list[msgspec.Raw] | None).decode
+_json = msgspec.json.Encoder().encode
+
+
+class Inherited(msgspec.Struct, frozen=True, kw_only=True):
+    """What a follow-up may leave out because the session knows it: JSON text, or nothing."""
+
+    tools: bytes = b""
+    tool_choice: bytes = b""
+    instructions: bytes = b""
+
+
+class Links(msgspec.Struct, kw_only=True):
+    """What of a body points at a session."""
+
+    previous_response_id: str | None = None
+    conversation: str | ConversationId | None = None
+    store: bool | None = None
+
+    @property
+    def conversation_id(self) -> str | None:
+        return self.conversation.id if isinstance(self.conversation, ConversationId) else self.conversation
+
+
+_decode_links = msgspec.json.Decoder(Links).decode
+
+
+def links_of(body: bytes) -> Links:
+    return jsontext.decode_leniently(_decode_links, body)
+
+
+def inheritable(body: bytes) -> Inherited:
+    """What a later request of the same session may inherit from this one."""
+    fields = _fields(body)
+    return Inherited(**{name: _given(fields, name) for name in Inherited.__struct_fields__})
+
+
+def forces_a_call(tool_choice: bytes) -> bool:
+    """Whether a choice leaves the model no other way: said once it is meant once, or nothing would ever end."""
+    choice = jsontext.decode(msgspec.json.decode, tool_choice or b"null", "tool_choice")
+    if isinstance(choice, dict):
+        return choice.get("type") != "allowed_tools" or choice.get("mode") == "required"
+    return bool(choice == "required")
+
+
+def input_items(body: bytes, token: str) -> tuple[bytes, ...]:
+    """The items of a body's input, each with a type and an id; `token` makes the new ids unique."""
+    return tuple(_identified(raw, token, index) for index, raw in enumerate(_input(_fields(body))))
+
+
+def output_items(response: bytes) -> tuple[bytes, ...]:
+    """The items of a whole answer of ours."""
+    return tuple(map(bytes, msgspec.json.decode(response, type=_Output).output))
+
+
+class _Output(msgspec.Struct):
+    output: list[msgspec.Raw]
+
+
+def references(body: bytes) -> tuple[str, ...]:
+    """The ids of stored items a body refers to instead of sending them."""
+    items = (jsontext.decode(decode_item, raw, "input") for raw in _input(_fields(body)))
+    return tuple(item.id or "" for item in items if item.kind == "item_reference")
+
+
+def expand(
+    body: bytes,
+    earlier_items: Sequence[bytes] = (),
+    inherited: Inherited = Inherited(),  # noqa: B008 (frozen)
+    found: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """The body as if the client had sent everything: the session's items first, then its own.
+
+    A reference becomes the item `found` for it; one to an item that stands there already vanishes; one
+    that nobody knows stays, and `decode_request` names its place.
+    """
+    fields = _fields(body)
+    known = {item.id for item in map(decode_item, earlier_items) if item.id}
+    own = [item for raw in _input(fields) for item in _resolved(raw, known, found or {})]
+    whole: dict[str, Any] = {**fields, "input": list(map(msgspec.Raw, (*earlier_items, *own)))}
+    for name in Inherited.__struct_fields__:
+        value: bytes = getattr(inherited, name)
+        if value and not _given(fields, name):
+            whole[name] = msgspec.Raw(value)
+    return _json(whole)
+
+
+def unanswerable(items: Sequence[bytes], earlier: Sequence[bytes]) -> str:
+    """The first call id that is answered here and was never called, here or earlier; empty if there is none."""
+    called = {item.call_id for item in map(decode_item, (*earlier, *items)) if item.kind.endswith("_call")}
+    answered = (item.call_id for item in map(decode_item, items) if item.kind.endswith("_call_output"))
+    return next((call_id for call_id in answered if call_id and call_id not in called), "")
+
+
+def encode_list(items: Sequence[bytes], *, has_more: bool = False) -> bytes:
+    """A list of items as `GET /responses/{id}/input_items` answers it."""
+    ids = [decode_item(item).id for item in items]
+    ends = {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
+    return _json({"object": "list", "data": list(map(msgspec.Raw, items)), **ends, "has_more": has_more})
+
+
+def _fields(body: bytes) -> Fields:
+    return jsontext.decode_leniently(_decode_fields, body)
+
+
+def _given(fields: Fields, name: str) -> bytes:
+    raw = bytes(fields.get(name, b""))
+    return b"" if raw == b"null" else raw
+
+
+def _input(fields: Fields) -> list[bytes]:
+    given = jsontext.decode(_decode_input, _given(fields, "input") or b"null", "input")
+    if isinstance(given, str):
+        content = [{"type": "input_text", "text": given}]
+        return [_json({"type": "message", "role": "user", "content": content})]
+    return [bytes(raw) for raw in given or ()]
+
+
+def _resolved(raw: bytes, known: set[str], found: Mapping[str, bytes]) -> tuple[bytes, ...]:
+    item = jsontext.decode(decode_item, raw, "input")
+    if item.kind != "item_reference" or not item.id:
+        return (raw,)
+    if item.id in known:
+        return ()
+    return (found.get(item.id, raw),)
+
+
+def _identified(raw: bytes, token: str, index: int) -> bytes:
+    item: Item = jsontext.decode(decode_item, raw, f"input[{index}]")
+    if item.id and item.type:
+        return raw
+    fields = jsontext.decode(_decode_fields, raw, f"input[{index}]")
+    identity = item.id or f"{_PREFIX.get(item.kind, 'item')}_{token}_in{index}"
+    return _json({**fields, "type": item.kind, "id": identity})

@@ -1,0 +1,268 @@
+"""Events to the Responses event stream; a whole answer is the last body of such a stream."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+import msgspec
+
+from dragoman.dialects.base import Answer
+from dragoman.dialects.openai_responses import output
+from dragoman.dialects.openai_responses.encode import echo_of, encode_body, status_of
+from dragoman.dialects.openai_responses.errors import stream_error
+from dragoman.errors import DragomanError
+from dragoman.ir import (
+    AFTER_TEXT,
+    ON_THOUGHT,
+    CallDelta,
+    CallEnded,
+    CallStarted,
+    Event,
+    Failed,
+    Finished,
+    Native,
+    Response,
+    Signed,
+    Started,
+    TextDelta,
+    ThoughtDelta,
+    Usage,
+    replay,
+    seal,
+)
+
+_json = msgspec.json.Encoder().encode
+_EVENT = b'event: %b\ndata: {"type":"%b","sequence_number":%d,%b}\n\n'
+_TEXT = (
+    b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":%d,'
+    b'%b,"content_index":0,"delta":%b,"logprobs":[]}\n\n'
+)
+
+#: A comment: no client's parser makes an event of it.
+_PING = b": ping\n\n"
+
+_MESSAGE, _REASONING = "message", "reasoning"
+
+
+def encode_response(response: Response, answer: Answer) -> bytes:
+    stream = ResponsesStream(answer)
+    for event in replay(response):
+        stream.feed(event)
+    return stream.body
+
+
+def failed_stream(error: DragomanError, answer: Answer) -> bytes:
+    """A complete stream that says nothing but why there is no answer."""
+    stream = ResponsesStream(answer)
+    return stream.open() + stream.fail(error)
+
+
+class ResponsesStream:
+    """created, in_progress, then items (added, parts, done; one at a time, rising index), then one last event.
+
+    Calls leave whole, because Codex runs an item as soon as it is done. A reasoning item may hold the
+    signature of the call behind it; clients that asked for no reasoning get none, and the signature is
+    found in the store instead. Asked to compact, the answer's text becomes one compaction item.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._echo = echo_of(answer)
+        self._number = -1
+        self._items: list[bytes] = []
+        self._open = ""
+        self._id = ""
+        self._place = b""
+        self._pieces: list[str] = []
+        self._encrypted: str | None = None
+        self._call = CallStarted(id="", name="")
+        self._args: list[bytes] = []
+        self._usage: Usage | None = None
+        self.body = b""
+
+    def open(self) -> bytes:
+        body = b'"response":%b' % encode_body(self._answer, "in_progress")
+        return self._event("response.created", body) + self._event("response.in_progress", body)
+
+    def ping(self) -> bytes:
+        return _PING
+
+    def feed(self, event: Event) -> bytes:
+        match event:
+            case TextDelta() if (
+                self._open == _MESSAGE and event.text
+            ):  # first, because there are most of them
+                self._pieces.append(event.text)
+                self._number += 1
+                return _TEXT % (self._number, self._place, _json(event.text))
+            case TextDelta():
+                return self._text(event)
+            case ThoughtDelta():
+                return self._thought(event)
+            case Signed():
+                return self._signed(event)
+            case CallStarted():
+                self._call, self._args = event, []
+                return b""
+            case CallDelta():
+                self._args.append(event.json)
+                return b""
+            case CallEnded():
+                return self._whole_call(b"".join(self._args) or b"{}")
+            case Usage():
+                self._usage = event
+                return b""
+            case Started() | Native():
+                return b""
+            case Finished():
+                return self._finish(event)
+            case Failed():
+                return self.fail(event.error)
+            case _:
+                assert_never(event)
+
+    def fail(self, error: DragomanError) -> bytes:
+        return self._leave("incomplete") + self._end("failed", error=stream_error(error))
+
+    def _text(self, event: TextDelta) -> bytes:
+        if not event.text:
+            return b""
+        if self._echo.compacts:
+            self._pieces.append(event.text)
+            return b""
+        out = self._leave() + self._start(_MESSAGE)
+        out += self._part("response.content_part.added", output.text_part(""))
+        return out + self.feed(event)
+
+    def _thought(self, event: ThoughtDelta) -> bytes:
+        if not event.text or not self._carries:
+            return b""
+        out = self._enter_reasoning()
+        if not self._pieces:
+            out += self._summary("part.added", part=output.summary_part(""))
+        self._pieces.append(event.text)
+        return out + self._summary("text.delta", delta=event.text)
+
+    def _signed(self, event: Signed) -> bytes:
+        """On a thought, or at the end of an answer that was nothing but thought."""
+        thinking = self._open == _REASONING
+        if not self._carries or not (thinking or event.target == ON_THOUGHT):
+            return b""
+        target = ON_THOUGHT if event.target == ON_THOUGHT else AFTER_TEXT
+        out = self._enter_reasoning()
+        self._encrypted = seal(event.signature, target)
+        return out + self._leave()
+
+    def _whole_call(self, args: bytes) -> bytes:
+        call, out = self._call, b""
+        if self._echo.compacts:
+            return b""
+        if call.signature is not None and self._carries:
+            out = self._enter_reasoning()
+            self._encrypted = seal(call.signature, call.id)
+        out += self._leave()
+        face = self._echo.face(call.name)
+        item = output.call_item(self._new_id(face.item), face, call.id, args)
+        out += self._added(item["id"], output.begun(item))
+        if "arguments" in item and isinstance(item["arguments"], str):
+            out += self._tell("response.function_call_arguments", "arguments", item["arguments"])
+        elif "input" in item:
+            out += self._tell("response.custom_tool_call_input", "input", item["input"])
+        return out + self._done(item)
+
+    def _finish(self, finished: Finished) -> bytes:
+        status, incomplete = status_of(finished)
+        if self._echo.compacts:
+            item = output.compaction_item(self._new_id("compaction"), "".join(self._pieces))
+            out = self._added(item["id"], item) + self._done(item)
+        else:
+            out = self._leave(status)
+            if incomplete == "content_filter":
+                out += self._refuse(finished.detail or f"Gemini stopped with {finished.raw}")
+        return out + self._end(status, incomplete=incomplete)
+
+    def _refuse(self, why: str) -> bytes:
+        """The model's own last word on it (pain D7)."""
+        part = output.refusal_part(why)
+        out = self._start(_MESSAGE) + self._part("response.content_part.added", output.refusal_part(""))
+        out += self._at("response.refusal.delta", {"content_index": 0, "delta": why})
+        out += self._at("response.refusal.done", {"content_index": 0, "refusal": why})
+        out += self._part("response.content_part.done", part)
+        self._open = ""
+        return out + self._done(output.message_item(self._id, [part], "completed"))
+
+    def _end(self, status: str, **more: Any) -> bytes:
+        self.body = encode_body(
+            self._answer, status, output=self._items, usage=self._usage or Usage(), **more
+        )
+        return self._event(f"response.{status}", b'"response":%b' % self.body)
+
+    @property
+    def _carries(self) -> bool:
+        return self._echo.carries and not self._echo.compacts
+
+    def _enter_reasoning(self) -> bytes:
+        return b"" if self._open == _REASONING else self._leave() + self._start(_REASONING)
+
+    def _start(self, kind: str) -> bytes:
+        self._open, self._pieces, self._encrypted = kind, [], None
+        identity = self._new_id(kind)
+        item = (
+            output.message_item(identity, [], "in_progress")
+            if kind == _MESSAGE
+            else output.reasoning_item(identity, "", None, "in_progress")
+        )
+        return self._added(identity, item)
+
+    def _leave(self, status: str = "completed") -> bytes:
+        kind, text = self._open, "".join(self._pieces)
+        self._open = ""
+        if kind == _MESSAGE:
+            part = output.text_part(text)
+            done = {"content_index": 0, "text": text, "logprobs": []}
+            return (
+                self._at("response.output_text.done", done)
+                + self._part("response.content_part.done", part)
+                + self._done(output.message_item(self._id, [part], status))
+            )
+        if kind == _REASONING:
+            out = b""
+            if text:
+                out = self._summary("text.done", text=text)
+                out += self._summary("part.done", part=output.summary_part(text))
+            return out + self._done(output.reasoning_item(self._id, text, self._encrypted, status))
+        return b""
+
+    def _new_id(self, kind: str) -> str:
+        return output.item_id(self._answer.id, kind, len(self._items))
+
+    def _added(self, identity: str, item: dict[str, Any]) -> bytes:
+        self._id = identity
+        self._place = b'"item_id":%b,"output_index":%d' % (_json(identity), len(self._items))
+        return self._event("response.output_item.added", self._indexed(_json(item)))
+
+    def _done(self, item: dict[str, Any]) -> bytes:
+        raw = _json(item)
+        out = self._event("response.output_item.done", self._indexed(raw))
+        self._items.append(raw)
+        return out
+
+    def _indexed(self, item: bytes) -> bytes:
+        return b'"output_index":%d,"item":%b' % (len(self._items), item)
+
+    def _tell(self, event: str, field: str, text: str) -> bytes:
+        return self._at(f"{event}.delta", {"delta": text}) + self._at(f"{event}.done", {field: text})
+
+    def _part(self, event: str, part: dict[str, Any]) -> bytes:
+        return self._at(event, {"content_index": 0, "part": part})
+
+    def _summary(self, event: str, **fields: Any) -> bytes:
+        return self._at(f"response.reasoning_summary_{event}", {"summary_index": 0, **fields})
+
+    def _at(self, event: str, fields: dict[str, Any]) -> bytes:
+        return self._event(event, b"%b,%b" % (self._place, _json(fields)[1:-1]))
+
+    def _event(self, event: str, fields: bytes) -> bytes:
+        self._number += 1
+        name = event.encode()
+        return _EVENT % (name, name, self._number, fields)

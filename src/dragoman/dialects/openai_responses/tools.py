@@ -1,0 +1,186 @@
+"""Tool definitions: functions, free-form tools, namespaces, and what the client runs for OpenAI's own types."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.openai_responses.builtin import BUILT_IN, GRAMMAR_HINT, INPUT_SCHEMA, SEARCH
+from dragoman.dialects.openai_responses.wire import WireTool, decode_tools
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Text, Tool
+from dragoman.memo import Memo
+from dragoman.notes import Note
+
+
+class Face(msgspec.Struct, frozen=True):
+    """How the client knows a tool: the item that calls it, its own name and where that name lives."""
+
+    item: str = "function_call"
+    name: str = ""
+    namespace: str = ""
+
+
+class ToolSet(msgspec.Struct, frozen=True, kw_only=True):
+    """All tools of a request by the names Gemini gets; the deferred ones wait until they are loaded."""
+
+    raw: bytes = b"[]"
+    tools: tuple[Tool, ...] = ()
+    faces: dict[str, Face] = {}
+    deferred: frozenset[str] = frozenset()
+    web_search: bool = False
+    searchable: bool = False  # the client can look for deferred tools
+    guides: tuple[Text, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+#: The same tools come with every turn.
+_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(max_bytes=32 * 1024 * 1024)
+
+
+def flat_name(name: str, namespace: str | None) -> str:
+    """One name for Gemini. No name of OpenAI's holds a dot, so this leads back to exactly one tool."""
+    return f"{namespace}.{name}" if namespace else name
+
+
+def decode_tool_set(raw: bytes, where: str = "tools") -> ToolSet:
+    if raw in (b"", b"null"):
+        return ToolSet()
+    return _TOOL_SETS.get((raw, where), 4 * len(raw), lambda: _Reader(where).read(raw))
+
+
+def combine(first: ToolSet, more: ToolSet) -> ToolSet:
+    """The tools of both; what was already there counts, because a search may find a tool again."""
+    return ToolSet(
+        raw=first.raw,
+        tools=first.tools + tuple(tool for tool in more.tools if tool.name not in first.faces),
+        faces={**more.faces, **first.faces},
+        deferred=first.deferred | more.deferred,
+        web_search=first.web_search or more.web_search,
+        searchable=first.searchable or more.searchable,
+        guides=first.guides + tuple(guide for guide in more.guides if guide not in first.guides),
+        notes=first.notes + more.notes,
+    )
+
+
+def reveal(tool_set: ToolSet, loaded: set[str]) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
+    """The tools the model may see now. Where the client cannot search, nothing can stay hidden."""
+    hidden = tool_set.deferred - loaded if tool_set.searchable else frozenset()
+    withheld = [tool.name for tool in tool_set.tools if tool.name in hidden]
+    if not withheld:
+        return tool_set.tools, ()
+    why = f"{len(withheld)} tool(s) wait until the conversation loads them: {', '.join(withheld[:5])}"
+    shown = tuple(tool for tool in tool_set.tools if tool.name not in hidden)
+    return shown, (Note("withheld", "tools", why),)
+
+
+class _Reader:
+    """Reads one list of tools."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._tools: list[Tool] = []
+        self._faces: dict[str, Face] = {}
+        self._deferred: set[str] = set()
+        self._guides: list[Text] = []
+        self._notes: list[Note] = []
+        self._web_search = self._searchable = False
+
+    def read(self, raw: bytes) -> ToolSet:
+        raw = jsontext.checked(raw, self._place)
+        for index, wire in enumerate(jsontext.decode(decode_tools, raw, self._place) or ()):
+            self._tool(wire, f"{self._place}[{index}]")
+        return ToolSet(
+            raw=raw,
+            tools=tuple(self._tools),
+            faces=self._faces,
+            deferred=frozenset(self._deferred),
+            web_search=self._web_search,
+            searchable=self._searchable,
+            guides=tuple(self._guides),
+            notes=tuple(self._notes),
+        )
+
+    def _tool(self, wire: WireTool, where: str) -> None:
+        kind = wire.type or "function"
+        if kind in ("function", "custom"):
+            self._named(wire, kind, "", where)
+        elif kind == "namespace":
+            self._namespace(wire, where)
+        elif kind in BUILT_IN:
+            self._built_in(wire, kind, where)
+        elif kind.startswith("web_search"):
+            self._web_search = True
+        elif kind == "mcp":
+            why = "MCP servers are not called from here: let the client connect to them and send functions"
+            raise InvalidRequest(why, where=where)
+        else:
+            self._notes.append(Note("dropped", where, f"{kind} has no twin here"))
+
+    def _named(self, wire: WireTool, kind: str, namespace: str, where: str) -> None:
+        inner = wire.function or wire
+        if not inner.name:
+            raise InvalidRequest("a tool needs a name", where=where)
+        if kind == "custom":
+            schema, description = INPUT_SCHEMA, _with_grammar(inner)
+        else:
+            schema, description = _schema(inner, where), inner.description or ""
+        item = "custom_tool_call" if kind == "custom" else "function_call"
+        face = Face(item, inner.name, namespace)
+        self._add(flat_name(inner.name, namespace), face, description, schema, where)
+        if wire.defer_loading or inner.defer_loading:
+            self._deferred.add(flat_name(inner.name, namespace))
+
+    def _namespace(self, wire: WireTool, where: str) -> None:
+        if not wire.name:
+            raise InvalidRequest("a namespace needs a name", where=where)
+        for index, nested in enumerate(wire.tools or ()):
+            kind = nested.type or "function"
+            place = f"{where}.tools[{index}]"
+            if kind not in ("function", "custom"):
+                raise InvalidRequest(f"{kind!r} cannot stand in a namespace", where=place)
+            self._named(nested, kind, wire.name, place)
+        if wire.description:
+            words = f"The tools whose names begin with `{wire.name}.`: {wire.description}"
+            self._guides.append(Text(text=words))
+
+    def _built_in(self, wire: WireTool, kind: str, where: str) -> None:
+        runs_there = wire.environment is not None and wire.environment.type.startswith("container")
+        if runs_there or (kind == SEARCH and wire.execution != "client"):
+            self._notes.append(Note("dropped", where, f"{kind} on OpenAI's side has no twin here"))
+            return
+        known = BUILT_IN[kind]
+        schema = _schema(wire, where) if bytes(wire.parameters) else known.schema
+        self._add(kind, Face(known.item, kind), wire.description or known.description, schema, where)
+        self._searchable = self._searchable or kind == SEARCH
+
+    def _add(self, name: str, face: Face, description: str, schema: bytes, where: str) -> None:
+        self._faces.setdefault(name, face)
+        self._tools.append(Tool(name=name, description=description, schema=schema, where=where))
+
+
+def _schema(wire: WireTool, where: str) -> bytes:
+    schema = bytes(wire.parameters)
+    if schema in (b"", b"null"):
+        return b"{}"
+    jsontext.decode(msgspec.json.decode, schema, f"{where}.parameters")
+    return schema
+
+
+def _with_grammar(wire: WireTool) -> str:
+    words = [wire.description or ""]
+    if wire.format is not None and wire.format.definition:
+        words.append(GRAMMAR_HINT.format(syntax=wire.format.syntax, definition=wire.format.definition))
+    return "\n\n".join(filter(None, words))
+
+
+def names_in(tool_set: ToolSet, namespace: str) -> tuple[str, ...]:
+    return tuple(name for name, face in tool_set.faces.items() if face.namespace == namespace)
+
+
+def find_name(tool_set: ToolSet, name: str, namespace: str | None) -> str:
+    """The declared name of a tool; a bare one is also found inside a namespace."""
+    flat = flat_name(name, namespace)
+    if flat in tool_set.faces or namespace:
+        return flat
+    return next((known for known, face in tool_set.faces.items() if face.name == name), flat)

@@ -1,0 +1,177 @@
+"""`/v1/responses` and what belongs to it: answers that are kept, read again, continued and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+
+import msgspec
+
+from dragoman.dialects import openai_responses as dialect
+from dragoman.dialects.base import Reply
+from dragoman.dialects.openai_responses.compact import Compaction
+from dragoman.dialects.openai_responses.session import (
+    Inherited,
+    Links,
+    encode_list,
+    expand,
+    forces_a_call,
+    inheritable,
+    input_items,
+    links_of,
+    output_items,
+    references,
+    unanswerable,
+)
+from dragoman.errors import DragomanError, InvalidRequest
+from dragoman.exchange import Exchange
+from dragoman.server.converse import Call, count_tokens, relay
+from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.pages import page_of
+from dragoman.server.sessions import Kept, Session, reach, session
+from dragoman.store import Turn
+from dragoman.tokens import new_token
+
+_NAME = dialect.name
+
+
+async def responses(call: Call, outlet: Outlet) -> None:
+    links = links_of(call.body)
+    async with _session(call, links) as before:
+        told = inheritable(call.body)
+        keeps = links.store is not False or bool(links.conversation_id)
+        exchange = call.exchange(keep=keeps)
+        body, asked = await _expanded(call, before, exchange.answer_id.rpartition("_")[2])
+        exchange.decode(body, call.headers)
+
+        async def keep(answered: Exchange) -> None:
+            response = answered.whole()
+            kept = Kept(
+                dialect=_NAME,
+                items=[*map(msgspec.Raw, asked), *map(msgspec.Raw, output_items(response))],
+                tools=msgspec.Raw(told.tools or b"null"),
+                tool_choice=msgspec.Raw(
+                    b"null" if forces_a_call(told.tool_choice) else told.tool_choice or b"null"
+                ),
+                response=msgspec.Raw(response),
+                input_count=len(asked),
+            )
+            await before.save(answered.answer_id, kept)
+
+        await relay(call, exchange, outlet, keep if keeps else None)
+
+
+async def compact(call: Call, outlet: Outlet) -> None:
+    """The same as any other request, asked for a summary; nothing of it is kept here."""
+    async with _session(call, links_of(call.body)) as before:
+        body, _ = await _expanded(call, before)
+        call.dialect = Compaction(new_token())
+        exchange = call.exchange()
+        exchange.decode(body, call.headers)
+        await relay(call, exchange, outlet)
+
+
+async def count_input(call: Call, outlet: Outlet) -> None:
+    async with _session(call, links_of(call.body)) as before:
+        call.body, _ = await _expanded(call, before)
+    await count_tokens(call, outlet)
+
+
+async def get_response(call: Call, outlet: Outlet) -> None:
+    kept = await _kept(call)
+    await outlet.reply(Reply(200, bytes(kept.response), JSON_HEADERS))
+
+
+async def delete_response(call: Call, outlet: Outlet) -> None:
+    identity = call.names["id"]
+    if not await reach(call.gateway.store.turns.delete(call.caller.scope, identity)):
+        raise _not_kept(identity)
+    body = {"id": identity, "object": "response", "deleted": True}
+    await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
+
+
+async def cancel_response(call: Call, outlet: Outlet) -> None:
+    await _kept(call)
+    raise InvalidRequest("only background responses can be cancelled; close the connection to stop this one")
+
+
+async def list_input_items(call: Call, outlet: Outlet) -> None:
+    kept = await _kept(call)
+    items = [bytes(item) for item in kept.items[: kept.input_count]]
+    shown, more = page_of(items, call.query)
+    await outlet.reply(Reply(200, encode_list(shown, has_more=more), JSON_HEADERS))
+
+
+async def upgrade_required(call: Call, outlet: Outlet) -> None:
+    """Codex tries a WebSocket first and goes on over HTTP at once when told so."""
+    message = "streams are served over HTTP: POST here with stream true"
+    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
+    headers = (*JSON_HEADERS, ("upgrade", "HTTP/1.1"))
+    await outlet.reply(Reply(426, msgspec.json.encode(body), headers))
+
+
+class _Identified(msgspec.Struct):
+    id: str
+
+
+def _session(call: Call, links: Links) -> AbstractAsyncContextManager[Session]:
+    conversation, previous = links.conversation_id or "", links.previous_response_id or ""
+    if conversation and previous:
+        raise InvalidRequest("name a conversation or a previous response, not both", where="conversation")
+    return session(call, conversation=conversation, previous=previous)
+
+
+async def _expanded(call: Call, before: Session, token: str = "") -> tuple[bytes, tuple[bytes, ...]]:
+    """The body with everything the session knows, untouched if it knows nothing; and the items that are new.
+
+    Their ids name the answer they will be kept with, by its `token`.
+    """
+    token = token or new_token()
+    wanted = references(call.body)
+    if not before.kept and not wanted:
+        return call.body, input_items(call.body, token)
+    if any(kept.dialect != _NAME for kept in before.kept):
+        why = "this conversation is held on /v1/gemini; go on there, or begin a new one"
+        raise InvalidRequest(why, where="conversation")
+    earlier = before.items
+    inherited = Inherited(tools=before.inherited("tools"), tool_choice=before.inherited("tool_choice"))
+    body = expand(call.body, earlier, inherited, await _find(call, wanted))
+    asked = input_items(body, token)[len(earlier) :]
+    unknown = unanswerable(asked, earlier) if before.kept else ""
+    if unknown:
+        raise InvalidRequest(f"no tool call of this conversation has the call_id {unknown!r}", where="input")
+    return body, asked
+
+
+async def _find(call: Call, wanted: tuple[str, ...]) -> Mapping[str, bytes]:
+    """Items of kept answers by their ids, which name the answer they belong to."""
+    found: dict[str, bytes] = {}
+    for identity in wanted:
+        if identity in found:
+            continue
+        for turn in await _chain(call, _answer_id(identity)):
+            kept = msgspec.json.decode(turn.data, type=Kept)
+            found |= {msgspec.json.decode(item, type=_Identified).id: bytes(item) for item in kept.items}
+    return found
+
+
+def _answer_id(item_id: str) -> str:
+    """`fc_TOKEN_0` is an item of `resp_TOKEN`."""
+    pieces = item_id.split("_")
+    return f"{dialect.message_prefix}_{pieces[1]}" if len(pieces) == 3 else ""
+
+
+async def _chain(call: Call, identity: str) -> list[Turn]:
+    return await reach(call.gateway.store.turns.chain(call.caller.scope, identity)) if identity else []
+
+
+async def _kept(call: Call) -> Kept:
+    identity = call.names["id"]
+    turns = await _chain(call, identity)
+    if not turns:
+        raise _not_kept(identity)
+    return msgspec.json.decode(turns[-1].data, type=Kept)
+
+
+def _not_kept(identity: str) -> DragomanError:
+    return DragomanError(f"Response with id '{identity}' not found.", kind="not_found")

@@ -1,0 +1,153 @@
+"""Conversations the gateway keeps: one request at a time in each, and nothing is kept of one that failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from dragoman.errors import DragomanError, InvalidRequest
+from dragoman.server.converse import Call
+from dragoman.store import Conversation, HeadMoved, StoreUnavailable, Turn
+from dragoman.tokens import new_token
+
+T = TypeVar("T")
+
+#: Names that only we give; one that is not known was deleted or never existed.
+MADE_HERE = "conv_"
+
+#: A process that dies holds up its conversation for so long.
+_LEASE_S = 30.0
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn's data says: who wrote it and the new items, both ways; tools are for those that follow."""
+
+    dialect: str
+    items: list[msgspec.Raw] = []
+    tools: msgspec.Raw = msgspec.Raw(b"null")
+    tool_choice: msgspec.Raw = msgspec.Raw(b"null")
+    response: msgspec.Raw = msgspec.Raw(b"null")
+    input_count: int = 0  # so many of the items came from the client
+    removed: list[str] = []  # ids of earlier items that are no longer part of the conversation
+
+
+class _Identified(msgspec.Struct):
+    id: str = ""
+
+
+def _id_of(item: bytes) -> str:
+    return msgspec.json.decode(item, type=_Identified).id
+
+
+_decode_kept = msgspec.json.Decoder(Kept).decode
+
+
+class Session:
+    """One request's view of what was said before; empty for a request that refers to nothing."""
+
+    def __init__(self, call: Call, conversation: str, turns: list[Turn]) -> None:
+        self._call = call
+        self._conversation = conversation
+        self._head = turns[-1].id if turns else ""
+        self.kept = [_decode_kept(turn.data) for turn in turns]
+
+    @property
+    def items(self) -> list[bytes]:
+        """All items so far, oldest first, without those that were removed since."""
+        items = [bytes(item) for kept in self.kept for item in kept.items]
+        removed = {identity for kept in self.kept for identity in kept.removed}
+        return [item for item in items if _id_of(item) not in removed] if removed else items
+
+    def inherited(self, field: str) -> bytes:
+        """The last word on tools or tool choice; empty if nobody said any."""
+        for kept in reversed(self.kept):
+            raw = bytes(getattr(kept, field))
+            if raw != b"null":
+                return raw
+        return b""
+
+    async def save(self, turn_id: str, kept: Kept) -> None:
+        turn = Turn(
+            id=turn_id, scope=self._call.caller.scope, parent=self._head, data=msgspec.json.encode(kept)
+        )
+        try:
+            await reach(self._call.gateway.store.turns.save(turn, self._conversation))
+        except HeadMoved:
+            raise _busy() from None
+        self._head = turn_id
+
+
+@asynccontextmanager
+async def session(call: Call, *, conversation: str = "", previous: str = "") -> AsyncIterator[Session]:
+    """What a request refers to: a named conversation, which is then ours until we leave, or an earlier answer."""
+    turns = call.gateway.store.turns
+    scope = call.caller.scope
+    if not conversation:
+        yield Session(call, "", await _chain(call, previous, "previous_response_id"))
+        return
+    async with _leased(call, f"{scope}/{conversation}"):
+        found = await reach(turns.conversation(scope, conversation))
+        if found is None and conversation.startswith(MADE_HERE):
+            raise DragomanError(f"Conversation with id '{conversation}' not found.", kind="not_found")
+        if found is None:  # a name of the client's own is a new conversation
+            found = Conversation(name=conversation, scope=scope, created_s=call.created_s)
+            await reach(turns.put_conversation(found))
+        yield Session(call, conversation, await _chain(call, found.head, "conversation"))
+
+
+async def _chain(call: Call, turn_id: str, where: str) -> list[Turn]:
+    if not turn_id:
+        return []
+    turns = await reach(call.gateway.store.turns.chain(call.caller.scope, turn_id))
+    if not turns:
+        why = f"{turn_id!r} is not kept here, or something said before it is not kept any more"
+        raise InvalidRequest(why, where=where, code="previous_response_not_found")
+    return turns
+
+
+@asynccontextmanager
+async def _leased(call: Call, name: str) -> AsyncIterator[None]:
+    turns = call.gateway.store.turns
+    holder = new_token()
+    if not await reach(turns.lease(name, holder, _LEASE_S)):
+        raise _busy()
+    renewing = asyncio.get_running_loop().create_task(
+        _renew(lambda: turns.lease(name, holder, _LEASE_S)), name=f"lease {name}"
+    )
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        await asyncio.shield(_quietly(turns.release(name, holder)))
+
+
+async def _renew(lease: Callable[[], Awaitable[bool]]) -> None:
+    """A renewal that fails is found out when the turn is saved."""
+    while True:
+        await asyncio.sleep(_LEASE_S / 3)
+        await _quietly(lease())
+
+
+async def _quietly(work: Awaitable[Any]) -> None:
+    try:
+        await work
+    except StoreUnavailable:
+        return
+
+
+async def reach(work: Awaitable[T]) -> T:
+    """State that is needed and cannot be had: nothing wrong is answered, the client may come again."""
+    try:
+        return await work
+    except StoreUnavailable as error:
+        why = f"the state of this conversation cannot be reached: {error}"
+        raise DragomanError(why, kind="overloaded", retry_after_s=2) from error
+
+
+def _busy() -> DragomanError:
+    why = "another request is running in this conversation; wait for its answer"
+    return DragomanError(why, kind="conflict", where="conversation", code="conversation_locked")

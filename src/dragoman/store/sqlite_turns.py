@@ -1,0 +1,167 @@
+"""Conversations in SQLite: turns in trees, pruned tree by tree, so that no conversation loses its beginning."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dragoman.store.base import Conversation, HeadMoved, StoreUnavailable, Turn
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS turn (
+    scope TEXT NOT NULL,
+    id TEXT NOT NULL,
+    parent TEXT NOT NULL,
+    tree TEXT NOT NULL,  -- the id of the first turn of the line
+    data BLOB NOT NULL,
+    PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS turn_by_tree ON turn (scope, tree);
+CREATE TABLE IF NOT EXISTS tree (
+    scope TEXT NOT NULL,
+    id TEXT NOT NULL,
+    used INTEGER NOT NULL,
+    PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS tree_by_age ON tree (used);
+CREATE TABLE IF NOT EXISTS conversation (
+    scope TEXT NOT NULL,
+    name TEXT NOT NULL,
+    head TEXT NOT NULL,
+    data BLOB NOT NULL,
+    created INTEGER NOT NULL,
+    used INTEGER NOT NULL,
+    PRIMARY KEY (scope, name)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS conversation_by_age ON conversation (used);
+CREATE TABLE IF NOT EXISTS lease (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+"""
+
+_CHAIN = """
+WITH RECURSIVE line (id, parent, data, depth) AS (
+    SELECT id, parent, data, 0 FROM turn WHERE scope = :scope AND id = :id
+    UNION ALL
+    SELECT turn.id, turn.parent, turn.data, depth + 1 FROM turn, line WHERE turn.scope = :scope AND turn.id = line.parent
+)
+SELECT id, parent, data FROM line ORDER BY depth DESC
+"""
+_MOVE_HEAD = "UPDATE conversation SET head = ?, used = ? WHERE scope = ? AND name = ? AND head = ?"
+_LEASE = """
+INSERT INTO lease (name, holder, until) VALUES (:name, :holder, :until)
+ON CONFLICT (name) DO UPDATE SET holder = :holder, until = :until WHERE holder = :holder OR until <= :now
+"""
+_PUT_CONVERSATION = """
+INSERT INTO conversation (scope, name, head, data, created, used) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (scope, name) DO UPDATE SET data = excluded.data, used = excluded.used
+"""
+
+
+class SqliteTurns:
+    """Every write is one transaction; `now` gives seconds since the epoch, `after_save` may forget old state."""
+
+    def __init__(
+        self, db: sqlite3.Connection, now: Callable[[], float], after_save: Callable[[], None]
+    ) -> None:
+        self._db = db
+        self._now = now
+        self._after_save = after_save
+
+    async def save(self, turn: Turn, conversation: str = "") -> None:
+        used = int(self._now())
+        with self._writing():
+            row = self._db.execute(
+                "SELECT tree FROM turn WHERE scope = ? AND id = ?", (turn.scope, turn.parent)
+            ).fetchone()
+            tree = row[0] if row else turn.id
+            if conversation:
+                moved = (turn.id, used, turn.scope, conversation, turn.parent)
+                if not self._db.execute(_MOVE_HEAD, moved).rowcount:
+                    raise HeadMoved
+            values = (turn.scope, turn.id, turn.parent, tree, turn.data)
+            self._db.execute("INSERT OR REPLACE INTO turn VALUES (?, ?, ?, ?, ?)", values)
+            self._db.execute("INSERT OR REPLACE INTO tree VALUES (?, ?, ?)", (turn.scope, tree, used))
+        self._after_save()
+
+    async def chain(self, scope: str, turn_id: str) -> list[Turn]:
+        with self._reading():
+            rows = self._db.execute(_CHAIN, {"scope": scope, "id": turn_id}).fetchall()
+        if not rows or rows[0][1]:
+            return []
+        return [Turn(id=own, scope=scope, parent=parent, data=data) for own, parent, data in rows]
+
+    async def delete(self, scope: str, turn_id: str) -> bool:
+        with self._writing():
+            gone = self._db.execute("DELETE FROM turn WHERE scope = ? AND id = ?", (scope, turn_id))
+            return gone.rowcount > 0
+
+    async def conversation(self, scope: str, name: str) -> Conversation | None:
+        query = "SELECT head, data, created FROM conversation WHERE scope = ? AND name = ?"
+        with self._reading():
+            row = self._db.execute(query, (scope, name)).fetchone()
+        if row is None:
+            return None
+        head, data, created = row
+        return Conversation(name=name, scope=scope, head=head, data=data, created_s=created)
+
+    async def put_conversation(self, conversation: Conversation) -> None:
+        item = conversation
+        values = (item.scope, item.name, item.head, item.data, item.created_s, int(self._now()))
+        with self._writing():
+            self._db.execute(_PUT_CONVERSATION, values)
+
+    async def delete_conversation(self, scope: str, name: str) -> bool:
+        with self._writing():
+            gone = self._db.execute("DELETE FROM conversation WHERE scope = ? AND name = ?", (scope, name))
+            return gone.rowcount > 0
+
+    async def lease(self, name: str, holder: str, seconds: float) -> bool:
+        now = self._now()
+        values = {"name": name, "holder": holder, "until": now + seconds, "now": now}
+        with self._writing():
+            return self._db.execute(_LEASE, values).rowcount > 0
+
+    async def release(self, name: str, holder: str) -> None:
+        with self._writing():
+            self._db.execute("DELETE FROM lease WHERE name = ? AND holder = ?", (name, holder))
+
+    def forget(self, oldest_s: int, most: int) -> int:
+        """Up to so many trees that were not used since, with all their turns, and such conversations."""
+        return self._forget("WHERE used < ?", (oldest_s, most)) + self._drop_conversations(oldest_s)
+
+    def forget_oldest(self) -> int:
+        return self._forget("ORDER BY used", (1,))
+
+    def _forget(self, which: str, values: tuple[int, ...]) -> int:
+        with self._transaction():
+            query = f"SELECT scope, id FROM tree {which} LIMIT ?"  # noqa: S608 (our own words only)
+            trees = self._db.execute(query, values).fetchall()
+            self._db.executemany("DELETE FROM turn WHERE scope = ? AND tree = ?", trees)
+            self._db.executemany("DELETE FROM tree WHERE scope = ? AND id = ?", trees)
+        return len(trees)
+
+    def _drop_conversations(self, oldest_s: int) -> int:
+        with self._transaction():
+            self._db.execute("DELETE FROM lease WHERE until < ?", (oldest_s,))
+            return self._db.execute("DELETE FROM conversation WHERE used < ?", (oldest_s,)).rowcount
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"state cannot be read: {error}") from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with self._transaction():
+                yield
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"state cannot be written: {error}") from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield

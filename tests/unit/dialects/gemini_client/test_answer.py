@@ -1,0 +1,182 @@
+"""A Gemini client gets what Google said, streamed or whole, and Google's own errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.dialects.base import Answer, Target
+from dragoman.dialects.gemini import decode_error
+from dragoman.dialects.gemini.client import Framing, GeminiClient
+from dragoman.errors import DragomanError, UpstreamCut
+from dragoman.ir import Failed
+from tests.unit.dialects.gemini_client.asking import HI, MODEL, chunk, exchange, sse, streamed, whole
+
+USAGE = {
+    "promptTokenCount": 9,
+    "cachedContentTokenCount": 4,
+    "candidatesTokenCount": 3,
+    "thoughtsTokenCount": 2,
+    "totalTokenCount": 14,
+}
+TURN = (
+    chunk({"text": "hm", "thought": True}),
+    chunk({"text": "", "thought": True, "thoughtSignature": "dGg="}),
+    chunk({"text": "One "}),
+    chunk({"text": "moment."}),
+    chunk({"functionCall": {"name": "f", "id": "abc", "args": {"a": 1}}, "thoughtSignature": "c2ln"}),
+    chunk({"functionCall": {"name": "f", "id": "def", "args": {}}}),
+    chunk({"executableCode": {"code": "1"}}),
+    chunk(
+        {"text": ""}, finish="STOP", usage=USAGE, groundingMetadata={"q": 1}, finishMessage="Model generated."
+    ),
+)
+CALLS = [
+    {
+        "functionCall": {"id": "call_0000000000000000-abc", "name": "f", "args": {"a": 1}},
+        "thoughtSignature": "c2ln",
+    },
+    {"functionCall": {"id": "call_0000000000000000-def", "name": "f", "args": {}}},
+]
+
+
+def test_a_turn_streams_part_by_part_and_ends_with_reason_counts_and_metadata() -> None:
+    chunks = streamed(*TURN)
+    parts = [part for item in chunks for part in item["candidates"][0]["content"]["parts"]]
+    assert parts == [
+        {"text": "hm", "thought": True},
+        {"text": "", "thought": True, "thoughtSignature": "dGg="},
+        {"text": "One "},
+        {"text": "moment."},
+        *CALLS,
+        {"executableCode": {"code": "1"}},
+        {"text": ""},
+    ]
+    last = chunks[-1]
+    assert last["candidates"][0]["finishReason"] == "STOP"
+    assert last["candidates"][0]["finishMessage"] == "Model generated."
+    assert last["candidates"][0]["groundingMetadata"] == {"q": 1}
+    assert last["usageMetadata"] == USAGE
+    assert all("finishReason" not in item["candidates"][0] for item in chunks[:-1])
+    assert {(item["modelVersion"], item["responseId"]) for item in chunks} == {(MODEL, "r1")}
+
+
+def test_an_array_says_the_same_as_events() -> None:
+    assert streamed(*TURN, framing="array") == streamed(*TURN)
+
+
+def test_a_whole_answer_is_the_stream_folded() -> None:
+    answer = whole(*TURN)
+    assert answer["candidates"][0]["content"]["parts"] == [
+        {"text": "hm", "thought": True, "thoughtSignature": "dGg="},
+        {"text": "One moment."},
+        *CALLS,
+        {"executableCode": {"code": "1"}},
+    ]
+    assert answer["usageMetadata"] == USAGE
+    assert answer["candidates"][0]["groundingMetadata"] == {"q": 1}
+
+
+def test_a2_the_signature_of_a_text_comes_on_it_or_behind_it() -> None:
+    signed = (chunk({"text": "a", "thoughtSignature": "c2ln"}, finish="STOP"),)
+    assert whole(*signed)["candidates"][0]["content"]["parts"] == [{"text": "a", "thoughtSignature": "c2ln"}]
+    parts = [part for item in streamed(*signed) for part in item["candidates"][0]["content"]["parts"]]
+    assert parts == [{"text": "a"}, {"text": "", "thoughtSignature": "c2ln"}, {"text": ""}]
+
+
+def test_d7_a_blocked_prompt_has_no_candidates() -> None:
+    blocked: dict[str, Any] = {
+        "promptFeedback": {"blockReason": "SAFETY"},
+        "modelVersion": MODEL,
+        "responseId": "r",
+    }
+    assert whole(blocked) == {
+        "promptFeedback": {"blockReason": "SAFETY"},
+        "usageMetadata": {"promptTokenCount": 5, "totalTokenCount": 5},
+        "modelVersion": MODEL,
+        "responseId": "r",
+    }
+    assert streamed(blocked) == [whole(blocked)]
+
+
+def test_d7_a_blocked_answer_ends_with_its_reason_and_no_content() -> None:
+    last = streamed(chunk(finish="SAFETY"))[-1]["candidates"][0]
+    assert (last["finishReason"], last["content"]) == ("SAFETY", {})
+
+
+@pytest.mark.parametrize("framing", ["sse", "array"])
+def test_e_a_broken_stream_ends_with_an_error_and_never_with_a_reason(framing: Framing) -> None:
+    started = exchange({"contents": HI}, framing)
+    started.encode(Target(model=MODEL))
+    out = started.open() + started.receive(sse(chunk({"text": "a"}))) + started.finish()
+    documents = (
+        json.loads(out)
+        if framing == "array"
+        else [json.loads(frame[6:]) for frame in out.split(b"\r\n\r\n")[:-1]]
+    )
+    assert documents[-1]["error"]["status"] == "UNAVAILABLE"
+    assert "finishReason" not in json.dumps(documents)
+
+
+def test_e_an_array_that_fails_before_its_first_element_is_still_json() -> None:
+    stream = GeminiClient(MODEL, "array").stream(Answer(id="r", model=MODEL))
+    out = stream.open() + stream.feed(Failed(UpstreamCut("gone", kind="overloaded")))
+    assert json.loads(out)[0]["error"]["message"] == "gone"
+
+
+@pytest.mark.parametrize("framing", ["sse", "array"])
+def test_e_pings_add_nothing_and_keep_the_stream_readable(framing: Framing) -> None:
+    stream = GeminiClient(MODEL, framing).stream(Answer(id="r", model=MODEL))
+    out = stream.open() + stream.ping() + stream.ping() + stream.fail(DragomanError("x"))
+    documents = (
+        json.loads(out)
+        if framing == "array"
+        else [json.loads(frame[6:]) for frame in out.split(b"\r\n\r\n")[:-1]]
+    )
+    assert [item["candidates"][0]["content"]["parts"] for item in documents[:2]] == [[{"text": ""}]] * 2
+
+
+def test_googles_own_error_comes_through_word_for_word() -> None:
+    detail = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "38s"}
+    body = {
+        "error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED", "details": [detail]}
+    }
+    reply = GeminiClient(MODEL).encode_error(decode_error(429, {}, json.dumps(body).encode()))
+    assert (reply.status, json.loads(reply.body)) == (429, body)
+    listed = GeminiClient(MODEL, "array").encode_error(decode_error(429, {}, json.dumps(body).encode()))
+    assert json.loads(listed.body) == [body]
+    odd = GeminiClient(MODEL).encode_error(
+        decode_error(418, {}, json.dumps({"error": {"code": 418}}).encode())
+    )
+    assert odd.status == 418
+
+
+def test_our_own_error_has_googles_shape() -> None:
+    error = DragomanError("too much", kind="rate_limit", retry_after_s=1.2, where="contents[0]")
+    reply = GeminiClient(MODEL).encode_error(error)
+    assert reply.status == 429
+    assert json.loads(reply.body)["error"] == {
+        "code": 429,
+        "message": "contents[0]: too much",
+        "status": "RESOURCE_EXHAUSTED",
+        "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2s"}],
+    }
+    wrong = GeminiClient(MODEL).encode_error(DragomanError("no", kind="wrong_method", code="POST"))
+    assert ("allow", "POST") in wrong.headers
+    html = GeminiClient(MODEL).encode_error(decode_error(502, {}, b"<html>"))
+    assert (html.status, json.loads(html.body)["error"]["status"]) == (503, "UNAVAILABLE")
+
+
+def test_a_count_is_one_number() -> None:
+    assert json.loads(GeminiClient(MODEL, "count").encode_count(7)) == {"totalTokens": 7}
+
+
+def test_a_stream_that_is_kept_can_be_told_again_in_one_piece() -> None:
+    started = exchange({"contents": HI}, "sse", keep=True)
+    started.encode(Target(model=MODEL))
+    started.open()
+    started.receive(sse(*TURN))
+    started.finish()
+    assert json.loads(started.whole())["candidates"] == whole(*TURN)["candidates"]
