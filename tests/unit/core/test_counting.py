@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.counting import estimate_tokens
-from dragoman.ir import Media, Message, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
+from dragoman.ir import Media, Message, Native, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
 
 
 def estimate(*parts: Part, **fields: object) -> int:
@@ -31,6 +31,8 @@ def test_h1_even_an_empty_request_counts() -> None:
         (Media(mime="application/pdf", data="x" * 60_000), 1_124),
         (ToolCall(id="i", name="read", args=b'{"a":"bcd"}'), 7),
         (ToolResult(call_id="i", content=(Text(text="abcd"), Media(mime="image/png", data="x"))), 1_129),
+        (ToolResult(call_id="i", response=b'{"a":1}!'), 10),
+        (Native(json=b'{"executableCode":{}}...'), 10),
     ],
 )
 def test_each_part_has_its_price(part: Part, tokens: int) -> None:

@@ -15,6 +15,7 @@ from dragoman.ir import (
     Event,
     Failed,
     Finished,
+    Native,
     Response,
     Signature,
     Signed,
@@ -138,6 +139,10 @@ def test_an_answer_without_an_end_is_no_clean_end() -> None:
     assert collect([Started(), TextDelta("a")]).finished.reason == "other"
 
 
+PART = Native(json=b'{"executableCode":{}}')
+FIELD = Native(json=b"{}", field="groundingMetadata")
+
+
 def test_replay_gives_each_part_its_own_events() -> None:
     response = Response(
         parts=(
@@ -148,7 +153,9 @@ def test_replay_gives_each_part_its_own_events() -> None:
             Text(text="", signature=SIGNATURE),
             ToolCall(id="c1", name="read", args=b'{"x":1}', signature=SIGNATURE),
             ToolCall(id="c2", name="read"),
+            PART,
         ),
+        native=(FIELD,),
         finished=END,
     )
     events = list(replay(response))
@@ -166,6 +173,8 @@ def test_replay_gives_each_part_its_own_events() -> None:
         CallStarted(id="c2", name="read"),
         CallDelta(b"{}"),
         CallEnded(),
+        PART,
+        FIELD,
         Usage(),
         END,
     ]
