@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.dialects import anthropic, gemini
+    from dragoman.dialects import anthropic, gemini, openai_chat, openai_responses
     from dragoman.dialects.base import Reply, Target
+    from dragoman.dialects.gemini.client import GeminiClient
     from dragoman.errors import ConfigError, DragomanError, InvalidRequest, NotAllowed, UpstreamError
     from dragoman.exchange import Exchange, Facts, Settings
     from dragoman.notes import Note
@@ -24,6 +25,7 @@ _HOME = {
     "DragomanError": "dragoman.errors",
     "Exchange": "dragoman.exchange",
     "Facts": "dragoman.exchange",
+    "GeminiClient": "dragoman.dialects.gemini.client",
     "InvalidRequest": "dragoman.errors",
     "NotAllowed": "dragoman.errors",
     "Note": "dragoman.notes",
@@ -34,6 +36,8 @@ _HOME = {
     "anthropic": "dragoman.dialects",
     "gemini": "dragoman.dialects",
     "new_token": "dragoman.tokens",
+    "openai_chat": "dragoman.dialects",
+    "openai_responses": "dragoman.dialects",
 }
 
 __all__ = [
@@ -41,6 +45,7 @@ __all__ = [
     "DragomanError",
     "Exchange",
     "Facts",
+    "GeminiClient",
     "InvalidRequest",
     "NotAllowed",
     "Note",
@@ -51,6 +56,8 @@ __all__ = [
     "anthropic",
     "gemini",
     "new_token",
+    "openai_chat",
+    "openai_responses",
 ]
 
 

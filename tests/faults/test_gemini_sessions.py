@@ -68,7 +68,8 @@ async def test_a_result_alone_continues_the_conversation_with_its_history_and_to
         )
         call = first["candidates"][0]["content"]["parts"][0]["functionCall"]
         assert (call["name"], call["args"]) == ("get_weather", {"city": "Paris"})
-        _, second = await ask(running, input=[result(call)], conversation={"id": "demo"})
+        _, second = await ask(running, model=None, input=[result(call)], conversation={"id": "demo"})
+    assert google.arrived[1].path == google.arrived[0].path
     assert second["candidates"][0]["content"]["parts"] == [{"text": "It is 20°."}]
     sent = google.arrived[1].body
     assert sent["tools"] == TOOLS

@@ -93,8 +93,10 @@ async def test_results_alone_continue_with_history_tools_choice_and_ids(by: str)
         link = {"conversation": "demo"} if by == "conversation" else {}
         first = await ask(running, input="Weather?", tools=NESTED, tool_choice=CHOICE, **link)
         link = link or {by: first["id"]}
-        second = await ask(running, input=results(first)[::-1], **link)
+        status, second = await send(running, "POST", "/v1/responses", {"input": results(first)[::-1], **link})
+    assert status == 200
     assert second["output"][-1]["content"][0]["text"] == "20 degrees."
+    assert google.arrived[1].path == google.arrived[0].path
     sent = google.arrived[1].body
     assert sent["tools"] == google.arrived[0].body["tools"]
     assert sent["toolConfig"] == google.arrived[0].body["toolConfig"]

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from openai.types.responses import Response
 
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.exchange import Exchange
+from dragoman.sse import SseDecoder
 from tests.props.folding import FOLDS, Neutral
-from tests.props.tongues import LACKS, TONGUES, Talk, speak, talks
+from tests.props.talk import Talk, talks
+from tests.props.tongues import LACKS, TONGUES, speak
 from tests.unit.dialects.anthropic.inventing import ARGS, WORDS
 from tests.unit.dialects.anthropic.playing import refusal
 
 Json = dict[str, Any]
 
+HELLO = b'data: {"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}\r\n\r\n'
 MODELS = (
     "gemini-2.5-flash",
     "gemini-3-flash-preview",
@@ -65,6 +70,29 @@ def test_the_same_conversation_is_the_same_request_byte_for_byte(
     first, *others = (_upstream(tongue, talk, target) for tongue in speakers)
     for tongue, body in zip(speakers[1:], others, strict=True):
         assert (tongue, body.decode()) == (tongue, first.decode())
+
+
+@pytest.mark.parametrize("tongue", TONGUES)
+@_examples(20)
+@given(talk=talks())
+def test_line_breaks_in_a_request_change_nothing(tongue: str, talk: Talk) -> None:
+    """People write JSON over many lines, and some of it comes back inside an event of one line."""
+    body = speak(tongue, msgspec.structs.replace(talk, output=None))  # a schema may be quoted as it came
+    folded, spread = (
+        _spoken(tongue, text) for text in (body, json.dumps(json.loads(body), indent=2).encode())
+    )
+    assert spread == folded
+
+
+def _spoken(tongue: str, body: bytes) -> tuple[Any, list[Any]]:
+    """What Google gets, and the fields of every event the client hears."""
+    exchange = _exchange(tongue, body, stream=True)
+    exchange.request = msgspec.structs.replace(exchange.request, stream=True)
+    sent = json.loads(exchange.encode(Target(model="gemini-3.8-flash")))
+    out = exchange.open() + exchange.receive(HELLO) + exchange.finish()
+    decoder = SseDecoder()
+    events = [event.data for event in decoder.feed(out) + decoder.close()]
+    return sent, [json.loads(data).keys() for data in events if data != b"[DONE]"]
 
 
 @_examples(30)
@@ -156,3 +184,16 @@ def test_the_same_answer_means_the_same_to_every_vendors_sdk(stream: bool, chunk
     )
     for tongue in TONGUES:
         assert (tongue, _told(tongue, chunks, stream=stream)) == (tongue, said)
+
+
+def test_the_nested_form_of_tools_is_told_back_in_a_form_openais_types_know() -> None:
+    """The Responses API repeats tools and choice in its answer; a typed client reads them."""
+    function = {"name": "Read", "parameters": {"type": "object", "properties": {}}}
+    nested = {"type": "function", "function": function}
+    choice = {"type": "function", "function": {"name": "Read"}}
+    body = {"model": "m", "input": "q", "tools": [nested], "tool_choice": choice}
+    exchange = _exchange("openai_responses", json.dumps(body).encode())
+    exchange.encode(Target(model="gemini-3.8-flash"))
+    exchange.receive(HELLO)
+    response = Response.model_validate_json(exchange.finish(), strict=True)
+    assert [tool.type for tool in response.tools] == ["function"]

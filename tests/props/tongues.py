@@ -1,94 +1,15 @@
-"""One neutral conversation, invented by Hypothesis, and how each client dialect says it."""
+"""How each client dialect says one and the same conversation."""
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
-from hypothesis import strategies as st
-
-from tests.unit.dialects.anthropic.inventing import ARGS, NAMES, PIXEL
+from tests.props.talk import IMAGE, Call, Result, Step, Talk
+from tests.unit.dialects.anthropic.inventing import PIXEL
 
 Json = dict[str, Any]
-
-IMAGE = "\0image"  # stands for a picture among the words of a user or a tool
-
-SAID = st.one_of(
-    st.sampled_from(["hello", "ünï\u2028cödé", '{"a": 1}', "line\nline", "  spaces  "]),
-    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20),
-).filter(lambda words: bool(words.strip()))
-#: Schemas that Gemini takes as they are: a Gemini client's are not cleaned, everybody else's are.
-SCHEMAS: list[Json] = [
-    {"type": "object", "properties": {"pattern": {"type": "string"}, "n": {"type": "integer"}}},
-    {
-        "type": "object",
-        "properties": {"x": {"type": "array", "items": {"type": "string"}}},
-        "required": ["x"],
-    },
-]
-
-
-class Call(msgspec.Struct, frozen=True):
-    number: int
-    name: str
-    args: Json
-
-
-class Result(msgspec.Struct, frozen=True):
-    call: Call
-    words: str
-    has_image: bool
-    failed: bool
-
-
-class Step(msgspec.Struct, frozen=True):
-    """The model speaks and calls; the tools answer, in any order; the program remarks."""
-
-    said: str
-    calls: list[Call]
-    results: list[Result]
-    remark: str
-
-
-class Round(msgspec.Struct, frozen=True):
-    """The user asks; an answer is missing where the user spoke again before it came."""
-
-    asked: list[str]
-    steps: list[Step]
-    answer: str
-
-
-class Talk(msgspec.Struct, frozen=True, kw_only=True):
-    system: list[str]
-    rounds: list[Round]
-    tools: list[tuple[str, str, Json]]  # name, description, schema
-    choice: str  # auto, any, none, or =NAME
-    one_call: bool
-    max_tokens: int
-    temperature: float | None
-    stop: list[str]
-    effort: str
-    output: Json | None
-    call_ids: bool  # said or not where a dialect can do without
-    nested: bool  # which of two forms where a dialect has two
-
-    @property
-    def needs(self) -> set[str]:
-        """What not every dialect can say."""
-        steps = [step for item in self.rounds for step in item.steps]
-        found = {
-            "errors": any(result.failed for step in steps for result in step.results),
-            "remarks": any(step.remark for step in steps),
-            "one_call": self.one_call,
-            "stop": bool(self.stop),
-            "effort": bool(self.effort),
-            "output": self.output is not None,
-        }
-        return {name for name, wanted in found.items() if wanted}
-
 
 #: Why a dialect is left out of a comparison. Chat's results cannot fail; Responses has no stop sequences; a Gemini
 #: client says its own thinking and output in its model's words, and has no remarks and no switch for single calls.
@@ -98,62 +19,6 @@ LACKS: dict[str, set[str]] = {
     "openai_responses": {"stop"},
     "gemini": {"remarks", "one_call", "effort", "output"},
 }
-_WISHES = [
-    *(frozenset[str]() for _ in range(3)),
-    *(frozenset({wish}) for wish in ("errors", "remarks", "one_call", "stop", "effort", "output")),
-    frozenset({"errors", "stop"}),
-    frozenset({"remarks", "one_call", "effort", "output"}),
-]
-
-
-@st.composite
-def talks(draw: st.DrawFn) -> Talk:
-    wishes = draw(st.sampled_from(_WISHES))
-    tools = draw(
-        st.lists(st.tuples(NAMES, SAID | st.just(""), st.sampled_from(SCHEMAS)), max_size=3, unique_by=_name)
-    )
-    call_ids = draw(st.booleans())
-    numbers = itertools.count(1)
-    rounds = [draw(_round(wishes, tools, numbers, call_ids)) for _ in range(draw(st.integers(1, 3)))]
-    rounds[-1] = msgspec.structs.replace(rounds[-1], answer="")
-    choices = ["auto", "any", "none", *(f"={name}" for name, _, _ in tools)]
-    return Talk(
-        system=draw(st.lists(SAID, max_size=2)),
-        rounds=rounds,
-        tools=tools,
-        choice=draw(st.sampled_from(choices)) if tools else "auto",
-        one_call="one_call" in wishes and bool(tools),
-        max_tokens=draw(st.integers(4096, 70_000)),  # below, all but Gemini's own clients get less thinking
-        temperature=draw(st.none() | st.floats(0, 1)),
-        stop=draw(st.lists(SAID, min_size=1, max_size=6)) if "stop" in wishes else [],
-        effort=draw(st.sampled_from(["low", "medium", "high"])) if "effort" in wishes else "",
-        output=draw(st.sampled_from(SCHEMAS)) if "output" in wishes else None,
-        call_ids=call_ids,
-        nested=draw(st.booleans()),
-    )
-
-
-def _name(tool: tuple[str, str, Json]) -> str:
-    return tool[0]
-
-
-@st.composite
-def _round(draw: st.DrawFn, wishes: frozenset[str], tools: list[Any], numbers: Any, shuffled: bool) -> Round:
-    steps = [draw(_step(wishes, tools, numbers, shuffled)) for _ in range(draw(st.integers(0, 2)))]
-    return Round(
-        draw(st.lists(SAID | st.just(IMAGE), min_size=1, max_size=3)), steps, draw(SAID | st.just(""))
-    )
-
-
-@st.composite
-def _step(draw: st.DrawFn, wishes: frozenset[str], tools: list[Any], numbers: Any, shuffled: bool) -> Step:
-    names = st.sampled_from([name for name, _, _ in tools]) | NAMES if tools else NAMES
-    calls = [Call(next(numbers), draw(names), draw(ARGS)) for _ in range(draw(st.integers(1, 3)))]
-    failed = st.booleans() if "errors" in wishes else st.just(False)
-    # Without ids only the order tells which result is whose.
-    order = draw(st.permutations(calls)) if shuffled else calls
-    results = [Result(call, draw(SAID | st.just("")), draw(st.booleans()), draw(failed)) for call in order]
-    return Step(draw(SAID | st.just("")), calls, results, draw(SAID) if "remarks" in wishes else "")
 
 
 def _compact(value: Any) -> str:

@@ -48,11 +48,13 @@ def banner(config: Config, base_url: str, key: Key | None) -> str:
         ]
     lines += [
         "",
-        "  Claude Code     dragoman claude",
-        f"     or           export ANTHROPIC_BASE_URL={base_url}",
+        "  Any client      dragoman claude | codex | gemini | opencode | qwen | pi | copilot",
+        f"  Claude Code     export ANTHROPIC_BASE_URL={base_url}",
         f'                  export ANTHROPIC_AUTH_TOKEN="{token}"',
         "                  unset ANTHROPIC_API_KEY; claude",
         f'  Anthropic SDK   Anthropic(base_url="{base_url}", auth_token=os.environ["ANTHROPIC_AUTH_TOKEN"])',
+        f'  OpenAI SDK      OpenAI(base_url="{base_url}/v1", api_key=…)      Chat Completions and Responses',
+        f'  Gemini SDK      genai.Client(api_key=…, http_options={{"base_url": "{base_url}"}})',
         f"  curl            curl {base_url}/v1/messages -H 'content-type: application/json' \\",
         f'                    -H "authorization: Bearer {token}" \\',
         """                    -d '{"model":"sonnet","max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}'""",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -13,35 +15,58 @@ from dragoman.cli.screen import Failure, remark, warn
 from dragoman.cli.settings import Settings, add_config_flag, read_settings
 from dragoman.config import model_for
 from dragoman.dialects import CLIENTS
-from dragoman.dialects.base import Target
-from dragoman.errors import UpstreamCut, UpstreamGarbage
+from dragoman.dialects.base import ClientDialect, Target
+from dragoman.dialects.gemini.client import GeminiClient
+from dragoman.errors import InvalidRequest, UpstreamCut, UpstreamGarbage
 from dragoman.exchange import Exchange
 from dragoman.tokens import new_token
 
 UPSTREAM = "gemini"
 _NAMES = (*CLIENTS, UPSTREAM)
 
+#: A request for an answer that came without one.
+_STAND_INS: dict[str, dict[str, Any]] = {
+    "anthropic": {"max_tokens": 1, "messages": [{"role": "user", "content": "?"}]},
+    "openai_chat": {"messages": [{"role": "user", "content": "?"}]},
+    "openai_responses": {"input": "?"},
+    "gemini": {"contents": "?"},
+}
+
+#: A member of a document that cannot be read -> whose document has it, and what that is called.
+_SIGNS: dict[str, tuple[tuple[str, ...], str]] = {
+    "candidates": (("answer",), "an answer of Gemini's: --from gemini --to CLIENT"),
+    "contents": (("gemini",), "a request in Gemini's own words: --from gemini --to gemini"),
+    "input": (("openai_responses",), "a request to the Responses API: --from openai_responses"),
+    "messages": (
+        ("anthropic", "openai_chat"),
+        "a request to the Messages API (--from anthropic) or to Chat Completions (--from openai_chat)",
+    ),
+}
+
 _EXAMPLES = """\
 examples:
   dragoman translate --from anthropic --to gemini request.json > upstream.json
-  dragoman translate --from gemini --to anthropic answer.json
+  dragoman translate --from openai_responses --to gemini --model gemini-3.8-flash request.json
+  dragoman translate --from gemini --to openai_chat answer.json
   dragoman translate --from gemini --to anthropic --request request.json --stream answer.sse
-  cat request.json | dragoman translate --from anthropic --to gemini --model gemini-3.5-flash -
+  dragoman translate --from gemini --to gemini contents.json      # what the gateway makes of a Gemini request
+  cat request.json | dragoman translate --from openai_chat --to gemini -
 
-JSON goes to stdout; what was dropped, renamed, clamped or repaired goes to stderr."""
+An answer is read whole, as a JSON array or as an event stream. JSON goes to stdout; what was dropped, renamed,
+clamped or repaired goes to stderr."""
 
 
 def run(argv: list[str]) -> int:
     """Translate a client's request, or Google's answer to it."""
     parser = _parser()
     args = parser.parse_args(argv)
-    if (args.source == UPSTREAM) == (args.to == UPSTREAM):
-        parser.error(f"one of --from and --to must be {UPSTREAM}, the other a client: {', '.join(CLIENTS)}")
-    if args.to == UPSTREAM and (args.request or args.stream):
-        parser.error(f"--request and --stream belong to --from {UPSTREAM}")
+    if UPSTREAM not in (args.source, args.to):
+        parser.error(f"one of --from and --to must be {UPSTREAM}, the other a client: {', '.join(_NAMES)}")
+    if args.source != UPSTREAM and (args.request or args.stream):
+        parser.error(f"--request and --stream belong to an answer: --from {UPSTREAM}")
     settings = read_settings(args.config)
     body = _read(args.file)
-    if args.to == UPSTREAM:
+    if _is_request(args, body):
         return _translate_request(args, settings, body)
     return _translate_answer(args, settings, body)
 
@@ -74,39 +99,59 @@ def _read(name: str) -> bytes:
         raise Failure(f"{name}: {error.strerror}", code=2) from None
 
 
+def _is_request(args: argparse.Namespace, body: bytes) -> bool:
+    """Only between Gemini and Gemini the document itself must tell."""
+    if args.source != UPSTREAM:
+        return True
+    return args.to == UPSTREAM and not args.request and not args.stream and "contents" in _members(body)
+
+
+def _members(body: bytes) -> frozenset[str]:
+    try:
+        return frozenset(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return frozenset()
+
+
 def _translate_request(args: argparse.Namespace, settings: Settings, body: bytes) -> int:
-    exchange = _new_exchange(args.source, settings)
-    request = exchange.decode(body)
-    target = _target(args.model or model_for(request.model, settings.config.models), settings)
+    exchange = _new_exchange(args.source, args.model, settings)
+    _decode(exchange, body, args.source)
+    named = exchange.request.model
+    target = _target(args.model or model_for(named, settings.config.models), settings)
     upstream_body = exchange.encode(target)
-    remark(f"model {request.model} → {target.model}")
+    remark(f"model {named or '(none named)'} → {target.model}")
     _write(_pretty(upstream_body), exchange)
     return 0
 
 
 def _translate_answer(args: argparse.Namespace, settings: Settings, body: bytes) -> int:
-    request = (
-        _read(args.request) if args.request else _stand_in(args.model or _model_of(args, settings, body))
-    )
-    exchange, out = _answer(args, settings, request, body, stream=args.stream)
+    exchange, out = _answer(args, settings, _asked(args, settings, body), body, stream=args.stream)
     if isinstance(exchange.failure, UpstreamCut | UpstreamGarbage) and not exchange.has_content:
-        raise Failure(f"{args.file} is not a whole answer of Gemini's: {exchange.failure.message}", code=1)
+        why = f"{args.file} is not a whole answer of Gemini's: {exchange.failure.message}"
+        raise Failure(why, hint=_hint(body, "answer"), code=1)
     if exchange.memories:
         remark(f"{len(exchange.memories)} thought signature(s) would be kept in the store")
     _write(out if args.stream else _pretty(out), exchange)
     return 1 if exchange.failure is not None else 0
 
 
+def _asked(args: argparse.Namespace, settings: Settings, body: bytes) -> bytes:
+    """The request the answer belongs to, or one that could have been it."""
+    if args.request:
+        return _read(args.request)
+    return _stand_in(args.to, args.model or _model_of(args, settings, body))
+
+
 def _model_of(args: argparse.Namespace, settings: Settings, body: bytes) -> str:
-    exchange, _ = _answer(args, settings, _stand_in(UPSTREAM), body, stream=False)
+    exchange, _ = _answer(args, settings, _stand_in(args.to, UPSTREAM), body, stream=False)
     return exchange.facts.model or UPSTREAM
 
 
 def _answer(
     args: argparse.Namespace, settings: Settings, request: bytes, body: bytes, *, stream: bool
 ) -> tuple[Exchange, bytes]:
-    exchange = _new_exchange(args.to, settings)
-    exchange.decode(request)
+    exchange = _new_exchange(args.to, args.model, settings)
+    _decode(exchange, request, args.to)
     exchange.request = msgspec.structs.replace(exchange.request, stream=stream)
     exchange.encode(
         _target(model_for(args.model or exchange.request.model, settings.config.models), settings)
@@ -114,18 +159,31 @@ def _answer(
     return exchange, exchange.open() + exchange.receive(body) + exchange.finish()
 
 
-def _stand_in(model: str) -> bytes:
-    """A request for an answer that came without one."""
-    message = {"role": "user", "content": "?"}
-    return msgspec.json.encode({"model": model, "max_tokens": 1, "messages": [message]})
+def _decode(exchange: Exchange, body: bytes, client: str) -> None:
+    try:
+        exchange.decode(body)
+    except InvalidRequest as error:
+        raise Failure(str(error), hint=_hint(body, client)) from None
 
 
-def _new_exchange(client: str, settings: Settings) -> Exchange:
+def _hint(body: bytes, expected: str) -> str:
+    """What a document probably is, if that is something else than was said."""
+    members = _members(body)
+    owners, words = next((_SIGNS[sign] for sign in _SIGNS if sign in members), ((expected,), ""))
+    return "" if expected in owners else f"this looks like {words}"
+
+
+def _stand_in(client: str, model: str) -> bytes:
+    return msgspec.json.encode({"model": model, **_STAND_INS[client]})
+
+
+def _new_exchange(client: str, model: str | None, settings: Settings) -> Exchange:
     config = settings.config
     switches = exchanges.Settings(
         strict_tool_validation=config.strict_tool_validation, enable_tool_calling=config.enable_tool_calling
     )
-    return Exchange(CLIENTS[client], new_token=new_token, settings=switches)
+    dialect: ClientDialect = GeminiClient(model or "") if client == UPSTREAM else CLIENTS[client]
+    return Exchange(dialect, new_token=new_token, settings=switches, created_s=int(time.time()))
 
 
 def _target(model: str, settings: Settings) -> Target:

@@ -19,9 +19,10 @@ _NOTHING = msgspec.Raw(b"null")
 
 async def gemini(call: Call, outlet: Outlet) -> None:
     asked = read_call(call.body)
-    call.dialect = GeminiClient(asked.model, "sse" if asked.stream else "whole")
     async with session(call, conversation=asked.conversation) as before:
         _same_dialect(before)
+        model = asked.model or msgspec.json.decode(before.inherited("model") or b'""', type=str)
+        call.dialect = GeminiClient(model, "sse" if asked.stream else "whole")
         tools, tool_config = before.inherited("tools"), before.inherited("tool_choice")
         exchange = call.exchange(keep=bool(asked.conversation))
         exchange.decode(request_body(asked, before.items, tools, tool_config), call.headers)
@@ -33,6 +34,7 @@ async def gemini(call: Call, outlet: Outlet) -> None:
             kept = Kept(
                 dialect=_DIALECT,
                 items=[*asked.contents, *([msgspec.Raw(content)] if content else [])],
+                model=msgspec.Raw(msgspec.json.encode(model)),
                 tools=asked.rest.get("tools", _NOTHING),
                 tool_choice=_NOTHING if forces_a_call(bytes(config)) else config,
             )

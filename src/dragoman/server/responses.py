@@ -49,6 +49,7 @@ async def responses(call: Call, outlet: Outlet) -> None:
             kept = Kept(
                 dialect=_NAME,
                 items=[*map(msgspec.Raw, asked), *map(msgspec.Raw, output_items(response))],
+                model=msgspec.Raw(told.model or b"null"),
                 tools=msgspec.Raw(told.tools or b"null"),
                 tool_choice=msgspec.Raw(
                     b"null" if forces_a_call(told.tool_choice) else told.tool_choice or b"null"
@@ -134,7 +135,7 @@ async def _expanded(call: Call, before: Session, token: str = "") -> tuple[bytes
         why = "this conversation is held on /v1/gemini; go on there, or begin a new one"
         raise InvalidRequest(why, where="conversation")
     earlier = before.items
-    inherited = Inherited(tools=before.inherited("tools"), tool_choice=before.inherited("tool_choice"))
+    inherited = Inherited(**{name: before.inherited(name) for name in ("model", "tools", "tool_choice")})
     body = expand(call.body, earlier, inherited, await _find(call, wanted))
     asked = input_items(body, token)[len(earlier) :]
     unknown = unanswerable(asked, earlier) if before.kept else ""

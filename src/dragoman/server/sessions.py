@@ -15,6 +15,7 @@ from dragoman.store import Conversation, HeadMoved, StoreUnavailable, Turn
 from dragoman.tokens import new_token
 
 T = TypeVar("T")
+LetGo = Callable[[], Awaitable[None]]
 
 #: Names that only we give; one that is not known was deleted or never existed.
 MADE_HERE = "conv_"
@@ -24,10 +25,11 @@ _LEASE_S = 30.0
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn's data says: who wrote it and the new items, both ways; tools are for those that follow."""
+    """What a turn's data says: who wrote it and the new items, both ways; model and tools are for those that follow."""
 
     dialect: str
     items: list[msgspec.Raw] = []
+    model: msgspec.Raw = msgspec.Raw(b"null")
     tools: msgspec.Raw = msgspec.Raw(b"null")
     tool_choice: msgspec.Raw = msgspec.Raw(b"null")
     response: msgspec.Raw = msgspec.Raw(b"null")
@@ -49,7 +51,8 @@ _decode_kept = msgspec.json.Decoder(Kept).decode
 class Session:
     """One request's view of what was said before; empty for a request that refers to nothing."""
 
-    def __init__(self, call: Call, conversation: str, turns: list[Turn]) -> None:
+    def __init__(self, call: Call, conversation: str, turns: list[Turn], let_go: LetGo | None = None) -> None:
+        self._let_go = let_go
         self._call = call
         self._conversation = conversation
         self._head = turns[-1].id if turns else ""
@@ -63,7 +66,7 @@ class Session:
         return [item for item in items if _id_of(item) not in removed] if removed else items
 
     def inherited(self, field: str) -> bytes:
-        """The last word on tools or tool choice; empty if nobody said any."""
+        """The last word on the model, tools or tool choice; empty if nobody said any."""
         for kept in reversed(self.kept):
             raw = bytes(getattr(kept, field))
             if raw != b"null":
@@ -79,6 +82,8 @@ class Session:
         except HeadMoved:
             raise _busy() from None
         self._head = turn_id
+        if self._let_go is not None:  # who has the answer may go on at once
+            await self._let_go()
 
 
 @asynccontextmanager
@@ -89,14 +94,14 @@ async def session(call: Call, *, conversation: str = "", previous: str = "") -> 
     if not conversation:
         yield Session(call, "", await _chain(call, previous, "previous_response_id"))
         return
-    async with _leased(call, f"{scope}/{conversation}"):
+    async with _leased(call, f"{scope}/{conversation}") as let_go:
         found = await reach(turns.conversation(scope, conversation))
         if found is None and conversation.startswith(MADE_HERE):
             raise DragomanError(f"Conversation with id '{conversation}' not found.", kind="not_found")
         if found is None:  # a name of the client's own is a new conversation
             found = Conversation(name=conversation, scope=scope, created_s=call.created_s)
             await reach(turns.put_conversation(found))
-        yield Session(call, conversation, await _chain(call, found.head, "conversation"))
+        yield Session(call, conversation, await _chain(call, found.head, "conversation"), let_go)
 
 
 async def _chain(call: Call, turn_id: str, where: str) -> list[Turn]:
@@ -110,7 +115,7 @@ async def _chain(call: Call, turn_id: str, where: str) -> list[Turn]:
 
 
 @asynccontextmanager
-async def _leased(call: Call, name: str) -> AsyncIterator[None]:
+async def _leased(call: Call, name: str) -> AsyncIterator[LetGo]:
     turns = call.gateway.store.turns
     holder = new_token()
     if not await reach(turns.lease(name, holder, _LEASE_S)):
@@ -118,11 +123,15 @@ async def _leased(call: Call, name: str) -> AsyncIterator[None]:
     renewing = asyncio.get_running_loop().create_task(
         _renew(lambda: turns.lease(name, holder, _LEASE_S)), name=f"lease {name}"
     )
-    try:
-        yield
-    finally:
+
+    async def let_go() -> None:
         renewing.cancel()
         await asyncio.shield(_quietly(turns.release(name, holder)))
+
+    try:
+        yield let_go
+    finally:
+        await let_go()
 
 
 async def _renew(lease: Callable[[], Awaitable[bool]]) -> None:

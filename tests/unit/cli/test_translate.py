@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,60 @@ ANSWER = {
     "candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}, CALL]}, "finishReason": "STOP"}],
     "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 3, "totalTokenCount": 8},
     "modelVersion": "gemini-3.5-flash",
+}
+
+FUNCTION = {"name": "Bash", "parameters": TOOL["input_schema"]}
+HI = [{"role": "user", "content": "hi"}]
+#: The same request in every dialect.
+REQUESTS: dict[str, dict[str, Any]] = {
+    "anthropic": REQUEST,
+    "openai_chat": {
+        "model": "gpt-5",
+        "max_tokens": 100,
+        "messages": HI,
+        "tools": [{"type": "function", "function": FUNCTION}],
+    },
+    "openai_responses": {
+        "model": "gpt-5",
+        "max_output_tokens": 100,
+        "input": "hi",
+        "tools": [{"type": "function", **FUNCTION}],
+    },
+    "gemini": {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "generation_config": {"max_output_tokens": 100},
+        "tools": [{"function_declarations": [FUNCTION]}],
+    },
+}
+#: Where each dialect's answer has its text, the name of its call, and the call's arguments.
+ANSWERED: dict[str, Callable[[Any], tuple[str, str, Any]]] = {
+    "anthropic": lambda found: (
+        found["content"][0]["text"],
+        found["content"][1]["name"],
+        found["content"][1]["input"],
+    ),
+    "openai_chat": lambda found: (
+        found["choices"][0]["message"]["content"],
+        found["choices"][0]["message"]["tool_calls"][0]["function"]["name"],
+        json.loads(found["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]),
+    ),
+    "openai_responses": lambda found: (
+        found["output"][0]["content"][0]["text"],
+        found["output"][1]["name"],
+        json.loads(found["output"][1]["arguments"]),
+    ),
+    "gemini": lambda found: (
+        found["candidates"][0]["content"]["parts"][0]["text"],
+        found["candidates"][0]["content"]["parts"][1]["functionCall"]["name"],
+        found["candidates"][0]["content"]["parts"][1]["functionCall"]["args"],
+    ),
+}
+#: How each dialect's stream begins and ends.
+STREAMED = {
+    "anthropic": ("event: message_start\n", 'data: {"type":"message_stop"}\n\n'),
+    "openai_chat": ("data: {", "data: [DONE]\n\n"),
+    "openai_responses": ("event: response.created\n", "}\n\n"),
+    "gemini": ('data: {"candidates"', "}\r\n\r\n"),
 }
 
 
@@ -76,6 +131,40 @@ def test_answer_to_anthropic(dragoman: Dragoman, answer: bytes) -> None:
     assert message["usage"]["output_tokens"] == 3
 
 
+@pytest.mark.parametrize("client", REQUESTS)
+def test_every_clients_request_becomes_geminis(dragoman: Dragoman, client: str) -> None:
+    done = dragoman("translate", "--from", client, "--to", "gemini", stdin=as_bytes(REQUESTS[client]))
+    assert done.returncode == 0, done.stderr
+    body = json.loads(done.stdout)
+    assert body["contents"] == [{"role": "user", "parts": [{"text": "hi"}]}]
+    assert body["tools"][0]["functionDeclarations"][0]["name"] == "Bash"
+    assert body["generationConfig"]["maxOutputTokens"] == 100
+    assert "→ gemini-flash-latest" in done.stderr
+
+
+@pytest.mark.parametrize("client", REQUESTS)
+@pytest.mark.parametrize("known", [True, False], ids=["request known", "answer alone"])
+def test_every_client_gets_geminis_answer(
+    dragoman: Dragoman, tmp_path: Path, client: str, known: bool
+) -> None:
+    file = tmp_path / "request.json"
+    file.write_bytes(as_bytes(REQUESTS[client]))
+    argv = ("translate", "--from", "gemini", "--to", client, *(("--request", str(file)) if known else ()))
+    whole = dragoman(*argv, stdin=as_bytes(ANSWER))
+    assert whole.returncode == 0, whole.stderr
+    assert ANSWERED[client](json.loads(whole.stdout)) == ("ok", "Bash", {"command": "ls"})
+    streamed = dragoman(*argv, "--stream", stdin=as_bytes(ANSWER))
+    opening, ending = STREAMED[client]
+    assert streamed.stdout.startswith(opening)
+    assert streamed.stdout.endswith(ending)
+
+
+def test_geminis_own_request_may_name_its_model_on_the_command_line(dragoman: Dragoman) -> None:
+    argv = ("translate", "--from", "gemini", "--to", "gemini", "--model", "gemini-3.5-flash")
+    done = dragoman(*argv, stdin=as_bytes(REQUESTS["gemini"]))
+    assert "model gemini-3.5-flash → gemini-3.5-flash" in done.stderr
+
+
 def test_answer_to_a_request_as_a_stream(dragoman: Dragoman, tmp_path: Path) -> None:
     file = tmp_path / "request.json"
     file.write_bytes(as_bytes(REQUEST))
@@ -104,9 +193,35 @@ def test_a_wrong_request_is_refused_with_its_place(dragoman: Dragoman) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "to", "document", "hint"),
+    [
+        ("openai_chat", "gemini", REQUESTS["openai_responses"], "--from openai_responses"),
+        ("openai_responses", "gemini", REQUESTS["gemini"], "--from gemini --to gemini"),
+        ("gemini", "gemini", REQUESTS["openai_chat"], "--from openai_chat"),
+        ("anthropic", "gemini", ANSWER, "--from gemini --to CLIENT"),
+        ("gemini", "openai_responses", REQUESTS["openai_responses"], "--from openai_responses"),
+    ],
+)
+def test_a_document_of_another_dialect_is_recognised(
+    dragoman: Dragoman, source: str, to: str, document: Any, hint: str
+) -> None:
+    done = dragoman("translate", "--from", source, "--to", to, stdin=as_bytes(document))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "hint: this looks like " in done.stderr
+    assert hint in done.stderr
+
+
+def test_a_broken_document_of_the_right_dialect_gets_no_wrong_hint(dragoman: Dragoman) -> None:
+    body = as_bytes(REQUESTS["openai_chat"] | {"messages": []})
+    done = dragoman("translate", "--from", "openai_chat", "--to", "gemini", stdin=body)
+    assert done.returncode == 1
+    assert "hint" not in done.stderr
+
+
+@pytest.mark.parametrize(
     "argv",
     [
-        ("--from", "gemini", "--to", "gemini"),
+        ("--from", "openai_chat", "--to", "openai_responses"),
         ("--from", "anthropic", "--to", "anthropic"),
         ("--from", "anthropic", "--to", "gemini", "--stream"),
         ("--from", "latin", "--to", "gemini"),

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.openai_responses.tools import Face, ToolSet
+from dragoman.dialects.openai_responses.tools import Face, ToolSet, flatten
 from dragoman.dialects.openai_responses.wire import Body
 
 #: Field of the answer -> what stands there when the request does not say.
@@ -64,7 +64,7 @@ def make_echo(wire: Body, tool_set: ToolSet, *, carries: bool, compacts: bool) -
         "store": wire.store,
         "temperature": wire.temperature,
         "text": _raw(wire.text, "text"),
-        "tool_choice": _raw(wire.tool_choice, "tool_choice"),
+        "tool_choice": _choice(wire.tool_choice),
         "tools": msgspec.Raw(tool_set.raw),
         "top_logprobs": wire.top_logprobs,
         "top_p": wire.top_p,
@@ -76,6 +76,11 @@ def make_echo(wire: Body, tool_set: ToolSet, *, carries: bool, compacts: bool) -
 
 
 def _raw(raw: msgspec.Raw, where: str) -> msgspec.Raw | None:
-    """A copy: the field must not keep the whole request's bytes alive as long as its answer."""
+    """A copy, on one line: the field must not keep the whole request's bytes alive, nor break an event."""
     value = jsontext.checked(bytes(raw), where)
-    return None if value in (b"", b"null") else msgspec.Raw(value)
+    return None if value in (b"", b"null") else msgspec.Raw(msgspec.json.format(value, indent=-1))
+
+
+def _choice(raw: msgspec.Raw) -> msgspec.Raw | None:
+    value = _raw(raw, "tool_choice")
+    return None if value is None else msgspec.Raw(flatten(bytes(value), "tool_choice"))

@@ -32,6 +32,7 @@ _json = msgspec.json.Encoder().encode
 class Inherited(msgspec.Struct, frozen=True, kw_only=True):
     """What a follow-up may leave out because the session knows it: JSON text, or nothing."""
 
+    model: bytes = b""
     tools: bytes = b""
     tool_choice: bytes = b""
     instructions: bytes = b""

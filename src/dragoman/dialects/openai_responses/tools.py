@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from dragoman import jsontext
@@ -22,7 +24,10 @@ class Face(msgspec.Struct, frozen=True):
 
 
 class ToolSet(msgspec.Struct, frozen=True, kw_only=True):
-    """All tools of a request by the names Gemini gets; the deferred ones wait until they are loaded."""
+    """All tools of a request by the names Gemini gets; the deferred ones wait until they are loaded.
+
+    `raw` is what the client said, on one line and in this API's own form, for the answer to repeat.
+    """
 
     raw: bytes = b"[]"
     tools: tuple[Tool, ...] = ()
@@ -41,6 +46,19 @@ _TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(max_bytes=32 * 1024 * 1024)
 def flat_name(name: str, namespace: str | None) -> str:
     """One name for Gemini. No name of OpenAI's holds a dot, so this leads back to exactly one tool."""
     return f"{namespace}.{name}" if namespace else name
+
+
+def flatten(raw: bytes, where: str) -> bytes:
+    """A tool, a choice or a list of them on one line; the nested form of Chat becomes this API's own."""
+    value = jsontext.decode(msgspec.json.decode, raw, where)
+    return msgspec.json.encode([_flat(item) for item in value] if isinstance(value, list) else _flat(value))
+
+
+def _flat(value: Any) -> Any:
+    nested = value.get("function") or value.get("allowed_tools") if isinstance(value, dict) else None
+    if not isinstance(nested, dict):
+        return value
+    return {**{key: item for key, item in value.items() if item is not nested}, **nested}
 
 
 def decode_tool_set(raw: bytes, where: str = "tools") -> ToolSet:
@@ -91,7 +109,7 @@ class _Reader:
         for index, wire in enumerate(jsontext.decode(decode_tools, raw, self._place) or ()):
             self._tool(wire, f"{self._place}[{index}]")
         return ToolSet(
-            raw=raw,
+            raw=flatten(raw, self._place),
             tools=tuple(self._tools),
             faces=self._faces,
             deferred=frozenset(self._deferred),

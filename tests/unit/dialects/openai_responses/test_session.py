@@ -102,7 +102,7 @@ def test_what_the_follow_up_says_itself_counts() -> None:
 
 
 def test_nothing_to_inherit_is_nothing() -> None:
-    assert inheritable(b'{"model":"m","tools":null,"input":"x"}') == Inherited()
+    assert inheritable(b'{"tools":null,"input":"x"}') == Inherited()
 
 
 def test_references_become_the_items_they_name() -> None:
