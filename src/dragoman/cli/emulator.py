@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.cli.screen import Failure, paint, remark, say
 from dragoman.config import is_loopback
 from dragoman.emulator.faults import FAULT_HEADER, FAULTS, FaultDirector, FaultKind, Planned, parse_plan
+from dragoman.emulator.faults.content import CONTENT
+from dragoman.emulator.faults.errors import ERRORS
+from dragoman.emulator.faults.network import NETWORK
 from dragoman.emulator.http.listen import Listener, run_listener
 from dragoman.emulator.script.load import load_script
 from dragoman.emulator.script.model import script_schema
@@ -24,19 +29,31 @@ if TYPE_CHECKING:
     from dragoman.emulator.script.record import Recorder
 
 _GOOGLE = "https://generativelanguage.googleapis.com"
-_PORT_HINT = "pick another port with --port 8379, or any free one with --port 0"
+_PORT_HINT = "is another emulator running? pick another port with --port 8379, or any free one with --port 0"
+
+#: The faults as a person looks for them; the page about the emulator shows the same table.
+FAULT_GROUPS: Mapping[str, Sequence[FaultKind]] = {
+    "An error instead of an answer": ERRORS,
+    "An answer that is none, or not a good one": CONTENT,
+    "The connection and the bytes on it": NETWORK,
+}
 
 _EXAMPLES = f"""\
 examples:
   dragoman emulator
-  dragoman emulator --fault overloaded*2        the first two requests get a 503
+  dragoman emulator --fault 'overloaded*2'      the first two requests get a 503
   dragoman emulator --fault slow_stream=0.2     every answer comes slowly
   dragoman emulator --script weather.yaml       answer, and expect, what the script says
   dragoman emulator --record weather.yaml       pass on to Google, and write that script
-  GEMINI_BASE_URL=http://127.0.0.1:8378 GEMINI_API_KEY=any dragoman serve
-  GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8378 GEMINI_API_KEY=any gemini
 
-A request asks for a fault of its own with the header {FAULT_HEADER}: NAME[=ARGUMENT]."""
+your programs find it by their environment:
+  GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8378 GEMINI_API_KEY=any python my_agent.py
+  GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8378 GEMINI_API_KEY=any gemini
+  GEMINI_BASE_URL=http://127.0.0.1:8378 GEMINI_API_KEY=any dragoman serve
+
+In pytest the fixture gemini_emulator does all this by itself. A request asks for a fault of its own with the
+header {FAULT_HEADER}: NAME[=ARGUMENT]. More: docs/emulator.md, docs/emulator-scripts.md.
+Exit codes: 0 stopped, 1 the script was not followed, 2 wrong usage."""
 
 
 def run(argv: list[str]) -> int:
@@ -54,16 +71,18 @@ def run(argv: list[str]) -> int:
         raise ConfigError(
             "the emulator asks nobody for a key, so it listens on loopback only", where="--host"
         )
+    _check_recording(args)
     player = Player(load_script(Path(args.script))) if args.script else None
     server = _recorder(args) if args.record else _listener(args, player)
     try:
-        run_listener(_serve(server, _role(args)))
+        run_listener(_serve(server, args))
     except OSError as error:
         why = f"port {args.port} on {args.host} cannot be used: {error.strerror}"
         raise ConfigError(f"{why}\n{_PORT_HINT}") from None
-    problems = player.problems() if player is not None else []
-    if problems:
-        raise Failure("the script was not followed", hint="\n  ".join(problems))
+    if args.record:
+        _tell_recorded(Path(args.record))
+    if player is not None:
+        _tell_followed(player)
     return 0
 
 
@@ -101,11 +120,24 @@ def _parser() -> argparse.ArgumentParser:
         help="pass requests on to --upstream, and write a script of what it answers",
     )
     parser.add_argument("--record-timing", action="store_true", help="record also when each piece came")
-    parser.add_argument(
-        "--upstream", metavar="URL", default=_GOOGLE, help=f"the service to record (default {_GOOGLE})"
-    )
+    parser.add_argument("--upstream", metavar="URL", help=f"the service to record (default {_GOOGLE})")
     parser.add_argument("--verbose", action="store_true", help="one line per request, on stderr")
     return parser
+
+
+def _check_recording(args: argparse.Namespace) -> None:
+    """What could not be written, or would be ignored, is said before anything is served."""
+    if not args.record:
+        for flag, given in {"--upstream": args.upstream, "--record-timing": args.record_timing}.items():
+            if given:
+                raise ConfigError("goes with --record FILE", where=flag)
+        return
+    if args.script or args.fault:
+        raise ConfigError("a recording passes on what the service says, without --script and --fault")
+    folder = Path(args.record).absolute().parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        why = "cannot be written to" if folder.is_dir() else "does not exist"
+        raise ConfigError(f"the folder {folder} {why}", where="--record")
 
 
 def _listener(args: argparse.Namespace, player: Player | None) -> Listener:
@@ -117,11 +149,8 @@ def _listener(args: argparse.Namespace, player: Player | None) -> Listener:
 def _recorder(args: argparse.Namespace) -> Recorder:
     from dragoman.emulator.script.record import Recorder  # aiohttp, which nobody else here needs
 
-    if args.script or args.fault:
-        raise ConfigError("a recording passes on what the service says, without --script and --fault")
-    return Recorder(
-        args.upstream, Path(args.record), args.host.strip("[]"), args.port, timing=args.record_timing
-    )
+    upstream = args.upstream or _GOOGLE
+    return Recorder(upstream, Path(args.record), args.host.strip("[]"), args.port, timing=args.record_timing)
 
 
 def _planned(text: str) -> Planned:
@@ -131,40 +160,63 @@ def _planned(text: str) -> Planned:
         raise ConfigError(error.message, where="--fault") from None
 
 
-async def _serve(server: Listener | Recorder, role: str) -> None:
+async def _serve(server: Listener | Recorder, args: argparse.Namespace) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stopping.set)
-    _ready(await server.start(), role)
+    say(_banner(await server.start(), args))
     await stopping.wait()
     await server.close()
 
 
+def _banner(base_url: str, args: argparse.Namespace) -> str:
+    """The ready line first, then what can be pasted as it stands."""
+    key = "GEMINI_API_KEY=…" if args.record else "GEMINI_API_KEY=any"
+    url = f"{base_url}/v1beta/models/gemini-3.8-flash:generateContent"
+    lines = [
+        f"ready on {base_url} → {_role(args)}",
+        "",
+        f"  your agent   export GOOGLE_GEMINI_BASE_URL={base_url} {key}",
+        f"  a gateway    GEMINI_BASE_URL={base_url} {key} dragoman serve",
+    ]
+    if not args.record:
+        lines += [
+            f"  curl         curl {url} -H 'x-goog-api-key: any' \\",
+            """                 -d '{"contents": [{"parts": [{"text": "say hello"}]}]}'""",
+        ]
+    return "\n".join([*lines, "", "  Stop with Ctrl-C."])
+
+
 def _role(args: argparse.Namespace) -> str:
     if args.record:
-        return f"recording {args.upstream} in {args.record}"
+        return f"{args.upstream or _GOOGLE}, recorded in {args.record}"
     return f"Gemini emulator, playing {args.script}" if args.script else "Gemini emulator"
 
 
-def _ready(base_url: str, role: str) -> None:
-    say(
-        f"ready on {base_url}: {role}\n\n"
-        f"  export GEMINI_BASE_URL={base_url} GEMINI_API_KEY=any   (for dragoman serve)\n"
-        f"  curl {base_url}/v1beta/models -H 'x-goog-api-key: any'\n\n  Stop with Ctrl-C."
-    )
+def _tell_recorded(file: Path) -> None:
+    if file.exists():
+        remark(f"recorded in {file}; play it with: dragoman emulator --script {file}")
+    else:
+        remark(f"no request came that could be recorded, so there is no {file}")
+
+
+def _tell_followed(player: Player) -> None:
+    problems = player.problems()
+    if problems:
+        raise Failure("\n  ".join(["the script was not followed:", *problems]))
+    remark("the script was followed")
 
 
 def _fault_table() -> str:
-    shown = {kind.name: _usage(kind) for kind in FAULTS.values()}
-    width = max(map(len, shown.values()))
-    lines = [
-        f"  {paint(usage.ljust(width), 'bold', sys.stdout)}  {FAULTS[name].help}"
-        for name, usage in shown.items()
-    ]
-    head = "faults: NAME, or NAME=ARGUMENT where an argument is shown (with its default)"
-    return "\n".join([head, "", *lines])
+    width = max(len(usage(kind)) for kind in FAULTS.values())
+    lines = ["faults: NAME, or NAME=ARGUMENT where an argument is shown (with its default)"]
+    for title, kinds in FAULT_GROUPS.items():
+        rows = [f"  {paint(usage(kind).ljust(width), 'bold', sys.stdout)}  {kind.help}" for kind in kinds]
+        lines += ["", f"{title}:", *rows]
+    return "\n".join(lines)
 
 
-def _usage(kind: FaultKind) -> str:
+def usage(kind: FaultKind) -> str:
+    """How a fault is written, with its argument's default and unit."""
     return f"{kind.name}={kind.default} {kind.unit}" if kind.unit else kind.name

@@ -7,13 +7,20 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dragoman.emulator.answer.chunks import Setting
+from dragoman.emulator.answer.setting import Setting
 from dragoman.emulator.model.respond import Reply
 from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.routes import Route
+from dragoman.emulator.routes import Method, Route
 from dragoman.emulator.wire import Answer, Framing
 
 Chunk = dict[str, Any]
+
+#: What a director decides about, with the message that the body is; everything else is only looked up.
+DIRECTED: Mapping[Method, str] = {
+    "generateContent": "GenerateContentRequest",
+    "streamGenerateContent": "GenerateContentRequest",
+    "countTokens": "CountTokensRequest",
+}
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +51,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
     `answer` replaces everything. `chunks` writes the stream from the setting. `reply` is what the model says.
     `pace` turns the framed answer into a slower or otherwise cut one. Faults come last. `validate` False takes
-    the request as it is. `signatures` are thought signatures of others that are good here.
+    the request as it is. `signatures` are thought signatures of others that are good here. `on_refused` hears in
+    which words validation refused the request, if it did: the scene was not played.
     """
 
     answer: Answer | None = None
@@ -54,15 +62,16 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     faults: Sequence[Fault] = ()
     validate: bool = True
     signatures: frozenset[bytes] = frozenset()
+    on_refused: Callable[[str], None] | None = None
 
 
 class Director(Protocol):
-    """Asked once per request, before the request is checked further; a Refusal it raises is the answer."""
+    """Asked once per generateContent, streamGenerateContent and countTokens, before the request is checked further.
+
+    A Refusal it raises is the answer. Files, caches, models and embeddings are answered without it.
+    """
 
     def direct(self, asked: Asked) -> Scene: ...
-
-    def refused(self, asked: Asked, message: str) -> None:
-        """The request of the last scene was refused by validation, in these words: the scene was not played."""
 
 
 class NoDirector:
@@ -70,10 +79,4 @@ class NoDirector:
 
     def direct(self, asked: Asked) -> Scene:
         del asked
-        return _OWN
-
-    def refused(self, asked: Asked, message: str) -> None:
-        del asked, message
-
-
-_OWN = Scene()
+        return Scene()

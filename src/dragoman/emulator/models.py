@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.refusal import Refusal
+from dragoman.emulator.refusal import CATCH_ALL, Refusal
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -36,21 +36,40 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     wants_signatures: bool = True  # Gemini 3 and later; image models do not enforce them
     takes_response_media: bool = True  # inside a function response
     closed: bool = False  # to keys that never used it before
+    image_tokens: int = 1_120
+    least_cached_tokens: int = 0  # in an explicit cache; 0: it has none
+    ignores_budget: bool = False  # a thinkingBudget is taken without a word
 
     @property
     def modern(self) -> bool:
         """Gemini 3 and later: ids on calls, signatures demanded, closing chunk."""
         return self.generation >= (3, 0)
 
+    @property
+    def decodes_long(self) -> bool:
+        """Gemini 4: an answer comes in hops, and its window is shared by input and output."""
+        return self.generation >= (4, 0)
+
+    @property
+    def most_output_tokens(self) -> int:
+        """What maxOutputTokens can ask for, over all hops."""
+        return self.input_limit if self.decodes_long else self.output_limit
+
 
 _ALL_LEVELS = frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"})
 _NO_MINIMAL = _ALL_LEVELS - {"MINIMAL"}
 _THINKING_ONLY = "Budget 0 is invalid. This model only works in thinking mode."
-_BARE = "Request contains an invalid argument."
 
 
 def _gemini3(name: str, title: str, minor: int, **facts: Any) -> Model:
-    return Model(id=name, title=title, family="gemini-3", generation=(3, minor), **facts)
+    return Model(
+        id=name,
+        title=title,
+        family="gemini-3",
+        generation=(3, minor),
+        least_cached_tokens=4096,
+        **facts,
+    )
 
 
 def _gemini4(name: str, title: str) -> Model:
@@ -75,6 +94,8 @@ def _gemini25(name: str, title: str, budget: Budget, **facts: Any) -> Model:
         wants_signatures=False,
         takes_response_media=False,
         closed=True,
+        image_tokens=258,
+        least_cached_tokens=1024,
         **facts,
     )
 
@@ -88,6 +109,7 @@ def _gemma4(name: str, title: str) -> Model:
         input_limit=262_144,
         output_limit=32_768,
         levels=_ALL_LEVELS,
+        image_tokens=258,
     )
 
 
@@ -102,7 +124,14 @@ MODELS: tuple[Model, ...] = (
         strict_turns=True,
         zero_budget=_THINKING_ONLY,
     ),
-    _gemini3("gemini-3.7-flash", "Gemini 3.7 Flash", 7, levels=_NO_MINIMAL, strict_turns=True),
+    _gemini3(
+        "gemini-3.7-flash",
+        "Gemini 3.7 Flash",
+        7,
+        levels=_NO_MINIMAL,
+        strict_turns=True,
+        ignores_budget=True,
+    ),
     _gemini3("gemini-3.6-flash", "Gemini 3.6 Flash", 6, levels=_ALL_LEVELS, strict_turns=True),
     _gemini3("gemini-3.5-flash", "Gemini 3.5 Flash", 5, levels=_ALL_LEVELS),
     _gemini3(
@@ -112,7 +141,7 @@ MODELS: tuple[Model, ...] = (
         levels=_ALL_LEVELS,
         strict_turns=True,
         thinks=False,
-        zero_budget=_BARE,
+        zero_budget=CATCH_ALL,
     ),
     _gemini3("gemini-3.1-flash-lite", "Gemini 3.1 Flash-Lite", 1, levels=_ALL_LEVELS, thinks=False),
     _gemini3(
@@ -159,10 +188,10 @@ _MARKS: dict[str, dict[str, Any]] = {
 }
 
 
-@cache
+@lru_cache(maxsize=1024)
 def find_model(name: str, version: str) -> Model | None:
     """The facts of a model id, or None where Google says 404; unknown gemini ids are the newest flash."""
-    if version in ("v1beta", "v1alpha", "v1beta1") and name in ALIASES:
+    if version == "v1beta" and name in ALIASES:
         # Measured 2026-09: every alias has the strict turns of 3.6, whatever stands behind it.
         return msgspec.structs.replace(_BY_ID[ALIASES[name]], strict_turns=True)
     if name in ALIASES or name.startswith(_DEAD_PREFIXES):
@@ -201,30 +230,3 @@ def no_such_model(name: str, backend: Backend, method: str, resource: str) -> Re
             "supported methods."
         )
     return Refusal(message, code=404)
-
-
-def describe(model: Model) -> dict[str, Any]:
-    """The `Model` resource of `models.get` and `models.list`."""
-    return {
-        "name": f"models/{model.id}",
-        "version": model.id.removeprefix("gemini-").removeprefix("gemma-"),
-        "displayName": model.title,
-        "description": f"{model.title}, emulated offline by Dragoman",
-        "inputTokenLimit": model.input_limit,
-        "outputTokenLimit": model.output_limit,
-        "supportedGenerationMethods": ["generateContent", "countTokens"],
-        "temperature": 1,
-        "topP": 0.95,
-        "topK": 64,
-        "maxTemperature": 2,
-        "thinking": True,
-    }
-
-
-def list_models(backend: Backend) -> list[dict[str, Any]]:
-    """Every model of the table; v1beta also shows the aliases."""
-    names = [model.id for model in MODELS]
-    if backend.version == "v1beta":
-        names.extend(ALIASES)
-    found = [(name, find_model(name, backend.version)) for name in names]
-    return [describe(model) | {"name": f"models/{name}"} for name, model in found if model is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable
 from typing import Any
 
@@ -54,13 +55,17 @@ class Parsed(dict[str, Any]):
 
 #: Weighed by the bytes that were read; the values made of them are a few times larger.
 MEMORY: Memo[Key, Piece] = Memo(max_bytes=32 * 1024 * 1024)
+#: Emulators of several threads share the memory.
+_LOCK = threading.Lock()
 
 
 def recall(key: Key) -> Piece | None:
-    return MEMORY.find(key)
+    with _LOCK:
+        return MEMORY.find(key)
 
 
 def keep(key: Key, value: Any, weight: int) -> Piece:
     piece = Piece(value)
-    MEMORY.put(key, weight, piece)
+    with _LOCK:
+        MEMORY.put(key, weight, piece)
     return piece

@@ -74,10 +74,6 @@ class Signer:
         return hmac.digest(self._key, body, "sha256")
 
 
-def is_sentinel(signature: bytes, backend: Backend) -> bool:
-    return signature in _SENTINELS[backend.surface]
-
-
 def _sentinel_bytes(word: str) -> set[bytes]:
     """Both ways a sentinel arrives: the raw word (itself base64url) and the word encoded by an SDK."""
     return {base64.urlsafe_b64decode(word + "=" * (-len(word) % 4)), word.encode()}

@@ -1,37 +1,54 @@
-"""Counting tokens without a tokenizer: four characters each, an image 258; the same text always the same."""
+"""Counting tokens without a tokenizer: four characters each, so many for an image; the same text always the same."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from dragoman.emulator.contents import blob_of
 from dragoman.emulator.pieces import Parsed, Piece
 
-_CHARS_PER_TOKEN = 4
-_IMAGE_TOKENS = 258
+CHARS_PER_TOKEN = 4
+#: An image of Gemini 2.5, and the least that any other file counts for.
+SMALL_IMAGE_TOKENS = 258
 _BYTES_PER_TOKEN = {"AUDIO": 1000, "VIDEO": 1000, "DOCUMENT": 4000}
 _MODALITIES = {"image": "IMAGE", "audio": "AUDIO", "video": "VIDEO", "application": "DOCUMENT"}
 _ORDER = ("TEXT", "IMAGE", "AUDIO", "VIDEO", "DOCUMENT")
+#: Parts that count as the JSON they are.
+_STRUCTURED = ("functionCall", "toolCall", "toolResponse", "executableCode", "codeExecutionResult")
+_VOCABULARY = 262_144
 
 Counts = dict[str, int]
 
 
 def count_text(text: str) -> int:
-    return -(-len(text) // _CHARS_PER_TOKEN)
+    return _divide(len(text))
 
 
 def count_value(value: Any) -> int:
-    return -(-len(msgspec.json.encode(value)) // _CHARS_PER_TOKEN)
+    return _divide(len(msgspec.json.encode(value)))
 
 
-def count_prompt(request: Mapping[str, Any]) -> Counts:
+def split_tokens(text: str) -> list[str]:
+    """The tokens of a text: as many as `count_text` says."""
+    return [text[start : start + CHARS_PER_TOKEN] for start in range(0, len(text), CHARS_PER_TOKEN)]
+
+
+def token_id(token: str) -> int:
+    return zlib.crc32(token.encode()) % _VOCABULARY
+
+
+def count_prompt(request: Mapping[str, Any], image_tokens: int = SMALL_IMAGE_TOKENS) -> Counts:
     """Tokens of a request by modality, in Google's order, absent ones left out."""
     total: Counts = {}
     for counts in _counted(request):
         for modality, tokens in counts.items():
             total[modality] = total.get(modality, 0) + tokens
+    if "IMAGE" in total:
+        total["IMAGE"] *= image_tokens
     return {modality: total[modality] for modality in _ORDER if total.get(modality)}
 
 
@@ -41,6 +58,7 @@ def details(counts: Mapping[str, int]) -> list[dict[str, Any]]:
 
 
 def _counted(request: Mapping[str, Any]) -> Iterator[Counts]:
+    """The counts of each piece; of images only how many there are, for models differ in what one costs."""
     if isinstance(request, Parsed):
         yield _known(request.rest, _count_rest)
         for piece in request.contents:
@@ -75,9 +93,10 @@ def _count_part(part: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
     if "text" in part:
         return (("TEXT", count_text(part["text"])),)
     if "inlineData" in part or "fileData" in part:
-        return (_count_blob(part.get("inlineData") or part.get("fileData") or {}),)
-    if "functionCall" in part:
-        return (("TEXT", count_value(part["functionCall"])),)
+        return (_count_blob(blob_of(part) or {}),)
+    for name in _STRUCTURED:
+        if name in part:
+            return (("TEXT", count_value(part[name])),)
     response = part.get("functionResponse")
     if response is None:
         return ()
@@ -90,8 +109,12 @@ def _count_blob(blob: Mapping[str, Any]) -> tuple[str, int]:
     mime = blob.get("mimeType", "image/png")
     data = blob.get("data", b"")
     if mime.startswith("text/"):
-        return "TEXT", -(-len(data) // _CHARS_PER_TOKEN)
+        return "TEXT", _divide(len(data))
     modality = _MODALITIES.get(mime.partition("/")[0], "DOCUMENT")
     if modality == "IMAGE":
-        return modality, _IMAGE_TOKENS
-    return modality, max(_IMAGE_TOKENS, len(data) // _BYTES_PER_TOKEN[modality])
+        return modality, 1
+    return modality, max(SMALL_IMAGE_TOKENS, len(data) // _BYTES_PER_TOKEN[modality])
+
+
+def _divide(size: int) -> int:
+    return -(-size // CHARS_PER_TOKEN)

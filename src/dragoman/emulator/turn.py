@@ -7,6 +7,15 @@ from typing import Any
 
 import msgspec
 
+from dragoman.emulator.contents import (
+    blob_of,
+    calling_config_of,
+    calls_of,
+    declarations_of,
+    responses_of,
+    role_of,
+)
+
 _REMINDER = "<system-reminder>"
 _BUILT_IN_PARTS = frozenset({"toolCall", "toolResponse", "executableCode", "codeExecutionResult"})
 
@@ -50,7 +59,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_turn(contents: Sequence[Mapping[str, Any]]) -> Turn:
-    start = max((index for index, content in enumerate(contents) if _opens_turn(content)), default=0)
+    start = next((index for index in reversed(range(len(contents))) if _opens_turn(contents[index])), 0)
     opening = contents[start] if contents else {}
     later = contents[start + 1 :]
     results = [found for content in later if (found := tuple(_results(content)))]
@@ -72,10 +81,9 @@ def read_tools(request: Mapping[str, Any]) -> Tools:
             entry.get("description", ""),
             entry.get("parametersJsonSchema") or entry.get("parameters") or {},
         )
-        for tool in tools
-        for entry in tool.get("functionDeclarations", ())
+        for entry in declarations_of(request)
     )
-    config = request.get("toolConfig", {}).get("functionCallingConfig", {})
+    config = calling_config_of(request)
     mode = config.get("mode", "AUTO")
     allowed = set(config.get("allowedFunctionNames", ()))
     functions = tuple(item for item in declared if not allowed or item.name in allowed)
@@ -89,17 +97,9 @@ def read_tools(request: Mapping[str, Any]) -> Tools:
     )
 
 
-def calls_of(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [part["functionCall"] for part in content.get("parts", ()) if "functionCall" in part]
-
-
-def responses_of(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [part["functionResponse"] for part in content.get("parts", ()) if "functionResponse" in part]
-
-
 def _opens_turn(content: Mapping[str, Any]) -> bool:
     """A user content without function responses that says or shows something."""
-    if content.get("role", "user") != "user" or responses_of(content):
+    if role_of(content) != "user" or responses_of(content):
         return False
     return any(text.strip() for text in _words(content)) or any(_media(content.get("parts", ())))
 
@@ -113,7 +113,7 @@ def _words(content: Mapping[str, Any]) -> Iterator[str]:
 
 def _media(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for part in parts:
-        blob = part.get("inlineData") or part.get("fileData")
+        blob = blob_of(part)
         if blob is not None:
             yield blob.get("mimeType", "application/octet-stream")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dragoman.config import Config, is_loopback, model_for
+from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.exchange import Settings
@@ -60,6 +61,8 @@ class Gateway:
 
     def target(self, model: str) -> Target:
         real = model_for(model, self.config.models)
+        if not self.host.has_aliases:
+            real = gemini.ALIASES.get(real, real)
         if not _MODEL_NAME.fullmatch(real):  # it becomes part of an address and of a header
             raise InvalidRequest(f"{model[:200]!r} is no name of a model", where="model")
         return Target(

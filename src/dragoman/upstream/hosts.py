@@ -21,6 +21,11 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     project: str = ""
     location: str = "global"
 
+    @property
+    def has_aliases(self) -> bool:
+        """Whether `gemini-flash-latest` and its like exist there."""
+        return self.backend != "vertex" and self.version in ("", "v1beta")
+
     def url(self, model: str, method: Method) -> str:
         suffix = "?alt=sse" if method == "streamGenerateContent" else ""
         return f"{self._base()}/{self._path()}models/{model}:{method}{suffix}"

@@ -130,7 +130,7 @@ def test_serve_refuses_wrong_settings_before_it_binds(dragoman: Dragoman) -> Non
 
 def test_the_emulator_alone(clean_env: dict[str, str], port: int, home: Path) -> None:
     with serving("emulator", "--port", str(port), env=clean_env) as (_, line):
-        assert line == f"ready on http://127.0.0.1:{port}: Gemini emulator\n"
+        assert line == f"ready on http://127.0.0.1:{port} → Gemini emulator\n"
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/v1beta/models", headers={"x-goog-api-key": "any"}
         )

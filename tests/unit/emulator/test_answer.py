@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.emulator.answer.chunks import merge_chunks
 from dragoman.emulator.answer.cutting import split_text
+from dragoman.emulator.answer.fold import merge_chunks
 from tests.unit.emulator.asking import (
+    MODEL,
     OLD_MODEL,
     VERTEX,
     Json,
@@ -25,6 +26,7 @@ from tests.unit.emulator.asking import (
     user,
 )
 
+PNG = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
 TWO_CALLS = talk(user('say working then use f with {} and use g with {"a":1}'), tools=declare("f", "g"))
 ONE_CALL = talk(user("use f with {}"), tools=declare("f"))
 
@@ -145,14 +147,27 @@ def test_split_text_loses_nothing(words: str) -> None:
     assert "".join(split_text(words)) == words
 
 
-def test_image_tokens() -> None:
-    png = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
-    usage = ask(talk({"role": "user", "parts": [{"text": "12345"}, png]}))["usageMetadata"]
-    assert usage["promptTokenCount"] == 260
-    assert usage["promptTokensDetails"] == [
-        {"modality": "TEXT", "tokenCount": 2},
-        {"modality": "IMAGE", "tokenCount": 258},
-    ]
+@pytest.mark.parametrize(("model", "tokens"), [(MODEL, 1120), ("gemini-4-argon", 1120), (OLD_MODEL, 258)])
+def test_an_image_counts_for_more_since_gemini_3(model: str, tokens: int) -> None:
+    body = talk({"role": "user", "parts": [{"text": "12345"}, PNG]})
+    counts = [{"modality": "TEXT", "tokenCount": 2}, {"modality": "IMAGE", "tokenCount": tokens}]
+    for _ in range(2):  # the second time the pieces are known, to whichever model asks
+        usage = ask(body, model=model)["usageMetadata"]
+        assert (usage["promptTokenCount"], usage["promptTokensDetails"]) == (2 + tokens, counts)
+        assert count(body, model=model)["promptTokensDetails"] == counts
+
+
+def test_what_googles_own_tools_said_counts_when_it_comes_back() -> None:
+    spoken = {
+        "toolCall": {"id": "a", "toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["x" * 400]}},
+        "toolResponse": {"id": "a", "toolType": "GOOGLE_SEARCH_WEB", "response": {"found": "x" * 400}},
+        "executableCode": {"language": "PYTHON", "code": "x" * 400},
+        "codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "x" * 400},
+    }
+    alone = count(talk(user("a"), user("b")))["totalTokens"]
+    for name, value in spoken.items():
+        history = talk(user("a"), {"role": "model", "parts": [{name: value}]}, user("b"))
+        assert count(history)["totalTokens"] - alone > 100, name
 
 
 def count(body: Json, **options: str) -> Json:
@@ -184,3 +199,10 @@ def test_count_tokens_refusals() -> None:
     assert "only one of" in words({**hello(), "generateContentRequest": hello()})
     assert 'Unknown name "tools"' in words(ONE_CALL)
     assert "model: unexpected model name format" in words({"generateContentRequest": hello()})
+
+
+def test_a_wish_for_endless_alternatives_gets_twenty() -> None:
+    wanted = {"responseLogprobs": True, "logprobs": 2_000_000}
+    answer = ask(talk(user("say abcd"), generationConfig=wanted), path=VERTEX)
+    (token,) = answer["candidates"][0]["logprobsResult"]["topCandidates"]
+    assert len(token["candidates"]) == 20

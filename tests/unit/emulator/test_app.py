@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.emulator import create_emulator
+from dragoman.emulator.http.shell import header_fields
 from dragoman.emulator.models import MODELS
 from dragoman.emulator.service import Question
 from tests.unit.emulator.asking import (
     PLAIN_PATHS,
     SERVICE,
+    STUDIO,
     VERTEX,
     Json,
     ask,
@@ -172,8 +174,9 @@ def test_variants_have_the_facts_of_their_model() -> None:
 
 
 def test_aliases_live_on_v1beta_only() -> None:
-    ask(hello(), model="gemini-flash-latest")
-    assert send(hello(), model="gemini-flash-latest", path="/v1/models/{}:{}").status == 404
+    for path in PLAIN_PATHS:
+        found = send(hello(), model="gemini-flash-latest", path=path).status == 200
+        assert found is (path == STUDIO)
 
 
 def test_models_are_listed_and_described() -> None:
@@ -229,3 +232,11 @@ def test_whatever_arrives_the_answer_is_googles(document: Any, model: str, path:
             if answer.status == 200
             else decoded["error"]["status"] == "INVALID_ARGUMENT"
         )
+
+
+def test_only_ai_studio_names_its_service_tier() -> None:
+    tier = ("x-gemini-service-tier", "standard")
+    for path, named in ((STUDIO, True), (VERTEX, False)):
+        assert (tier in send(hello(), path=path).headers) is named
+        assert (tier in send(hello(), method="streamGenerateContent", path=path, alt="sse").headers) is named
+    assert tier not in header_fields(send(hello(), path="/v1/nowhere/{}:{}"))

@@ -260,3 +260,8 @@ def test_the_key_is_asked_for_after_the_body_is_read(desk: Desk) -> None:
     assert "Unknown name" in desk.bad("POST", f"{CACHES}?key=invalid-key", {"foo": 1})[2]
     assert "API key not valid" in desk.bad("POST", f"{CACHES}?key=invalid-key", cache())[2]
     assert "API key not valid" in desk.bad("GET", f"{CACHES}?key=invalid-key")[2]
+
+
+def test_a_model_named_as_on_vertex_is_not_found_on_ai_studio(desk: Desk) -> None:
+    named = cache(model=f"models/publishers/google/models/{MODEL}")
+    assert desk.bad("POST", CACHES, named)[:2] == (404, "NOT_FOUND")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from dragoman.emulator.model import directives
 from dragoman.emulator.model.directives import Plan, Step, Use, read_plan
 
 LS = Use("Bash", {"command": "ls"})
@@ -63,3 +66,30 @@ def test_plan(words: str, plan: Plan) -> None:
 
 def test_long_text_with_many_near_directives_is_read_once() -> None:
     assert read_plan("use x with {" * 3000 + "say then " * 3000).steps == ()
+
+
+class Counting:
+    """A pattern that knows how often it was searched for."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self.searches = 0
+
+    def search(self, words: str, position: int = 0) -> re.Match[str] | None:
+        self.searches += 1
+        return self._pattern.search(words, position)
+
+
+@pytest.mark.parametrize(
+    ("line", "rare", "often"), [("say a\n", "_USE", "_WORD"), ("use f with {}\n", "_WORD", "_USE")]
+)
+def test_a_pasted_log_full_of_directives_is_read_once(
+    line: str, rare: str, often: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """24 KB of `say` lines took two seconds while the rest was searched anew for each of them."""
+    patterns = {name: Counting(getattr(directives, name)) for name in (rare, often)}
+    for name, pattern in patterns.items():
+        monkeypatch.setattr(directives, name, pattern)
+    plan = read_plan(line * 500)
+    assert len(plan.steps) == 500 or plan.say == "\n".join("a" * 500)
+    assert (patterns[rare].searches, patterns[often].searches) == (1, 501)

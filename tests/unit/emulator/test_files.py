@@ -293,3 +293,19 @@ def test_the_oldest_goes_when_there_is_no_room() -> None:
     shelf.put("f", "f", expires=LATER, size=10)
     assert shelf.all(NOON) == ["f"]
     assert shelf.get("f", LATER) is None
+
+
+@pytest.mark.parametrize("mime", ["bad/mime_type", "nonsense", "/png", "image/"])
+def test_a_file_of_a_kind_nobody_knows_is_not_kept(desk: Desk, mime: str) -> None:
+    raw = {"x-goog-upload-protocol": "raw", "content-type": mime}
+    for answer in (start(desk, size=1, mime=mime), desk.ask("POST", UPLOAD, b"x", raw)):
+        assert answer.status == 400
+        assert json.loads(answer.body)["error"]["message"] == f"Unsupported MIME type: {mime}"
+    assert desk.good("GET", "/v1beta/files") == {}
+
+
+@pytest.mark.parametrize(
+    "mime", ["application/zip", "model/stl", "text/markdown; charset=utf-8", "Image/PNG"]
+)
+def test_a_file_of_a_kind_that_no_model_reads_is_kept_all_the_same(desk: Desk, mime: str) -> None:
+    assert upload(desk, b"x", mime)["mimeType"] == mime

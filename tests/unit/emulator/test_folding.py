@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.dialects.gemini.partial import PartialArgs
 from dragoman.dialects.gemini.wire import PartialArg
-from dragoman.emulator.answer.chunks import merge_chunks
+from dragoman.emulator.answer.fold import merge_chunks
 from dragoman.emulator.answer.partial_args import can_stream, put_piece, write_pieces
 from tests.unit.emulator.asking import (
     OLD_MODEL,
@@ -251,3 +251,49 @@ def test_a_call_cut_in_the_middle_keeps_what_came() -> None:
     chunks = [{"candidates": [{"content": {"parts": [part]}}]} for part in parts]
     folded = merge_chunks(chunks)["candidates"][0]["content"]["parts"]
     assert folded == [{"functionCall": {"name": "f", "args": {"a": "x"}}}]
+
+
+def test_folding_leaves_the_chunks_as_they_are() -> None:
+    """A script sends the same chunks again and again."""
+    opener = {"name": "f", "args": {"a": "x"}, "willContinue": True}
+    piece = {"partialArgs": [{"jsonPath": "$.a", "stringValue": "y"}]}
+    chunks = [spoken({"functionCall": call}) for call in (opener, piece)]
+    first, second = merge_chunks(chunks), merge_chunks(chunks)
+    assert first == second
+    assert first["candidates"][0]["content"]["parts"] == [
+        {"functionCall": {"name": "f", "args": {"a": "xy"}}}
+    ]
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [{"willContinue": True}, {"partialArgs": [{"jsonPath": "$.a", "stringValue": "y"}]}],
+        [
+            {"name": "f", "willContinue": True},
+            {"partialArgs": [{"jsonPath": "$.a", "stringValue": "y"}], "willContinue": True},
+            {
+                "partialArgs": [
+                    {"jsonPath": "$.a.b", "stringValue": "y"},
+                    {"jsonPath": "$.a[0]", "numberValue": 1},
+                ]
+            },
+        ],
+        [
+            {"name": "f", "willContinue": True},
+            {
+                "partialArgs": [
+                    {"jsonPath": "$.a[0]", "numberValue": 1},
+                    {"jsonPath": "$.a.b", "numberValue": 2},
+                ]
+            },
+        ],
+    ],
+)
+def test_pieces_that_do_not_fit_together_are_no_exception(calls: list[Json]) -> None:
+    merged = merge_chunks([spoken({"functionCall": call}) for call in calls])
+    assert len(merged["candidates"][0]["content"]["parts"]) == 1
+
+
+def spoken(part: Json) -> Json:
+    return {"candidates": [{"content": {"parts": [part], "role": "model"}}]}

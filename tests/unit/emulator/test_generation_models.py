@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.emulator.models import ALIASES, MODELS
+from dragoman.emulator.models import ALIASES, MODELS, find_model
 from tests.unit.emulator.asking import (
+    MODEL,
     VERTEX,
     Json,
     answered,
@@ -150,3 +151,14 @@ def test_bad_signatures_are_refused_by_every_gemini_3(model: str) -> None:
 def test_gemma_demands_signatures() -> None:
     body = talk(user("a"), called("f", signature=None), answered("f"))
     assert "missing a thought_signature" in message(body, model="gemma-4-31b-it")
+
+
+@pytest.mark.parametrize(("model", "most"), [("gemini-4-argon", 1_048_576), (MODEL, 65_536)])
+def test_the_output_cap_of_gemini_4_on_vertex_is_that_of_all_hops(model: str, most: int) -> None:
+    ask(hello(generationConfig={"maxOutputTokens": most}), model=model, path=VERTEX)
+    said = message(hello(generationConfig={"maxOutputTokens": most + 1}), model=model, path=VERTEX)
+    assert f"from 1 (inclusive) to {most + 1} (exclusive)" in said
+
+
+def test_asking_for_ever_new_models_does_not_fill_the_memory() -> None:
+    assert find_model.cache_info().maxsize is not None

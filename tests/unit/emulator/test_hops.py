@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.emulator.answer.chunks import Setting, merge_chunks, write_chunks
+from dragoman.emulator.answer.chunks import write_chunks
+from dragoman.emulator.answer.fold import merge_chunks
+from dragoman.emulator.answer.setting import Setting
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.model.respond import Call, Reply, respond
 from dragoman.emulator.models import find_model

@@ -333,7 +333,7 @@ def test_the_emulator_in_a_thread_answers_and_leaves_nothing_behind() -> None:
 
 
 def test_a_waiting_answer_does_not_hold_up_the_end() -> None:
-    thread = EmulatorThread(by_path(root=text(b"x", before=(Wait(3600),))))
+    thread = EmulatorThread(Listener(by_path(root=text(b"x", before=(Wait(3600),)))))
     port = int(thread.start().rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(GET)
@@ -344,7 +344,7 @@ def test_a_waiting_answer_does_not_hold_up_the_end() -> None:
 
 def test_a_port_in_use_is_said_to_whoever_starts_the_thread() -> None:
     with running(by_path(root=text())) as base_url:
-        thread = EmulatorThread(by_path(root=text()), port=int(base_url.rpartition(":")[2]))
+        thread = EmulatorThread(Listener(by_path(root=text()), port=int(base_url.rpartition(":")[2])))
         with pytest.raises(OSError, match="in use"):
             thread.start()
         assert not thread._thread.is_alive()

@@ -221,11 +221,19 @@ def test_a_plan_keeps_to_the_functions_that_may_be_called() -> None:
     ]
 
 
-def test_another_seed_signs_otherwise() -> None:
+def test_another_seed_signs_and_names_otherwise_but_says_the_same() -> None:
     asked = talk(user(PLAN), tools=TOOLS)
-    one, other = (parts(ask(asked, service=Service(seed))) for seed in ("one", "other"))
-    assert one[0]["functionCall"] == other[0]["functionCall"]
-    assert one[0]["thoughtSignature"] != other[0]["thoughtSignature"]
+    one, other = (ask(asked, service=Service(seed)) for seed in ("one", "other"))
+    assert calls(one) == calls(other)
+    assert one["responseId"] != other["responseId"]
+    first, second = parts(one)[0], parts(other)[0]
+    assert first["functionCall"]["id"] != second["functionCall"]["id"]
+    assert first["thoughtSignature"] != second["thoughtSignature"]
+
+
+def test_a_content_with_an_empty_role_is_the_users() -> None:
+    later = {"role": "", "parts": [{"text": "say two"}]}
+    assert text(ask(talk(user("say one"), said("one"), later))) == "two"
 
 
 def test_any_forces_a_call_and_allowed_names_restrict_it() -> None:

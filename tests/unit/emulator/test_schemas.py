@@ -79,3 +79,8 @@ def test_a_response_format_names_its_mime_type_as_an_enum() -> None:
 
     assert message(text("application/json")).endswith('TextResponseFormat.MimeType), "application/json"')
     ask(text("APPLICATION_JSON"))
+
+
+def test_a_reference_at_the_root_is_read_as_a_json_pointer() -> None:
+    schema = {"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"type": "object", "properties": {}}}}
+    ask(hello(tools=declare("f", schema=schema)))

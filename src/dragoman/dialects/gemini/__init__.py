@@ -8,11 +8,12 @@ from dragoman.dialects.gemini.encode import (
     origin_of,
 )
 from dragoman.dialects.gemini.errors import decode_error
-from dragoman.dialects.gemini.models import Profile, profile_of
+from dragoman.dialects.gemini.models import ALIASES, Profile, profile_of
 
 name = "gemini"
 
 __all__ = [
+    "ALIASES",
     "Profile",
     "decode_count",
     "decode_error",

@@ -50,6 +50,13 @@ _GEMINI_3 = Profile(
 _STRICT_3 = msgspec.structs.replace(_GEMINI_3, ends_with_user=True, samples=False)
 _NEWEST = msgspec.structs.replace(_STRICT_3, levels=("low", "medium", "high"))
 
+#: What an alias means where Google has none: they exist on AI Studio's v1beta only.
+ALIASES = {
+    "gemini-flash-latest": "gemini-3.8-flash",
+    "gemini-flash-lite-latest": "gemini-3.5-flash-lite",
+    "gemini-pro-latest": "gemini-3.1-pro-preview",
+}
+
 #: first match wins
 _TABLE: tuple[tuple[str, Profile], ...] = (
     (r"gemini-2\.5-pro", msgspec.structs.replace(_GEMINI_2, budget=(128, 32_768), can_stop_thinking=False)),

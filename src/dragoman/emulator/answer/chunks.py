@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.answer.ending import write_ending
-from dragoman.emulator.answer.fold import merge_chunks
 from dragoman.emulator.answer.hops import read_position
 from dragoman.emulator.answer.limits import apply_limits
 from dragoman.emulator.answer.parts import Batch, count_built_in, write_batches
@@ -18,11 +17,13 @@ from dragoman.emulator.answer.setting import Setting
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.model.respond import Reply
 from dragoman.emulator.model.wording import wanted_form
-from dragoman.emulator.tokens import count_prompt, details
-
-__all__ = ["Setting", "merge_chunks", "write_chunks", "write_count"]
+from dragoman.emulator.models import Model
+from dragoman.emulator.tokens import CHARS_PER_TOKEN, count_prompt, details
 
 Json = dict[str, Any]
+
+#: What validation lets pass; a script may do without it.
+_MOST_CANDIDATES = 8
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -38,11 +39,11 @@ def write_chunks(request: Mapping[str, Any], reply: Reply, setting: Setting) -> 
     """The stream's chunks, each a whole GenerateContentResponse with new parts."""
     config = request.get("generationConfig", {})
     start = read_position(request, setting)
-    wanted = max(1, config.get("candidateCount") or 1)
+    wanted = min(max(1, config.get("candidateCount") or 1), _MOST_CANDIDATES)
     candidates = [
         _write(request, _vary(reply, index, config), setting, index, start) for index in range(wanted)
     ]
-    usage = _Usage(request, reply, candidates, setting.backend, opening=not start)
+    usage = _Usage(request, reply, candidates, setting, opening=not start)
     length = max(len(candidate.batches) for candidate in candidates)
     return [
         _envelope(
@@ -52,12 +53,12 @@ def write_chunks(request: Mapping[str, Any], reply: Reply, setting: Setting) -> 
     ]
 
 
-def write_count(request: Mapping[str, Any], backend: Backend) -> Json:
+def write_count(request: Mapping[str, Any], model: Model, backend: Backend) -> Json:
     """The answer of countTokens."""
-    counts = count_prompt(request)
+    counts = count_prompt(request, model.image_tokens)
     answer: Json = {"totalTokens": sum(counts.values())}
     if backend.is_vertex:
-        answer["totalBillableCharacters"] = 4 * counts.get("TEXT", 0)
+        answer["totalBillableCharacters"] = CHARS_PER_TOKEN * counts.get("TEXT", 0)
     if counts:
         answer["promptTokensDetails"] = details(counts)
     return answer
@@ -101,14 +102,14 @@ class _Usage:
         request: Mapping[str, Any],
         reply: Reply,
         candidates: Sequence[Candidate],
-        backend: Backend,
+        setting: Setting,
         *,
         opening: bool,
     ) -> None:
-        self._prompt = count_prompt(request)
+        self._prompt = count_prompt(request, setting.model.image_tokens)
         self._tool_use = count_built_in(reply) if opening else 0
         self._candidates = candidates
-        self._backend = backend
+        self._backend = setting.backend
 
     def at(self, place: int, *, last: bool) -> Json:
         """Zero counters are absent; Vertex counts only at the end."""
@@ -135,10 +136,28 @@ class _Usage:
         return {name: value for name, value in usage.items() if value}
 
 
+def make_response_id(request: bytes) -> str:
+    """The same for every chunk of the answer to a request, given whole or as its digest."""
+    identity = hashlib.blake2b(request, digest_size=16, person=b"response-id").digest()
+    return base64.urlsafe_b64encode(identity).decode().rstrip("=")
+
+
+def add_cached(chunks: Sequence[Json], cached: Mapping[str, int]) -> list[Json]:
+    """Every chunk that counts the prompt says how much of it came from the cache."""
+    if not cached:
+        return list(chunks)
+    share = {"cachedContentTokenCount": sum(cached.values()), "cacheTokensDetails": details(cached)}
+    return [
+        {**chunk, "usageMetadata": {**chunk["usageMetadata"], **share}}
+        if "promptTokenCount" in chunk.get("usageMetadata", {})
+        else chunk
+        for chunk in chunks
+    ]
+
+
 def _envelope(candidates: list[Json], usage: Json, setting: Setting) -> Json:
     chunk: Json = {"candidates": candidates, "usageMetadata": usage, "modelVersion": setting.model.id}
     if setting.backend.is_vertex:
         chunk["createTime"] = setting.now
-    identity = hashlib.blake2b(setting.digest, digest_size=16, person=b"response-id").digest()
-    chunk["responseId"] = base64.urlsafe_b64encode(identity).decode().rstrip("=")
+    chunk["responseId"] = make_response_id(setting.digest)
     return chunk

@@ -10,12 +10,12 @@ from dragoman.emulator.answer.hops import issue_token
 from dragoman.emulator.answer.limits import Limited
 from dragoman.emulator.answer.setting import Setting
 from dragoman.emulator.model.respond import Reply
+from dragoman.emulator.tokens import split_tokens, token_id
 
 Json = dict[str, Any]
 
 _CALL_MESSAGE = "Model generated function call(s)."
-_CHARS_PER_TOKEN = 4
-_VOCABULARY = 262_144
+_MOST_ALTERNATIVES = 20
 
 
 def write_ending(request: Mapping[str, Any], limited: Limited, setting: Setting) -> Json:
@@ -69,12 +69,12 @@ def _logprobs(config: Mapping[str, Any], text: str) -> Json:
     """Only Vertex gets this far with the wish: every token as likely as its length says."""
     if not config.get("responseLogprobs") or not text:
         return {}
-    tokens = [text[start : start + _CHARS_PER_TOKEN] for start in range(0, len(text), _CHARS_PER_TOKEN)]
+    tokens = split_tokens(text)
     chosen = [_likely(token, 0) for token in tokens]
     total = sum(item["logProbability"] for item in chosen)
     result: Json = {"chosenCandidates": chosen, "logProbabilitySum": total}
     if config.get("logprobs"):
-        ranks = range(config["logprobs"])
+        ranks = range(min(config["logprobs"], _MOST_ALTERNATIVES))
         result["topCandidates"] = [
             {"candidates": [_likely(token, rank) for rank in ranks]} for token in tokens
         ]
@@ -84,5 +84,4 @@ def _logprobs(config: Mapping[str, Any], text: str) -> Json:
 def _likely(token: str, rank: int) -> Json:
     """The chosen token first; the others are it in other letters, each half as likely."""
     other = token if not rank else token.swapcase() + "·" * (rank - 1)
-    number = int.from_bytes(other.encode(), "big") % _VOCABULARY
-    return {"token": other, "tokenId": number, "logProbability": math.log(0.5) * (rank + 1)}
+    return {"token": other, "tokenId": token_id(other), "logProbability": math.log(0.5) * (rank + 1)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from dragoman.emulator.answer.partial_args import put_piece
@@ -39,9 +40,14 @@ def _join(parts: Sequence[Mapping[str, Any]]) -> Iterator[Json]:
         grown = _grow(waiting, part) if waiting is not None else None
         if waiting is not None and grown is None:
             yield _closed(waiting)
-        waiting = grown if grown is not None else dict(part)
+        waiting = grown if grown is not None else _opened(part)
     if waiting is not None:
         yield _closed(waiting)
+
+
+def _opened(part: Mapping[str, Any]) -> Json:
+    """A part that may grow: the arguments of a call grow in place, and the chunk keeps its own."""
+    return deepcopy(dict(part)) if "functionCall" in part else dict(part)
 
 
 def _grow(before: Json, part: Mapping[str, Any]) -> Json | None:
@@ -65,5 +71,5 @@ def _closed(part: Json) -> Json:
     call = part.get("functionCall")
     if call is None or "willContinue" not in call:
         return part
-    whole = {"name": call["name"], "args": call.get("args", {}), "id": call.get("id")}
+    whole = {"name": call.get("name"), "args": call.get("args", {}), "id": call.get("id")}
     return {**part, "functionCall": {key: value for key, value in whole.items() if value is not None}}

@@ -15,16 +15,10 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.answer.setting import Setting
-from dragoman.emulator.models import Model
 from dragoman.emulator.refusal import unclear
 
-_SINCE = (4, 0)
 _FIELD = "continuationToken"
 _POSITION_BYTES = 8
-
-
-def decodes_long(model: Model) -> bool:
-    return model.generation >= _SINCE
 
 
 def issue_token(request: Mapping[str, Any], setting: Setting, position: int) -> str:
@@ -37,7 +31,7 @@ def read_position(request: Mapping[str, Any], setting: Setting) -> int:
     token = request.get(_FIELD)
     if not token:
         return 0
-    if not decodes_long(setting.model):
+    if not setting.model.decodes_long:
         raise unclear("continuation_token: this model has no long decode")
     position = int.from_bytes(token[:_POSITION_BYTES], "big")
     if not hmac.compare_digest(_token(request, setting, position), token):

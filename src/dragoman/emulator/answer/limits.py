@@ -7,12 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.emulator.answer.hops import decodes_long
 from dragoman.emulator.model.respond import Call, Reply
 from dragoman.emulator.models import Model
-from dragoman.emulator.tokens import count_text, count_value
+from dragoman.emulator.tokens import CHARS_PER_TOKEN, count_text, count_value
 
-_CHARS_PER_TOKEN = 4
 _EFFORT = {"MINIMAL": 0, "LOW": 1, "MEDIUM": 2, "HIGH": 4}
 
 
@@ -39,10 +37,8 @@ def apply_limits(
     """What of the reply is sent now, from `start` in its text on."""
     config = request.get("generationConfig", {})
     thinking = config.get("thinkingConfig", {})
-    # The window of Gemini 4 is shared by input and output; the others have an output limit of their own.
-    limit = model.input_limit if decodes_long(model) else model.output_limit
-    cap = min(config.get("maxOutputTokens") or limit, limit)
-    hop = min(cap, hop_tokens) if decodes_long(model) else cap
+    cap = min(config.get("maxOutputTokens") or model.most_output_tokens, model.most_output_tokens)
+    hop = min(cap, hop_tokens) if model.decodes_long else cap
     # Thoughts count against the cap; half of it is left, or a small cap would always give an empty answer.
     thoughts = min(_thought_tokens(thinking, reply, model), hop // 2)
     room = _Room(cap - thoughts, hop if start else hop - thoughts)
@@ -62,8 +58,8 @@ def _cut(
     text: str, calls: Sequence[Call], room: _Room, start: int
 ) -> tuple[tuple[str, tuple[Call, ...]], Literal["STOP", "MAX_TOKENS", "CONTINUATION"], int]:
     """The text and the calls of this hop, the finish, and where the next hop begins."""
-    allowed = text[: room.total * _CHARS_PER_TOKEN]
-    shown = allowed[start : start + room.here * _CHARS_PER_TOKEN]
+    allowed = text[: room.total * CHARS_PER_TOKEN]
+    shown = allowed[start : start + room.here * CHARS_PER_TOKEN]
     end = start + len(shown)
     if end < len(allowed):
         return (shown, ()), "CONTINUATION", end

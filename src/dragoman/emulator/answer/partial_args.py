@@ -33,17 +33,20 @@ def write_pieces(args: Mapping[str, Any]) -> Iterator[Json]:
 
 
 def put_piece(args: Json, piece: Mapping[str, Any]) -> None:
-    """Put a piece's value at its path; a string goes on where one stands."""
+    """Put a piece's value at its path; a string goes on where one stands, what fits nowhere is dropped."""
     path = _read_path(str(piece.get("jsonPath", "")))
     value = _value(piece)
     if not path or value is _NOTHING:
         return
     node: Any = args
     for step, following in pairwise(path):
+        if not _has_room(node, step):
+            return
         node = _below(node, step, [] if isinstance(following, int) else {})
     last = path[-1]
-    before = _below(node, last, None)
-    node[last] = before + value if isinstance(before, str) and isinstance(value, str) else value
+    if _has_room(node, last):
+        before = _below(node, last, None)
+        node[last] = before + value if isinstance(before, str) and isinstance(value, str) else value
 
 
 def _has_form(value: Any) -> bool:
@@ -104,10 +107,14 @@ def _read_path(path: str) -> list[Step]:
     return steps
 
 
+def _has_room(node: Any, step: Step) -> bool:
+    return isinstance(node, list if isinstance(step, int) else dict)
+
+
 def _below(node: Any, step: Step, fresh: Any) -> Any:
     """What stands at a step, made room for when nothing does."""
-    if isinstance(node, list):
-        node.extend([None] * (int(step) + 1 - len(node)))
-        node[int(step)] = fresh if node[int(step)] is None else node[int(step)]
-        return node[int(step)]
-    return node.setdefault(step, fresh)
+    if isinstance(step, str):
+        return node.setdefault(step, fresh)
+    node.extend([None] * (step + 1 - len(node)))
+    node[step] = fresh if node[step] is None else node[step]
+    return node[step]

@@ -17,6 +17,7 @@ from dragoman.emulator.answer.cutting import split_text
 from dragoman.emulator.answer.limits import Limited
 from dragoman.emulator.answer.partial_args import can_stream, write_pieces
 from dragoman.emulator.answer.setting import Setting
+from dragoman.emulator.contents import calling_config_of
 from dragoman.emulator.model.respond import Reply
 from dragoman.emulator.signature import ON_TEXT, on_call
 from dragoman.emulator.tokens import count_text, count_value
@@ -98,8 +99,8 @@ def _calls(request: Mapping[str, Any], reply: Reply, setting: Setting) -> Iterat
 
 
 def _streams_arguments(request: Mapping[str, Any], setting: Setting) -> bool:
-    config = request.get("toolConfig", {}).get("functionCallingConfig", {})
-    return setting.backend.is_vertex and bool(config.get("streamFunctionCallArguments"))
+    wanted = calling_config_of(request).get("streamFunctionCallArguments", False)
+    return setting.backend.is_vertex and bool(wanted)
 
 
 def _built_in(request: Mapping[str, Any], reply: Reply, setting: Setting) -> Iterator[Json]:

@@ -39,13 +39,23 @@ def resolve(root: Node, schema: Any, hops: int = 0) -> dict[str, Any]:
     for _ in range(_MOST_HOPS):
         reference = node.get("$ref") or node.get("ref")
         if isinstance(reference, str):
-            node = merge(without(node, "$ref", "ref"), as_node(_follow(root, reference)))
+            node = merge(without(node, "$ref", "ref"), as_node(follow(root, reference)))
         elif parts := node.get("allOf"):
             node = without(node, "allOf")
             for part in parts if hops < _MOST_HOPS else ():
                 node = merge(node, resolve(root, part, hops + 1))
         else:
             break
+    return node
+
+
+def follow(root: Node, reference: str) -> Any:
+    """What a reference within the document leads to: a JSON pointer; nothing is an empty schema."""
+    node: Any = root
+    for piece in reference.removeprefix("#").split("/"):
+        if piece:
+            key = piece.replace("~1", "/").replace("~0", "~")
+            node = node[int(key)] if isinstance(node, list) and key.isdecimal() else _get(node, key)
     return node
 
 
@@ -134,15 +144,6 @@ def _shortest(root: Node, branches: Sequence[Any], seen: tuple[str, ...]) -> int
         if found == 0:
             break
     return found
-
-
-def _follow(root: Node, reference: str) -> Any:
-    node: Any = root
-    for piece in reference.removeprefix("#").split("/"):
-        if piece:
-            key = piece.replace("~1", "/").replace("~0", "~")
-            node = node[int(key)] if isinstance(node, list) and key.isdecimal() else _get(node, key)
-    return node
 
 
 def _get(node: Any, key: str) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.direct import Asked, Chunk, Fault
-from dragoman.emulator.faults.errors import overloaded, refused_answer
+from dragoman.emulator.faults.errors import refused_answer
 from dragoman.emulator.faults.kind import FaultKind, on_chunks
+from dragoman.emulator.refusal import Refusal
 from dragoman.emulator.wire import Answer, whole
 
 _GIANT_BYTES = 4_000_000
@@ -99,7 +100,7 @@ def _void_whole(answer: Answer, asked: Asked) -> Answer:
     body = msgspec.json.decode(answer.body)
     body["candidates"] = [{**candidate, "content": {}} for candidate in body.get("candidates", ())]
     body["usageMetadata"] = _nothing_produced(body.get("usageMetadata", {}))
-    return msgspec.structs.replace(whole(body), before=answer.before)
+    return msgspec.structs.replace(answer, acts=whole(body).acts)
 
 
 def _nothing_produced(usage: dict[str, Any]) -> dict[str, Any]:
@@ -123,14 +124,14 @@ def _without_finish(chunk: Chunk) -> Chunk:
 
 def _stream_error(chunks: list[Chunk]) -> list[Chunk]:
     first = next((index for index, chunk in enumerate(chunks) if _says_something(chunk)), 0)
-    return [*map(_without_finish, chunks[: first + 1]), overloaded().body()]
+    return [*map(_without_finish, chunks[: first + 1]), Refusal(code=503).body()]
 
 
 def _error_whole(answer: Answer, asked: Asked) -> Answer:
     """An answer in one piece has no middle: the error is all of it."""
     if asked.framing != "whole" or asked.route.method == "countTokens":
         return answer
-    return refused_answer(overloaded(), answer, asked)
+    return refused_answer(Refusal(code=503), answer, asked)
 
 
 def _prompt_block(chunks: list[Chunk]) -> list[Chunk]:

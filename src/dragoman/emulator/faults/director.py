@@ -41,24 +41,26 @@ class FaultDirector:
         self._inner = inner or NoDirector()
         self._plan = tuple(plan)
         self._left = [planned.times for planned in self._plan]
-        self._last: list[int] = []
 
     def direct(self, asked: Asked) -> Scene:
         called_for = _read_header(asked.headers.get(FAULT_HEADER, ""))
         scene = self._inner.direct(asked)
-        self._last = [index for index, left in enumerate(self._left) if _is_due(left, asked)]
-        self._count(-1)
-        planned = (self._plan[index].fault for index in self._last)
-        return msgspec.structs.replace(scene, faults=(*scene.faults, *planned, *called_for))
+        due = [index for index, left in enumerate(self._left) if _is_due(left, asked)]
+        self._count(due, -1)
 
-    def refused(self, asked: Asked, message: str) -> None:
-        """What was not played is still due."""
-        self._count(+1)
-        self._last = []
-        self._inner.refused(asked, message)
+        def give_back(message: str) -> None:
+            """What was not played is still due."""
+            self._count(due, +1)
+            if scene.on_refused is not None:
+                scene.on_refused(message)
 
-    def _count(self, change: int) -> None:
-        for index in self._last:
+        planned = (self._plan[index].fault for index in due)
+        return msgspec.structs.replace(
+            scene, faults=(*scene.faults, *planned, *called_for), on_refused=give_back
+        )
+
+    def _count(self, due: Sequence[int], change: int) -> None:
+        for index in due:
             left = self._left[index]
             self._left[index] = None if left is None else left + change
 
@@ -71,5 +73,4 @@ def _read_header(value: str) -> list[Fault]:
     try:
         return [parse_fault(word) for word in value.split(",") if word.strip()]
     except ConfigError as error:
-        why = error.message.replace("\n", "; ")
-        raise Refusal(f"{FAULT_HEADER}: {why}") from None
+        raise Refusal(f"{FAULT_HEADER}: {error.message}") from None

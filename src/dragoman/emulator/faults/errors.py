@@ -8,8 +8,7 @@ import msgspec
 
 from dragoman.emulator.direct import Asked
 from dragoman.emulator.faults.kind import FaultKind, counted, on_answer
-from dragoman.emulator.refusal import Refusal, detail, error_info, invalid_key
-from dragoman.emulator.service import refuse
+from dragoman.emulator.refusal import Refusal, detail, invalid_key, no_key, refuse, wrong_token
 from dragoman.emulator.wire import HTML_TYPE, SSE_TYPE, Answer
 
 _METRIC = "generativelanguage.googleapis.com/generate_content_free_tier_requests"
@@ -24,22 +23,6 @@ _BAD_GATEWAY_PAGE = (
     b"  <p>The server encountered a temporary error and could not complete your request.\n"
     b"  <p>Please try again in 30 seconds.  <ins>That\xe2\x80\x99s all we know.</ins>\n"
 )
-_OVERLOADED = (
-    "This model is currently experiencing high demand. Spikes in demand are usually temporary. "
-    "Please try again later."
-)
-_NO_CALLER = (
-    "Method doesn't allow unregistered callers (callers without established identity). "
-    "Please use API Key or other form of API consumer identity to call this API."
-)
-_NOT_AUTHENTICATED = (
-    "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
-    "valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
-)
-
-
-def overloaded() -> Refusal:
-    return Refusal(_OVERLOADED, code=503)
 
 
 def refused_answer(refusal: Refusal, answer: Answer, asked: Asked) -> Answer:
@@ -75,14 +58,6 @@ def _quota_minute(answer: Answer, asked: Asked, seconds: float) -> Answer:
     return refused_answer(refusal, answer, asked)
 
 
-def _wrong_token(asked: Asked) -> Refusal:
-    method = f"google.ai.generativelanguage.v1beta.GenerativeService.{asked.route.method}"
-    metadata = {"service": "generativelanguage.googleapis.com", "method": method}
-    return Refusal(
-        _NOT_AUTHENTICATED, code=401, details=[error_info("ACCESS_TOKEN_TYPE_UNSUPPORTED", metadata)]
-    )
-
-
 def _page(answer: Answer, asked: Asked) -> Answer:
     del asked
     return Answer(status=502, content_type=HTML_TYPE, acts=(_BAD_GATEWAY_PAGE,), before=answer.before)
@@ -106,17 +81,15 @@ ERRORS = (
         "429 with limit: 0, a model outside the plan",
         lambda asked: _quota(asked, period="Day", limit=0, retry_s=None),
     ),
-    _refusing("overloaded", "503, high demand", lambda _: overloaded()),
-    _refusing("internal", "500", lambda _: Refusal("Internal error encountered.", code=500)),
-    _refusing(
-        "deadline",
-        "504, Google gave up",
-        lambda _: Refusal("Deadline expired before operation could complete.", code=504),
-    ),
+    _refusing("overloaded", "503, high demand", lambda _: Refusal(code=503)),
+    _refusing("internal", "500", lambda _: Refusal(code=500)),
+    _refusing("deadline", "504, Google gave up", lambda _: Refusal(code=504)),
     on_answer("unavailable_page", "502 with an HTML page, as a load balancer sends it", _page),
     _refusing("bad_key", "400 API_KEY_INVALID", lambda _: invalid_key()),
-    _refusing("no_key", "403, no key at all", lambda _: Refusal(_NO_CALLER, code=403)),
-    _refusing("wrong_token", "401, credentials of the wrong kind", _wrong_token),
+    _refusing("no_key", "403, no key at all", lambda _: no_key()),
+    _refusing(
+        "wrong_token", "401, credentials of the wrong kind", lambda asked: wrong_token(asked.route.method)
+    ),
     _refusing(
         "location",
         "400 FAILED_PRECONDITION, a country without the service",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
+from typing import Any
 
+from dragoman.config.keys import did_you_mean
 from dragoman.emulator.direct import Fault
 from dragoman.emulator.faults.content import CONTENT
 from dragoman.emulator.faults.errors import ERRORS
@@ -16,19 +17,18 @@ from dragoman.errors import ConfigError
 FAULTS: Mapping[str, FaultKind] = {kind.name: kind for kind in (*ERRORS, *CONTENT, *NETWORK)}
 
 
-def make_fault(name: str, argument: float | None = None) -> Fault:
+def make_fault(name: str, argument: Any = None) -> Fault:
     """The fault of that name; without an argument it gets its default. A ConfigError says what is wrong."""
     kind = FAULTS.get(name)
     if kind is None:
-        near = difflib.get_close_matches(name, FAULTS, n=1)
-        hint = f"did you mean {near[0]}?" if near else "dragoman emulator --list-faults lists them"
-        raise ConfigError(f"there is no fault {name!r}\n{hint}")
+        hint = did_you_mean(name, FAULTS) or "; dragoman emulator --list-faults lists them"
+        raise ConfigError(f"there is no fault {name!r}{hint}")
     if argument is None:
         return kind.make(kind.default)
     if not kind.unit:
         raise ConfigError(f"the fault {name} takes no argument")
-    if not math.isfinite(argument) or argument < 0:
-        raise ConfigError(f"the fault {name} takes {kind.unit}, not {argument:g}")
+    if isinstance(argument, bool) or not isinstance(argument, int | float) or not 0 <= argument < math.inf:
+        raise ConfigError(f"the fault {name} takes {kind.unit}, not {argument!r}")
     return kind.make(argument)
 
 

@@ -14,8 +14,7 @@ import msgspec
 from dragoman.emulator.http.http1 import Continue, Event, Malformed, Request, RequestParser
 from dragoman.emulator.http.shell import header_fields, make_question
 from dragoman.emulator.question import Question
-from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.service import refuse
+from dragoman.emulator.refusal import Refusal, refuse
 from dragoman.emulator.wire import Act, Answer, Cut, Refuse, Wait
 
 _MOST_WAITING = 16  # pipelined requests, before we read no further

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dragoman.emulator.http.connection import Connection, House
+from dragoman.emulator.http.shell import write_address
 from dragoman.emulator.question import Question
 from dragoman.emulator.wire import Answer
 
@@ -42,8 +43,7 @@ class Listener:
         self._socket = _bind(self._host, self._port)
         self._port = self._socket.getsockname()[1]
         self._listen(self._socket)
-        name = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{name}:{self._port}"
+        return write_address(self._host, self._port)
 
     async def refuse(self, seconds: float) -> None:
         """From now on nobody is at home, and after so many seconds again; connections without work end."""
@@ -95,15 +95,8 @@ class Listener:
 class EmulatorThread:
     """A listener in a thread of its own, with its own event loop."""
 
-    def __init__(
-        self,
-        answer: Callable[[Question], Answer],
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        on_access: OnAccess | None = None,
-    ) -> None:
-        self._listener = Listener(answer, host, port, on_access=on_access)
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]] = Future()
         self._thread = threading.Thread(target=self._run, name="dragoman-emulator", daemon=True)
 
@@ -143,15 +136,9 @@ class EmulatorThread:
 
 
 @contextmanager
-def running(
-    service_answer: Callable[[Question], Answer],
-    host: str = "127.0.0.1",
-    port: int = 0,
-    *,
-    on_access: OnAccess | None = None,
-) -> Iterator[str]:
+def running(answer: Callable[[Question], Answer], host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
     """The emulator on a port of this machine for as long as the block lasts; gives the base URL."""
-    thread = EmulatorThread(service_answer, host, port, on_access=on_access)
+    thread = EmulatorThread(Listener(answer, host, port))
     base_url = thread.start()
     try:
         yield base_url

@@ -1,4 +1,4 @@
-"""What the emulator's two servers share: a request becomes a question, an answer its header fields."""
+"""What the emulator's servers share: a request becomes a question, an answer its header fields."""
 
 from __future__ import annotations
 
@@ -31,9 +31,15 @@ def make_question(
     )
 
 
+def write_address(host: str, port: int) -> str:
+    """The base URL of a server."""
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"
+
+
 def header_fields(answer: Answer) -> list[tuple[str, str]]:
     """Of every answer; a stream has no length, and an answer that says its length means it."""
-    fields = [("content-type", answer.content_type), ("x-gemini-service-tier", "standard"), *answer.headers]
+    fields = [("content-type", answer.content_type), *answer.headers]
     if not answer.streamed and all(name.lower() != "content-length" for name, _ in answer.headers):
         fields.append(("content-length", str(answer.length)))
     return fields

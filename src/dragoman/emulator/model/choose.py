@@ -83,7 +83,7 @@ def find_by_verb(verb: str, functions: Sequence[Function]) -> Function | None:
     return next((item for item in functions if verb in name_words(item) and is_harmless(item)), None)
 
 
-def name_words(function: Function) -> list[str]:
+def name_words(function: Function) -> tuple[str, ...]:
     return _split_name(function.name)
 
 
@@ -94,8 +94,10 @@ def rank(words: str, functions: Sequence[Function]) -> list[tuple[float, Functio
     return sorted(scored, key=lambda pair: -pair[0])
 
 
-def _split_name(name: str) -> list[str]:
-    return [word.lower() for word in _CAMEL.split(name) if word]
+@lru_cache(maxsize=4096)
+def _split_name(name: str) -> tuple[str, ...]:
+    """The same tools come with every request of a conversation."""
+    return tuple(word.lower() for word in _CAMEL.split(name) if word)
 
 
 def _score(asked: set[str], function: Function) -> float:
@@ -108,7 +110,6 @@ def _score(asked: set[str], function: Function) -> float:
 
 @lru_cache(maxsize=512)
 def _description_words(description: str) -> frozenset[str]:
-    """The same tools come with every request of a conversation."""
     return frozenset(_content_words(description)[:_WORDS_READ])
 
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-_USE = re.compile(r"\buse\s+[`\"']?(?P<name>[A-Za-z_][\w.:-]*)[`\"']?\s+with\s+(?=\{)", re.IGNORECASE)
+_USE = re.compile(r"\buse\s+[`\"']?(?P<name>[A-Za-z_][\w.:-]*)[`\"']?\s+with\s+(?=\{\s*[\"}])", re.IGNORECASE)
 #: They count only where a sentence or clause begins: prose may contain the words.
 _WORD = re.compile(
     r"(?:^|(?<=[.:;!?,\n])|\b(?:then|and|please|just))[ \t]*\b(?P<verb>say|think|cite(?=\s+https?:))[ \t]+(?P<rest>\S)",
@@ -85,19 +85,21 @@ def read_plan(words: str) -> Plan:
     return Plan(steps=tuple(steps), say=say, think=think, cites=cites)
 
 
-def _tokens(words: str) -> list[_Token]:
+def _tokens(words: str) -> Iterator[_Token]:
     """Directives in order; one that begins inside another's JSON or text is no directive."""
-    tokens: list[_Token] = []
     position = 0
-    while token := _next_token(words, position):
-        tokens.append(token)
+    use, word = _next_use(words, 0), _WORD.search(words)
+    while token := _first(words, use, word):
+        yield token
         position = max(token.end, position + 1)
-    return tokens
+        # Searched for again only where the last find lies behind us: pasted logs hold thousands of these words.
+        if use is not None and use.start < position:
+            use = _next_use(words, position)
+        if word is not None and word.start() < position:
+            word = _WORD.search(words, position)
 
 
-def _next_token(words: str, position: int) -> _Token | None:
-    use = _next_use(words, position)
-    word = _WORD.search(words, position)
+def _first(words: str, use: _Token | None, word: re.Match[str] | None) -> _Token | None:
     if word is None or (use is not None and use.start < word.start("verb")):
         return use
     text, end = _read_text(words, word.start("rest"))

@@ -10,21 +10,22 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.backend import Backend
+from dragoman.emulator.contents import blob_of
 from dragoman.emulator.models import Model, no_such_model, require_model
 from dragoman.emulator.question import Question
 from dragoman.emulator.refusal import Refusal, bullets, unclear
-from dragoman.emulator.resources.catalog import EMBEDDERS, takes_caches
+from dragoman.emulator.resources.catalog import EMBEDDERS
 from dragoman.emulator.resources.moments import read_moment, read_span, write_moment
 from dragoman.emulator.resources.names import DIGITS, LETTERS, make_name
 from dragoman.emulator.resources.paging import write_page
 from dragoman.emulator.resources.shelf import Shelf
 from dragoman.emulator.routes import Route
-from dragoman.emulator.tokens import count_prompt
+from dragoman.emulator.tokens import CHARS_PER_TOKEN, count_prompt
 from dragoman.emulator.validate.fields import field_problems
 
 _ROOT = "CreateCachedContentRequest"
+_METHOD = "createCachedContent"
 _DEFAULT_LIFE = timedelta(hours=1)
-_FEWEST_TOKENS = {"gemini-2.5": 1024, "gemini-3": 4096}
 #: What a cache may hold, and what a request that uses one may not say again.
 _HELD = ("systemInstruction", "tools", "toolConfig")
 _NAMES = {
@@ -58,10 +59,12 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """About its bytes: four to a token of text, and the media as they are."""
+        """About its bytes: those of its text, and the media as they are."""
         parts = (part for content in self.request.get("contents", ()) for part in content.get("parts", ()))
-        blobs = (part.get("inlineData") or part.get("fileData") or {} for part in parts)
-        return 4 * self.counts.get("TEXT", 0) + sum(len(blob.get("data", b"")) for blob in blobs)
+        blobs = (blob_of(part) or {} for part in parts)
+        return CHARS_PER_TOKEN * self.counts.get("TEXT", 0) + sum(
+            len(blob.get("data", b"")) for blob in blobs
+        )
 
 
 class Caches:
@@ -114,10 +117,8 @@ class Caches:
 
 def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: datetime) -> Cache:
     """A new cache from a parsed body, or the reason why not."""
-    named = _MODELS[backend.surface].fullmatch(body.get("model", ""))
-    if named is None:
-        raise bullets(["cached_content.model: unexpected model name format"], _ROOT)
-    model = _require_model(named[1], body["model"], backend)
+    said = body.get("model", "")
+    name_of_model, model = _read_model(said, backend)
     request = {field: body[field] for field in ("contents", *_HELD) if field in body}
     # Unlike a request, a cache may consist of a system instruction or tools alone.
     problems = [
@@ -127,16 +128,16 @@ def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: dat
     ]
     if problems:
         raise bullets(problems, _ROOT)
-    counts = count_prompt(request)
-    total, fewest = sum(counts.values()), _FEWEST_TOKENS[model.family]
+    counts = count_prompt(request, model.image_tokens)
+    total, fewest = sum(counts.values()), model.least_cached_tokens
     if total < fewest:
         raise Refusal(
             f"Cached content is too small. total_token_count={total}, min_total_token_count={fewest}"
         )
     return Cache(
         name=name,
-        model=body["model"],
-        model_id=named[1],
+        model=said,
+        model_id=name_of_model,
         display_name=body.get("displayName", ""),
         created=now,
         updated=now,
@@ -199,11 +200,19 @@ def use_cache(cache: Cache, request: Mapping[str, Any], model: str) -> Mapping[s
     return {**cache.request, **request, "contents": contents}
 
 
-def _require_model(name: str, resource: str, backend: Backend) -> Model:
-    model = require_model(name, backend, "createCachedContent", resource)
-    if name in EMBEDDERS or not takes_caches(model):
-        raise no_such_model(name, backend, "createCachedContent", resource)
-    return model
+def _read_model(resource: str, backend: Backend) -> tuple[str, Model]:
+    """The id and the facts of a model that takes caches."""
+    if resource.startswith("models/publishers/") and not backend.is_vertex:
+        # What Vertex calls a model is a name like any other here, but nobody's (recorded).
+        raise no_such_model(resource.removeprefix("models/"), backend, _METHOD, resource)
+    named = _MODELS[backend.surface].fullmatch(resource)
+    if named is None:
+        raise bullets(["cached_content.model: unexpected model name format"], _ROOT)
+    name = named[1]
+    model = require_model(name, backend, _METHOD, resource)
+    if name in EMBEDDERS or not model.least_cached_tokens:
+        raise no_such_model(name, backend, _METHOD, resource)
+    return name, model
 
 
 def _expiry(body: Mapping[str, Any], now: datetime) -> datetime | None:

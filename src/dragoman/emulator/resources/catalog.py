@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.models import Model, describe, list_models, no_such_model, require_model
+from dragoman.emulator.models import ALIASES, MODELS, Model, find_model, no_such_model, require_model
 from dragoman.emulator.resources.paging import write_page
 from dragoman.emulator.routes import Route
 
@@ -50,25 +50,24 @@ def require_embedder(route: Route) -> Embedder:
     return found
 
 
-def takes_caches(model: Model) -> bool:
-    """Gemini 4 and Gemma have no explicit cache."""
-    return model.family in ("gemini-2.5", "gemini-3")
-
-
 def show_model(route: Route) -> dict[str, Any]:
     """The answer of `models.get`."""
     if route.model in EMBEDDERS:
         shown = _describe_embedder(EMBEDDERS[route.model])
     else:
-        model = require_model(route.model, route.backend, route.method, route.resource)
-        shown = _with_methods(describe(model), model)
+        shown = _describe(require_model(route.model, route.backend, route.method, route.resource))
     return {**shown, "name": route.resource} if route.backend.is_vertex else shown
 
 
 def show_models(backend: Backend, query: Mapping[str, str]) -> dict[str, Any]:
-    """The answer of `models.list`."""
-    speakers = [_with_methods(shown, _facts(shown, backend)) for shown in list_models(backend)]
-    shown = [*speakers, *map(_describe_embedder, EMBEDDERS.values())]
+    """The answer of `models.list`; v1beta also shows the aliases."""
+    aliases = ALIASES if backend.version == "v1beta" else {}
+    behind = [(name, find_model(name, backend.version)) for name in aliases]
+    shown = [
+        *map(_describe, MODELS),
+        *({**_describe(model), "name": f"models/{name}"} for name, model in behind if model is not None),
+        *map(_describe_embedder, EMBEDDERS.values()),
+    ]
     field = "models"
     if backend.is_vertex:
         field = "publisherModels"
@@ -76,13 +75,22 @@ def show_models(backend: Backend, query: Mapping[str, str]) -> dict[str, Any]:
     return write_page(field, shown, query, default=_DEFAULT_PAGE, most=_MOST_PER_PAGE)
 
 
-def _facts(shown: Mapping[str, Any], backend: Backend) -> Model:
-    return require_model(shown["name"].removeprefix("models/"), backend, "get", "")
-
-
-def _with_methods(shown: Mapping[str, Any], model: Model) -> dict[str, Any]:
-    cached = ["createCachedContent"] if takes_caches(model) else []
-    return {**shown, "supportedGenerationMethods": [*shown["supportedGenerationMethods"], *cached]}
+def _describe(model: Model) -> dict[str, Any]:
+    cached = ["createCachedContent"] if model.least_cached_tokens else []
+    return {
+        "name": f"models/{model.id}",
+        "version": model.id.removeprefix("gemini-").removeprefix("gemma-"),
+        "displayName": model.title,
+        "description": f"{model.title}, emulated offline by Dragoman",
+        "inputTokenLimit": model.input_limit,
+        "outputTokenLimit": model.output_limit,
+        "supportedGenerationMethods": ["generateContent", "countTokens", *cached],
+        "temperature": 1,
+        "topP": 0.95,
+        "topK": 64,
+        "maxTemperature": 2,
+        "thinking": True,
+    }
 
 
 def _describe_embedder(model: Embedder) -> dict[str, Any]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import base64
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from dragoman.emulator.contents import role_of
 from dragoman.emulator.resources.catalog import require_speaker
 from dragoman.emulator.routes import Route
-from dragoman.emulator.tokens import count_text
-
-_VOCABULARY = 262_144
+from dragoman.emulator.tokens import split_tokens, token_id
 
 
 def compute_tokens(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,16 +19,9 @@ def compute_tokens(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe(content: Mapping[str, Any]) -> dict[str, Any]:
-    pieces = [piece for part in content.get("parts", ()) for piece in _split(part.get("text", ""))]
+    tokens = [token for part in content.get("parts", ()) for token in split_tokens(part.get("text", ""))]
     return {
-        "role": content.get("role") or "user",
-        "tokenIds": [str(zlib.crc32(piece) % _VOCABULARY) for piece in pieces],
-        "tokens": [base64.b64encode(piece).decode() for piece in pieces],
+        "role": role_of(content),
+        "tokenIds": [str(token_id(token)) for token in tokens],
+        "tokens": [base64.b64encode(token.encode()).decode() for token in tokens],
     }
-
-
-def _split(text: str) -> Iterator[bytes]:
-    """As many pieces as `countTokens` says."""
-    step = -(-len(text) // max(count_text(text), 1)) or 1
-    for start in range(0, len(text), step):
-        yield text[start : start + step].encode()

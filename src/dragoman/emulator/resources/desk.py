@@ -30,7 +30,6 @@ BODIES: Mapping[tuple[Collection, Method], str] = {
     ("cachedContents", "create"): "CachedContent",
     ("cachedContents", "patch"): "CachedContent",
 }
-_UNIMPLEMENTED = "Operation is not implemented, or supported, or enabled."
 
 Handler = Callable[[Route, Question, Mapping[str, Any]], dict[str, Any]]
 _NOTHING: Mapping[str, int] = {}
@@ -76,7 +75,7 @@ class Desk:
                 return self._uploads.answer(route, question)
             handler = self._handlers.get((route.collection, route.method))
             if handler is None:
-                raise Refusal(_UNIMPLEMENTED, code=501)
+                raise Refusal(code=501)
             return whole(handler(route, question, body))
 
     def expand(self, route: Route, request: Mapping[str, Any], now: str) -> Expanded:

@@ -29,6 +29,9 @@ _LIFE = timedelta(hours=48)
 _VIDEO_PROCESSING = timedelta(seconds=1)
 
 _NAME = re.compile(r"files/[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+_MIME_TYPE = re.compile(
+    r"(?:application|audio|font|image|message|model|multipart|text|video)/[\w.+-]+(?:\s*;.*)?", re.IGNORECASE
+)
 _URI = re.compile(r"(?:https?://[^/]+/v1(?:beta|alpha)?/)?files/([a-z0-9-]+)")
 
 
@@ -85,11 +88,14 @@ class Files:
         return show_file(file, now)
 
     def check_wish(self, wish: Wish, now: datetime) -> None:
+        """Whether such a file can be kept: of what kind does not matter, if it is one."""
+        if not _MIME_TYPE.fullmatch(wish.mime_type):
+            raise Refusal(f"Unsupported MIME type: {wish.mime_type}")
         if wish.name and not _NAME.fullmatch(wish.name):
             line = "file.name: must be files/ and up to 40 lower case letters, digits or dashes"
             raise bullets([line], "CreateFileRequest")
         if wish.name and self.find(wish.name, now) is not None:
-            raise Refusal("Requested entity already exists", code=409)
+            raise Refusal(code=409)
 
     def find(self, name: str, now: datetime) -> File | None:
         return self._shelf.get(name, now)

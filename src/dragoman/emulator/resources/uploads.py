@@ -81,7 +81,7 @@ class Uploads:
     def _continue(self, session: str, route: Route, question: Question) -> Answer:
         upload = self._sessions.get(session, read_moment(question.now))
         if upload is None:
-            raise Refusal("Requested entity was not found.", code=404)
+            raise Refusal(code=404)
         commands = read_commands(question)
         if "cancel" in commands:
             self._sessions.drop(session)

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dragoman.emulator.contents import blob_of
+
 _WORD = re.compile(r"\w+")
 _BLOB_WEIGHT = 1.0
 _LETTER_WEIGHT = 0.15  # long words say more than "the" and "of"
@@ -34,7 +36,7 @@ def embed(parts: Sequence[Mapping[str, Any]], task: str, title: str, size: int) 
 
 def _features(parts: Sequence[Mapping[str, Any]]) -> Iterator[Feature]:
     for part in parts:
-        blob = part.get("inlineData") or part.get("fileData")
+        blob = blob_of(part)
         if blob is not None:
             yield b"kind " + blob.get("mimeType", "").encode(), _BLOB_WEIGHT
             yield b"data " + (blob.get("data") or blob.get("fileUri", "").encode()), _BLOB_WEIGHT

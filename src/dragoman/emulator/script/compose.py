@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from dragoman.emulator.answer.chunks import Setting, merge_chunks, write_chunks
+from dragoman.emulator.answer.chunks import make_response_id, write_chunks
+from dragoman.emulator.answer.fold import merge_chunks
+from dragoman.emulator.answer.setting import Setting
 from dragoman.emulator.direct import Asked, Chunk
 from dragoman.emulator.model.respond import Call, Reply
+from dragoman.emulator.refusal import Refusal
 from dragoman.emulator.script.model import Bit, Cutting, Failure, Http, Said, Step
 from dragoman.emulator.wire import JSON_TYPE, SSE_TYPE, Act, Answer, Cut, Wait, frame_sse
 
-#: Google's words for a code, and the message that usually comes with it.
-_ERRORS: Mapping[int, tuple[str, str]] = {
-    400: ("INVALID_ARGUMENT", "Request contains an invalid argument."),
-    401: ("UNAUTHENTICATED", "Request had invalid authentication credentials."),
-    403: ("PERMISSION_DENIED", "The caller does not have permission"),
-    404: ("NOT_FOUND", "Requested entity was not found."),
-    429: (
-        "RESOURCE_EXHAUSTED",
-        "You exceeded your current quota, please check your plan and billing details.",
-    ),
-    499: ("CANCELLED", "The operation was cancelled."),
-    500: ("INTERNAL", "An internal error has occurred."),
-    503: ("UNAVAILABLE", "The model is overloaded. Please try again later."),
-    504: ("DEADLINE_EXCEEDED", "The request timed out. Please try again."),
-}
 _COUNTED = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount")
 
 
@@ -137,9 +124,7 @@ def _chunk(bit: Bit, asked: Asked) -> Chunk | None:
     chunk: Chunk = {"candidates": [candidate]}
     if bit.usage is not None:
         chunk["usageMetadata"] = bit.usage
-    identity = hashlib.blake2b(asked.raw, digest_size=16, person=b"response-id").digest()
-    name = base64.urlsafe_b64encode(identity).decode().rstrip("=")
-    return {**chunk, "modelVersion": asked.route.model, "responseId": name}
+    return {**chunk, "modelVersion": asked.route.model, "responseId": make_response_id(asked.raw)}
 
 
 def _happening(bit: Bit) -> Iterator[Act]:
@@ -156,9 +141,7 @@ def _cut(cut: Cutting | None) -> Iterator[Act]:
 
 
 def _error(failure: Failure) -> Chunk:
-    status, message = _ERRORS.get(failure.code, ("UNKNOWN", "Unknown error."))
-    words = {"message": failure.message or message, "status": failure.status or status}
-    return {"error": {"code": failure.code, **words}}
+    return Refusal(failure.message or "", code=failure.code, status=failure.status or "").body()
 
 
 def compose_http(http: Http) -> Answer:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from dragoman.emulator.contents import role_of
 from dragoman.emulator.http.listen import running as listening
 from dragoman.emulator.question import Question
 from dragoman.emulator.routes import find_route
@@ -48,23 +49,27 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def contents(self) -> list[dict[str, Any]]:
-        contents = self.json.get("contents", [])
-        found = contents if isinstance(contents, list) else [contents]
-        return [content for content in found if isinstance(content, dict)]
+        return _objects(self.json.get("contents"))
 
     @property
     def last_text(self) -> str:
         """The text of the last content that has any and is the user's."""
         for content in reversed(self.contents):
-            parts = content.get("parts") or ()
-            texts = [part["text"] for part in parts if isinstance(part, dict) and part.get("text")]
-            if texts and content.get("role", "user") == "user":
-                return "\n".join(texts)
+            texts = [part.get("text") for part in _objects(content.get("parts"))]
+            said = [text for text in texts if isinstance(text, str) and text]
+            if said and role_of(content) == "user":
+                return "\n".join(said)
         return ""
 
     def __repr__(self) -> str:
         # Headers hold the key, and a body can be long: neither belongs into a test's report.
         return f"<{self.method} {self.model or self.path} {self.status} {self.last_text[:60]!r}>"
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """What can be read of a list of objects; one alone is a list of one, as for Google."""
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, dict)]
 
 
 class Emulator:

@@ -224,10 +224,11 @@ def _explain(what: str, node: Node, path: Path_) -> str:
     if (bound := _BOUND.fullmatch(what)) is not None:
         return f"expected {_KINDS.get(bound[1], bound[1])} {bound[2]}, got {node.value!r}"
     # What is left is a word that is none of the known ones.
-    words = [part for part in _parts(_type_at(path)) if isinstance(part, str)]
-    hint = _hint(node, ["true or false"] if bool in _parts(_type_at(path)) else [])
-    hint = hint or did_you_mean(str(node.value), words)
-    return f"expected {' or '.join(words)}, got {node.value!r}{hint}"
+    parts = list(_parts(_type_at(path)))
+    words = [part for part in parts if isinstance(part, str)]
+    kinds = [_KINDS[kind.__name__] for kind in (int, bool) if kind in parts]
+    hint = _hint(node, kinds) or did_you_mean(str(node.value), words)
+    return f"expected {' or '.join([*kinds, *words])}, got {node.value!r}{hint}"
 
 
 def _hint(node: Node, kinds: list[str]) -> str:

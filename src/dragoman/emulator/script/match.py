@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,13 +11,14 @@ from typing import Any
 
 import msgspec
 
+from dragoman.emulator.contents import responses_of
 from dragoman.emulator.direct import Asked
 from dragoman.emulator.script.model import Exactly, Method, Names, Text, When
-from dragoman.emulator.turn import read_tools, read_turn, responses_of
+from dragoman.emulator.turn import read_tools, read_turn
+from dragoman.emulator.validate.scalars import Unreadable, read_bytes
 
 _LONGEST = 200
 _TEXTS = (("says", "words"), ("results", "results"), ("system", "system"))
-_URL_SAFE = str.maketrans("-_", "+/")
 METHODS: Mapping[str, Method] = {
     "generateContent": "generate",
     "streamGenerateContent": "stream",
@@ -217,10 +216,10 @@ def _same(part: Any, whole: Any) -> bool:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Base64 in either alphabet, with or without its padding."""
+    """Bytes as a request may write them."""
     try:
-        return base64.b64decode(text.translate(_URL_SAFE).rstrip("=") + "=" * (-len(text.rstrip("=")) % 4))
-    except (binascii.Error, ValueError):
+        return read_bytes(text)
+    except Unreadable:
         return None
 
 

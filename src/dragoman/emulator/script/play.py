@@ -7,6 +7,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -21,6 +22,7 @@ from dragoman.emulator.script.troubles import faults_of
 
 _GENERATING = ("generate", "stream")
 _MOST_SHOWN = 3
+_MOST_KEPT = 1000  # failures: an emulator may run for days
 _ANY = When()
 _SIGNATURE = re.compile(r'"thought_?[sS]ignature"\s*:\s*("(?:[^"\\]|\\.)*")')
 
@@ -58,7 +60,6 @@ class Player:
 
     def __init__(self, *loaded: Loaded) -> None:
         self._lock = threading.Lock()
-        self._here = threading.local()
         self._entries: list[_Entry] = []
         self._signatures: set[bytes] = set()
         self._failures: list[str] = []
@@ -85,29 +86,16 @@ class Player:
 
     def direct(self, asked: Asked) -> Scene:
         with self._lock:
-            self._here.entry, self._here.counted = None, False
             if asked.problem is not None and self.validate:
-                return Scene()
+                return Scene(on_refused=self._refusals.append)
             self._number += 1
-            self._here.counted = True
             view = View(asked, self._number)
             entry = next((one for one in self._entries if one.open and not one.differences(view)), None)
-            if entry is None:
-                return self._unscripted(view)
-            entry.used += 1
-            self._here.entry = entry
-            self._check(entry, view)
-            return self._scene(entry.step, asked)
-
-    def refused(self, asked: Asked, message: str) -> None:
-        """What validation refuses was not played."""
-        del asked
-        with self._lock:
-            self._refusals.append(message)
-            if self._here.entry is not None:
-                self._here.entry.used -= 1
-            if self._here.counted:
-                self._number -= 1
+            if entry is not None:
+                entry.used += 1
+                self._check(entry, view)
+            scene = self._unscripted(view) if entry is None else self._scene(entry.step, asked)
+            return msgspec.structs.replace(scene, on_refused=partial(self._take_back, entry))
 
     def problems(self) -> list[str]:
         """What did not go as the script says, until now."""
@@ -115,6 +103,14 @@ class Player:
             unused = [entry.unused for entry in self._entries if entry.unused]
             refusals = [f"a request was refused: {message}" for message in self._refusals] if unused else []
             return [*self._failures, *unused, *refusals]
+
+    def _take_back(self, entry: _Entry | None, message: str) -> None:
+        """What validation refuses was not played."""
+        with self._lock:
+            self._refusals.append(message)
+            self._number -= 1
+            if entry is not None:
+                entry.used -= 1
 
     def _scene(self, step: Step, asked: Asked) -> Scene:
         scene = Scene(
@@ -149,7 +145,8 @@ class Player:
 
     def _failure(self, what: str) -> Refusal:
         message = f"emulator script: {what}"
-        self._failures.append(message)
+        if len(self._failures) < _MOST_KEPT:
+            self._failures.append(message)
         return Refusal(message, status="FAILED_PRECONDITION")
 
 

@@ -13,10 +13,10 @@ import truststore
 from aiohttp import web
 from yarl import URL
 
-from dragoman.emulator.direct import Asked
+from dragoman.emulator.direct import DIRECTED, Asked
+from dragoman.emulator.http.shell import write_address
 from dragoman.emulator.refusal import Refusal
 from dragoman.emulator.routes import Route, find_route
-from dragoman.emulator.script.match import METHODS
 from dragoman.emulator.script.tape import Heard, hide, make_step, write_step
 from dragoman.emulator.validate import parse
 from dragoman.emulator.validate.salvage import salvage
@@ -70,8 +70,7 @@ class Recorder:
         site = web.TCPSite(self._runner, self._host, self._port)
         await site.start()
         bound = self._runner.addresses[0][1]
-        name = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{name}:{bound}"
+        return write_address(self._host, bound)
 
     async def close(self) -> None:
         if self._runner is not None:
@@ -92,13 +91,12 @@ class Recorder:
         except (aiohttp.ClientError, TimeoutError) as error:
             why = str(error) or type(error).__name__
             reason = f"the emulator cannot reach {self._upstream.host}: {why}"
-            return web.json_response(
-                Refusal(reason, code=503).body(), status=502
-            )  # of the way there: nothing to record
+            refusal = Refusal(reason, code=503)  # of the way there: nothing to record
+            return web.json_response(refusal.body(), status=refusal.code)
         async with answer:
             response, heard = await self._pass_back(request, answer, started)
         route = find_route(request.method, unquote(request.rel_url.raw_path))
-        if route is not None and route.method in METHODS:
+        if route is not None and route.method in DIRECTED:
             self._write(_asked(route, body, request.headers), heard, secrets)
         return response
 
@@ -188,7 +186,7 @@ def _check_upstream(upstream: str) -> URL:
 
 def _asked(route: Route, body: bytes, headers: Mapping[str, str]) -> Asked:
     """The request as the emulator will see it when the script is played."""
-    message = "CountTokensRequest" if route.method == "countTokens" else "GenerateContentRequest"
+    message = DIRECTED[route.method]
     try:
         request = parse(body, route.backend, message)
     except Refusal:

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.config.keys import did_you_mean
 from dragoman.emulator.direct import Fault
-from dragoman.emulator.faults import FAULTS, make_fault
+from dragoman.emulator.faults import make_fault
 from dragoman.emulator.script.model import FaultSaid, Step
-from dragoman.errors import DragomanError
+from dragoman.errors import ConfigError
 
 
 def fault_problem(name: str, argument: Any, *, own_chunks: bool) -> str:
     """Why this fault cannot be had, or nothing; `own_chunks` is a step that writes its chunks itself."""
-    if name not in FAULTS:
-        return f"there is no fault {name}{did_you_mean(name, FAULTS)}"
     try:
         fault = make_fault(name, argument)
-    except (DragomanError, ValueError, TypeError) as error:
-        return f"{name}: {error}"
+    except ConfigError as error:
+        return error.message
     if own_chunks and fault.on_chunks is not None:
         return f"{name} changes what the model says: it goes with reply, or with no answer at all"
     return ""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.emulator.backend import Backend
+from dragoman.emulator.contents import Content, blob_of, calls_of, responses_of, role_of
 from dragoman.emulator.models import Model
 from dragoman.emulator.refusal import Refusal, unclear
-from dragoman.emulator.turn import calls_of, responses_of
-
-Content = Mapping[str, Any]
 
 _OLD_ROLES = frozenset({"user", "model", "function", "tool", "system"})
 _ROLES = frozenset({"user", "model"})
@@ -45,9 +43,9 @@ def check_turns(contents: Sequence[Content], model: Model) -> None:
     for position, (_, content) in enumerate(turns):
         previous = turns[position - 1][1] if position else {"role": "model"}
         calls, responses = _calls(content), responses_of(content)
-        if calls and (_role(content) != "model" or _role(previous) == "model"):
+        if calls and (role_of(content) != "model" or role_of(previous) == "model"):
             raise Refusal(_CALL_TURN)
-        if responses and (_role(content) == "model" or not _calls(previous)):
+        if responses and (role_of(content) == "model" or not _calls(previous)):
             named = (
                 f" Got function response with name '{responses[0]['name']}'." if model.strict_turns else ""
             )
@@ -61,9 +59,9 @@ def check_ending(contents: Sequence[Content], model: Model) -> None:
     """Strict models do not continue a model turn; an empty user text behind it does not count as a turn."""
     spoken = list(contents)
     if model.strict_turns:
-        while spoken and _role(spoken[-1]) != "model" and _is_empty(spoken[-1]):
+        while spoken and role_of(spoken[-1]) != "model" and _is_empty(spoken[-1]):
             spoken.pop()
-        if spoken and _role(spoken[-1]) == "model":
+        if spoken and role_of(spoken[-1]) == "model":
             raise Refusal(_TRAILING)
     elif spoken and _calls(spoken[-1]):
         raise Refusal(_COUNTS)
@@ -76,9 +74,7 @@ def check_responses(contents: Sequence[Content], model: Model) -> None:
             parts = response.get("parts", ())
             if parts and not model.takes_response_media:
                 raise unclear(f"contents[{index}]: media inside a function response needs Gemini 3")
-            names = {
-                (part.get("inlineData") or part.get("fileData") or {}).get("displayName") for part in parts
-            }
+            names = {(blob_of(part) or {}).get("displayName") for part in parts}
             if not _references(response.get("response", {})) <= names:
                 raise unclear(
                     f"contents[{index}]: a $ref key in a function response names no media part of it"
@@ -109,13 +105,9 @@ def _calls(content: Content) -> list[Content]:
     return [call for call in calls_of(content) if call.get("name")]
 
 
-def _role(content: Content) -> str:
-    return content.get("role") or "user"
-
-
 def _is_aside(content: Content) -> bool:
     """Thoughts, streamed arguments, the empty part at the end: Google's SDK keeps each as its own content."""
-    return _role(content) == "model" and all(
+    return role_of(content) == "model" and all(
         part.get("thought")
         or part.get("text") == ""
         or ("functionCall" in part and not part["functionCall"].get("name"))

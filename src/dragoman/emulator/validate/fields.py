@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.emulator.backend import Backend
+from dragoman.emulator.contents import calling_config_of, declarations_of
 from dragoman.emulator.models import Model
 from dragoman.emulator.validate.schemas import json_schema_problem, schema_problems
 from dragoman.emulator.validate.tables import PART_DATA
@@ -25,7 +26,7 @@ _HARM_CATEGORIES = frozenset(
     f"HARM_CATEGORY_{name}"
     for name in ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT", "CIVIC_INTEGRITY")
 )
-_STOP_LIMIT = 5
+STOP_LIMIT = 5
 _DECLARATION_LIMIT = 512
 _LOGPROBS_RULE = {
     "studio": "logprobs can only be set when response_logprobs is true",
@@ -93,12 +94,11 @@ def _tool_problems(request: Mapping[str, Any], backend: Backend) -> Iterator[str
 def _declaration_problems(declaration: Mapping[str, Any], path: str, backend: Backend) -> Iterator[str]:
     if not _FUNCTION_NAME.fullmatch(declaration.get("name", "")):
         yield f"{path}.name: {_NAME_RULE}"
-    for field, snake in (("parameters", "parameters"), ("response", "response")):
-        raw, raw_snake = f"{field}JsonSchema", f"{snake}_json_schema"
-        if field in declaration and raw in declaration:
-            yield f"{path}.{raw_snake}: only one of {snake} and {raw_snake} can be set"
+    for field in ("parameters", "response"):
+        if field in declaration and f"{field}JsonSchema" in declaration:
+            yield f"{path}.{field}_json_schema: only one of {field} and {field}_json_schema can be set"
         if field in declaration:
-            yield from schema_problems(declaration[field], f"{path}.{snake}", backend)
+            yield from schema_problems(declaration[field], f"{path}.{field}", backend)
     if "parametersJsonSchema" in declaration:
         yield from json_schema_problem(declaration["parametersJsonSchema"], f"{path}.parameters_json_schema")
     if declaration.get("parameters", {}).get("type", "OBJECT") not in ("OBJECT", "TYPE_UNSPECIFIED"):
@@ -106,18 +106,14 @@ def _declaration_problems(declaration: Mapping[str, Any], path: str, backend: Ba
 
 
 def _tool_config_problems(request: Mapping[str, Any]) -> Iterator[str]:
-    config = request.get("toolConfig", {}).get("functionCallingConfig", {})
+    config = calling_config_of(request)
     allowed = config.get("allowedFunctionNames")
     if not allowed:
         return
     path = "tool_config.function_calling_config.allowed_function_names"
     if config.get("mode") not in ("ANY", "VALIDATED"):
         yield f"{path}: allowed_function_names can only be set when the mode is ANY or VALIDATED"
-    declared = {
-        declaration.get("name")
-        for tool in request.get("tools", ())
-        for declaration in tool.get("functionDeclarations", ())
-    }
+    declared = {declaration.get("name") for declaration in declarations_of(request)}
     if not declared.issuperset(allowed):
         yield f"{path}: allowed_function_names should be a subset of the provided function_declarations"
 
@@ -132,8 +128,8 @@ def _config_problems(config: Mapping[str, Any], model: Model, backend: Backend) 
         yield f"{path}.top_k: top_k must be positive."
     if config.get("maxOutputTokens", 1) <= 0:
         yield f"{path}.max_output_tokens: max_output_tokens must be positive."
-    if len(config.get("stopSequences", ())) > _STOP_LIMIT and not backend.is_vertex:
-        yield f"{path}.stop_sequences: the number of stop_sequences must not exceed 5"
+    if len(config.get("stopSequences", ())) > STOP_LIMIT and not backend.is_vertex:
+        yield f"{path}.stop_sequences: the number of stop_sequences must not exceed {STOP_LIMIT}"
     lowest = 0 if backend.is_vertex else 1
     if not lowest <= config.get("candidateCount", 1) <= 8:
         yield f"{path}.candidate_count: candidate_count must be in the range [1, 8]."

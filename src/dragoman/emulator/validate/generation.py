@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman.emulator.backend import Backend
+from dragoman.emulator.contents import calling_config_of, declarations_of
 from dragoman.emulator.models import Model
 from dragoman.emulator.refusal import Refusal, unclear
 from dragoman.emulator.tokens import count_prompt
+from dragoman.emulator.validate.fields import STOP_LIMIT
 from dragoman.emulator.validate.schemas import check_vertex_schema
 
 Rule = Callable[[Mapping[str, Any], Model, Backend], None]
 
 #: Answered by the client like its own functions, so both may stand together (recorded on 2.5-computer-use).
 _NOT_BUILT_IN = frozenset({"functionDeclarations", "computerUse"})
-#: On 3.7 a thinking budget is ignored without a word.
-_BUDGET_IGNORED = (3, 7)
-_STOP_LIMIT = 5
 
 
 def check_generation(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
@@ -28,23 +27,21 @@ def check_generation(request: Mapping[str, Any], model: Model, backend: Backend)
 def _check_declarations(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
     del model
     seen: set[str] = set()
-    for tool in request.get("tools", ()):
-        for declaration in tool.get("functionDeclarations", ()):
-            name = declaration["name"]
-            if name in seen:
-                raise Refusal(f"Duplicate function declaration found: {name}")
-            seen.add(name)
-            if backend.is_vertex and "parameters" in declaration:
-                check_vertex_schema(name, declaration["parameters"])
+    for declaration in declarations_of(request):
+        name = declaration["name"]
+        if name in seen:
+            raise Refusal(f"Duplicate function declaration found: {name}")
+        seen.add(name)
+        if backend.is_vertex and "parameters" in declaration:
+            check_vertex_schema(name, declaration["parameters"])
     if not seen and "functionCallingConfig" in request.get("toolConfig", {}):
         raise Refusal("Function calling config is set without function_declarations.")
 
 
 def _check_tool_mix(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
     tools = request.get("tools", ())
-    functions = any(tool.get("functionDeclarations") for tool in tools)
     built_in = any(tool.keys() - _NOT_BUILT_IN for tool in tools)
-    if not (functions and built_in):
+    if not (built_in and declarations_of(request)):
         return
     if backend.is_vertex:
         raise Refusal("Multiple tools are supported only when they are all search tools.")
@@ -68,13 +65,11 @@ def _check_response_format(request: Mapping[str, Any], model: Model, backend: Ba
         raise Refusal(f"Response_schema with a response mime type '{mime}' is unsupported")
     if mime == "text/x.enum" and "responseSchema" in config and not config["responseSchema"].get("enum"):
         raise unclear("text/x.enum wants a response_schema with an enum")
-    functions = any(tool.get("functionDeclarations") for tool in request.get("tools", ()))
-    if not functions or mime == "text/plain":
+    if mime == "text/plain" or not declarations_of(request):
         return
     if not model.modern:
         raise Refusal(f"Function calling with a response mime type: '{mime}' is unsupported")
-    mode = request.get("toolConfig", {}).get("functionCallingConfig", {}).get("mode", "AUTO")
-    if mode == "ANY":
+    if calling_config_of(request).get("mode") == "ANY":
         raise Refusal(f"Function calling mode ANY with a response mime type: '{mime}' is unsupported")
 
 
@@ -90,10 +85,10 @@ def _check_sampling(request: Mapping[str, Any], model: Model, backend: Backend) 
     if not backend.is_vertex:
         return
     stops = len(config.get("stopSequences", ()))
-    if stops > _STOP_LIMIT:
-        raise _vertex_range("stopSequences", stops, _STOP_LIMIT + 1)
-    if config.get("maxOutputTokens", 1) > model.output_limit:
-        raise _vertex_range("maxOutputTokens", config["maxOutputTokens"], model.output_limit + 1)
+    if stops > STOP_LIMIT:
+        raise _vertex_range("stopSequences", stops, STOP_LIMIT + 1)
+    if config.get("maxOutputTokens", 1) > model.most_output_tokens:
+        raise _vertex_range("maxOutputTokens", config["maxOutputTokens"], model.most_output_tokens + 1)
 
 
 def _check_thinking(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
@@ -104,7 +99,7 @@ def _check_thinking(request: Mapping[str, Any], model: Model, backend: Backend) 
         if budget is not None:
             raise Refusal("You can only set only one of thinking budget and thinking level.")
         _check_level(level, model, backend)
-    if budget is not None and model.generation != _BUDGET_IGNORED:
+    if budget is not None and not model.ignores_budget:
         _check_budget(budget, model)
 
 
@@ -140,7 +135,7 @@ def _check_safety(request: Mapping[str, Any], model: Model, backend: Backend) ->
 
 def _check_size(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
     del backend
-    tokens = sum(count_prompt(request).values())
+    tokens = sum(count_prompt(request, model.image_tokens).values())
     if tokens > model.input_limit:
         raise Refusal(
             f"The input token count ({tokens}) exceeds the maximum number of tokens allowed "

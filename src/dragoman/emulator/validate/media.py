@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dragoman.emulator.backend import Backend
+from dragoman.emulator.contents import blob_of
 from dragoman.emulator.refusal import Refusal, unclear
 
 _PREFIXES = ("text/", "audio/", "video/")
@@ -68,8 +69,8 @@ def _is_image(data: bytes) -> bool:
 
 def _blobs(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], bool]]:
     for part in parts:
-        blob = part.get("inlineData") or part.get("fileData")
+        blob = blob_of(part)
         if blob is not None:
             yield blob, False
         for inner in part.get("functionResponse", {}).get("parts", ()):
-            yield inner.get("inlineData") or inner.get("fileData") or {}, True
+            yield blob_of(inner) or {}, True

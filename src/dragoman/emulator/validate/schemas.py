@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dragoman.emulator.arguments.nodes import follow
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.refusal import Refusal
 
@@ -41,7 +42,7 @@ def json_schema_problem(schema: Any, path: str) -> Iterator[str]:
     for _ in range(_MAX_REFERENCES):
         if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
             break
-        node = _follow(schema, node["$ref"])
+        node = follow(schema, node["$ref"])
     if not isinstance(node, Mapping) or str(node.get("type", "")).lower() != "object":
         yield f"{path}: schema must describe an object at its root"
 
@@ -86,14 +87,6 @@ def _object_problems(schema: Mapping[str, Any], kind: str, path: str) -> Iterato
         yield f"{path}.properties: only allowed for OBJECT type"
     if schema.get("required"):
         yield f"{path}.required: only allowed for OBJECT type"
-
-
-def _follow(root: Any, reference: str) -> Any:
-    node = root
-    for piece in reference.removeprefix("#").split("/"):
-        if piece:
-            node = node.get(piece) if isinstance(node, Mapping) else None
-    return node
 
 
 def _vertex(function: str, path: str, words: str) -> Refusal:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.emulator.backend import Backend
+from dragoman.emulator.contents import responses_of, role_of
 from dragoman.emulator.models import Model
 from dragoman.emulator.refusal import Refusal
 from dragoman.emulator.signature import ON_TEXT, Signer, on_call
-from dragoman.emulator.turn import responses_of
 
 
 def check_signatures(
@@ -32,12 +32,10 @@ def check_signatures(
 
 def _turn_start(contents: Sequence[Mapping[str, Any]]) -> int:
     """The last user content that answers no call."""
-    plain = (
-        index
-        for index, content in enumerate(contents)
-        if (content.get("role") or "user") == "user" and not responses_of(content)
-    )
-    return max(plain, default=-1)
+    for index in reversed(range(len(contents))):
+        if role_of(contents[index]) == "user" and not responses_of(contents[index]):
+            return index
+    return -1
 
 
 def _target(part: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.resources.messages import ENUMS, resource_messages
+from dragoman.emulator.validate.messages import ENUMS, unpublished_messages
 
 #: What a part is: exactly one of these. Discovery documents do not say so, Google's parser does.
 PART_DATA = (
@@ -25,20 +25,7 @@ PART_DATA = (
     "toolResponse",
 )
 
-#: The part of each contract that no published table has: token counting and a second spelling.
-_COUNT_STUDIO = {
-    "contents": {"kind": "msg:Content", "rep": True},
-    "generateContentRequest": {"kind": "msg:GenerateContentRequest"},
-    "model": {"kind": "string"},
-}
-_COUNT_VERTEX = {
-    "contents": {"kind": "msg:Content", "rep": True},
-    "generationConfig": {"kind": "msg:GenerationConfig"},
-    "instances": {"kind": "value", "rep": True},
-    "model": {"kind": "string"},
-    "systemInstruction": {"kind": "msg:Content"},
-    "tools": {"kind": "msg:Tool", "rep": True},
-}
+#: What no published table has either: a second spelling on AI Studio.
 _EXTRA_SPELLINGS = {
     "_responseJsonSchema": "responseJsonSchema",
     "_response_json_schema": "responseJsonSchema",
@@ -112,9 +99,7 @@ def _read_tables() -> dict[str, Any]:
 @cache
 def _compile(table: str) -> dict[str, Message]:
     source = _read_tables()[table]
-    entries = dict(source["messages"])
-    entries["CountTokensRequest"] = _COUNT_STUDIO if table == "mldev" else _COUNT_VERTEX
-    entries.update(resource_messages(table))
+    entries = {**source["messages"], **unpublished_messages(table)}
     enums = {**source["enums"], **ENUMS}
     messages = {name: Message(name) for name in entries}
     for name, fields in entries.items():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +13,13 @@ import yaml
 
 from dragoman.emulator.script.load import load_text
 from dragoman.emulator.script.model import TABLES, describe, script_schema
+from tests.unit.emulator.page import DOCS, blocks, keep, keep_section
 from tests.unit.emulator.script.test_load import GOOD
 
 pytest_plugins = ["pytester"]
 
-DOCS = Path(__file__).parents[4] / "docs"
 PAGE = DOCS / "emulator-scripts.md"
 SCHEMA = DOCS / "emulator-script.schema.json"
-MARKS = re.compile(r"(<!-- keys:.*?-->\n).*?(<!-- /keys -->)", re.DOTALL)
-#: A block, and the file it is if the line before it names one.
-BLOCK = re.compile(r"(?:`([\w.]+)`:\n\n)?```(yaml|python)\n(.*?)```", re.DOTALL)
-BLESS = bool(os.environ.get("DRAGOMAN_BLESS"))
-
-
-def blocks(language: str) -> list[tuple[str, str]]:
-    found = BLOCK.findall(PAGE.read_text("utf-8"))
-    return [(name, text) for name, kind, text in found if kind == language]
-
-
-def keep(file: Path, wanted: str) -> None:
-    if BLESS:
-        file.write_text(wanted, "utf-8")
-    assert file.read_text("utf-8") == wanted, "run again with DRAGOMAN_BLESS=1"
 
 
 def test_the_schema_file_is_the_code() -> None:
@@ -48,10 +31,7 @@ def test_the_tables_of_keys_are_the_code() -> None:
         "\n".join([f"### {place}", "", table.__doc__ or "", "", "| key | |", "|---|---|", *_rows(table), ""])
         for place, table in TABLES.items()
     ]
-    wanted = MARKS.sub(
-        lambda found: f"{found[1]}\n{chr(10).join(tables)}\n{found[2]}", PAGE.read_text("utf-8")
-    )
-    keep(PAGE, wanted)
+    keep_section(PAGE, "keys", "\n".join(tables))
 
 
 def _rows(table: type[msgspec.Struct]) -> list[str]:
@@ -63,7 +43,7 @@ def test_every_key_is_explained() -> None:
 
 
 def test_the_scripts_of_the_page_are_scripts_by_loader_and_by_schema() -> None:
-    scripts = [text for _, text in blocks("yaml")]
+    scripts = [text for _, text in blocks(PAGE, "yaml")]
     assert len(scripts) >= 2
     for text in (*scripts, GOOD):
         load_text(text)
@@ -77,15 +57,26 @@ def test_the_schema_refuses_what_the_loader_refuses() -> None:
             jsonschema.validate(script, script_schema())
 
 
-def test_a_stranger_can_do_what_the_page_says(pytester: pytest.Pytester) -> None:
-    files = [(name, text) for language in ("yaml", "python") for name, text in blocks(language) if name]
+def write_files(folder: Path, said: str) -> None:
+    files = [(name, text) for language in ("yaml", "python") for name, text in blocks(PAGE, language) if name]
     assert {name for name, _ in files} == {"umbrella.yaml", "agent.py", "test_agent.py"}
     for name, text in files:
-        (pytester.path / name).write_text(text)
+        (folder / name).write_text(text.replace("Be polite.", said))
+
+
+def test_a_stranger_can_do_what_the_page_says(pytester: pytest.Pytester) -> None:
+    write_files(pytester.path, "Be polite.")
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
 
 
+def test_the_report_of_a_failed_test_is_what_the_page_shows(pytester: pytest.Pytester) -> None:
+    write_files(pytester.path, "Be quick.")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-k", "by_script")
+    [(_, report)] = blocks(PAGE, "text")
+    assert report in result.stdout.str() + "\n"
+
+
 def test_the_other_python_of_the_page_runs() -> None:
-    rest = [text for name, text in blocks("python") if not name]
+    rest = [text for name, text in blocks(PAGE, "python") if not name]
     assert len(rest) == 1
     exec(compile(rest[0], PAGE.name, "exec"), {})

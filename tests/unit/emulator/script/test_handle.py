@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import msgspec
 import pytest
 import requests
 
@@ -44,7 +45,7 @@ def test_text_that_looks_like_yaml_is_said_as_it_is() -> None:
 
 def test_a_wrong_short_form_is_refused_at_once() -> None:
     with running() as emulator:
-        with pytest.raises(ScriptError, match="there is no fault quota_minut; did you mean quota_minute"):
+        with pytest.raises(ScriptError, match="there is no fault 'quota_minut'; did you mean quota_minute"):
             emulator.fail("quota_minut")
         with pytest.raises(ScriptError, match="a function has a name"):
             emulator.call("")
@@ -132,3 +133,21 @@ def test_the_names_of_the_package_are_what_it_says() -> None:
         assert callable(getattr(dragoman.emulator, name))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = dragoman.emulator.nonsense
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        {"role": "user", "parts": [{"text": 5}]},
+        [{"role": "user", "parts": {"text": "hi"}}],
+        [{"role": None, "parts": [{"text": "hi"}]}],
+        [{"parts": 5}],
+        "hi",
+    ],
+)
+def test_a_request_of_any_shape_can_be_looked_at(contents: object) -> None:
+    """A failed test's report shows every request, the broken ones too."""
+    body = msgspec.json.encode({"contents": contents})
+    seen = Request(method="generate", model="m", path="/", status=400, headers={}, body=body)
+    hi = b'"hi"' in body and isinstance(contents, list)
+    assert repr(seen) == f"<generate m 400 {'hi' if hi else ''!r}>"

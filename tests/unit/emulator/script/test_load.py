@@ -93,7 +93,7 @@ steps:
         "at position 0 (for an exact text write {is: …})",
         "s.yaml:11: steps[2].when.any: of an empty list nothing can hold",
         "s.yaml:12: steps[2].times: expected a whole number >= 1, got 0",
-        "s.yaml:13: steps[2].fault: there is no fault quota_minut; did you mean quota_minute?",
+        "s.yaml:13: steps[2].fault: there is no fault 'quota_minut'; did you mean quota_minute?",
     ]
 
 
@@ -127,8 +127,10 @@ steps:
         ("steps:\n- reply: [{text: a, thought: b}]", "say one of thought, text, call, not 2"),
         ("steps:\n- reply: [{call: {name: ''}}]", "a function has a name"),
         ("steps:\n- fault: {a: 1, b: 2}", "say one fault per mapping"),
-        ("steps:\n- fault: {cut_after: soon}", "steps[0].fault: cut_after: "),
-        ("steps:\n- fault: [overloaded, {nope: 1}]", "steps[0].fault[1]: there is no fault nope"),
+        ("steps:\n- times: twice", "steps[0].times: expected a whole number or always, got 'twice'"),
+        ("steps:\n- chunks: [{cut: now}]", "expected true or false or reset, got 'now'"),
+        ("steps:\n- fault: {cut_after: soon}", "steps[0].fault: the fault cut_after takes bytes, not 'soon'"),
+        ("steps:\n- fault: [overloaded, {nope: 1}]", "steps[0].fault[1]: there is no fault 'nope'"),
         ("steps:\n- fault: no_finish\n  http: {}", "no_finish changes what the model says"),
         ("steps: [", "s.yaml:1: this is not YAML: "),
         ("steps: []\n\x01", "s.yaml:2: this character cannot stand in YAML: U+0001"),

@@ -274,8 +274,20 @@ def test_without_validation_requests_are_taken_as_they_are() -> None:
     for body in odd:
         assert stage.send(body, model="gemini-99").body == b"ok"
     assert stage.player.problems() == []
-    reply = Stage("validate: false\nsteps: [{reply: hi}]")
-    assert said(reply.send(talk(user("a"), called("f", signature=None), user("b")))) == "hi"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        talk(user("a"), called("f", signature=None), user("b")),
+        hello(newField=1, generationConfig={"candidateCount": 10**6}),
+        talk({"parts": [{"fileData": {"fileUri": "files/gone"}}]}),
+        hello(cachedContent="cachedContents/gone"),
+        b"{",
+    ],
+)
+def test_without_validation_a_reply_is_given_to_requests_as_they_are(body: Any) -> None:
+    assert said(Stage("validate: false\nsteps: [{reply: hi}]").send(body)) == "hi"
 
 
 def test_a_request_that_cannot_be_parsed_is_still_recognised_without_validation() -> None:
@@ -306,3 +318,19 @@ def test_many_threads_share_a_script_without_losing_count() -> None:
         thread.join()
     assert sorted(answers) == ["x"] * 35 + ["y"] * 5
     assert stage.player.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "words"),
+    [
+        (500, "INTERNAL", "Internal error encountered."),
+        (503, "UNAVAILABLE", "This model is currently experiencing high demand."),
+        (418, "UNKNOWN", "Unknown error."),
+    ],
+)
+def test_an_error_without_words_has_googles(code: int, status: str, words: str) -> None:
+    stage = Stage(f"steps: [{{chunks: [{{error: {{code: {code}}}}}]}}]")
+    answer = stage.send(hello())
+    error = json.loads(answer.body)["error"]
+    assert (answer.status, error["code"], error["status"]) == (code, code, status)
+    assert error["message"].startswith(words)

@@ -1,4 +1,4 @@
-"""The messages of these resources that no published table has, in the notation of fields.json."""
+"""The messages that no published table has, in the notation of fields.json: counting, embedding, caches, files."""
 
 from __future__ import annotations
 
@@ -45,6 +45,11 @@ _EMBEDDING: Fields = {
 }
 
 _STUDIO: dict[str, Fields] = {
+    "CountTokensRequest": {
+        "contents": _CONTENTS,
+        "generateContentRequest": {"kind": "msg:GenerateContentRequest"},
+        "model": _STRING,
+    },
     "CachedContent": _CACHED_CONTENT,
     "EmbedContentRequest": {"model": _STRING, "content": {"kind": "msg:Content"}, **_EMBEDDING},
     "BatchEmbedContentsRequest": {
@@ -60,6 +65,14 @@ _STUDIO: dict[str, Fields] = {
     },
 }
 _VERTEX: dict[str, Fields] = {
+    "CountTokensRequest": {
+        "contents": _CONTENTS,
+        "generationConfig": {"kind": "msg:GenerationConfig"},
+        "instances": _VALUES,
+        "model": _STRING,
+        "systemInstruction": {"kind": "msg:Content"},
+        "tools": {"kind": "msg:Tool", "rep": True},
+    },
     "CachedContent": {**_CACHED_CONTENT, "encryptionSpec": {"kind": "struct"}},
     "EmbedContentRequest": {
         "content": {"kind": "msg:Content"},
@@ -82,6 +95,6 @@ _VERTEX: dict[str, Fields] = {
 }
 
 
-def resource_messages(table: str) -> dict[str, Fields]:
+def unpublished_messages(table: str) -> dict[str, Fields]:
     """Those of one contract: `mldev` is AI Studio, the rest is Vertex."""
     return _STUDIO if table == "mldev" else _VERTEX
