@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import assert_never
 
 from dragoman.ir import Media, Message, Native, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
@@ -11,6 +12,7 @@ _TOKENS_PER_IMAGE = 1_120
 _TOKENS_PER_PAGE = 560
 _BASE64_CHARS_PER_PAGE = 60_000
 _TOKENS_PER_MESSAGE = 4
+_INLINE = re.compile(rb'"inline_?[dD]ata"')
 
 
 def estimate_tokens(request: Request) -> int:
@@ -38,9 +40,9 @@ def _part(part: Part) -> int:
             return len(part.args) // _BYTES_PER_TOKEN + _text(part.name)
         case ToolResult():
             size = len(part.response) // _BYTES_PER_TOKEN
-            return _TOKENS_PER_MESSAGE + size + sum(map(_part, part.content))
+            return _TOKENS_PER_MESSAGE + size + _native(part.native) + sum(map(_part, part.content))
         case Native():
-            return len(part.json) // _BYTES_PER_TOKEN
+            return _native(part.json)
         case _:
             assert_never(part)
 
@@ -48,6 +50,11 @@ def _part(part: Part) -> int:
 def _text(text: str) -> int:
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return -(-size // _BYTES_PER_TOKEN)
+
+
+def _native(json: bytes) -> int:
+    """A file inside counts as one, not as its letters."""
+    return _TOKENS_PER_IMAGE if _INLINE.search(json) else len(json) // _BYTES_PER_TOKEN
 
 
 def _media(media: Media) -> int:

@@ -21,6 +21,7 @@ import msgspec
 from dragoman.counting import estimate_tokens
 from dragoman.dialects import gemini
 from dragoman.dialects.base import (
+    SSE_TYPE,
     Answer,
     ClientDialect,
     ClientStream,
@@ -53,6 +54,7 @@ from dragoman.ir import (
 from dragoman.notes import Note
 from dragoman.repair import apply_signatures, last_user, repair, text_key, wanted_keys
 from dragoman.schema import PLACEHOLDER, check_args, mend_args
+from dragoman.sse import on_its_lines
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +114,7 @@ class Exchange:
         self._args: list[bytes] = []
         self._text: list[str] = []
         self._answer_notes: list[Note] = []
+        self._fields: dict[str, Native] = {}
         self.facts = Facts()
         self.memories: list[tuple[str, str]] = []
         self.has_content = False
@@ -161,7 +164,7 @@ class Exchange:
         if not self.request.stream:
             return b""
         self._stream = self._client.stream(self._answer())
-        return self._stream.open()
+        return self._framed(self._stream.open())
 
     def ping(self) -> bytes:
         return self._stream.ping() if self._stream is not None else b""
@@ -179,6 +182,8 @@ class Exchange:
         rest = self.end()
         if self.finished is None:
             return rest + self.fail(self.failure or UpstreamCut("the answer has no end", kind="overloaded"))
+        for native in self._fields.values():
+            rest += self._give(native)
         rest += self._give(self.finished)
         return rest if self._stream is not None else self.whole()
 
@@ -188,7 +193,9 @@ class Exchange:
 
     def fail(self, error: DragomanError) -> bytes:
         """The dialect's own error: an event in an open stream, a body otherwise."""
-        return self._stream.fail(error) if self._stream is not None else self._client.encode_error(error).body
+        if self._stream is None:
+            return self._client.encode_error(error).body
+        return self._framed(self._stream.fail(error))
 
     @property
     def answer_id(self) -> str:
@@ -245,7 +252,10 @@ class Exchange:
     def _give(self, event: Event) -> bytes:
         if self._stream is None or self._keep:
             self._collector.feed(event)
-        return self._stream.feed(event) if self._stream is not None else b""
+        return self._framed(self._stream.feed(event)) if self._stream is not None else b""
+
+    def _framed(self, data: bytes) -> bytes:
+        return on_its_lines(data) if self._client.stream_type == SSE_TYPE else data
 
     def _learn(self, event: ThoughtDelta | Signed | Usage | Started) -> None:
         match event:
@@ -265,12 +275,16 @@ class Exchange:
 
     def _give_native(self, native: Native) -> bytes:
         """For those who speak Gemini's own dialect; the others are told in a note."""
-        if self._client.keeps_native:
-            self.has_content = self.has_content or not native.field
-            return self._give(native)
-        if not native.field:
-            self._answer_notes.append(Note("dropped", "answer", "a part only Gemini's own clients can take"))
-        return b""
+        if not self._client.keeps_native:
+            if not native.field:
+                why = "a part only Gemini's own clients can take"
+                self._answer_notes.append(Note("dropped", "answer", why))
+            return b""
+        if native.field:  # told at the end, so that nothing stays of an attempt that failed
+            self._fields[native.field] = native
+            return b""
+        self.has_content = True
+        return self._give(native)
 
     def _remember(self, key: str, sealed: Sealed) -> None:
         self.memories.append((key, sealed.seal()))

@@ -52,6 +52,16 @@ async def test_every_address_of_googles_is_understood(address: str) -> None:
     assert google.arrived[0].path.endswith("/models/gemini-3.8-flash:streamGenerateContent?alt=sse")
 
 
+@pytest.mark.parametrize(
+    ("query", "kind"), [("$alt=sse", "text/event-stream"), ("alt=json", "application/json")]
+)
+async def test_the_framing_is_named_as_googles_clients_do(query: str, kind: str) -> None:
+    async with gateway(FakeGoogle(streams(HELLO))) as running:
+        path = f"{ADDRESSES[0]}:streamGenerateContent?{query}&prettyPrint=false"
+        status, found, _ = await ask(running, path)
+    assert (status, found.partition(";")[0]) == (200, kind)
+
+
 async def test_without_alt_the_stream_is_a_json_array() -> None:
     async with gateway(FakeGoogle(streams(HELLO))) as running:
         _, kind, text = await ask(running, f"{ADDRESSES[0]}:streamGenerateContent")
@@ -124,3 +134,54 @@ async def test_models_are_listed_in_the_dialect_of_the_one_who_asks() -> None:
         assert (await listed("/v1beta/models"))["models"]
         assert (await listed("/v1beta/models/gemini-3.8-flash"))["name"] == "models/gemini-3.8-flash"
         assert (await listed("/v1/models/gemini-3.8-flash"))["owned_by"] == "google"
+
+
+@pytest.mark.parametrize(
+    ("headers", "size", "token", "entries", "name"),
+    [
+        ({"x-goog-api-key": KEY}, "pageSize", "pageToken", "models", "name"),
+        ({"x-api-key": KEY, "anthropic-version": "1"}, "limit", "after_id", "data", "id"),
+    ],
+)
+async def test_the_list_of_models_comes_in_pages(
+    headers: dict[str, str], size: str, token: str, entries: str, name: str
+) -> None:
+    async with gateway(FakeGoogle()) as running:
+
+        async def page(**query: str) -> tuple[int, Any]:
+            async with running.session.get(
+                running.url + "/v1/models", headers=headers, params=query
+            ) as response:
+                return response.status, await response.json()
+
+        _, everything = await page()
+        found: list[str] = []
+        _, some = await page(**{size: "3"})
+        while more := some.get("nextPageToken") or (some.get("has_more") and some["last_id"]):
+            assert len(some[entries]) == 3
+            found += [entry[name] for entry in some[entries]]
+            _, some = await page(**{size: "3", token: more})
+        found += [entry[name] for entry in some[entries]]
+        assert found == [entry[name] for entry in everything[entries]]
+        assert (await page(**{size: "0"}))[0] == 400
+        assert (await page(**{token: "nowhere"}))[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v1beta/models/gemini-embedding-001:embedContent"),
+        ("GET", "/v1beta/files"),
+        ("POST", "/upload/v1beta/files"),
+        ("POST", "/v1beta/cachedContents"),
+    ],
+)
+async def test_what_is_not_offered_is_said_in_googles_shape(method: str, path: str) -> None:
+    async with (
+        gateway(FakeGoogle()) as running,
+        running.session.request(
+            method, running.url + path, json={}, headers={"x-goog-api-key": KEY}
+        ) as response,
+    ):
+        told = (await response.json())["error"]
+    assert (response.status, told["code"], told["status"]) == (404, 404, "NOT_FOUND")

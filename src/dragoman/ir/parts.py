@@ -30,12 +30,16 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="media"):
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="call"):
-    """`args` is the JSON text of an object, byte for byte as it came: nothing is ever un-escaped."""
+    """`args` is the JSON text of an object, byte for byte as it came: nothing is ever un-escaped.
+
+    `native` is what else stood in its part and only Gemini's own dialect can say: the JSON text of an object.
+    """
 
     id: str
     name: str
     args: bytes = b"{}"
     signature: Signature | None = None
+    native: bytes = b""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -45,7 +49,8 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="call"):
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
     """What a tool answered to the call with that id; `name` is filled in from the call when it is known.
 
-    `response` is the JSON text of an object, where the tool answered with one instead of text.
+    `response` is the JSON text of an object, where the tool answered with one instead of text;
+    `native` is as in `ToolCall`.
     """
 
     call_id: str
@@ -53,6 +58,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
     is_error: bool = False
     name: str = ""
     response: bytes = b""
+    native: bytes = b""
 
 
 class Native(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="native"):

@@ -188,7 +188,9 @@ class _Pairing:
         if waiting is None:
             why = f"no tool call has the id {result.call_id!r}; its result is sent as text"
             self._notes.append(Note("repaired", where, why))
-            return (Text(text="Result of an earlier tool call:"), *filter(_says_something, result.content))
+            said = [Text(text=result.response.decode())] if result.response else []
+            heading = Text(text="Result of an earlier tool call:")
+            return (heading, *said, *filter(_says_something, result.content))
         if not waiting:
             self._notes.append(Note("dropped", where, f"the call {result.call_id!r} was answered twice"))
             return ()

@@ -9,6 +9,9 @@ import msgspec
 
 from dragoman.ir import AFTER_TEXT, Message, Part, Sealed, Text, ToolCall, ToolResult
 
+#: How keys of text begin. Words may be anybody's; the ids of calls are nobody else's.
+TEXT_KEY = "text-"
+
 
 def text_key(before: Message | None, text: str) -> str:
     """Text has no id: it is known by its words and by what the user had said or answered before."""
@@ -19,7 +22,7 @@ def text_key(before: Message | None, text: str) -> str:
         elif isinstance(part, Text):
             digest.update(part.text.encode("utf-8", "replace"))
     digest.update(b"\0" + text.encode("utf-8", "replace"))
-    return f"text-{digest.hexdigest()}"
+    return f"{TEXT_KEY}{digest.hexdigest()}"
 
 
 def last_user(messages: tuple[Message, ...]) -> Message | None:

@@ -9,12 +9,12 @@ import msgspec
 from dragoman import jsontext
 from dragoman.dialects import openai_responses as dialect
 from dragoman.dialects.base import Reply
-from dragoman.dialects.openai_responses.session import encode_list, input_items
-from dragoman.errors import DragomanError, InvalidRequest
+from dragoman.dialects.openai_responses.session import encode_list, input_items, lasting
+from dragoman.errors import InvalidRequest
 from dragoman.server.converse import Call
 from dragoman.server.http import JSON_HEADERS, Outlet
 from dragoman.server.pages import page_of
-from dragoman.server.sessions import MADE_HERE, Kept, reach, session
+from dragoman.server.sessions import MADE_HERE, Kept, id_of, look, not_found, reach, session
 from dragoman.store import Conversation
 from dragoman.tokens import new_token
 
@@ -27,10 +27,6 @@ class _Body(msgspec.Struct):
 
 
 _decode_body = msgspec.json.Decoder(_Body).decode
-
-
-class _Identified(msgspec.Struct):
-    id: str
 
 
 async def create_conversation(call: Call, outlet: Outlet) -> None:
@@ -63,7 +59,7 @@ async def update_conversation(call: Call, outlet: Outlet) -> None:
 async def delete_conversation(call: Call, outlet: Outlet) -> None:
     name = call.names["id"]
     if not await reach(call.gateway.store.turns.delete_conversation(call.caller.scope, name)):
-        raise _unknown(name)
+        raise not_found("Conversation", name)
     await _reply(outlet, {"id": name, "object": "conversation.deleted", "deleted": True})
 
 
@@ -88,6 +84,7 @@ async def get_item(call: Call, outlet: Outlet) -> None:
 async def delete_item(call: Call, outlet: Outlet) -> None:
     found = await _found(call)
     async with session(call, conversation=found.name) as before:
+        before.speaks(dialect.name)
         _pick(before.items, call.names["item"])
         await before.save(f"edit_{new_token()}", Kept(dialect=dialect.name, removed=[call.names["item"]]))
     await _reply(outlet, _shown(found))
@@ -95,42 +92,52 @@ async def delete_item(call: Call, outlet: Outlet) -> None:
 
 async def _add(call: Call, name: str, items: tuple[bytes, ...]) -> None:
     async with session(call, conversation=name) as before:
+        before.speaks(dialect.name)
         kept = Kept(dialect=dialect.name, items=list(map(msgspec.Raw, items)), input_count=len(items))
         await before.save(f"edit_{new_token()}", kept)
 
 
 async def _all(call: Call) -> list[bytes]:
-    await _found(call)
-    async with session(call, conversation=call.names["id"]) as before:
-        return before.items
+    found = await _found(call)
+    before = await look(call, conversation=found.name)
+    before.speaks(dialect.name)
+    return before.items
 
 
 def _items(body: _Body) -> tuple[bytes, ...]:
-    if bytes(body.items) == b"null":
+    """Whatever is added comes with every later request: what cannot be read there is refused here."""
+    given = bytes(body.items)
+    if given in (b"null", b"[]"):
         return ()
-    items = input_items(b'{"input":%b}' % bytes(body.items), new_token())
+    asked = b'{"input":%b}' % given
+    try:
+        items = input_items(asked, new_token())
+        dialect.decode_request(asked, {})
+    except InvalidRequest as error:
+        error.where = error.where.replace("input", "items", 1)
+        raise
     if len(items) > _MOST_ITEMS:
         raise InvalidRequest(f"at most {_MOST_ITEMS} items at a time", where="items")
+    if len(lasting(items)) < len(items):
+        raise InvalidRequest(
+            "a compaction is asked for in a request, not kept in a conversation", where="items"
+        )
     return items
 
 
 def _pick(items: list[bytes], identity: str) -> bytes:
     for item in items:
-        if msgspec.json.decode(item, type=_Identified).id == identity:
+        if id_of(item) == identity:
             return item
-    raise DragomanError(f"Item with id '{identity}' not found.", kind="not_found")
+    raise not_found("Item", identity)
 
 
 async def _found(call: Call) -> Conversation:
     name = call.names["id"]
     found = await reach(call.gateway.store.turns.conversation(call.caller.scope, name))
     if found is None:
-        raise _unknown(name)
+        raise not_found("Conversation", name)
     return found
-
-
-def _unknown(name: str) -> DragomanError:
-    return DragomanError(f"Conversation with id '{name}' not found.", kind="not_found")
 
 
 def _shown(found: Conversation) -> dict[str, Any]:

@@ -77,7 +77,7 @@ async def count_tokens(call: Call, outlet: Outlet) -> None:
 
 
 async def _ask_count(call: Call, exchange: Exchange) -> int:
-    target = call.gateway.target(exchange.request.model)
+    target = call.gateway.target(exchange.request.model, exchange.request.tools)
     body = exchange.encode_count(target)
     url = call.gateway.host.url(target.model, "countTokens")
     headers = await call.gateway.auth_headers(call.caller)

@@ -9,6 +9,7 @@ from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.exchange import Settings
+from dragoman.ir import Tool
 from dragoman.server.auth import Caller, Gate
 from dragoman.store import Store
 from dragoman.upstream.auth import ApiKey, Credentials, DefaultCredentials
@@ -16,7 +17,7 @@ from dragoman.upstream.client import UpstreamClient
 from dragoman.upstream.hosts import Host
 from dragoman.upstream.retry import Budget
 
-_KNOWN_MODELS = 256
+_KNOWN_REFUSALS = 4096
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
@@ -27,7 +28,7 @@ class Gateway:
         upstream = config.upstream
         self.config = config
         self.draining = False  # no new work, please
-        self._needs_proto_schemas: set[str] = set()
+        self._needs_proto_schemas: set[tuple[str, int]] = set()
         self.store = store
         self.settings = Settings(
             strict_tool_validation=config.strict_tool_validation,
@@ -59,20 +60,23 @@ class Gateway:
         if self.draining:
             raise DragomanError("the gateway is shutting down", kind="overloaded", retry_after_s=1)
 
-    def target(self, model: str) -> Target:
+    def target(self, model: str, tools: tuple[Tool, ...] = ()) -> Target:
         real = model_for(model, self.config.models)
         if not self.host.has_aliases:
             real = gemini.ALIASES.get(real, real)
         if not _MODEL_NAME.fullmatch(real):  # it becomes part of an address and of a header
             raise InvalidRequest(f"{model[:200]!r} is no name of a model", where="model")
         return Target(
-            model=real, backend=self.config.backend, proto_schemas=real in self._needs_proto_schemas
+            model=real,
+            backend=self.config.backend,
+            proto_schemas=bool(self._needs_proto_schemas)
+            and (real, hash(tools)) in self._needs_proto_schemas,
         )
 
-    def learn(self, target: Target) -> None:
-        """A model that answered only to the older schema form is not asked for the newer one again."""
-        if target.proto_schemas and len(self._needs_proto_schemas) < _KNOWN_MODELS:
-            self._needs_proto_schemas.add(target.model)
+    def learn(self, target: Target, tools: tuple[Tool, ...]) -> None:
+        """Tools a model took only in the older schema form are not sent to it in the newer one again."""
+        if target.proto_schemas and len(self._needs_proto_schemas) < _KNOWN_REFUSALS:
+            self._needs_proto_schemas.add((target.model, hash(tools)))
 
     def budget(self) -> Budget:
         return Budget(attempts=self.config.upstream.max_attempts, wait_s=self.config.upstream.max_wait_s)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from dragoman.config import ModelsConfig, model_for
 from dragoman.dialects import gemini
+from dragoman.errors import InvalidRequest
+from dragoman.server.pages import read_size
 
 #: Shown to clients; anything else still works.
 _GEMINI = (
@@ -23,22 +25,25 @@ _GEMINI = (
 )
 _FAMILIES = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
 _UNKNOWN_DATE = "1970-01-01T00:00:00Z"
+_ANTHROPIC_PAGE, _GEMINI_PAGE, _MOST = 20, 50, 1000
 _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
 
 
-def list_models(dialect: str, models: ModelsConfig) -> bytes:
-    return msgspec.json.encode(_LISTS.get(dialect, _openai_list)(models))
+def list_models(dialect: str, models: ModelsConfig, query: Mapping[str, str]) -> bytes:
+    return msgspec.json.encode(_LISTS.get(dialect, _openai_list)(models, query))
 
 
 def get_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
     return msgspec.json.encode(_MODELS.get(dialect, _openai_model)(name, models))
 
 
-def _anthropic_list(models: ModelsConfig) -> dict[str, Any]:
+def _anthropic_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
     """Discovery takes only ids with "claude" in them, so every Gemini model has such an alias too."""
     names = (*_FAMILIES, *(f"claude-{model}" for model in _GEMINI), *_GEMINI)
-    data = [_anthropic_model(name, models) for name in names]
-    return {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}
+    shown, more = _page(names, query, "after_id", read_size(query, "limit", _ANTHROPIC_PAGE, _MOST))
+    data = [_anthropic_model(name, models) for name in shown]
+    ends = {"first_id": shown[0] if shown else None, "last_id": shown[-1] if shown else None}
+    return {"data": data, "has_more": more, **ends}
 
 
 def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
@@ -55,7 +60,8 @@ def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     }
 
 
-def _openai_list(models: ModelsConfig) -> dict[str, Any]:
+def _openai_list(models: ModelsConfig, _query: Mapping[str, str]) -> dict[str, Any]:
+    """All at once: OpenAI's list has no pages."""
     return {"object": "list", "data": [_openai_model(name, models) for name in (*_GEMINI, *_FAMILIES)]}
 
 
@@ -71,8 +77,22 @@ def _openai_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     }
 
 
-def _gemini_list(models: ModelsConfig) -> dict[str, Any]:
-    return {"models": [_gemini_model(name, models) for name in _GEMINI]}
+def _gemini_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
+    """The name of the last model is the token of the page behind it."""
+    shown, more = _page(_GEMINI, query, "pageToken", read_size(query, "pageSize", _GEMINI_PAGE, _MOST))
+    found: dict[str, Any] = {"models": [_gemini_model(name, models) for name in shown]}
+    return {**found, "nextPageToken": shown[-1]} if more else found
+
+
+def _page(
+    names: tuple[str, ...], query: Mapping[str, str], field: str, size: int
+) -> tuple[tuple[str, ...], bool]:
+    """The names behind the one that `field` tells, and whether there are more."""
+    after = query.get(field, "")
+    if after and after not in names:
+        raise InvalidRequest(f"there is no page behind {after!r}", where=field)
+    start = names.index(after) + 1 if after else 0
+    return names[start : start + size], start + size < len(names)
 
 
 def _gemini_model(name: str, models: ModelsConfig) -> dict[str, Any]:
@@ -92,7 +112,7 @@ def _title(name: str) -> str:
     return name.replace("-", " ").title()
 
 
-_LISTS: dict[str, Callable[[ModelsConfig], dict[str, Any]]] = {
+_LISTS: dict[str, Callable[[ModelsConfig, Mapping[str, str]], dict[str, Any]]] = {
     "anthropic": _anthropic_list,
     "gemini": _gemini_list,
 }

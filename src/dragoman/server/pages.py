@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from dragoman.errors import InvalidRequest
+from dragoman.server.sessions import id_of
 
 _DEFAULT, _MOST = 20, 100
-
-
-class _Identified(msgspec.Struct):
-    id: str = ""
 
 
 def page_of(items: Sequence[bytes], query: Mapping[str, str]) -> tuple[list[bytes], bool]:
@@ -20,17 +15,19 @@ def page_of(items: Sequence[bytes], query: Mapping[str, str]) -> tuple[list[byte
     ordered = list(items) if query.get("order") == "asc" else list(items)[::-1]
     after = query.get("after", "")
     if after:
-        ids = [msgspec.json.decode(item, type=_Identified).id for item in ordered]
+        ids = [id_of(item) for item in ordered]
         if after not in ids:
             raise InvalidRequest(f"there is no item {after!r} in this list", where="after")
         ordered = ordered[ids.index(after) + 1 :]
-    limit = _limit(query.get("limit", ""))
+    limit = read_size(query, "limit", _DEFAULT, _MOST)
     return ordered[:limit], len(ordered) > limit
 
 
-def _limit(text: str) -> int:
+def read_size(query: Mapping[str, str], field: str, default: int, most: int) -> int:
+    """How many entries a page has."""
+    text = query.get(field, "")
     if not text:
-        return _DEFAULT
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:4]) <= _MOST or len(text) > 3:
-        raise InvalidRequest(f"must be a number from 1 to {_MOST}", where="limit")
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
+        raise InvalidRequest(f"must be a number from 1 to {most}", where=field)
     return int(text)

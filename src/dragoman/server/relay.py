@@ -13,6 +13,7 @@ from dragoman.dialects.base import ClientDialect, Reply, Target
 from dragoman.errors import DragomanError, UpstreamGarbage
 from dragoman.exchange import Exchange, InvalidArguments
 from dragoman.ir import Finished, Sealed, unseal
+from dragoman.repair import TEXT_KEY
 from dragoman.server.auth import Caller
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import JSON_HEADERS, Outlet
@@ -59,7 +60,7 @@ class Relay:
         self._outlet = outlet
         self._caller = caller
         self._on_answer = on_answer
-        self._target = gateway.target(exchange.request.model)
+        self._target = gateway.target(exchange.request.model, exchange.request.tools)
         self._body = b""
         self._committed = False  # the client has seen something of the answer: nothing can be taken back
 
@@ -97,7 +98,7 @@ class Relay:
         while True:
             error = await self._attempt()
             if error is None:
-                self._gateway.learn(self._target)
+                self._gateway.learn(self._target, self._exchange.request.tools)
             if error is None or self._committed:
                 return error
             healed = _heal(error, self._target)
@@ -140,7 +141,7 @@ class Relay:
         return exchange.failure or _unusable(exchange)
 
     async def _recall(self) -> dict[str, Sealed]:
-        wanted = self._exchange.wanted
+        wanted = {self._kept_as(key): key for key in self._exchange.wanted}
         if not wanted:
             return {}
         try:
@@ -148,7 +149,11 @@ class Relay:
         except StoreUnavailable as error:
             _log.warning("%s; signatures the client did not keep are replaced by Google's sentinel", error)
             return {}
-        return {key: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
+        return {wanted[key]: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
+
+    def _kept_as(self, key: str) -> str:
+        """Two callers may say the same words: what the model thought for one is not brought to the other."""
+        return f"{self._caller.scope}/{key}" if key.startswith(TEXT_KEY) else key
 
     async def _remember(self) -> None:
         """What the answer taught us is safe before the bytes that need it leave."""
@@ -156,7 +161,7 @@ class Relay:
         if not memories:
             return
         try:
-            await self._gateway.store.remember(memories)
+            await self._gateway.store.remember([(self._kept_as(key), word) for key, word in memories])
         except StoreUnavailable as error:
             _log.warning("%s; a client that drops thinking will need Google's sentinel", error)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
@@ -18,17 +17,18 @@ from dragoman.dialects.openai_responses.session import (
     forces_a_call,
     inheritable,
     input_items,
+    lasting,
     links_of,
     output_items,
     references,
     unanswerable,
 )
-from dragoman.errors import DragomanError, InvalidRequest
+from dragoman.errors import InvalidRequest
 from dragoman.exchange import Exchange
 from dragoman.server.converse import Call, count_tokens, relay
 from dragoman.server.http import JSON_HEADERS, Outlet
 from dragoman.server.pages import page_of
-from dragoman.server.sessions import Kept, Session, reach, session
+from dragoman.server.sessions import Kept, Session, decode_kept, id_of, look, not_found, reach, session
 from dragoman.store import Turn
 from dragoman.tokens import new_token
 
@@ -37,7 +37,7 @@ _NAME = dialect.name
 
 async def responses(call: Call, outlet: Outlet) -> None:
     links = links_of(call.body)
-    async with _session(call, links) as before:
+    async with session(call, **_referred(links)) as before:
         told = inheritable(call.body)
         keeps = links.store is not False or bool(links.conversation_id)
         exchange = call.exchange(keep=keeps)
@@ -46,47 +46,48 @@ async def responses(call: Call, outlet: Outlet) -> None:
 
         async def keep(answered: Exchange) -> None:
             response = answered.whole()
+            choice = b"" if forces_a_call(told.tool_choice) else told.tool_choice
+            said = lasting(asked)
             kept = Kept(
                 dialect=_NAME,
-                items=[*map(msgspec.Raw, asked), *map(msgspec.Raw, output_items(response))],
-                model=msgspec.Raw(told.model or b"null"),
-                tools=msgspec.Raw(told.tools or b"null"),
-                tool_choice=msgspec.Raw(
-                    b"null" if forces_a_call(told.tool_choice) else told.tool_choice or b"null"
-                ),
-                response=msgspec.Raw(response),
-                input_count=len(asked),
+                items=[*map(msgspec.Raw, said), *map(msgspec.Raw, output_items(response))],
+                model=before.news("model", told.model),
+                tools=before.news("tools", told.tools),
+                tool_choice=before.news("tool_choice", choice),
+                input_count=len(said),
             )
-            await before.save(answered.answer_id, kept)
+            await before.save(answered.answer_id, kept, response)
 
         await relay(call, exchange, outlet, keep if keeps else None)
 
 
 async def compact(call: Call, outlet: Outlet) -> None:
     """The same as any other request, asked for a summary; nothing of it is kept here."""
-    async with _session(call, links_of(call.body)) as before:
-        body, _ = await _expanded(call, before)
-        call.dialect = Compaction(new_token())
-        exchange = call.exchange()
-        exchange.decode(body, call.headers)
-        await relay(call, exchange, outlet)
+    body, _ = await _expanded(call, await look(call, **_referred(links_of(call.body))))
+    call.dialect = Compaction(new_token())
+    exchange = call.exchange()
+    exchange.decode(body, call.headers)
+    await relay(call, exchange, outlet)
 
 
 async def count_input(call: Call, outlet: Outlet) -> None:
-    async with _session(call, links_of(call.body)) as before:
-        call.body, _ = await _expanded(call, before)
+    call.body, _ = await _expanded(call, await look(call, **_referred(links_of(call.body))))
     await count_tokens(call, outlet)
 
 
 async def get_response(call: Call, outlet: Outlet) -> None:
-    kept = await _kept(call)
-    await outlet.reply(Reply(200, bytes(kept.response), JSON_HEADERS))
+    if call.query.get("stream") == "true":
+        raise InvalidRequest("a kept answer is not streamed again: ask for it without stream", where="stream")
+    turn = await _kept(call)
+    await outlet.reply(Reply(200, turn.answer, JSON_HEADERS))
 
 
 async def delete_response(call: Call, outlet: Outlet) -> None:
-    identity = call.names["id"]
-    if not await reach(call.gateway.store.turns.delete(call.caller.scope, identity)):
-        raise _not_kept(identity)
+    """The items of a conversation stay in it; nothing is left of any other answer, nor can it be continued."""
+    turn = await _kept(call)
+    in_conversation = decode_kept(turn.data).in_conversation
+    await reach(call.gateway.store.turns.delete(turn.scope, turn.id, keep_line=in_conversation))
+    identity = turn.id
     body = {"id": identity, "object": "response", "deleted": True}
     await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 
@@ -97,7 +98,7 @@ async def cancel_response(call: Call, outlet: Outlet) -> None:
 
 
 async def list_input_items(call: Call, outlet: Outlet) -> None:
-    kept = await _kept(call)
+    kept = decode_kept((await _kept(call)).data)
     items = [bytes(item) for item in kept.items[: kept.input_count]]
     shown, more = page_of(items, call.query)
     await outlet.reply(Reply(200, encode_list(shown, has_more=more), JSON_HEADERS))
@@ -111,15 +112,12 @@ async def upgrade_required(call: Call, outlet: Outlet) -> None:
     await outlet.reply(Reply(426, msgspec.json.encode(body), headers))
 
 
-class _Identified(msgspec.Struct):
-    id: str
-
-
-def _session(call: Call, links: Links) -> AbstractAsyncContextManager[Session]:
+def _referred(links: Links) -> dict[str, str]:
+    """What `session` and `look` are told of a body."""
     conversation, previous = links.conversation_id or "", links.previous_response_id or ""
     if conversation and previous:
         raise InvalidRequest("name a conversation or a previous response, not both", where="conversation")
-    return session(call, conversation=conversation, previous=previous)
+    return {"conversation": conversation, "previous": previous}
 
 
 async def _expanded(call: Call, before: Session, token: str = "") -> tuple[bytes, tuple[bytes, ...]]:
@@ -131,13 +129,11 @@ async def _expanded(call: Call, before: Session, token: str = "") -> tuple[bytes
     wanted = references(call.body)
     if not before.kept and not wanted:
         return call.body, input_items(call.body, token)
-    if any(kept.dialect != _NAME for kept in before.kept):
-        why = "this conversation is held on /v1/gemini; go on there, or begin a new one"
-        raise InvalidRequest(why, where="conversation")
+    before.speaks(_NAME)
     earlier = before.items
     inherited = Inherited(**{name: before.inherited(name) for name in ("model", "tools", "tool_choice")})
     body = expand(call.body, earlier, inherited, await _find(call, wanted))
-    asked = input_items(body, token)[len(earlier) :]
+    asked = input_items(body, token, first=len(earlier))
     unknown = unanswerable(asked, earlier) if before.kept else ""
     if unknown:
         raise InvalidRequest(f"no tool call of this conversation has the call_id {unknown!r}", where="input")
@@ -147,12 +143,10 @@ async def _expanded(call: Call, before: Session, token: str = "") -> tuple[bytes
 async def _find(call: Call, wanted: tuple[str, ...]) -> Mapping[str, bytes]:
     """Items of kept answers by their ids, which name the answer they belong to."""
     found: dict[str, bytes] = {}
-    for identity in wanted:
-        if identity in found:
-            continue
-        for turn in await _chain(call, _answer_id(identity)):
-            kept = msgspec.json.decode(turn.data, type=Kept)
-            found |= {msgspec.json.decode(item, type=_Identified).id: bytes(item) for item in kept.items}
+    for answer_id in dict.fromkeys(map(_answer_id, wanted)):
+        turn = await _turn(call, answer_id)
+        if turn is not None:
+            found |= {id_of(item): item for item in map(bytes, decode_kept(turn.data).items)}
     return found
 
 
@@ -162,17 +156,13 @@ def _answer_id(item_id: str) -> str:
     return f"{dialect.message_prefix}_{pieces[1]}" if len(pieces) == 3 else ""
 
 
-async def _chain(call: Call, identity: str) -> list[Turn]:
-    return await reach(call.gateway.store.turns.chain(call.caller.scope, identity)) if identity else []
+async def _turn(call: Call, identity: str) -> Turn | None:
+    return await reach(call.gateway.store.turns.turn(call.caller.scope, identity))
 
 
-async def _kept(call: Call) -> Kept:
+async def _kept(call: Call) -> Turn:
     identity = call.names["id"]
-    turns = await _chain(call, identity)
-    if not turns:
-        raise _not_kept(identity)
-    return msgspec.json.decode(turns[-1].data, type=Kept)
-
-
-def _not_kept(identity: str) -> DragomanError:
-    return DragomanError(f"Response with id '{identity}' not found.", kind="not_found")
+    turn = await _turn(call, identity)
+    if turn is None or not turn.answer:
+        raise not_found("Response", identity)
+    return turn

@@ -44,7 +44,7 @@ async def models(call: Call, outlet: Outlet) -> None:
     name = call.names.get("model", "")
     config = call.gateway.config.models
     dialect = call.dialect.name
-    body = get_model(dialect, name, config) if name else list_models(dialect, config)
+    body = get_model(dialect, name, config) if name else list_models(dialect, config, call.query)
     await outlet.reply(Reply(200, body, JSON_HEADERS))
 
 
@@ -186,4 +186,4 @@ def _framing(method: str, query: Headers) -> Framing:
         return "count"
     if method != "streamGenerateContent":
         return "whole"
-    return "sse" if query.get("alt") == "sse" else "array"
+    return "sse" if "sse" in (query.get("alt"), query.get("$alt")) else "array"

@@ -20,6 +20,10 @@ LetGo = Callable[[], Awaitable[None]]
 #: Names that only we give; one that is not known was deleted or never existed.
 MADE_HERE = "conv_"
 
+_PATHS = {"openai_responses": "/v1/responses", "gemini": "/v1/gemini"}
+
+_LONGEST_NAME = 512
+
 #: A process that dies holds up its conversation for so long.
 _LEASE_S = 30.0
 
@@ -32,20 +36,21 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     model: msgspec.Raw = msgspec.Raw(b"null")
     tools: msgspec.Raw = msgspec.Raw(b"null")
     tool_choice: msgspec.Raw = msgspec.Raw(b"null")
-    response: msgspec.Raw = msgspec.Raw(b"null")
     input_count: int = 0  # so many of the items came from the client
     removed: list[str] = []  # ids of earlier items that are no longer part of the conversation
+    in_conversation: bool = False  # the line belongs to a conversation, not to this answer
 
 
 class _Identified(msgspec.Struct):
-    id: str = ""
+    id: str | None = None
 
 
-def _id_of(item: bytes) -> str:
-    return msgspec.json.decode(item, type=_Identified).id
+_decode_identified = msgspec.json.Decoder(_Identified).decode
+decode_kept = msgspec.json.Decoder(Kept).decode
 
 
-_decode_kept = msgspec.json.Decoder(Kept).decode
+def id_of(item: bytes) -> str:
+    return _decode_identified(item).id or ""
 
 
 class Session:
@@ -56,14 +61,29 @@ class Session:
         self._call = call
         self._conversation = conversation
         self._head = turns[-1].id if turns else ""
-        self.kept = [_decode_kept(turn.data) for turn in turns]
+        self.kept = [decode_kept(turn.data) for turn in turns]
 
     @property
     def items(self) -> list[bytes]:
         """All items so far, oldest first, without those that were removed since."""
-        items = [bytes(item) for kept in self.kept for item in kept.items]
-        removed = {identity for kept in self.kept for identity in kept.removed}
-        return [item for item in items if _id_of(item) not in removed] if removed else items
+        items: list[bytes] = []
+        for kept in self.kept:
+            if kept.removed:
+                items = [item for item in items if id_of(item) not in kept.removed]
+            items += map(bytes, kept.items)
+        return items
+
+    def speaks(self, dialect: str) -> None:
+        """A conversation is held in one dialect: the items of another mean nothing in it."""
+        other = next((kept.dialect for kept in self.kept if kept.dialect != dialect), "")
+        if other:
+            path = _PATHS.get(other, other)
+            why = f"this conversation is held on {path}; go on there, or begin a new one"
+            raise InvalidRequest(why, where="conversation")
+
+    def news(self, field: str, said: bytes) -> msgspec.Raw:
+        """What a turn must keep of the model, tools or tool choice: nothing if it was the last word already."""
+        return msgspec.Raw(b"null" if said == self.inherited(field) else said or b"null")
 
     def inherited(self, field: str) -> bytes:
         """The last word on the model, tools or tool choice; empty if nobody said any."""
@@ -73,9 +93,14 @@ class Session:
                 return raw
         return b""
 
-    async def save(self, turn_id: str, kept: Kept) -> None:
+    async def save(self, turn_id: str, kept: Kept, answer: bytes = b"") -> None:
+        kept = msgspec.structs.replace(kept, in_conversation=bool(self._conversation))
         turn = Turn(
-            id=turn_id, scope=self._call.caller.scope, parent=self._head, data=msgspec.json.encode(kept)
+            id=turn_id,
+            scope=self._call.caller.scope,
+            parent=self._head,
+            data=msgspec.json.encode(kept),
+            answer=answer,
         )
         try:
             await reach(self._call.gateway.store.turns.save(turn, self._conversation))
@@ -91,17 +116,34 @@ async def session(call: Call, *, conversation: str = "", previous: str = "") -> 
     """What a request refers to: a named conversation, which is then ours until we leave, or an earlier answer."""
     turns = call.gateway.store.turns
     scope = call.caller.scope
+    if len(conversation) > _LONGEST_NAME:
+        raise InvalidRequest(f"a name has at most {_LONGEST_NAME} characters", where="conversation")
     if not conversation:
         yield Session(call, "", await _chain(call, previous, "previous_response_id"))
         return
     async with _leased(call, f"{scope}/{conversation}") as let_go:
         found = await reach(turns.conversation(scope, conversation))
         if found is None and conversation.startswith(MADE_HERE):
-            raise DragomanError(f"Conversation with id '{conversation}' not found.", kind="not_found")
+            raise not_found("Conversation", conversation)
         if found is None:  # a name of the client's own is a new conversation
             found = Conversation(name=conversation, scope=scope, created_s=call.created_s)
             await reach(turns.put_conversation(found))
         yield Session(call, conversation, await _chain(call, found.head, "conversation"), let_go)
+
+
+async def look(call: Call, *, conversation: str = "", previous: str = "") -> Session:
+    """The same for those who only look: nobody is held up, and nothing begins."""
+    scope = call.caller.scope
+    found = await reach(call.gateway.store.turns.conversation(scope, conversation)) if conversation else None
+    if found is None and conversation.startswith(MADE_HERE):
+        raise not_found("Conversation", conversation)
+    if found is not None:
+        return Session(call, conversation, await _chain(call, found.head, "conversation"))
+    return Session(call, "", await _chain(call, previous, "previous_response_id"))
+
+
+def not_found(what: str, identity: str) -> DragomanError:
+    return DragomanError(f"{what} with id '{identity}' not found.", kind="not_found")
 
 
 async def _chain(call: Call, turn_id: str, where: str) -> list[Turn]:

@@ -22,6 +22,7 @@ class HeadMoved(Exception):
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """One request and its answer. `parent` is the turn before, `data` what its dialect wants to know again.
 
+    `answer` is what the client got, for it to read again; a line of turns is found without it.
     Whoever asks for a turn must name its `scope`: what one caller kept no other can see.
     """
 
@@ -29,6 +30,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     data: bytes
     parent: str = ""
+    answer: bytes = b""
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,10 +49,16 @@ class Turns(Protocol):
         ...
 
     async def chain(self, scope: str, turn_id: str) -> list[Turn]:
-        """The turn and all before it, oldest first; empty if it or one before it is gone."""
+        """The turn and all before it, oldest first, without answers; empty if it or one before it is gone."""
         ...
 
-    async def delete(self, scope: str, turn_id: str) -> bool: ...
+    async def turn(self, scope: str, turn_id: str) -> Turn | None:
+        """The turn alone, with its answer."""
+        ...
+
+    async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
+        """Forget a turn, and with it what follows; or its answer only, so that the line goes on."""
+        ...
 
     async def conversation(self, scope: str, name: str) -> Conversation | None: ...
 

@@ -47,12 +47,18 @@ class MemoryTurns:
             turn = self._turns.get((scope, turn_id))
             if turn is None:
                 return []
-            found.append(turn)
+            found.append(msgspec.structs.replace(turn, answer=b""))
             turn_id = turn.parent
         return found[::-1]
 
-    async def delete(self, scope: str, turn_id: str) -> bool:
-        return self._turns.pop((scope, turn_id), None) is not None
+    async def turn(self, scope: str, turn_id: str) -> Turn | None:
+        return self._turns.get((scope, turn_id))
+
+    async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
+        found = self._turns.pop((scope, turn_id), None)
+        if found is not None and keep_line:
+            self._turns[scope, turn_id] = msgspec.structs.replace(found, answer=b"")
+        return found is not None and (not keep_line or found.answer != b"")
 
     async def conversation(self, scope: str, name: str) -> Conversation | None:
         return self._conversations.get((scope, name))

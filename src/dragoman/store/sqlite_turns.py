@@ -18,6 +18,12 @@ CREATE TABLE IF NOT EXISTS turn (
     PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS turn_by_tree ON turn (scope, tree);
+CREATE TABLE IF NOT EXISTS answer (  -- apart, because a line is read with every request and its answers hardly ever
+    scope TEXT NOT NULL,
+    id TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tree (
     scope TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -35,6 +41,7 @@ CREATE TABLE IF NOT EXISTS conversation (
     PRIMARY KEY (scope, name)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS conversation_by_age ON conversation (used);
+CREATE INDEX IF NOT EXISTS conversation_by_head ON conversation (scope, head);
 CREATE TABLE IF NOT EXISTS lease (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
 """
 
@@ -46,6 +53,9 @@ WITH RECURSIVE line (id, parent, data, depth) AS (
 )
 SELECT id, parent, data FROM line ORDER BY depth DESC
 """
+_TURN = """
+SELECT parent, data, coalesce(body, x'') FROM turn LEFT JOIN answer USING (scope, id) WHERE scope = ? AND id = ?
+"""
 _MOVE_HEAD = "UPDATE conversation SET head = ?, used = ? WHERE scope = ? AND name = ? AND head = ?"
 _LEASE = """
 INSERT INTO lease (name, holder, until) VALUES (:name, :holder, :until)
@@ -55,6 +65,15 @@ _PUT_CONVERSATION = """
 INSERT INTO conversation (scope, name, head, data, created, used) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (scope, name) DO UPDATE SET data = excluded.data, used = excluded.used
 """
+
+#: A tree goes with all that hangs on it: a conversation without its turns could never go on.
+_OF_A_TREE = "(SELECT id FROM turn WHERE scope = :scope AND tree = :id)"
+_DROP_TREE = (
+    f"DELETE FROM answer WHERE scope = :scope AND id IN {_OF_A_TREE}",  # noqa: S608 (our own words only)
+    f"DELETE FROM conversation WHERE scope = :scope AND head IN {_OF_A_TREE}",  # noqa: S608
+    "DELETE FROM turn WHERE scope = :scope AND tree = :id",
+    "DELETE FROM tree WHERE scope = :scope AND id = :id",
+)
 
 
 class SqliteTurns:
@@ -81,6 +100,9 @@ class SqliteTurns:
             values = (turn.scope, turn.id, turn.parent, tree, turn.data)
             self._db.execute("INSERT OR REPLACE INTO turn VALUES (?, ?, ?, ?, ?)", values)
             self._db.execute("INSERT OR REPLACE INTO tree VALUES (?, ?, ?)", (turn.scope, tree, used))
+            if turn.answer:
+                answer = (turn.scope, turn.id, turn.answer)
+                self._db.execute("INSERT OR REPLACE INTO answer VALUES (?, ?, ?)", answer)
         self._after_save()
 
     async def chain(self, scope: str, turn_id: str) -> list[Turn]:
@@ -90,10 +112,21 @@ class SqliteTurns:
             return []
         return [Turn(id=own, scope=scope, parent=parent, data=data) for own, parent, data in rows]
 
-    async def delete(self, scope: str, turn_id: str) -> bool:
+    async def turn(self, scope: str, turn_id: str) -> Turn | None:
+        with self._reading():
+            row = self._db.execute(_TURN, (scope, turn_id)).fetchone()
+        if row is None:
+            return None
+        parent, data, answer = row
+        return Turn(id=turn_id, scope=scope, parent=parent, data=data, answer=answer)
+
+    async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
+        which = (scope, turn_id)
         with self._writing():
-            gone = self._db.execute("DELETE FROM turn WHERE scope = ? AND id = ?", (scope, turn_id))
-            return gone.rowcount > 0
+            gone = self._db.execute("DELETE FROM answer WHERE scope = ? AND id = ?", which).rowcount
+            if not keep_line:
+                gone += self._db.execute("DELETE FROM turn WHERE scope = ? AND id = ?", which).rowcount
+            return gone > 0
 
     async def conversation(self, scope: str, name: str) -> Conversation | None:
         query = "SELECT head, data, created FROM conversation WHERE scope = ? AND name = ?"
@@ -135,9 +168,9 @@ class SqliteTurns:
     def _forget(self, which: str, values: tuple[int, ...]) -> int:
         with self._transaction():
             query = f"SELECT scope, id FROM tree {which} LIMIT ?"  # noqa: S608 (our own words only)
-            trees = self._db.execute(query, values).fetchall()
-            self._db.executemany("DELETE FROM turn WHERE scope = ? AND tree = ?", trees)
-            self._db.executemany("DELETE FROM tree WHERE scope = ? AND id = ?", trees)
+            trees = [{"scope": scope, "id": own} for scope, own in self._db.execute(query, values)]
+            for statement in _DROP_TREE:
+                self._db.executemany(statement, trees)
         return len(trees)
 
     def _drop_conversations(self, oldest_s: int) -> int:

@@ -47,3 +47,14 @@ def test_h3_system_and_tools_count_too() -> None:
     tool = Tool(name="read", description="x" * 400, schema=b" " * 800)
     assert estimate(Text(text="hi")) + 100 == estimate(Text(text="hi"), system=(Text(text="x" * 400),))
     assert estimate(Text(text="hi")) + 301 == estimate(Text(text="hi"), tools=(tool,))
+
+
+def test_h2_a_file_only_gemini_understands_counts_as_a_file_too() -> None:
+    photo = b'{"inlineData":{"data":"%b"},"mediaResolution":{}}' % (b"A" * 1_000_000)
+    parts = (
+        Native(json=photo),
+        ToolResult(call_id="1", native=b'{"functionResponse":{"parts":[%b]}}' % photo),
+    )
+    assert estimate_tokens(Request(model="m", messages=(Message(role="user", parts=parts),))) < 3_000
+    code = Native(json=b'{"executableCode":{"code":"%b"}}' % (b"A" * 4_000))
+    assert estimate_tokens(Request(model="m", messages=(Message(role="user", parts=(code,)),))) > 1_000

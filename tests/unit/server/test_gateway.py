@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.config import Config, UpstreamConfig
+from dragoman.ir import Tool
 from dragoman.server.gateway import Gateway
 from dragoman.store import MemoryStore
 
@@ -23,4 +25,17 @@ async def test_m1_an_alias_goes_only_where_google_knows_it(upstream: dict[str, A
     gateway = Gateway(Config(upstream=UpstreamConfig(**upstream)), MemoryStore(), keys=("k" * 20,))
     assert gateway.target("claude-sonnet-4-5").model == model
     assert gateway.target("gemini-3.6-flash").model == "gemini-3.6-flash"
+    await gateway.close()
+
+
+async def test_b12_a_schema_google_refuses_costs_nobody_elses_tools_their_form() -> None:
+    gateway = Gateway(Config(upstream=UpstreamConfig(api_key="k")), MemoryStore(), keys=("k" * 20,))
+    odd, plain = (Tool(name="odd", schema=b'{"type":"object"}'),), (Tool(name="plain"),)
+    target = gateway.target("gemini-3.8-flash", odd)
+    gateway.learn(target, odd)
+    assert not gateway.target("gemini-3.8-flash", odd).proto_schemas
+    gateway.learn(msgspec.structs.replace(target, proto_schemas=True), odd)
+    assert gateway.target("gemini-3.8-flash", odd).proto_schemas
+    assert not gateway.target("gemini-3.8-flash", plain).proto_schemas
+    assert not gateway.target("gemini-3.6-flash", odd).proto_schemas
     await gateway.close()

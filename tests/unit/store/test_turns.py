@@ -158,3 +158,48 @@ async def test_a_locked_or_broken_file_is_told_as_unavailable(tmp_path: Path, cl
     with pytest.raises(StoreUnavailable, match="read"):
         await store.turns.chain("a", "1")
     await store.close()
+
+
+async def test_an_answer_is_found_by_its_turn_and_never_with_the_line(store: Store) -> None:
+    first = Turn(id="1", scope="a", data=b"one", answer=b"whole")
+    await store.turns.save(first)
+    await store.turns.save(turn("2", "1"))
+    assert await store.turns.turn("a", "1") == first
+    assert await store.turns.turn("b", "1") is None
+    assert await store.turns.turn("a", "2") == turn("2", "1")
+    assert [item.answer for item in await store.turns.chain("a", "2")] == [b"", b""]
+    await store.close()
+
+
+async def test_an_answer_alone_may_be_forgotten_and_the_line_goes_on(store: Store) -> None:
+    await store.turns.save(Turn(id="1", scope="a", data=b"one", answer=b"whole"))
+    await store.turns.save(turn("2", "1"))
+    assert await store.turns.delete("a", "1", keep_line=True)
+    assert not await store.turns.delete("a", "1", keep_line=True)
+    assert not await store.turns.delete("a", "nowhere", keep_line=True)
+    assert [item.id for item in await store.turns.chain("a", "2")] == ["1", "2"]
+    assert await store.turns.turn("a", "1") == turn("1", data=b"one")
+    await store.close()
+
+
+@pytest.mark.parametrize("by", ["age", "size"])
+async def test_a_conversation_goes_with_its_turns_instead_of_refusing_for_ever(
+    tmp_path: Path, clock: Clock, by: str
+) -> None:
+    store = sqlite(tmp_path / "state.db", clock, max_bytes=1 << 20)
+    await store.turns.put_conversation(Conversation(name="demo", scope="a"))
+    await store.turns.save(Turn(id="1", scope="a", data=b"{}", answer=b"x" * 10_000), "demo")
+    if by == "age":
+        clock.now += 3000
+        await store.turns.put_conversation(Conversation(name="demo", scope="a", data=b'{"still":"here"}'))
+        clock.now += 1000
+        store.prune()
+    else:
+        for number in range(300):
+            clock.now += 1
+            await store.turns.save(turn(f"t{number}", data=b"x" * 10_000))
+    assert await store.turns.chain("a", "1") == []
+    assert await store.turns.conversation("a", "demo") is None
+    (answers,) = store._db.execute("SELECT count(*) FROM answer").fetchone()
+    assert answers == 0
+    await store.close()

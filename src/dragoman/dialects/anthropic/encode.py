@@ -36,11 +36,28 @@ _STOP: dict[StopReason, str] = {
 def encode_response(response: Response, answer: Answer) -> bytes:
     message = {
         **_message(answer),
-        "content": _blocks(response.parts, answer),
+        "content": encode_blocks(response.parts, answer),
         **_stop(response.finished),
         "usage": _usage(response.usage, answer),
     }
     return _json(message)
+
+
+def encode_blocks(parts: tuple[Part, ...], answer: Answer) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, Thought) and answer.with_thinking:
+            signature = seal(part.signature, ON_THOUGHT) if part.signature else ""
+            blocks.append({"type": "thinking", "thinking": part.text, "signature": signature})
+        elif isinstance(part, Text):
+            _add_text(blocks, part, answer)
+        elif isinstance(part, ToolCall):
+            if part.signature and answer.with_thinking:
+                _carrier(blocks)["signature"] = seal(part.signature, part.id)
+            blocks.append(
+                {"type": "tool_use", "id": part.id, "name": part.name, "input": msgspec.Raw(part.args)}
+            )
+    return blocks
 
 
 def encode_count(tokens: int) -> bytes:
@@ -86,23 +103,6 @@ def _usage(usage: Usage, answer: Answer) -> dict[str, Any]:
     if usage.thought_tokens:
         counts["output_tokens_details"] = {"thinking_tokens": usage.thought_tokens}
     return counts
-
-
-def _blocks(parts: tuple[Part, ...], answer: Answer) -> list[dict[str, Any]]:
-    blocks: list[dict[str, Any]] = []
-    for part in parts:
-        if isinstance(part, Thought) and answer.with_thinking:
-            signature = seal(part.signature, ON_THOUGHT) if part.signature else ""
-            blocks.append({"type": "thinking", "thinking": part.text, "signature": signature})
-        elif isinstance(part, Text):
-            _add_text(blocks, part, answer)
-        elif isinstance(part, ToolCall):
-            if part.signature and answer.with_thinking:
-                _carrier(blocks)["signature"] = seal(part.signature, part.id)
-            blocks.append(
-                {"type": "tool_use", "id": part.id, "name": part.name, "input": msgspec.Raw(part.args)}
-            )
-    return blocks
 
 
 def _add_text(blocks: list[dict[str, Any]], part: Text, answer: Answer) -> None:

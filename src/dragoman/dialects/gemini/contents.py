@@ -151,7 +151,8 @@ class ContentEncoder:
             case Media():
                 return [_media(part)]
             case ToolCall():
-                return [self._signed({"functionCall": self._call(part)}, part.signature)]
+                wire = _with_native({"functionCall": self._call(part)}, part.native)
+                return [self._signed(wire, part.signature)]
             case ToolResult():
                 return self._result(part)
             case Native():
@@ -208,7 +209,7 @@ class ContentEncoder:
         if inside:
             wire["parts"] = [_media(part) for part in inside]
         return [
-            {"functionResponse": wire},
+            _with_native({"functionResponse": wire}, result.native),
             *_beside(name, [part for part in media if not self._inside(part)]),
         ]
 
@@ -218,6 +219,18 @@ class ContentEncoder:
 
 def _is_no_response(wire: dict[str, Any]) -> bool:
     return "functionResponse" not in wire
+
+
+def _with_native(wire: dict[str, Any], native: bytes) -> dict[str, Any]:
+    """A call or a response with what else stood in its part; files of both kinds stay inside it."""
+    if not native:
+        return wire
+    (field,) = wire
+    rest: dict[str, Any] = msgspec.json.decode(native)
+    more = rest.pop(field, {})
+    if "parts" in more:
+        more["parts"] = [*more["parts"], *wire[field].get("parts", ())]
+    return {field: {**wire[field], **more}, **rest}
 
 
 def _media(media: Media) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A whole answer is a stream of one chunk.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -23,7 +24,6 @@ from dragoman.dialects.gemini.wire import (
     Chunk,
     FunctionCall,
     Part,
-    UsageMetadata,
     decode_chunk,
     decode_feedback,
 )
@@ -50,8 +50,20 @@ from dragoman.notes import Note
 from dragoman.schema import NameMap
 
 _NULL = b"null"
-_COUNTS = UsageMetadata.__struct_fields__
+
+#: What `Usage` and the totals tell already; anything else of the counts is for Gemini's own clients.
+_TOLD = frozenset(
+    {
+        "promptTokenCount",
+        "cachedContentTokenCount",
+        "candidatesTokenCount",
+        "thoughtsTokenCount",
+        "totalTokenCount",
+    }
+)
 _MAX_SNAPSHOTS = 1_000
+_DIGITS = 18
+_decode_counts = msgspec.json.Decoder(dict[str, Any] | None).decode
 
 
 class GeminiStream:
@@ -73,8 +85,8 @@ class GeminiStream:
         self._over = False
         self._calls = 0
         self._open: OpenCall | None = None
-        self._snapshots: list[UsageMetadata] = []
-        self._counts: dict[str, int] = {}
+        self._snapshots: list[bytes] = []
+        self._counts: dict[str, Any] = {}
         self._finish: Finished | None = None
         self.notes: list[Note] = []
 
@@ -122,8 +134,8 @@ class GeminiStream:
                 self._candidate(candidate, events)
         if chunk.prompt_feedback is not NOTHING:
             self._feedback(bytes(chunk.prompt_feedback), events)
-        if chunk.usage_metadata is not None:
-            self._snapshots.append(chunk.usage_metadata)
+        if chunk.usage_metadata is not NOTHING:
+            self._snapshots.append(bytes(chunk.usage_metadata))
             if len(self._snapshots) > _MAX_SNAPSHOTS:
                 self._count()
 
@@ -211,12 +223,11 @@ class GeminiStream:
         return [*calls, *self._usage(), msgspec.structs.replace(finish, reason=reason)]
 
     def _count(self) -> None:
-        """Any count may be absent from a chunk; what was said before still holds."""
-        for usage in self._snapshots:
-            for name in _COUNTS:
-                count = getattr(usage, name)
-                if count is not None:
-                    self._counts[name] = count
+        """Any count may be absent from a chunk; what was said before still holds. An odd one costs no answer."""
+        for raw in self._snapshots:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                found = _decode_counts(raw) or {}
+                self._counts |= {name: count for name, count in found.items() if count is not None}
         self._snapshots = []
 
     def _usage(self) -> list[Event]:
@@ -224,16 +235,23 @@ class GeminiStream:
         self._count()
         if not self._counts:
             return []
-        now = UsageMetadata(**self._counts)
-        thoughts = now.thoughts_token_count or 0
-        return [
-            Usage(
-                input_tokens=(now.prompt_token_count or 0) + (now.tool_use_prompt_token_count or 0),
-                cached_tokens=now.cached_content_token_count or 0,
-                output_tokens=(now.candidates_token_count or 0) + thoughts,
-                thought_tokens=thoughts,
-            )
-        ]
+        thoughts = self._counted("thoughtsTokenCount")
+        usage = Usage(
+            input_tokens=self._counted("promptTokenCount") + self._counted("toolUsePromptTokenCount"),
+            cached_tokens=self._counted("cachedContentTokenCount"),
+            output_tokens=self._counted("candidatesTokenCount") + thoughts,
+            thought_tokens=thoughts,
+        )
+        if self._counts.keys() <= _TOLD:
+            return [usage]
+        return [Native(json=msgspec.json.encode(self._counts), field="usageMetadata"), usage]
+
+    def _counted(self, name: str) -> int:
+        """Google writes large numbers as text."""
+        count = self._counts.get(name)
+        if isinstance(count, str) and count.isascii() and count.isdigit():
+            return int(count[:_DIGITS])
+        return count if isinstance(count, int) else 0
 
     def _fail(self, error: UpstreamError) -> list[Event]:
         if self._over:

@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import Target
+from dragoman.dialects.gemini.native import native_declaration
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Request, Tool, ToolChoice
 from dragoman.memo import Memo
@@ -55,10 +56,10 @@ def _declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
         if wire != tool.name:
             notes.append(Note("renamed", f"{tool.where}.name", f"{tool.name!r} is {wire!r} for Gemini"))
         if tool.native and wire == tool.name and not target.proto_schemas:
-            declarations[tool.name] = msgspec.Raw(tool.native)
+            declarations[tool.name], lost = native_declaration(tool, target)
         else:
             declarations[tool.name], lost = _declaration(tool, wire, target)
-            notes += lost
+        notes += lost
     json = msgspec.Raw(_ENCODER.encode(list(declarations.values())))
     return Declarations(json, names, frozenset(declarations), tuple(notes))
 

@@ -62,18 +62,10 @@ class PromptFeedback(msgspec.Struct, rename="camel"):
     block_reason_message: str | None = None
 
 
-class UsageMetadata(msgspec.Struct, rename="camel"):
-    prompt_token_count: int | None = None
-    cached_content_token_count: int | None = None
-    candidates_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    tool_use_prompt_token_count: int | None = None
-
-
 class Chunk(msgspec.Struct, rename="camel"):
     candidates: list[Candidate] | None = None
     prompt_feedback: msgspec.Raw = NOTHING
-    usage_metadata: UsageMetadata | None = None
+    usage_metadata: msgspec.Raw = NOTHING
     model_version: str | None = None
     response_id: str | None = None
     error: msgspec.Raw = NOTHING

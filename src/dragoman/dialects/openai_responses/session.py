@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -71,9 +72,10 @@ def forces_a_call(tool_choice: bytes) -> bool:
     return bool(choice == "required")
 
 
-def input_items(body: bytes, token: str) -> tuple[bytes, ...]:
-    """The items of a body's input, each with a type and an id; `token` makes the new ids unique."""
-    return tuple(_identified(raw, token, index) for index, raw in enumerate(_input(_fields(body))))
+def input_items(body: bytes, token: str, *, first: int = 0) -> tuple[bytes, ...]:
+    """The items of a body's input from the `first` on, each with a type and an id; `token` makes new ids unique."""
+    items = enumerate(_input(_fields(body)))
+    return tuple(_identified(raw, token, index) for index, raw in islice(items, first, None))
 
 
 def output_items(response: bytes) -> tuple[bytes, ...]:
@@ -103,7 +105,7 @@ def expand(
     that nobody knows stays, and `decode_request` names its place.
     """
     fields = _fields(body)
-    known = {item.id for item in map(decode_item, earlier_items) if item.id}
+    known = {item.id for item in map(_decode_head, earlier_items) if item.id}
     own = [item for raw in _input(fields) for item in _resolved(raw, known, found or {})]
     whole: dict[str, Any] = {**fields, "input": list(map(msgspec.Raw, (*earlier_items, *own)))}
     for name in Inherited.__struct_fields__:
@@ -113,16 +115,32 @@ def expand(
     return _json(whole)
 
 
+def lasting(items: Sequence[bytes]) -> tuple[bytes, ...]:
+    """The items a session keeps: one that triggers a compaction would do so again with every follow-up."""
+    return tuple(item for item in items if _decode_head(item).type != "compaction_trigger")
+
+
 def unanswerable(items: Sequence[bytes], earlier: Sequence[bytes]) -> str:
     """The first call id that is answered here and was never called, here or earlier; empty if there is none."""
-    called = {item.call_id for item in map(decode_item, (*earlier, *items)) if item.kind.endswith("_call")}
-    answered = (item.call_id for item in map(decode_item, items) if item.kind.endswith("_call_output"))
+    called = {item.call_id for item in map(_decode_head, (*earlier, *items)) if item.type.endswith("_call")}
+    answered = (item.call_id for item in map(_decode_head, items) if item.type.endswith("_call_output"))
     return next((call_id for call_id in answered if call_id and call_id not in called), "")
+
+
+class _Head(msgspec.Struct):
+    """What tells items apart that went through `input_items`: there may be many, and long ones."""
+
+    type: str = ""
+    id: str | None = None
+    call_id: str | None = None
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def encode_list(items: Sequence[bytes], *, has_more: bool = False) -> bytes:
     """A list of items as `GET /responses/{id}/input_items` answers it."""
-    ids = [decode_item(item).id for item in items]
+    ids = [_decode_head(item).id for item in items]
     ends = {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
     return _json({"object": "list", "data": list(map(msgspec.Raw, items)), **ends, "has_more": has_more})
 

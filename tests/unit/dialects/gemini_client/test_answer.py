@@ -180,3 +180,61 @@ def test_a_stream_that_is_kept_can_be_told_again_in_one_piece() -> None:
     started.receive(sse(*TURN))
     started.finish()
     assert json.loads(started.whole())["candidates"] == whole(*TURN)["candidates"]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\r", "\n", "\0", "\x0b", "\x1e"])
+def test_e_what_ends_a_line_for_somebody_does_not_end_an_event(separator: str) -> None:
+    """Google's SDK reads lines as Python's `splitlines` cuts them, and Google escapes these too."""
+    started = exchange({"contents": HI}, "sse")
+    started.encode(Target(model=MODEL))
+    text = f"a{separator}b é"
+    out = started.open() + started.receive(sse(chunk({"text": text}, finish="STOP"))) + started.finish()
+    lines = [line for line in out.decode().splitlines() if line]
+    assert all(line.startswith("data: {") for line in lines)
+    assert json.loads(lines[0][6:])["candidates"][0]["content"]["parts"] == [{"text": text}]
+
+
+def test_e_arguments_over_several_lines_do_not_end_an_event() -> None:
+    part = json.dumps({"functionCall": {"name": "f", "args": {"a": 1}}}, indent=1)
+    given = json.dumps(chunk(finish="STOP")).replace('"parts": []', f'"parts": [{part}]')
+    event = "".join(f"data: {line}\r\n" for line in given.split("\n")) + "\r\n"
+    started = exchange({"contents": HI}, "sse")
+    started.encode(Target(model=MODEL))
+    out = started.open() + started.receive(event.encode()) + started.finish()
+    first, _, _ = out.partition(b"\r\n\r\n")
+    call = json.loads(first.removeprefix(b"data: "))["candidates"][0]["content"]["parts"][0]["functionCall"]
+    assert (b"\n" in first, call["args"]) == (False, {"a": 1})
+
+
+def test_nothing_of_a_failed_attempt_is_told_with_the_next() -> None:
+    started = exchange({"contents": HI}, "sse")
+    started.encode(Target(model=MODEL))
+    out = started.open() + started.receive(sse(chunk(finish="STOP", groundingMetadata={"old": 1})))
+    started.encode(Target(model=MODEL))
+    out += started.receive(sse(chunk({"text": "a"}, finish="STOP"))) + started.finish()
+    assert b"old" not in out
+
+
+def test_h5_every_count_of_googles_comes_through_also_those_nobody_else_has() -> None:
+    details = [{"modality": "TEXT", "tokenCount": 9}]
+    counts = {
+        **USAGE,
+        "toolUsePromptTokenCount": 5,
+        "promptTokensDetails": details,
+        "trafficType": "ON_DEMAND",
+    }
+    first = chunk({"text": "a"}, usage={"promptTokensDetails": details, "promptTokenCount": 1})
+    rest = chunk(finish="STOP", usage={**counts, "promptTokensDetails": None})
+    assert streamed(first, rest)[-1]["usageMetadata"] == counts
+    assert whole(first, rest)["usageMetadata"] == counts
+
+
+@pytest.mark.parametrize("odd", [{"promptTokenCount": []}, {"promptTokenCount": "x"}, "none", 5])
+def test_an_odd_count_costs_no_answer(odd: Any) -> None:
+    found = whole(chunk({"text": "a"}, finish="STOP", usage=odd))
+    assert found["candidates"][0]["content"]["parts"] == [{"text": "a"}]
+
+
+def test_a_count_may_be_text() -> None:
+    found = whole(chunk({"text": "a"}, finish="STOP", usage={"promptTokenCount": "12"}))
+    assert found["usageMetadata"]["promptTokenCount"] == 12

@@ -99,7 +99,7 @@ def test_j_parts_nobody_else_has_stay_where_they_are() -> None:
         {"executableCode": {"language": "PYTHON", "code": "1"}},
         {"inlineData": {"mimeType": "video/mp4", "data": "AA=="}, "videoMetadata": {"fps": 1}},
         {"inlineData": {"mimeType": "image/png", "data": "AA==", "displayName": "x"}},
-        {"functionCall": {"name": "f", "args": {}, "newField": 1}},
+        {"functionCall": {"args": {}, "willContinue": True}},
         {"toolResponse": {"id": "1"}},
         {"text": "a", "partMetadata": {"k": 1}},
     ]
@@ -194,13 +194,6 @@ def test_the_object_a_function_answered_is_not_rewritten() -> None:
     assert found["response"] == {"x": [1, None]}
 
 
-def test_a_response_only_gemini_live_knows_goes_as_it_came() -> None:
-    odd = answer(scheduling="SILENT")
-    assert isinstance(exchange(talk(user(odd))).request.messages[0].parts[0], Native)
-    text_inside = answer(parts=[{"text": "a"}])
-    assert isinstance(exchange(talk(user(text_inside))).request.messages[0].parts[0], Native)
-
-
 def test_a_signatures_come_back_as_the_client_kept_them_unless_google_refuses_them() -> None:
     history = talk(
         *HI, model({"text": "t", "thought": True, "thoughtSignature": "dGg="}, SIGNED), user(answer())
@@ -241,7 +234,11 @@ def test_a_system_instruction_may_be_a_bare_string() -> None:
     [
         ({}, "contents", "not specified"),
         ({"contents": []}, "contents", "not specified"),
-        ({"contents": [{"role": "system", "parts": []}]}, "contents[0].role", "valid role"),
+        ({"contents": [{"role": "assistant", "parts": []}]}, "contents[0].role", "valid role"),
+        ({"contents": HI, "contents.x": 1}, "", "Unknown name"),
+        ({"contents": HI, "generationConfig": {"a.b": 1}}, "generationConfig", "Unknown name"),
+        ({"contents": HI, "generationConfig": {"topK": "NaN"}}, "generationConfig.topK", "not a number"),
+        ({"contents": HI, "generationConfig": {"seed": "inf"}}, "generationConfig.seed", "not a number"),
         ({"contents": [{"parts": 5}]}, "contents[0].parts", "Expected"),
         (talk(user({"text": 5})), "contents[0].parts[0].text", "Expected `str`"),
         (talk(user({"functionCall": {}})), "contents[0].parts[0].functionCall", "needs a name"),

@@ -49,7 +49,7 @@ def test_the_models_turn_is_kept_as_it_is_and_nothing_is_no_turn() -> None:
 @pytest.mark.parametrize(
     ("config", "forced"),
     [
-        (b"null", False),
+        (b"", False),
         (b"{}", False),
         (b'{"functionCallingConfig":{}}', False),
         (b'{"functionCallingConfig":{"mode":"AUTO"}}', False),

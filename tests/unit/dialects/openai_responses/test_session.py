@@ -15,6 +15,7 @@ from dragoman.dialects.openai_responses.session import (
     forces_a_call,
     inheritable,
     input_items,
+    lasting,
     links_of,
     output_items,
     references,
@@ -172,3 +173,13 @@ def test_what_is_no_body_is_refused(raw: bytes) -> None:
 )
 def test_a_choice_that_forces_a_call_is_told_from_one_that_does_not(choice: bytes, forced: bool) -> None:
     assert forces_a_call(choice) is forced
+
+
+def test_g3_a_session_keeps_no_trigger() -> None:
+    items = input_items(body(user("a"), {"type": "compaction_trigger"}), "t")
+    assert loads(lasting(items)) == loads(items[:1])
+
+
+def test_only_the_new_items_are_looked_at_and_their_ids_tell_their_places() -> None:
+    raw = body({"type": 5}, user("b"))
+    assert [item["id"] for item in loads(input_items(raw, "t", first=1))] == ["msg_t_in1"]

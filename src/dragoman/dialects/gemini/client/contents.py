@@ -25,7 +25,14 @@ from dragoman.ir import (
 from dragoman.memo import Memo
 
 #: Google knows two speakers; the others are old ways to say whose turn a function's answer is.
-_ROLES: dict[str, Role] = {"": "user", "user": "user", "model": "model", "function": "user", "tool": "user"}
+_ROLES: dict[str, Role] = {
+    "": "user",
+    "user": "user",
+    "model": "model",
+    "function": "user",
+    "tool": "user",
+    "system": "system",
+}
 
 _KEPT_PER_BYTE = 5
 _MESSAGES: Memo[bytes, Message] = Memo(max_bytes=64 * 1024 * 1024)
@@ -58,7 +65,10 @@ def _decode(raw: bytes, where: str) -> Message:
         raise InvalidRequest("Please use a valid role: user, model.", where=f"{where}.role")
     wires = read_list(content["parts"], f"{where}.parts") if "parts" in content else []
     parts = [decode_part(wire, f"{where}.parts[{index}]") for index, wire in enumerate(wires)]
-    return Message(role=role, parts=_with_files_inside([part for part in parts if part is not None]))
+    spoken = [part for part in parts if part is not None]
+    if role == "system" and not all(isinstance(part, Text) for part in spoken):
+        role = "user"  # a remark of the program is text
+    return Message(role=role, parts=_with_files_inside(spoken))
 
 
 def decode_part(raw: bytes | msgspec.Raw, where: str) -> Part | None:
@@ -68,7 +78,7 @@ def decode_part(raw: bytes | msgspec.Raw, where: str) -> Part | None:
     if known is None:
         return Native(json=bytes(raw)) if part.keys() - {"thought"} else None
     allowed, read = _READERS[known]
-    if part.keys() - allowed:
+    if allowed and part.keys() - allowed:
         return Native(json=bytes(raw))
     return read(part, where) or Native(json=bytes(raw))
 
@@ -88,36 +98,50 @@ def _text(part: Object, where: str) -> Part:
 def _call(part: Object, where: str) -> Part | None:
     where = f"{where}.functionCall"
     call = read_object(part["functionCall"], where)
-    if call.keys() - {"id", "name", "args"}:
-        return None
     name = read_text(call["name"], f"{where}.name") if "name" in call else ""
+    if not name and call.keys() - {"id", "args"}:  # a piece of a call, as streams have them
+        return None
     if not name:
         raise InvalidRequest("a function call needs a name", where=where)
     args = bytes(call.get("args", b"{}"))
     if not args.startswith(b"{"):
         raise InvalidRequest("the arguments of a call are an object", where=f"{where}.args")
     own = read_text(call["id"], f"{where}.id") if "id" in call else ""
-    return ToolCall(id=own, name=name, args=args, signature=_signature(part, where))
+    native = _beside(part, call, "functionCall", frozenset({"id", "name", "args"}))
+    return ToolCall(id=own, name=name, args=args, signature=_signature(part, where), native=native)
 
 
 def _response(part: Object, where: str) -> Part | None:
     where = f"{where}.functionResponse"
     response = read_object(part["functionResponse"], where)
-    if response.keys() - {"id", "name", "response", "parts"}:
-        return None
     answer = bytes(response.get("response", b"{}"))
     if not answer.startswith(b"{"):
         raise InvalidRequest("the response of a function is an object", where=f"{where}.response")
     files = read_list(response["parts"], f"{where}.parts") if "parts" in response else []
     inside = [decode_part(file, f"{where}.parts[{index}]") for index, file in enumerate(files)]
-    if not all(isinstance(file, Media) for file in inside):
-        return None
+    content = tuple(file for file in inside if isinstance(file, Media))
+    known = _RESPONSE_FIELDS
+    if len(content) != len(inside):  # files with names, as a response refers to them
+        content, known = (), known - {"parts"}
     return ToolResult(
         call_id=read_text(response["id"], f"{where}.id") if "id" in response else "",
         name=read_text(response["name"], f"{where}.name") if "name" in response else "",
-        content=tuple(file for file in inside if isinstance(file, Media)),
+        content=content,
         response=answer,
+        native=_beside(part, response, "functionResponse", known),
     )
+
+
+_RESPONSE_FIELDS = frozenset({"id", "name", "response", "parts"})
+
+
+def _beside(part: Object, inner: Object, field: str, known: frozenset[str]) -> bytes:
+    """What a call or a response says besides the known: it stays with it, because they must stay paired."""
+    rest = {name: raw for name, raw in part.items() if name not in (field, "thoughtSignature")}
+    more = {name: raw for name, raw in inner.items() if name not in known}
+    if more:
+        rest[field] = msgspec.Raw(msgspec.json.encode(more))
+    return msgspec.json.encode(rest) if rest else b""
 
 
 def _inline(part: Object, where: str) -> Part | None:
@@ -137,10 +161,10 @@ def _file(part: Object, where: str) -> Part | None:
     return Media(mime=mime, uri=read_text(file["fileUri"], where))
 
 
-#: What a part is -> the members it may have to be understood, and who reads it.
+#: What a part is -> the members it may have to be understood (none named: any), and who reads it.
 _READERS: dict[str, tuple[frozenset[str], Callable[[Object, str], Part | None]]] = {
-    "functionCall": (frozenset({"functionCall", "thoughtSignature"}), _call),
-    "functionResponse": (frozenset({"functionResponse"}), _response),
+    "functionCall": (frozenset(), _call),
+    "functionResponse": (frozenset(), _response),
     "text": (frozenset({"text", "thought", "thoughtSignature"}), _text),
     "inlineData": (frozenset({"inlineData"}), _inline),
     "fileData": (frozenset({"fileData"}), _file),
@@ -160,14 +184,20 @@ def _with_files_inside(parts: list[Part]) -> tuple[Part, ...]:
 
 def _linked(messages: list[Message]) -> list[Message]:
     """Every call and result with an id: a result without one answers the next open call of its name."""
-    waiting: list[ToolCall] = []
+    waiting: tuple[ToolCall, ...] = ()
+    answered = False
     linked: list[Message] = []
     for index, message in enumerate(messages):
         if any(isinstance(part, ToolCall) for part in message.parts):
             message = _numbered(message, index)
-            waiting = [part for part in message.parts if isinstance(part, ToolCall)]
+            calls = tuple(part for part in message.parts if isinstance(part, ToolCall))
+            waiting, answered = calls if answered else waiting + calls, False
         elif any(isinstance(part, ToolResult) for part in message.parts):
             message = _answering(message, waiting)
+            given = {part.call_id for part in message.parts if isinstance(part, ToolResult)}
+            waiting, answered = tuple(call for call in waiting if call.id not in given), True
+        elif message.role == "user":
+            answered = True  # nobody waits longer than for the next turn
         linked.append(message)
     return linked
 
@@ -187,23 +217,29 @@ def _numbered(message: Message, index: int) -> Message:
     return noted[1]
 
 
-def _answering(message: Message, waiting: list[ToolCall]) -> Message:
+def _answering(message: Message, waiting: tuple[ToolCall, ...]) -> Message:
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     if all(result.call_id for result in results):
         return message
-    calls = tuple(call.id for call in waiting)
-    noted: tuple[tuple[str, ...], Message] | None = message.notebook.get("answering")
+    calls = tuple((call.id, call.name) for call in waiting)
+    noted: tuple[tuple[tuple[str, str], ...], Message] | None = message.notebook.get("answering")
     if noted is None or noted[0] != calls:
-        given = {result.call_id for result in results}
-        left = [call for call in waiting if call.id not in given]
-        parts = tuple(_addressed(part, left) for part in message.parts)
+        parts = _addressed(message.parts, waiting)
         noted = message.notebook["answering"] = calls, Message(role=message.role, parts=parts)
     return noted[1]
 
 
-def _addressed(part: Part, left: list[ToolCall]) -> Part:
-    if not isinstance(part, ToolResult) or part.call_id or not left:
-        return part
-    call = next((call for call in left if call.name == part.name), left[0])
-    left.remove(call)
-    return msgspec.structs.replace(part, call_id=call.id)
+def _addressed(parts: tuple[Part, ...], waiting: tuple[ToolCall, ...]) -> tuple[Part, ...]:
+    """Results that name their function find its calls first; what is left goes by order."""
+    given = {part.call_id for part in parts if isinstance(part, ToolResult)}
+    left = [call for call in waiting if call.id not in given]
+    addressed = list(parts)
+    for by_name in (True, False):
+        for index, part in enumerate(addressed):
+            if not isinstance(part, ToolResult) or part.call_id:
+                continue
+            call = next((call for call in left if call.name == part.name or not by_name), None)
+            if call is not None:
+                left.remove(call)
+                addressed[index] = msgspec.structs.replace(part, call_id=call.id)
+    return tuple(addressed)

@@ -11,7 +11,7 @@ from dragoman.ir import Finished, Native, Response, Signature, Text, Thought, To
 from dragoman.ir.response import Said
 
 #: Fields of a response; every other native field belongs to its candidate.
-RESPONSE_FIELDS = frozenset({"promptFeedback"})
+RESPONSE_FIELDS = frozenset({"promptFeedback", "usageMetadata"})
 _json = msgspec.json.Encoder().encode
 
 
@@ -44,9 +44,9 @@ def envelope(
         candidate["finishReason"] = ending.finished.raw or "STOP"
         if ending.finished.detail:
             candidate["finishMessage"] = ending.finished.detail
+        body["usageMetadata"] = _usage(ending.usage, answer)
         for field, value in ending.fields.items():
             (body if field in RESPONSE_FIELDS else candidate)[field] = value
-        body["usageMetadata"] = _usage(ending.usage, answer)
     candidate["index"] = 0
     if "promptFeedback" in body:
         del body["candidates"]

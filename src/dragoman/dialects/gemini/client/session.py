@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.gemini.client.wire import Object, read_flag, read_list, read_object, read_text
+from dragoman.dialects.gemini.client.wire import (
+    Object,
+    read_enum,
+    read_flag,
+    read_list,
+    read_object,
+    read_text,
+)
 from dragoman.errors import InvalidRequest
 
 _OURS = frozenset({"input", "contents", "conversation", "stream", "model"})
@@ -47,11 +54,11 @@ def request_body(call: NativeCall, earlier: Sequence[bytes], tools: bytes, tool_
 
 def forces_a_call(tool_config: bytes) -> bool:
     """Whether the model must call a function: said once it is meant once, or nothing would ever end."""
-    if tool_config == b"null":
+    if not tool_config:
         return False
     calling = read_object(tool_config, "toolConfig").get("functionCallingConfig", msgspec.Raw(b"{}"))
     mode = read_object(calling, "toolConfig").get("mode", msgspec.Raw(b'""'))
-    return read_text(mode, "toolConfig").upper() == "ANY"
+    return read_enum(mode, "toolConfig") in ("ANY", "2")
 
 
 def answer_content(response: bytes) -> bytes:

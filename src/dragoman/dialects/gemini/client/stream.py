@@ -107,6 +107,8 @@ class SseStream:
         return self._frame(_json(envelope(parts, self._answer, started.model, started.response_id, ending)))
 
     def _frame(self, document: bytes) -> bytes:
+        if b"\n" in document or b"\r" in document:  # arguments stay as they came, over several lines too
+            document = msgspec.json.format(document, indent=-1)
         return b"data: %b\r\n\r\n" % document
 
 

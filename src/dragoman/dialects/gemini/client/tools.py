@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.gemini.client.wire import camel, read_list, read_object, read_text
+from dragoman.dialects.gemini.client.wire import camel, read_enum, read_list, read_object, read_text
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Tool, ToolChoice
 from dragoman.memo import Memo
@@ -21,6 +21,11 @@ _MODES: dict[str, Mode] = {
     "ANY": "any",
     "NONE": "none",
     "VALIDATED": "validated",
+    "0": "auto",
+    "1": "auto",
+    "2": "any",
+    "3": "none",
+    "4": "validated",
 }
 _TOOLS: Memo[bytes, tuple[tuple[Tool, ...], Places]] = Memo(max_bytes=32 * 1024 * 1024)
 
@@ -95,8 +100,8 @@ def decode_tool_config(raw: bytes) -> tuple[ToolChoice, Places]:
         return ToolChoice(), tuple(rest)
     where = f"{where}.functionCallingConfig"
     fields = read_object(calling, where)
-    word = read_text(fields.pop("mode"), f"{where}.mode") if "mode" in fields else "AUTO"
-    mode = _MODES.get(word.upper())
+    word = read_enum(fields.pop("mode"), f"{where}.mode") if "mode" in fields else "AUTO"
+    mode = _MODES.get(word)
     if mode is None:
         raise InvalidRequest(f"{word!r} is not one of AUTO, ANY, NONE, VALIDATED", where=f"{where}.mode")
     wanted = fields.pop("allowedFunctionNames", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import lru_cache
 
@@ -27,6 +28,9 @@ def camel(name: str) -> str:
 def read_object(raw: bytes | msgspec.Raw, where: str) -> Object:
     """The members of an object under their camelCase names, still as JSON text; nulls are left out."""
     found = jsontext.decode(_decode_object, bytes(raw), where)
+    for name in found:
+        if "." in name:  # no field of Google's is called so, and a dot is how we write a place
+            raise InvalidRequest(f"Unknown name {name!r}: Cannot find field.", where=where)
     return {camel(name): value for name, value in found.items() if bytes(value) != _NULL}
 
 
@@ -45,6 +49,8 @@ def read_text(raw: bytes | msgspec.Raw, where: str) -> str:
 def read_number(raw: bytes | msgspec.Raw, where: str) -> int | float:
     """Google takes numbers as text too."""
     number: int | float = jsontext.decode(_decode_number, bytes(raw), where)
+    if not math.isfinite(number):
+        raise InvalidRequest(f"{number} is not a number here", where=where)
     return number
 
 
@@ -55,9 +61,15 @@ def read_whole(raw: bytes | msgspec.Raw, where: str) -> int:
     return int(number)
 
 
+def read_enum(raw: bytes | msgspec.Raw, where: str) -> str:
+    """The name of a value in upper case, or its number as text."""
+    return str(jsontext.decode(_decode_enum, bytes(raw), where)).upper()
+
+
 def read_flag(raw: bytes | msgspec.Raw | None) -> bool:
     return raw is not None and bytes(raw) in (b"true", b'"true"')
 
 
 _decode_text = msgspec.json.Decoder(str).decode
+_decode_enum = msgspec.json.Decoder(str | int).decode
 _decode_number = msgspec.json.Decoder(int | float, strict=False).decode

@@ -1,0 +1,74 @@
+"""Declarations that came in Gemini's own form: untouched where Google takes them, mended where it would not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.base import Target
+from dragoman.dialects.gemini.client.wire import camel
+from dragoman.ir import Tool
+from dragoman.notes import Note
+from dragoman.schema import compile_schema
+
+_FIELDS = frozenset(
+    "type format title description nullable enum items minItems maxItems properties required minProperties "
+    "maxProperties minimum maximum minLength maxLength pattern example default anyOf propertyOrdering".split()
+)
+_VERTEX_FIELDS = _FIELDS | {"additionalProperties", "ref", "defs"}
+_TYPES = frozenset("STRING NUMBER INTEGER BOOLEAN ARRAY OBJECT NULL".split())
+_STRING_FORMATS = ("enum", "date-time")
+
+
+def native_declaration(tool: Tool, target: Target) -> tuple[Any, tuple[Note, ...]]:
+    """The declaration as it came; its `parameters` compiled anew if they break a rule of Google's (3.1)."""
+    fields = {camel(name): value for name, value in msgspec.json.decode(tool.native).items()}
+    parameters = fields.get("parameters")
+    vertex = target.backend == "vertex"
+    if parameters is None or _is_taken(parameters, vertex):
+        return msgspec.Raw(tool.native), ()
+    where = f"{tool.where}.parameters"
+    schema = msgspec.json.decode(tool.schema)
+    fields["parameters"], notes = compile_schema(schema, where=where, vertex=vertex)
+    return {name: value for name, value in fields.items() if value is not None}, notes
+
+
+def _is_taken(node: Any, vertex: bool) -> bool:
+    if not isinstance(node, dict):
+        return False
+    schema = {camel(key): value for key, value in node.items() if value is not None}
+    kind = schema.get("type", "OBJECT" if "ref" in schema else "")
+    if schema.keys() - (_VERTEX_FIELDS if vertex else _FIELDS) or not isinstance(kind, str):
+        return False
+    sound = _is_sound(schema, kind.upper(), vertex)
+    return sound and all(_is_taken(child, vertex) for child in _children(schema))
+
+
+def _is_sound(schema: dict[str, Any], kind: str, vertex: bool) -> bool:
+    """The rules of one node; one that is only a choice between others needs no type."""
+    properties = schema.get("properties") or {}
+    required = schema.get("required") or ()
+    return all(
+        (
+            kind in _TYPES or (not kind and bool(schema.get("anyOf"))),
+            ("items" in schema) == (kind == "ARRAY"),
+            bool(properties) == (kind == "OBJECT") or (vertex and kind == "OBJECT"),
+            isinstance(properties, dict) and "" not in properties,
+            all(name in properties for name in required),
+            not schema.get("enum")
+            or (kind == "STRING" and all(isinstance(word, str) for word in schema["enum"])),
+            kind != "STRING" or vertex or schema.get("format", "enum") in _STRING_FORMATS,
+        )
+    )
+
+
+def _children(schema: dict[str, Any]) -> list[Any]:
+    """Every node below; Google takes one object for a list of one."""
+    properties, choices = schema.get("properties") or {}, schema.get("anyOf") or []
+    named = list(properties.values()) if isinstance(properties, dict) else [None]
+    return [*named, *(choices if isinstance(choices, list) else [choices]), *_items(schema)]
+
+
+def _items(schema: dict[str, Any]) -> list[Any]:
+    return [schema["items"]] if "items" in schema else []
