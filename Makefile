@@ -13,7 +13,7 @@ run: $(VENV)/.runtime
 
 # The core first, alone and measured to the last branch; then everything else, on all processors.
 CORE := tests/unit/core tests/unit/dialects tests/unit/ir tests/unit/repair tests/unit/schema tests/unit/test_exchange.py \
-        tests/corpus tests/golden
+        tests/unit/tools/core tests/corpus tests/golden
 
 test: check
 	$(BIN)/coverage run -m pytest -q -n 0 $(CORE)
@@ -37,9 +37,9 @@ contracts: $(VENV)/.dev
 fast: $(VENV)/.dev
 	$(BIN)/pytest -q tests/unit tests/corpus tests/golden tests/house
 
-# Real Claude Code, installed on demand into a cache folder outside the clone.
+# Real client programs, installed on demand into a cache folder outside the clone.
 test-clients: $(VENV)/.dev
-	$(BIN)/pytest -m clients tests/e2e
+	$(BIN)/pytest -q -n auto -m clients tests/e2e
 
 # Write the golden files anew; read the diff before you commit it.
 bless: $(VENV)/.dev

@@ -9,6 +9,7 @@ import msgspec
 
 from benchmarks.contenders import best_floor
 from benchmarks.emulator import print_emulator
+from benchmarks.files import print_files
 from benchmarks.profile import print_profile
 from benchmarks.report import figure, render, write_json
 from benchmarks.suite import run_suite
@@ -16,13 +17,15 @@ from benchmarks.workloads import WORKLOADS, Workload
 
 _ROUNDS = 3
 _QUICK_FRACTION = 3
+_ALONE = {"profile": print_profile, "emulator": print_emulator, "files": print_files}
 
 
 def main() -> None:
     options = _parse()
-    if options.profile or options.emulator:
-        print_profile() if options.profile else print_emulator()
-        return
+    for wanted, show in _ALONE.items():
+        if getattr(options, wanted):
+            show()
+            return
     chosen = [WORKLOADS[name] for name in options.only or WORKLOADS]
     if options.quick:
         chosen = list(map(_shorten, chosen))
@@ -45,6 +48,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--floor", choices=["nginx", "splice"], default=best_floor())
     parser.add_argument("--profile", action="store_true", help="the pure path alone, stage by stage")
     parser.add_argument("--emulator", action="store_true", help="the emulator alone, beside json.loads")
+    parser.add_argument("--files", action="store_true", help="the file tools on 50,000 files")
     return parser.parse_args()
 
 

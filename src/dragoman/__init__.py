@@ -15,49 +15,85 @@ if TYPE_CHECKING:
     from dragoman.dialects.gemini.client import GeminiClient
     from dragoman.errors import ConfigError, DragomanError, InvalidRequest, NotAllowed, UpstreamError
     from dragoman.exchange import Exchange, Facts, Settings
+    from dragoman.ir import ToolCall, ToolChoice, ToolResult
     from dragoman.notes import Note
     from dragoman.tokens import new_token
+    from dragoman.tools import (
+        Context,
+        Handler,
+        Registry,
+        ToolDefinition,
+        ToolFailed,
+        ToolOutput,
+        ToolRefused,
+        result_text,
+        tool,
+    )
 
 __version__ = "0.1.0"
 
 _HOME = {
     "ConfigError": "dragoman.errors",
+    "Context": "dragoman.tools",
     "DragomanError": "dragoman.errors",
     "Exchange": "dragoman.exchange",
     "Facts": "dragoman.exchange",
     "GeminiClient": "dragoman.dialects.gemini.client",
+    "Handler": "dragoman.tools",
     "InvalidRequest": "dragoman.errors",
     "NotAllowed": "dragoman.errors",
     "Note": "dragoman.notes",
+    "Registry": "dragoman.tools",
     "Reply": "dragoman.dialects.base",
     "Settings": "dragoman.exchange",
     "Target": "dragoman.dialects.base",
+    "ToolCall": "dragoman.ir",
+    "ToolChoice": "dragoman.ir",
+    "ToolDefinition": "dragoman.tools",
+    "ToolFailed": "dragoman.tools",
+    "ToolOutput": "dragoman.tools",
+    "ToolRefused": "dragoman.tools",
+    "ToolResult": "dragoman.ir",
     "UpstreamError": "dragoman.errors",
     "anthropic": "dragoman.dialects",
     "gemini": "dragoman.dialects",
     "new_token": "dragoman.tokens",
     "openai_chat": "dragoman.dialects",
     "openai_responses": "dragoman.dialects",
+    "result_text": "dragoman.tools",
+    "tool": "dragoman.tools",
 }
 
 __all__ = [
     "ConfigError",
+    "Context",
     "DragomanError",
     "Exchange",
     "Facts",
     "GeminiClient",
+    "Handler",
     "InvalidRequest",
     "NotAllowed",
     "Note",
+    "Registry",
     "Reply",
     "Settings",
     "Target",
+    "ToolCall",
+    "ToolChoice",
+    "ToolDefinition",
+    "ToolFailed",
+    "ToolOutput",
+    "ToolRefused",
+    "ToolResult",
     "UpstreamError",
     "anthropic",
     "gemini",
     "new_token",
     "openai_chat",
     "openai_responses",
+    "result_text",
+    "tool",
 ]
 
 

@@ -16,7 +16,7 @@ from dragoman.exchange import Exchange
 from dragoman.ir import unseal
 from dragoman.sse import SseDecoder
 from dragoman.store import MemoryStore
-from tests.corpus import chat, responses
+from tests.corpus import chat, fs, responses
 
 ANTHROPIC = CLIENTS["anthropic"]
 
@@ -202,4 +202,5 @@ _RUNNERS = {
     "gemini_native_request->gemini_request_raw": _native,
     **chat.RUNNERS,
     **responses.RUNNERS,
+    **fs.RUNNERS,
 }

@@ -43,7 +43,18 @@ def install_genai(version: str) -> Path:
 
 
 def install(folder: str, package: str, check: Callable[[Path], None] | None = None) -> Path:
-    """The folder of a package in the cache, which no clone owns; one process at a time installs it."""
+    """The folder of an npm package in the cache."""
+
+    def make(prefix: Path) -> None:
+        _npm_install(prefix, package)
+        if check is not None:
+            check(prefix)
+
+    return install_once(folder, make)
+
+
+def install_once(folder: str, make: Callable[[Path], None]) -> Path:
+    """A folder in the cache, which no clone owns; one process at a time fills it."""
     default = Path.home() / ".cache" / "dragoman-e2e"
     cache = Path(os.environ.get("DRAGOMAN_E2E_CACHE") or default)
     prefix = cache / folder
@@ -51,9 +62,7 @@ def install(folder: str, package: str, check: Callable[[Path], None] | None = No
     with (cache / f"{folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (prefix / ".installed").exists():
-            _npm_install(prefix, package)
-            if check is not None:
-                check(prefix)
+            make(prefix)
             (prefix / ".installed").touch()
     return prefix
 

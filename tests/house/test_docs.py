@@ -68,6 +68,7 @@ def _default(key: str) -> str:
 
 
 def _reasons() -> dict[str, str]:
-    source = (ROOT / "src/dragoman/config/model.py").read_text("utf-8")
+    folder = ROOT / "src/dragoman/config"
+    source = "".join((folder / name).read_text("utf-8") for name in ("model.py", "tools.py"))
     found = re.findall(r"^    (\w+): .*?=.*?  # (.*)$", source, re.MULTILINE)
-    return {name: re.sub(r" \(pains? [^)]*\)", "", reason) for name, reason in found}
+    return {name: re.sub(r" \(pains? [^)]*\)", "", reason) for name, reason in reversed(found)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 # Gemini's window is a million tokens; Claude Code assumes 200,000 for a name it does not know (pain F8).
 # It reads this for such names only: of the old ones it knows, claude-sonnet-4-5 needs its [1m].
@@ -52,20 +52,34 @@ _CREDENTIAL_HEADERS = ("authorization", "x-api-key")
 _LOCAL = ("127.0.0.1", "localhost")
 
 
-def claude_env(env: Mapping[str, str], *, base_url: str, token: str) -> dict[str, str]:
-    """What Claude Code gets; tool search and everything not in conflict is left to the user."""
-    removed = _CONFLICTING | _CLOUDS
-    if any(env.get(name) for name in _CLOUDS):
-        removed |= _MODELS
-    kept = {name: value for name, value in env.items() if name not in removed}
-    headers = _without_credentials(kept.pop("ANTHROPIC_CUSTOM_HEADERS", ""))
-    if headers:
-        kept["ANTHROPIC_CUSTOM_HEADERS"] = headers
-    kept.setdefault("CLAUDE_CODE_MAX_CONTEXT_TOKENS", str(CONTEXT_TOKENS))
-    kept.setdefault("CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "1")  # pain F7
+def child_env(
+    env: Mapping[str, str],
+    *,
+    without: Collection[str] = (),
+    defaults: Mapping[str, str] | None = None,
+    added: Mapping[str, str],
+) -> dict[str, str]:
+    """The user's environment without what leads past the gateway, with our defaults, and what must hold."""
+    kept = {name: value for name, value in env.items() if name not in without}
     for name in ("NO_PROXY", "no_proxy"):
         kept[name] = _with_local(kept.get(name, ""))
-    return kept | {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_AUTH_TOKEN": token}
+    return {**(defaults or {}), **kept, **added}
+
+
+def claude_env(env: Mapping[str, str], *, base_url: str, token: str) -> dict[str, str]:
+    """What Claude Code gets; tool search and everything not in conflict is left to the user."""
+    removed = _CONFLICTING | _CLOUDS | {"ANTHROPIC_CUSTOM_HEADERS"}
+    if any(env.get(name) for name in _CLOUDS):
+        removed |= _MODELS
+    headers = _without_credentials(env.get("ANTHROPIC_CUSTOM_HEADERS", ""))
+    defaults = {
+        "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(CONTEXT_TOKENS),
+        "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY": "1",  # pain F7
+    }
+    added = {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_AUTH_TOKEN": token}
+    if headers:
+        added["ANTHROPIC_CUSTOM_HEADERS"] = headers
+    return child_env(env, without=removed, defaults=defaults, added=added)
 
 
 def settings_conflicts(settings: object) -> list[str]:

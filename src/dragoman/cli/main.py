@@ -11,25 +11,42 @@ import sys
 from dragoman.cli.screen import Failure, complain, paint
 from dragoman.errors import ConfigError, DragomanError
 
+# The clients that can be started; their arguments are theirs, --help included.
+LAUNCHED = {
+    "claude": "Claude Code",
+    "codex": "Codex",
+    "gemini": "Gemini CLI",
+    "opencode": "opencode",
+    "qwen": "Qwen Code",
+    "pi": "pi",
+    "copilot": "GitHub Copilot CLI",
+}
+
 # A command is a module with `run(argv) -> exit code`; only the one asked for is imported.
 COMMANDS = {
     "serve": ("dragoman.cli.serve", "start the gateway in the foreground"),
-    "claude": ("dragoman.cli.claude", "run Claude Code on Gemini; all arguments go to it"),
+    **{name: ("dragoman.cli.launch", f"run {title} on Gemini") for name, title in LAUNCHED.items()},
+    "chat": ("dragoman.cli.chat", "talk to an agent with the files of a project"),
+    "run": ("dragoman.cli.run_task", "let the agent do one task, for scripts"),
     "translate": ("dragoman.cli.translate", "translate one request or answer between two APIs"),
+    "tools": ("dragoman.cli.tools", "list the agent's tools, or run one without a model"),
     "config": ("dragoman.cli.config", "check or show the settings"),
     "emulator": ("dragoman.cli.emulator", "serve only the offline Gemini emulator"),
+    "audit": ("dragoman.cli.audit", "show what the tools did, and what was refused"),
 }
 
 _EXAMPLES = """\
 examples:
   dragoman claude                      your usual Claude Code, on Gemini
   dragoman claude -p "fix the tests"   the same without a terminal
+  dragoman codex exec "fix the tests"  every client's arguments go to it untouched
+  dragoman chat                        an agent of our own, with the files of this folder
   dragoman serve --port 9000           a gateway for every client on this machine
   dragoman translate --from anthropic --to gemini request.json
   dragoman config check
 
 Set GEMINI_API_KEY to use Gemini; without a key the built-in emulator answers.
-Exit codes: 0 done, 1 failed, 2 wrong usage or settings; `claude` passes on Claude Code's own.
+Exit codes: 0 done, 1 failed, 2 wrong usage or settings; a client's own is passed on.
 More about a command: dragoman COMMAND --help"""
 
 
@@ -75,7 +92,8 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _run(name: str, argv: list[str]) -> int:
-    code: int = importlib.import_module(COMMANDS[name][0]).run(argv)
+    command = importlib.import_module(COMMANDS[name][0])
+    code: int = command.run(name, argv) if name in LAUNCHED else command.run(argv)
     return code
 
 
@@ -83,7 +101,7 @@ def _help() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {about}" for name, (_, about) in COMMANDS.items()]
     title = paint("dragoman", "bold", sys.stdout)
-    head = f"{title}: run Claude Code and other Anthropic clients on Google Gemini, tools included"
+    head = f"{title}: run Claude Code, Codex and every other tool-calling client on Google Gemini"
     usage = "usage: dragoman [--help] [--version] COMMAND …"
     return "\n".join([head, "", usage, "", "commands:", *lines, "", _EXAMPLES])
 

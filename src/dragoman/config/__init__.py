@@ -5,14 +5,19 @@ from dragoman.config.model import Config, ModelsConfig, ServerConfig, StoreConfi
 from dragoman.config.routing import model_for
 from dragoman.config.rules import LOOPBACK_NAMES, check_gateway_key, is_loopback
 from dragoman.config.show import show_config
+from dragoman.config.tools import AgentConfig, McpConfig, McpServer, ToolsConfig
 
 __all__ = [
     "LOOPBACK_NAMES",
+    "AgentConfig",
     "Config",
     "Loaded",
+    "McpConfig",
+    "McpServer",
     "ModelsConfig",
     "ServerConfig",
     "StoreConfig",
+    "ToolsConfig",
     "UpstreamConfig",
     "check_gateway_key",
     "is_loopback",

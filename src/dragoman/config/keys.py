@@ -12,6 +12,8 @@ from dragoman.config.model import Config
 
 ENV_PREFIX = "DRAGOMAN_"
 SECRETS = frozenset({"server.keys", "upstream.api_key"})
+#: Of each entry of such a table: tokens are handed to servers there.
+SECRET_MEMBERS = {"mcp.servers": ("env", "headers")}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +29,14 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` for the nearest known name, or nothing."""
-    known = list(known)
+    # What all variables begin with makes none of them alike.
+    bare = {one.removeprefix(ENV_PREFIX): one for one in known}
+    wanted = name.removeprefix(ENV_PREFIX)
     last = name.replace("_", ".").rpartition(".")[2].lower()
-    same_end = [one for one in known if one.lower().endswith((f".{last}", f"_{last}"))]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.75) or same_end
-    near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]}?" if near else ""
+    same_end = [one for one in bare if one.lower().endswith((f".{last}", f"_{last}"))]
+    near = difflib.get_close_matches(wanted, bare, n=1, cutoff=0.75) or same_end
+    near = near or difflib.get_close_matches(wanted, bare, n=1, cutoff=0.5)
+    return f"; did you mean {bare[near[0]]}?" if near else ""
 
 
 def _walk(struct: type[msgspec.Struct], prefix: str) -> Iterator[Setting]:

@@ -11,14 +11,25 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from dragoman.config.keys import ENV_PREFIX, SECRETS, SECTIONS, SETTINGS, Setting, did_you_mean
+from dragoman.config.keys import (
+    ENV_PREFIX,
+    SECRET_MEMBERS,
+    SECRETS,
+    SECTIONS,
+    SETTINGS,
+    Setting,
+    did_you_mean,
+)
 from dragoman.config.model import Config
 from dragoman.config.rules import check_config
 from dragoman.config.values import describe_type, parse_text
 from dragoman.errors import ConfigError
 
 # Read by the commands themselves, so they are no settings; DRAGOMAN_HOME is one.
-COMMAND_ENV = frozenset({"DRAGOMAN_CONFIG", "DRAGOMAN_GATEWAY_KEY", "DRAGOMAN_DEBUG", "DRAGOMAN_CLAUDE"})
+COMMAND_ENV = frozenset(
+    f"DRAGOMAN_{word}"
+    for word in "CONFIG GATEWAY_KEY DEBUG CLAUDE CODEX COPILOT GEMINI OPENCODE PI QWEN".split()
+)
 _BOTH_KEYS = (
     "GEMINI_API_KEY and GOOGLE_API_KEY are both set and differ: GEMINI_API_KEY is used; "
     "unset one of them to be sure which project pays"
@@ -132,8 +143,8 @@ def _from_env(env: Mapping[str, str]) -> Values:
             raise ConfigError(f"unknown variable {name}{did_you_mean(name, known)}", where="environment")
         try:
             value = parse_text(text.strip(), setting.type)
-        except ValueError:
-            _refuse(setting, text, name)
+        except ValueError as error:
+            _refuse(setting, text, name, error)
         values[setting.key] = value, f"env {name}"
     return values
 
@@ -154,11 +165,14 @@ def _from_flags(flags: Mapping[str, object]) -> Values:
 def _convert(setting: Setting, value: object, where: str) -> object:
     try:
         return msgspec.convert(value, setting.type)
-    except msgspec.ValidationError:
-        _refuse(setting, value, where)
+    except msgspec.ValidationError as error:
+        _refuse(setting, value, where, error)
 
 
-def _refuse(setting: Setting, value: object, where: str) -> NoReturn:
+def _refuse(setting: Setting, value: object, where: str, error: Exception) -> NoReturn:
+    if setting.key in SECRET_MEMBERS:
+        why = str(error).replace(" - at", ", at")
+        raise ConfigError(f"must be {describe_type(setting.type)}: {why}", where=where) from None
     given = "" if setting.key in SECRETS else f", not {value!r}"
     raise ConfigError(f"must be {describe_type(setting.type)}{given}", where=where) from None
 

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from dragoman.config.tools import AgentConfig, McpConfig, ToolsConfig
+
 MIB = 1024 * 1024
 
 Port = Annotated[int, Meta(ge=0, le=65535)]  # 0: any free one
@@ -62,6 +64,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     upstream: UpstreamConfig = UpstreamConfig()
     models: ModelsConfig = ModelsConfig()
     store: StoreConfig = StoreConfig()
+    tools: ToolsConfig = ToolsConfig()
+    agent: AgentConfig = AgentConfig()
+    mcp: McpConfig = McpConfig()
     strict_tool_validation: bool = False  # false: mend what is safe; true: make the model try again
     enable_tool_calling: bool = True
     state_retention_minutes: Count = 7 * 24 * 60  # conversations are resumed days later (pain A11)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.config.model import Config
+from dragoman.config.tools import McpServer
 from dragoman.errors import ConfigError
 
 MIN_KEY_LENGTH = 16
@@ -71,6 +72,8 @@ def check_config(
     if not _API_VERSION.fullmatch(upstream.api_version):
         message = f"must look like v1beta, not {upstream.api_version!r}"
         raise ConfigError(message, where=place("upstream.api_version"))
+    for name, server in config.mcp.servers.items():
+        _check_mcp_server(server, f"{place('mcp.servers')}.{name}")
     return config, (*notes, *_reach(config))
 
 
@@ -119,6 +122,16 @@ def _check_upstream(config: Config, key_place: str) -> None:
             "Vertex AI needs a project or an express key\nset GOOGLE_CLOUD_PROJECT or GOOGLE_API_KEY",
             where="upstream.project",
         )
+
+
+def _check_mcp_server(server: McpServer, where: str) -> None:
+    """What the file alone can tell; the rest is checked when the servers are started."""
+    if bool(server.command) == bool(server.url):
+        raise ConfigError("a server has either a command or a url", where=where)
+    if server.command and server.headers:
+        raise ConfigError("headers go to a url; a command takes env", where=where)
+    if server.url and server.env:
+        raise ConfigError("env goes to a command; a url takes headers", where=where)
 
 
 def _check_characters(key: str, where: str) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
-from dragoman.config.keys import SECRETS, SETTINGS
+import msgspec
+
+from dragoman.config.keys import SECRET_MEMBERS, SECRETS, SETTINGS
 from dragoman.config.model import Config
 
 HIDDEN = "********"
@@ -29,9 +32,19 @@ def _value(config: Config, key: str) -> object:
     value: object = config
     for name in key.split("."):
         value = getattr(value, name)
+    if key in SECRET_MEMBERS:
+        return _hide(msgspec.to_builtins(value), SECRET_MEMBERS[key])
     if key not in SECRETS or not value:
         return value
     return (HIDDEN,) * len(value) if isinstance(value, tuple) else HIDDEN
+
+
+def _hide(table: dict[str, dict[str, Any]], members: tuple[str, ...]) -> dict[str, object]:
+    """The names of the variables and headers stay, their values do not."""
+    return {
+        name: entry | {member: dict.fromkeys(entry[member], HIDDEN) for member in members}
+        for name, entry in table.items()
+    }
 
 
 def _encode(value: object) -> str:
@@ -39,7 +52,7 @@ def _encode(value: object) -> str:
         case dict():
             inner = ", ".join(f"{_encode(name)} = {_encode(one)}" for name, one in value.items())
             return f"{{ {inner} }}" if inner else "{}"
-        case tuple():
+        case tuple() | list():
             return f"[{', '.join(map(_encode, value))}]"
         case _:
             return json.dumps(value, ensure_ascii=False)

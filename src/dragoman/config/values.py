@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def parse_text(text: str, wanted: Any) -> object:
-    """One environment value; lists are separated by commas, tables are `name=value,name=value`."""
+    """One environment value; lists are separated by commas, tables are `name=value,name=value` or JSON."""
     match inspect.type_info(wanted):
         case inspect.BoolType():
             if text.lower() not in _WORDS:
@@ -28,6 +28,9 @@ def parse_text(text: str, wanted: Any) -> object:
             return _WORDS[text.lower()]
         case inspect.VarTupleType():
             value: object = tuple(part.strip() for part in text.split(",") if part.strip())
+        case inspect.DictType(value_type=inspect.StructType()):
+            table: object = msgspec.json.decode(text, type=wanted)
+            return table
         case inspect.DictType():
             pairs = (part.partition("=") for part in text.split(",") if part.strip())
             value = {name.strip(): word.strip() for name, _, word in pairs}
@@ -46,6 +49,8 @@ def describe_type(wanted: Any) -> str:
             return "one of " + ", ".join(map(str, words))
         case inspect.VarTupleType():
             return "a list of texts"
+        case inspect.DictType(value_type=inspect.StructType(cls=entry)):
+            return f"a table of names, each with a table of {', '.join(entry.__struct_fields__)}"
         case inspect.DictType():
             return "a table of names and models"
         case inspect.StrType(min_length=1):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.config import Config, load, load_config, show_config
+from dragoman.config import Config, McpServer, load, load_config, show_config
 from dragoman.config.keys import SETTINGS
 from tests.unit.config.builders import KEY, loaded, refusal
 
@@ -44,6 +44,8 @@ SAMPLES = {
     "keys": f"{KEY}-1, {KEY}-2",
     "rules": "gpt=gemini-x,o3=gemini-y",
     "host": "localhost",
+    "audit": "full",
+    "servers": '{"files": {"command": ["files-server", "."], "env": {"TOKEN": "t"}}}',
 }
 
 
@@ -59,6 +61,10 @@ def test_every_setting_has_its_variable(key: str) -> None:
         "server.keys": (f"{KEY}-1", f"{KEY}-2"),
         "server.allowed_hosts": ("1",),
         "models.rules": {"gpt": "gemini-x", "o3": "gemini-y"},
+        "tools.allow": ("1",),
+        "tools.ask": ("1",),
+        "tools.deny": ("1",),
+        "mcp.servers": {"files": McpServer(command=("files-server", "."), env={"TOKEN": "t"})},
     }
     assert value == (expected[key] if key in expected else type(value)(text))
 

@@ -1,0 +1,70 @@
+"""Between a tool that needs a yes and the person who gives it: the machine asks, this waits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from dragoman.agent.events import Answer, ApprovalWanted, Event, Question
+from dragoman.tools.definition import Context, ToolDefinition
+from dragoman.tools.permissions import Verdict
+
+_VERDICTS: dict[Answer, Verdict] = {"once": "once", "always": "always", "no": "no", "never": "no"}
+
+
+class Waits:
+    """How long a call has waited for a person: that is not the tool's time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+
+#: Set by the runner around each call.
+WAITS: ContextVar[Waits | None] = ContextVar("waits", default=None)
+
+
+class MachineApprover:
+    """An `Approver` that posts the question as an event and waits until the machine settles it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._post: Callable[[Event], None] | None = None
+        self._asked = 0
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._never: set[tuple[str, str, str]] = set()
+
+    def connect(self, post: Callable[[Event], None]) -> None:
+        """Where questions go; without it the answer is no."""
+        self._post = post
+
+    async def approve(
+        self, definition: ToolDefinition, args: dict[str, Any], context: Context, preview: str
+    ) -> Verdict:
+        subject = definition.subject(args) if definition.subject is not None else ""
+        wish = (context.session, definition.name, subject)
+        if self._post is None or wish in self._never:
+            return "no"
+        self._asked += 1
+        question = Question(id=f"q{self._asked}", tool=definition.name, subject=subject, preview=preview)
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[question.id] = answer
+        began = self._clock()
+        self._post(ApprovalWanted(question))
+        try:
+            given = await answer
+        finally:
+            del self._waiting[question.id]
+            waits = WAITS.get()
+            if waits is not None:
+                waits.seconds += self._clock() - began
+        if given == "never":
+            self._never.add(wish)
+        return _VERDICTS[given]
+
+    def settle(self, question_id: str, answer: Answer) -> None:
+        waiting = self._waiting.get(question_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)

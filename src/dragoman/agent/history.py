@@ -1,0 +1,46 @@
+"""What the agent itself puts into a history, so that whatever happened leaves one that can go on."""
+
+from __future__ import annotations
+
+from dragoman.ir import Message, Text, ToolCall, ToolResult
+
+STOPPED = "The user stopped this call before it had finished."
+STOPPED_ANSWER = "The user stopped you here."
+LOST = "The program ended before the result of this call was known. Check before you repeat it."
+NOT_RUN = "This call was not run: the answer was cut off ({raw}). Make it shorter or split it."
+REPEATED = (
+    "You have called {name} {times} times with the same arguments and got the same answer."
+    " Do something else, or tell the user what is in the way."
+)
+
+
+def user_message(text: str) -> Message:
+    return Message(role="user", parts=(Text(text=text),))
+
+
+def remark_message(text: str) -> Message:
+    """A remark of the program's for the model, which starts no turn."""
+    return Message(role="system", parts=(Text(text=text),))
+
+
+def error_result(call: ToolCall, text: str) -> ToolResult:
+    return ToolResult(call_id=call.id, name=call.name, content=(Text(text=text),), is_error=True)
+
+
+def starts_turn(message: Message) -> bool:
+    """Whether the user says something here, instead of a tool or the program."""
+    return message.role == "user" and not isinstance(message.parts[0], ToolResult)
+
+
+def mend(history: tuple[Message, ...]) -> tuple[Message, ...]:
+    """A history that ends in calls gets error results: its process died while the tools ran."""
+    calls = [part for part in history[-1].parts if isinstance(part, ToolCall)] if history else []
+    if not calls:
+        return history
+    return (*history, Message(role="user", parts=tuple(error_result(call, LOST) for call in calls)))
+
+
+def without_last_turn(history: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What was there before the user spoke last."""
+    starts = [index for index, message in enumerate(history) if starts_turn(message)]
+    return history[: starts[-1]] if starts else ()

@@ -1,0 +1,84 @@
+"""What keeps a loop from running away: steps, tokens, money, and the same call again and again."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman import ir
+from dragoman.agent.events import Stop
+from dragoman.agent.prices import cost_usd, price_of
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Zero is no limit. Steps are counted per turn, tokens and money per session."""
+
+    max_steps: int = 50
+    max_tokens: int = 0
+    max_cost_usd: float = 0.0
+    repeats_told: int = 3  # the model is told that it goes round in circles
+    repeats_stopped: int = 5
+    compact_at: float = 0.8  # of the context window
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session has used. `cost_usd` is None once a part of it has no known price."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, usage: ir.Usage, model: str) -> Spent:
+        price = price_of(model)
+        cost = None if price is None or self.cost_usd is None else self.cost_usd + cost_usd(usage, price)
+        return Spent(
+            requests=self.requests + 1,
+            input_tokens=self.input_tokens + usage.input_tokens,
+            cached_tokens=self.cached_tokens + usage.cached_tokens,
+            output_tokens=self.output_tokens + usage.output_tokens,
+            cost_usd=cost,
+        )
+
+
+def blown_fuse(limits: Limits, spent: Spent, steps: int) -> Stop | None:
+    """The first limit that forbids another request."""
+    if limits.max_steps and steps >= limits.max_steps:
+        return Stop("max_steps", f"the limit of {limits.max_steps} steps for one turn is reached")
+    if limits.max_tokens and spent.tokens >= limits.max_tokens:
+        return Stop("max_tokens", f"{spent.tokens:,} tokens are used, the limit is {limits.max_tokens:,}")
+    if limits.max_cost_usd and spent.cost_usd is None:
+        return Stop("max_cost", "the price of this model is not known, so no limit in dollars can be kept")
+    if limits.max_cost_usd and spent.cost_usd is not None and spent.cost_usd >= limits.max_cost_usd:
+        return Stop("max_cost", f"${spent.cost_usd:.4f} are spent, the limit is ${limits.max_cost_usd:.4f}")
+    return None
+
+
+class Repeats:
+    """Counts calls that are made again with the same arguments and answered the same way.
+
+    Another answer is progress: running the tests after every edit is no loop.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, bytes], tuple[int, ir.ToolResult]] = {}
+
+    def count(self, call: ir.ToolCall, result: ir.ToolResult) -> int:
+        key = (call.name, _canonical(call.args))
+        answer = msgspec.structs.replace(result, call_id="")
+        times, before = self._seen.get(key, (0, answer))
+        times = times + 1 if before == answer else 1
+        self._seen[key] = times, answer
+        return times
+
+
+def _canonical(args: bytes) -> bytes:
+    """The same object in another order or spacing is the same call."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(args), order="deterministic")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return args

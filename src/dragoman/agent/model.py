@@ -1,0 +1,57 @@
+"""The model as the agent meets it: a Gemini address, usually the gateway's, so retries and keys are the gateway's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+import msgspec
+
+from dragoman import ir
+from dragoman.dialects import gemini
+from dragoman.dialects.base import Target
+from dragoman.errors import DragomanError
+from dragoman.repair import repair
+from dragoman.tokens import new_token
+from dragoman.upstream.client import UpstreamClient
+from dragoman.upstream.hosts import Host
+
+
+class Model(Protocol):
+    """Whoever answers requests with events in the order of `ir.events`, always ending in `Finished` or `Failed`."""
+
+    def ask(self, request: ir.Request) -> AsyncIterator[ir.Event]: ...
+
+
+def new_call_id() -> str:
+    return f"call_{new_token()}"
+
+
+class GeminiModel:
+    """Speaks `streamGenerateContent` to `base_url`; closing the iterator ends the request at once."""
+
+    def __init__(self, base_url: str, token: str, client: UpstreamClient) -> None:
+        self._host = Host(backend="gemini", base_url=base_url)
+        self._headers = {"x-goog-api-key": token}
+        self._client = client
+
+    async def ask(self, request: ir.Request) -> AsyncIterator[ir.Event]:
+        target = Target(model=request.model)
+        messages, _ = repair(request.messages, ends_with_user=gemini.ends_with_user(target))
+        ready = msgspec.structs.replace(request, messages=messages)
+        encoded = gemini.encode_request(ready, target, new_call_id)
+        url = self._host.url(request.model, "streamGenerateContent")
+        reader = encoded.reader()
+        try:
+            async with self._client.post(url, self._headers, encoded.body, stream=True) as answer:
+                if answer.status != 200:
+                    body = await answer.read()
+                    yield ir.Failed(gemini.decode_error(answer.status, answer.headers, body))
+                    return
+                while chunk := await answer.read_some():
+                    for event in reader.feed(chunk):
+                        yield event
+            for event in reader.close():
+                yield event
+        except DragomanError as error:
+            yield ir.Failed(error)

@@ -1,0 +1,57 @@
+"""A turn without a terminal: the answer on one stream, everything else on the other."""
+
+from __future__ import annotations
+
+from typing import TextIO, assert_never
+
+from dragoman.agent.events import Answer, Question, Remark, Say, ShowCall, Shown, ShowResult, Think
+from dragoman.agent.tui.screen import describe_call, describe_result
+from dragoman.agent.tui.style import harmless
+
+
+class PlainScreen:
+    """`out` gets the model's words exactly as they are; `aside` a line per call, result and remark."""
+
+    def __init__(self, out: TextIO, aside: TextIO) -> None:
+        self._out = out
+        self._aside = aside
+        self._open = False  # the last line of the answer has no newline yet
+
+    def show(self, shown: Shown) -> None:
+        match shown:
+            case Say():
+                self._out.write(shown.text)
+                self._out.flush()
+                self._open = not shown.text.endswith("\n") if shown.text else self._open
+            case Think():
+                pass
+            case ShowCall():
+                self.close()
+                self.line(f"● {describe_call(shown.call)}")
+            case ShowResult():
+                mark = "✗" if shown.result.is_error else "✓"
+                self.line(
+                    f"  {mark} {shown.call.name}: {describe_result(shown.result)}  {shown.seconds:.2f} s"
+                )
+            case Remark():
+                self.line(harmless(shown.text))
+            case _:
+                assert_never(shown)
+
+    def line(self, text: str) -> None:
+        self._aside.write(f"{text}\n")
+        self._aside.flush()
+
+    def close(self) -> None:
+        """An answer ends with a newline."""
+        if self._open:
+            self._out.write("\n")
+            self._out.flush()
+            self._open = False
+
+    def progress(self, line: str) -> None:
+        self.line(f"    {harmless(line)}")
+
+    async def approve(self, question: Question) -> Answer:
+        self.line(f"  nobody can be asked whether {question.tool} may go on: no")
+        return "no"

@@ -1,0 +1,52 @@
+"""What tokens cost, as a small dated table; a price that is not here is unknown, never guessed.
+
+US dollars for a million tokens, standard tier of the paid API, as of 2026-02; Google's price page is the authority.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from dragoman.ir import Usage
+
+_MILLION = 1_000_000
+LONG_PROMPT_TOKENS = 200_000
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """`long` is the price when the prompt is longer than `LONG_PROMPT_TOKENS`."""
+
+    input: float
+    cached: float
+    output: float
+    long: Price | None = None
+
+
+_PRO_25 = Price(input=1.25, cached=0.125, output=10.0, long=Price(input=2.5, cached=0.25, output=15.0))
+_PRO_3 = Price(input=2.0, cached=0.2, output=12.0, long=Price(input=4.0, cached=0.4, output=18.0))
+
+#: The whole id, a date or build number behind it allowed.
+PRICES: dict[str, Price] = {
+    "gemini-3.1-pro-preview": _PRO_3,
+    "gemini-3-pro-preview": _PRO_3,
+    "gemini-3-flash-preview": Price(input=0.5, cached=0.05, output=3.0),
+    "gemini-2.5-pro": _PRO_25,
+    "gemini-2.5-flash": Price(input=0.3, cached=0.03, output=2.5),
+    "gemini-2.5-flash-lite": Price(input=0.1, cached=0.01, output=0.4),
+}
+_BUILD = re.compile(r"-\d[\d-]*$")
+
+
+def price_of(model: str) -> Price | None:
+    bare = model.rpartition("/")[2]
+    return PRICES.get(bare) or PRICES.get(_BUILD.sub("", bare))
+
+
+def cost_usd(usage: Usage, price: Price) -> float:
+    if price.long is not None and usage.input_tokens > LONG_PROMPT_TOKENS:
+        price = price.long
+    fresh = usage.input_tokens - usage.cached_tokens
+    spent = fresh * price.input + usage.cached_tokens * price.cached + usage.output_tokens * price.output
+    return spent / _MILLION

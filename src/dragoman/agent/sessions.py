@@ -1,0 +1,150 @@
+"""Sessions that outlive the process: every message is on disk before the next thing happens.
+
+A saved turn is what was added to a history, or a whole history that takes the place of what was before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman.agent.events import Save
+from dragoman.agent.history import mend
+from dragoman.agent.limits import Spent
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Message
+from dragoman.store.base import Conversation, HeadMoved, Turn, Turns
+from dragoman.tokens import new_token
+
+SCOPE = "agent"
+_INDEX = "*index"
+_INDEX_LEASE = "agent-index"
+_LEASE_S = 5.0
+_LISTED = 200
+_TITLE_CHARS = 60
+_MAX_NAME_CHARS = 100
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    messages: tuple[Message, ...]
+    instead: bool = False
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the list of sessions."""
+
+    name: str
+    title: str = ""
+    used_s: int = 0
+    messages: int = 0
+
+
+class _Noted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session notes about itself."""
+
+    spent: Spent = Spent()
+    model: str = ""
+    root: str = ""
+
+
+class Session:
+    """One conversation; `keep` appends to it. Opened by `Sessions`."""
+
+    def __init__(
+        self, turns: Turns, name: str, head: str, history: tuple[Message, ...], noted: _Noted
+    ) -> None:
+        self.name = name
+        self.history = history
+        self.spent = noted.spent
+        self.model = noted.model
+        self.root = noted.root
+        self._turns = turns
+        self._head = head
+
+    async def keep(self, save: Save) -> None:
+        """A session that somebody else goes on with is not mixed with theirs: this one goes on under a new name."""
+        self.history = save.messages if save.instead else (*self.history, *save.messages)
+        kept = _Kept(messages=save.messages, instead=save.instead)
+        turn = Turn(id=f"turn_{new_token()}", scope=SCOPE, parent=self._head, data=msgspec.json.encode(kept))
+        try:
+            await self._turns.save(turn, self.name)
+        except HeadMoved:
+            self.name = f"{self.name}-{new_token()[:6]}"
+            self._head = ""
+            await self.note(self.spent, self.model, self.root)
+            whole = msgspec.json.encode(_Kept(messages=self.history, instead=True))
+            turn = Turn(id=turn.id, scope=SCOPE, data=whole)
+            await self._turns.save(turn, self.name)
+        self._head = turn.id
+
+    async def note(self, spent: Spent, model: str, root: str) -> None:
+        self.spent, self.model, self.root = spent, model, root
+        data = msgspec.json.encode(_Noted(spent=spent, model=model, root=root))
+        await self._turns.put_conversation(Conversation(name=self.name, scope=SCOPE, data=data))
+
+
+class Sessions:
+    """All sessions of a state folder."""
+
+    def __init__(self, turns: Turns, now: Callable[[], float] = time.time) -> None:
+        self._turns = turns
+        self._now = now
+
+    async def open(self, name: str) -> Session:
+        """The session of this name as it was left, or a new one."""
+        check_name(name)
+        found = await self._turns.conversation(SCOPE, name)
+        if found is None:
+            created = Conversation(name=name, scope=SCOPE, created_s=int(self._now()))
+            await self._turns.put_conversation(created)
+            return Session(self._turns, name, "", (), _Noted())
+        history: tuple[Message, ...] = ()
+        for turn in await self._turns.chain(SCOPE, found.head) if found.head else ():
+            kept = msgspec.json.decode(turn.data, type=_Kept)
+            history = kept.messages if kept.instead else (*history, *kept.messages)
+        noted = msgspec.json.decode(found.data, type=_Noted)
+        session = Session(self._turns, name, found.head, history, noted)
+        lost = mend(history)[len(history) :]
+        if lost:  # their process died while they ran
+            await session.keep(Save(lost))
+        return session
+
+    async def exists(self, name: str) -> bool:
+        return await self._turns.conversation(SCOPE, name) is not None
+
+    async def list(self) -> list[Entry]:
+        """The last used first."""
+        index = await self._turns.conversation(SCOPE, _INDEX)
+        return msgspec.json.decode(index.data, type=list[Entry]) if index is not None else []
+
+    async def enlist(self, session: Session) -> None:
+        """Put it into the list; a list that somebody else is writing is left for the next time."""
+        holder = new_token()
+        if not session.history or not await self._turns.lease(_INDEX_LEASE, holder, _LEASE_S):
+            return
+        try:
+            own = Entry(
+                name=session.name,
+                title=_title(session.history),
+                used_s=int(self._now()),
+                messages=len(session.history),
+            )
+            others = [entry for entry in await self.list() if entry.name != session.name]
+            data = msgspec.json.encode([own, *others][:_LISTED])
+            await self._turns.put_conversation(Conversation(name=_INDEX, scope=SCOPE, data=data))
+        finally:
+            await self._turns.release(_INDEX_LEASE, holder)
+
+
+def check_name(name: str) -> None:
+    if not name.strip() or name.startswith("*") or len(name) > _MAX_NAME_CHARS or not name.isprintable():
+        why = f"a session's name is 1 to {_MAX_NAME_CHARS} printable characters and does not begin with *"
+        raise InvalidRequest(why, where=repr(name))
+
+
+def _title(history: tuple[Message, ...]) -> str:
+    text = next((part.text for part in history[0].parts if hasattr(part, "text")), "")
+    line = " ".join(text.split())
+    return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"

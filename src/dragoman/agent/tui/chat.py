@@ -1,0 +1,76 @@
+"""The conversation at the prompt: read a line, run a turn, and let Ctrl-C mean what people expect."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from dragoman.agent.events import Stop
+from dragoman.agent.tui.prompt import Prompt
+from dragoman.agent.tui.screen import TerminalScreen
+from dragoman.agent.tui.slash import Quit, Room, describe_spent, run_slash
+from dragoman.agent.tui.style import Style, harmless
+from dragoman.errors import DragomanError
+from dragoman.store import StoreUnavailable
+
+LABEL = "> "
+
+
+class Chat:
+    """`run` until the user leaves; a turn that fails never ends the conversation."""
+
+    def __init__(self, room: Room, screen: TerminalScreen, prompt: Prompt, style: Style) -> None:
+        self._room = room
+        self._screen = screen
+        self._prompt = prompt
+        self._style = style
+
+    async def run(self) -> None:
+        """Ctrl-C stops what runs; between two turns it stops nothing, and at the prompt it is a key."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._room.desk.interrupt)
+        try:
+            await self._read_and_take()
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    async def _read_and_take(self) -> None:
+        warned = False
+        while True:
+            try:
+                line = await self._prompt.read(LABEL)
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                if warned:
+                    return
+                warned = True
+                self._screen.line(self._style.paint("Ctrl-C again or Ctrl-D to leave", "dim"))
+                continue
+            warned = False
+            if line.strip():
+                try:
+                    await self._take(line)
+                except Quit:
+                    return
+                except (DragomanError, StoreUnavailable, OSError) as error:
+                    self._complain(str(error))
+
+    async def _take(self, line: str) -> None:
+        if line.lstrip().startswith("/"):
+            for one in await run_slash(self._room, line):
+                self._screen.line(harmless(one))
+            return
+        async with self._screen.turn():
+            stop = await self._room.desk.say(line)
+        self._end(stop)
+
+    def _end(self, stop: Stop) -> None:
+        if stop.reason == "interrupted":
+            self._screen.line(self._style.paint("stopped", "yellow"))
+        elif stop.reason != "done":
+            self._complain(f"{stop.reason.replace('_', ' ')}: {stop.detail}")
+        self._screen.line(self._style.paint(describe_spent(self._room.desk.spent), "dim"))
+
+    def _complain(self, text: str) -> None:
+        self._screen.line(self._style.paint(harmless(text), "red"))

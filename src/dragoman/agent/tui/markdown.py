@@ -1,0 +1,172 @@
+"""Markdown painted while it arrives: word by word in paragraphs, line by line in code and tables."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.agent.tui.style import Style, cells, harmless
+
+_FENCE = re.compile(r"\s*(```+|~~~+)\s*([^`]*)")
+_HEADING = re.compile(r"(#{1,6})\s+(?=\S)")
+_BULLET = re.compile(r"(\s*)[-*+]\s+(?=\S)")
+_NUMBER = re.compile(r"(\s*)(\d{1,9}[.)])\s+(?=\S)")
+_QUOTE = re.compile(r">\s?(?=\S)")
+_RULE = re.compile(r"\s*([-*_])(\s*\1){2,}\s*")
+#: The beginning of a line that may still become anything: whole lines, markers without what follows them.
+_UNDECIDED = re.compile(
+    r"\s*(#{1,6}\s*|[-*+_][-*+_\s]*|\d{1,9}[.)]?\s*|`{1,2}|~{1,2}|(```|~~~).*|>\s?|\|.*)?"
+)
+_MARK = re.compile(r"\*\*|`")
+_OPENS_BOLD = re.compile(r"\*\*[\w`\"'(\[]")
+_RULE_WIDTH = 40
+_MAX_PENDING_CHARS = 2_000  # of a line that cannot be painted yet: nothing may grow with its square
+
+
+class Markdown:
+    """`feed` pieces of text, get what to print; `close` ends the last line. Without colours the marks stay."""
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._pending = ""  # of a line, not yet printed
+        self._fence = ""  # what will close the code block
+        self._inside = False  # a paragraph's line is being printed
+        self._column = 0
+        self._hang = ""
+        self._base: tuple[str, ...] = ()
+        self._bold = False
+        self._code = False
+        self._gap = False  # a blank is due before the next word
+
+    def feed(self, text: str) -> str:
+        self._pending += harmless(text)
+        *lines, self._pending = self._pending.split("\n")
+        printed = [self._line(line) for line in lines]
+        if self._inside or not (self._fence or _UNDECIDED.fullmatch(self._pending)):
+            printed.append(self._begun())
+        if len(self._pending) > _MAX_PENDING_CHARS:
+            printed.append(self.close())
+        return "".join(printed)
+
+    def close(self) -> str:
+        """Everything that is left, with a newline if there is anything in the line."""
+        if not self._pending and not self._inside:
+            return ""
+        rest, self._pending = self._pending, ""
+        return self._line(rest)
+
+    def _begun(self) -> str:
+        """All words of the unfinished line that are whole."""
+        head = "" if self._inside else self._open()
+        cut = max(self._pending.rfind(" "), self._pending.rfind("\t")) + 1
+        whole, self._pending = self._pending[:cut], self._pending[cut:]
+        return head + self._words(whole)
+
+    def _line(self, line: str) -> str:
+        if self._inside:
+            return self._words(line) + self._end()
+        if self._fence:
+            return self._code_line(line)
+        fence = _FENCE.fullmatch(line)
+        if fence is not None:
+            self._fence = fence[1]
+            return self._style.paint(f"  ┌ {fence[2].strip()}".rstrip(), "dim") + "\n"
+        if not line.strip():
+            return "\n"
+        if _RULE.fullmatch(line):
+            return self._style.paint("─" * min(_RULE_WIDTH, self._style.width), "dim") + "\n"
+        if line.lstrip().startswith("|"):
+            return f"{line}\n"
+        self._pending, rest = line, self._pending
+        head = self._open()
+        line, self._pending = self._pending, rest
+        return head + self._words(line) + self._end()
+
+    def _code_line(self, line: str) -> str:
+        if line.strip().startswith(self._fence) and not line.strip().strip("`~"):
+            self._fence = ""
+            return self._style.paint("  └", "dim") + "\n"
+        return f"{self._style.paint('  │', 'dim')} {self._style.paint(line, 'green')}\n"
+
+    def _open(self) -> str:
+        """Begin a line of words: print its bullet or number, remember how it hangs."""
+        self._inside, self._bold, self._code, self._gap = True, False, False, False
+        self._base, self._hang = (), ""
+        head = self._take_head()
+        self._column = cells(head)
+        self._hang = " " * self._column if not head.startswith("│") else head
+        return self._style.paint(head, "cyan" if head.strip() else "dim")
+
+    def _take_head(self) -> str:
+        line = self._pending
+        heading = _HEADING.match(line)
+        if heading is not None:
+            self._pending, self._base = line[heading.end() :], ("bold", "cyan")
+            return "" if self._style.colour else f"{heading[1]} "
+        bullet = _BULLET.match(line)
+        if bullet is not None:
+            self._pending = line[bullet.end() :]
+            return f"{bullet[1]}• "
+        number = _NUMBER.match(line)
+        if number is not None:
+            self._pending = line[number.end() :]
+            return f"{number[1]}{number[2]} "
+        quote = _QUOTE.match(line)
+        if quote is not None:
+            self._pending, self._base = line[quote.end() :], ("dim",)
+            return "│ "
+        stripped = line.lstrip()
+        self._pending = stripped
+        return line[: len(line) - len(stripped)]
+
+    def _words(self, text: str) -> str:
+        printed = []
+        for piece in re.findall(r"\s+|\S+", text):
+            if piece.isspace():
+                self._gap = True
+            else:
+                printed.append(self._word(piece))
+        return "".join(printed)
+
+    def _word(self, word: str) -> str:
+        painted, width = self._inline(word)
+        gap = " " if self._gap and self._column > cells(self._hang) else ""
+        self._gap = False
+        if self._column > cells(self._hang) and self._column + len(gap) + width > self._style.width:
+            self._column = cells(self._hang) + width
+            return f"\n{self._hang}{painted}"
+        self._column += len(gap) + width
+        return gap + painted
+
+    def _inline(self, word: str) -> tuple[str, int]:
+        """The word in its colours, and how wide it is."""
+        if not self._style.colour:
+            return word, cells(word)
+        painted, width, start = "", 0, 0
+        for mark in _MARK.finditer(word):
+            if not self._toggles(word, mark):
+                continue
+            piece = word[start : mark.start()]
+            painted, width = painted + self._paint(piece), width + cells(piece)
+            start = mark.end()
+            if mark[0] == "`":
+                self._code = not self._code
+            else:
+                self._bold = not self._bold
+        return painted + self._paint(word[start:]), width + cells(word[start:])
+
+    def _toggles(self, word: str, mark: re.Match[str]) -> bool:
+        """Stars of a glob are no emphasis, and in code nothing is."""
+        if mark[0] == "`":
+            return True
+        if self._code:
+            return False
+        return self._bold or _OPENS_BOLD.match(word, mark.start()) is not None
+
+    def _paint(self, text: str) -> str:
+        if self._code:
+            return self._style.paint(text, "yellow")
+        return self._style.paint(text, *self._base, *(("bold",) if self._bold else ()))
+
+    def _end(self) -> str:
+        self._inside = False
+        return "\n"

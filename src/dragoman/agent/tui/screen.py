@@ -1,0 +1,199 @@
+"""A turn on a terminal: text as it comes, calls while they run, questions before something changes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TextIO, assert_never
+
+import msgspec
+
+from dragoman import ir
+from dragoman.agent.events import Answer, Question, Remark, Say, ShowCall, Shown, ShowResult, Think
+from dragoman.agent.tui.diff import paint_preview
+from dragoman.agent.tui.markdown import Markdown
+from dragoman.agent.tui.style import Style, harmless, shorten
+
+_TICK_S = 0.2
+_CLEAR = "\r\x1b[2K"
+_ANSWERS: dict[str, Answer] = {
+    "y": "once",
+    "yes": "once",
+    "n": "no",
+    "no": "no",
+    "a": "always",
+    "always": "always",
+    "v": "never",
+    "never": "never",
+}
+_CHOICES = "[y]es  [n]o  [a]lways  ne[v]er"
+
+
+class TerminalScreen:
+    """`read` asks the person for a line; without it every question is answered with no."""
+
+    def __init__(
+        self,
+        style: Style,
+        out: TextIO,
+        read: Callable[[str], Awaitable[str]] | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._style = style
+        self._out = out
+        self._read = read
+        self._clock = clock
+        self._markdown = Markdown(style)
+        self._running: dict[str, tuple[str, float]] = {}
+        self._waiting_since: float | None = None
+        self._status_shown = False
+        self._asking = False
+        self._last_line = ""
+
+    def show(self, shown: Shown) -> None:
+        match shown:
+            case Say():
+                self._waiting_since = None
+                self._write(self._markdown.feed(shown.text))
+            case Think():
+                self._last_line = shown.text
+            case ShowCall():
+                self._show_call(shown.call)
+            case ShowResult():
+                self._show_result(shown)
+            case Remark():
+                self.line(self._style.paint(harmless(shown.text), "dim"))
+            case _:
+                assert_never(shown)
+
+    def line(self, text: str) -> None:
+        """A line of its own, behind what the model is saying."""
+        self._write(f"{self._markdown.close()}{text}\n")
+
+    def progress(self, line: str) -> None:
+        self._last_line = line
+
+    async def approve(self, question: Question) -> Answer:
+        self._asking = True
+        try:
+            return await self._question(question)
+        finally:
+            self._asking = False
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Around a turn: a line below the text says what it waits for, and is gone at the end."""
+        self._waiting_since = self._clock()
+        self._last_line = ""
+        ticker = asyncio.create_task(self._tick())
+        try:
+            yield
+        finally:
+            ticker.cancel()
+            self._running.clear()
+            self._waiting_since = None
+            self._clear_status()
+            self._write(self._markdown.close())
+
+    async def _question(self, question: Question) -> Answer:
+        if question.preview:
+            self.line(paint_preview(question.preview, self._style))
+        if self._read is None:
+            self.line(f"nobody can be asked whether {question.tool} may go on: no")
+            return "no"
+        wish = shorten(harmless(f"{question.tool} {question.subject}"), self._style.width)
+        self.line(f"{self._style.paint('?', 'yellow', 'bold')} {self._style.paint(wish, 'bold')}")
+        while True:
+            try:
+                typed = (await self._read(f"  {_CHOICES}: ")).strip().lower()
+            except EOFError:
+                return "no"
+            if typed in _ANSWERS:
+                return _ANSWERS[typed]
+
+    def _show_call(self, call: ir.ToolCall) -> None:
+        title = describe_call(call, self._style.width - 2)
+        self._running[call.id] = title, self._clock()
+        self._waiting_since = None
+        self.line(f"{self._style.paint('●', 'blue')} {title}")
+
+    def _show_result(self, shown: ShowResult) -> None:
+        title, _ = self._running.pop(shown.call.id, (shown.call.name, 0.0))
+        several = f"{title}: " if self._running else ""
+        mark = self._style.paint("✗", "red") if shown.result.is_error else self._style.paint("✓", "green")
+        took = f"  {shown.seconds:.2f} s"
+        words = describe_result(shown.result, self._style.width - 4 - len(took) - len(several))
+        self.line(f"  {mark} {several}{words}{self._style.paint(took, 'dim')}")
+        if not self._running:
+            self._waiting_since = self._clock()
+
+    async def _tick(self) -> None:
+        while self._style.live:
+            await asyncio.sleep(_TICK_S)
+            status = "" if self._asking else self._status()
+            if status:
+                painted = self._style.paint(shorten(status, self._style.width - 1), "dim")
+                self._out.write(f"{_CLEAR}{painted}")
+                self._out.flush()
+                self._status_shown = True
+
+    def _status(self) -> str:
+        if self._running:
+            title, since = next(iter(self._running.values()))
+            more = f" and {len(self._running) - 1} more" if len(self._running) > 1 else ""
+            line = f"  {harmless(self._last_line)}" if self._last_line else ""
+            return f"  … {title}{more} {self._clock() - since:.0f} s{line}"
+        if self._waiting_since is not None:
+            return f"  … {self._clock() - self._waiting_since:.0f} s  {harmless(self._last_line)}".rstrip()
+        return ""
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        self._clear_status()
+        self._out.write(text)
+        self._out.flush()
+
+    def _clear_status(self) -> None:
+        if self._status_shown:
+            self._out.write(_CLEAR)
+            self._out.flush()
+            self._status_shown = False
+
+
+def describe_call(call: ir.ToolCall, width: int = 80) -> str:
+    """`read_file src/main.rs`: the name and the arguments in a few words."""
+    try:
+        args: dict[str, Any] = call.arguments
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        args = {"": call.args.decode("utf-8", "replace")}
+    words = [
+        value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in args.values()
+    ]
+    return shorten(harmless(f"{call.name} {' '.join(words)}"), width)
+
+
+def describe_result(result: ir.ToolResult, width: int = 80) -> str:
+    """The first line and how much more there is."""
+    text = harmless(_words_of(result)).strip()
+    first, _, rest = text.partition("\n")
+    more = f"  (+{rest.count(chr(10)) + 1} lines)" if rest else ""
+    return shorten(first, max(10, width - len(more))) + more
+
+
+def _words_of(result: ir.ToolResult) -> str:
+    """Text as it is, a list one entry per line, anything else as JSON."""
+    if not result.response:
+        return "\n".join(part.text for part in result.content if isinstance(part, ir.Text))
+    value = msgspec.json.decode(result.response)
+    if isinstance(value, dict) and list(value) == ["output"]:
+        value = value["output"]
+    if isinstance(value, list):
+        return (
+            "\n".join(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in value)
+            or "[]"
+        )
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,138 @@
+"""The commands of a chat: `/help`, `/model`, `/undo`… each a function of the desk that gives lines to show."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from dragoman.agent.desk import Desk
+from dragoman.agent.limits import Spent
+from dragoman.agent.sessions import Entry, Sessions
+from dragoman.agent.tui.style import shorten
+from dragoman.ir import Message, Text
+from dragoman.tools.registry import Registry
+
+_SHOWN_COLUMNS = 60  # of a line that only reminds
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """What the commands can reach."""
+
+    desk: Desk
+    sessions: Sessions
+    registry: Registry
+    restore: Callable[[Sequence[Message]], list[str]]  # takes the file changes of a turn back
+
+
+class Quit(Exception):
+    """The user has had enough."""
+
+
+async def run_slash(room: Room, line: str) -> list[str]:
+    """What `/word rest` has to say."""
+    word, _, rest = line.strip().partition(" ")
+    command = COMMANDS.get(word)
+    if command is None:
+        near = difflib.get_close_matches(word, COMMANDS, n=1)
+        return [f"there is no command {word}" + (f"; did you mean {near[0]}?" if near else "; try /help")]
+    return await command[0](room, rest.strip())
+
+
+async def _help(_room: Room, _rest: str) -> list[str]:
+    width = max(map(len, COMMANDS))
+    lines = [f"{word:<{width}}  {about}" for word, (_, about) in COMMANDS.items()]
+    return [
+        *lines,
+        "",
+        "Enter sends, Alt-Enter or a backslash before Enter begins a new line, the up arrow goes back.",
+        "Ctrl-C stops the turn; twice at the prompt it quits. Ctrl-D quits.",
+    ]
+
+
+async def _tools(room: Room, _rest: str) -> list[str]:
+    definitions = room.registry.definitions()
+    width = max((len(one.name) for one in definitions), default=0)
+    return [
+        f"{one.name:<{width}}  {one.risk:<5}  {' '.join(one.description.split())}" for one in definitions
+    ] or ["there are no tools"]
+
+
+async def _model(room: Room, rest: str) -> list[str]:
+    if rest:
+        room.desk.use_model(rest)
+    return [f"the model is {room.desk.model_name}"]
+
+
+async def _usage(room: Room, _rest: str) -> list[str]:
+    return [describe_spent(room.desk.spent)]
+
+
+async def _undo(room: Room, _rest: str) -> list[str]:
+    gone = await room.desk.undo()
+    if not gone:
+        return ["there is nothing to take back"]
+    words = " ".join(part.text for part in gone[0].parts if isinstance(part, Text))
+    return [f"forgotten: {shorten(words, _SHOWN_COLUMNS)}", *room.restore(gone)]
+
+
+async def _save(room: Room, rest: str) -> list[str]:
+    if rest and rest != room.desk.session.name:
+        if await room.sessions.exists(rest):
+            return [f"there is already a session {rest}; /resume {rest} opens it"]
+        await room.desk.rename(rest)
+    return [f"kept as {room.desk.session.name}; dragoman chat --resume {room.desk.session.name}"]
+
+
+async def _resume(room: Room, rest: str) -> list[str]:
+    entries = await room.sessions.list()
+    if not rest:
+        return [_row(entry) for entry in entries] or ["no session is kept yet"]
+    if not await room.sessions.exists(rest):
+        near = difflib.get_close_matches(rest, [entry.name for entry in entries], n=1)
+        return [f"there is no session {rest}" + (f"; did you mean {near[0]}?" if near else "")]
+    await room.desk.resume(rest)
+    return [f"resumed {rest}, {len(room.desk.history)} messages"]
+
+
+async def _compact(room: Room, _rest: str) -> list[str]:
+    stop = await room.desk.compact()
+    return [stop.detail] if stop.detail else []
+
+
+async def _clear(room: Room, _rest: str) -> list[str]:
+    before = room.desk.session.name
+    await room.desk.clear()
+    return [f"a new conversation; the old one is {before}"]
+
+
+async def _quit(_room: Room, _rest: str) -> list[str]:
+    raise Quit
+
+
+COMMANDS: dict[str, tuple[Callable[[Room, str], Awaitable[list[str]]], str]] = {
+    "/help": (_help, "this list"),
+    "/tools": (_tools, "what the model may use"),
+    "/model": (_model, "which model answers; /model NAME changes it"),
+    "/usage": (_usage, "tokens and money of this session"),
+    "/undo": (_undo, "take the last turn back, with the files it changed"),
+    "/save": (_save, "where this session is kept; /save NAME keeps it under a name"),
+    "/resume": (_resume, "the kept sessions; /resume NAME opens one"),
+    "/compact": (_compact, "make the history short by a summary"),
+    "/clear": (_clear, "begin anew"),
+    "/quit": (_quit, "leave"),
+}
+
+
+def describe_spent(spent: Spent) -> str:
+    cost = "price unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
+    cached = f" ({spent.cached_tokens:,} cached)" if spent.cached_tokens else ""
+    tokens = f"{spent.input_tokens:,} tokens in{cached}, {spent.output_tokens:,} out"
+    return f"{spent.requests} requests, {tokens}, {cost}"
+
+
+def _row(entry: Entry) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used_s))
+    return f"{entry.name}  {when}  {entry.messages} messages  {entry.title}"

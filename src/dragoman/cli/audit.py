@@ -1,0 +1,122 @@
+"""`dragoman audit`: what the tools did, who let them, and what was refused."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from time import sleep
+
+import msgspec
+
+from dragoman.cli.screen import Failure, paint, remark, say
+from dragoman.cli.settings import add_config_flag, read_settings, warn_all
+from dragoman.tools.audit import AUDIT_FILE, Entry
+from dragoman.tools.audit_reader import Tail, last_entries
+
+_POLL_S = 0.25
+_COLOURS = {"ok": "green", "refused": "yellow"}
+_KEPT = 12  # of a session's name
+_HEAD = ("time", "session", "tool", "outcome", "by", "ms", "bytes", "arguments")
+_WIDTHS = (19, _KEPT, 22, 9, 28, 8, 9, 0)
+
+_EPILOG = """\
+examples:
+  dragoman audit --denied              what was refused, and by which rule
+  dragoman audit --tool 'mcp__*' -f    what MCP servers are asked to do, as it happens
+  dragoman audit --json -n 1000        for a script
+
+The log is audit.jsonl in the state folder; tools.audit sets whether it keeps the arguments."""
+
+
+def run(argv: list[str]) -> int:
+    args = _parse(argv)
+    settings = read_settings(args.config)
+    warn_all(settings)
+    path = settings.home / AUDIT_FILE
+    show = _as_json if args.json else _as_row
+    tail = Tail(path) if args.follow else None  # before the reading: rather twice than never
+    entries, damaged = last_entries(path, _filter(args), args.number)
+    if not entries and tail is None:
+        remark(f"no entries{' like that' if path.exists() else ''} in {path}")
+    if damaged:
+        remark(f"{damaged} damaged lines were passed over")
+    if not args.json and (entries or tail):
+        say(paint(_row(_HEAD), "bold", sys.stdout))
+    for entry in entries:
+        say(show(entry))
+    if tail is not None:
+        _follow(tail, _filter(args), show)
+    return 0
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="dragoman audit",
+        description="Show the executions of tools.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--session", default="", help="only this session, or the beginning of its name")
+    parser.add_argument("--tool", default="", help="only this tool; * stands for anything")
+    parser.add_argument("--denied", action="store_true", help="only what was not allowed")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("-n", dest="number", type=int, default=50, metavar="N", help="how many (default 50)")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on as new ones come")
+    add_config_flag(parser)
+    args = parser.parse_args(argv)
+    if args.number < 0:
+        raise Failure(f"-n must be at least 0, not {args.number}", code=2)
+    return args
+
+
+def _filter(args: argparse.Namespace) -> Callable[[Entry], bool]:
+    def wanted(entry: Entry) -> bool:
+        return (
+            entry.session.startswith(args.session)
+            and (not args.tool or fnmatchcase(entry.tool, args.tool))
+            and not (args.denied and entry.allowed and entry.outcome != "refused")
+        )
+
+    return wanted
+
+
+def _follow(tail: Tail, wanted: Callable[[Entry], bool], show: Callable[[Entry], str]) -> None:
+    """Until the user has seen enough."""
+    with contextlib.closing(tail):
+        while True:
+            for entry in filter(wanted, tail.feed()):
+                say(show(entry))
+            sleep(_POLL_S)
+
+
+def _as_json(entry: Entry) -> str:
+    return msgspec.json.encode(entry).decode()
+
+
+def _as_row(entry: Entry) -> str:
+    arguments = entry.digest if entry.args is None else msgspec.json.encode(entry.args).decode()
+    cells = (
+        f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}",
+        entry.session[:_KEPT],
+        entry.tool,
+        entry.outcome,
+        entry.by,
+        f"{entry.seconds * 1000:.0f}",
+        str(entry.bytes),
+        arguments,
+    )
+    line = _row(tuple(_visible(cell) for cell in cells))
+    word = f"{_visible(entry.outcome):<{_WIDTHS[3]}}"
+    return line.replace(word, paint(word, _COLOURS.get(entry.outcome, "red"), sys.stdout), 1)
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)).rstrip()
+
+
+def _visible(text: str) -> str:
+    """Arguments are a model's words: they must not move the cursor or colour the terminal."""
+    return "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -1,0 +1,91 @@
+"""Find the program, have a gateway, start the one on the other."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from dragoman.cli.banner import GET_KEY, describe_upstream
+from dragoman.cli.foreground import run_foreground
+from dragoman.cli.gateway import open_gateway
+from dragoman.cli.launch.client import Client, Link, Model, Setup
+from dragoman.cli.launch.table import CLIENTS
+from dragoman.cli.screen import Failure, remark, warn
+from dragoman.cli.settings import find_key, read_settings, warn_all
+
+
+def run(name: str, argv: list[str]) -> int:
+    """Start the client with every argument untouched and return its exit code."""
+    client = CLIENTS[name]
+    program = _find(client)
+    settings = read_settings()
+    warn_all(settings)
+    for conflict in client.conflicts(os.environ):
+        warn(conflict)
+    key = find_key(settings)
+    token = key.secret if key else "no-auth"
+    with (
+        open_gateway(settings, token) as base_url,
+        tempfile.TemporaryDirectory(prefix=f"dragoman-{name}-", ignore_cleanup_errors=True) as folder,
+    ):
+        models = _models(base_url, token, settings.config.models.default)
+        link = Link(base_url=base_url, token=token, models=models, folder=Path(folder))
+        setup = client.prepare(link, os.environ, argv)
+        _furnish(link.folder, setup)
+        remark(f"{client.title} → {base_url} → {describe_upstream(settings.config)}")
+        if settings.config.backend == "emulator":
+            remark(f"for real answers set GEMINI_API_KEY ({GET_KEY})")
+        return run_foreground([program, *setup.args, *argv], setup.env)
+
+
+def _furnish(folder: Path, setup: Setup) -> None:
+    for name, text in setup.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    for name, target in setup.links.items():
+        if not (target.exists() or target.is_symlink()):  # a folder the client would make itself
+            target.mkdir(parents=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(target, target_is_directory=target.is_dir())
+
+
+def _find(client: Client) -> str:
+    given = os.environ.get(client.variable, "").strip()
+    found = shutil.which(given or client.program)
+    if found is None:
+        what = (
+            f"{client.variable} is {given}, which is no program"
+            if given
+            else f"{client.title} is not installed: no {client.program} on PATH"
+        )
+        hint = f"npm install -g {client.package}, or set {client.variable} to its path"
+        raise Failure(what, hint=hint)
+    return found
+
+
+def _models(base_url: str, token: str, default: str) -> tuple[Model, ...]:
+    """The default and what else the gateway offers by a Gemini name; never through a proxy."""
+    place = urlsplit(base_url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=5)
+    try:
+        connection.request("GET", "/v1/models", headers={"authorization": f"Bearer {token}"})
+        listed = json.loads(connection.getresponse().read())["data"]
+        offered = [
+            Model(
+                id=one["id"],
+                context_window=one["context_window"],
+                max_output_tokens=one["max_output_tokens"],
+            )
+            for one in listed
+            if one["id"].startswith("gemini-")
+        ]
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        offered = []  # a picker with one model is better than no client
+    finally:
+        connection.close()
+    return (Model(id=default), *(model for model in offered if model.id != default))

@@ -1,0 +1,259 @@
+"""The clients: the least invasive way each of them offers to be pointed elsewhere (docs/clients.md).
+
+Variables and flags first, a throw-away file second, the user's own files never.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dragoman.cli.client_env import CONTEXT_TOKENS, child_env, claude_env, settings_conflicts
+from dragoman.cli.launch.client import KEY_VARIABLE, Client, Env, Link, Model, Setup, flag_value
+
+# Commands of a client that talk to no model: they would stumble over our arguments.
+_PI_COMMANDS = frozenset({"config", "install", "list", "remove", "uninstall", "update"})
+_QWEN_COMMANDS = frozenset(
+    {"auth", "board", "channel", "extensions", "hooks", "mcp", "sandbox", "serve", "sessions", "update"}
+)
+# What Qwen Code reads for each protocol it speaks: address, key, and what belongs behind the address.
+_QWEN_VARIABLES = {
+    "gemini": ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY", ""),
+    "openai": ("OPENAI_BASE_URL", "OPENAI_API_KEY", "/v1"),
+    "openai-responses": ("OPENAI_BASE_URL", "OPENAI_API_KEY", "/v1"),
+    "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", ""),
+}
+# Google's SDK and the programs on it: another key, another cloud, another login.
+_GOOGLE_CONFLICTS = frozenset(
+    {
+        "GEMINI_CLI_USE_COMPUTE_ADC",
+        "GEMINI_DEFAULT_AUTH_TYPE",
+        "GOOGLE_API_KEY",
+        "GOOGLE_GENAI_USE_ENTERPRISE",
+        "GOOGLE_GENAI_USE_GCA",
+        "GOOGLE_GENAI_USE_VERTEXAI",
+        "GOOGLE_VERTEX_BASE_URL",
+    }
+)
+_COPILOT_CONFLICTS = frozenset(
+    {
+        "COPILOT_PROVIDER_API_KEY_COMMAND",
+        "COPILOT_PROVIDER_AZURE_API_VERSION",
+        "COPILOT_PROVIDER_BEARER_TOKEN",
+        "COPILOT_PROVIDER_HEADERS",
+        "COPILOT_PROVIDER_MODEL_ID",
+        "COPILOT_PROVIDER_TRANSPORT",
+        "COPILOT_PROVIDER_WIRE_MODEL",
+    }
+)
+
+
+def _claude(link: Link, env: Env, _argv: list[str]) -> Setup:
+    return Setup(env=claude_env(env, base_url=link.base_url, token=link.token))
+
+
+def _claude_conflicts(env: Env) -> list[str]:
+    """Claude Code's own settings file wins over the environment: say so before it surprises."""
+    file = Path(env.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "settings.json"
+    found = settings_conflicts(_read_json(file))
+    return [f"{file} sets {', '.join(found)}, which may lead Claude Code past this gateway"] if found else []
+
+
+def _codex(link: Link, env: Env, _argv: list[str]) -> Setup:
+    """Overrides on the command line; sessions, rules and servers stay where they are. A later -m wins."""
+    provider = (
+        f'{{name="Dragoman",base_url={json.dumps(link.base_url + "/v1")},'
+        f'wire_api="responses",env_key="{KEY_VARIABLE}"}}'
+    )
+    settings = (
+        'model_provider="dragoman"',
+        f"model_providers.dragoman={provider}",
+        f"model={json.dumps(link.model)}",
+        f"model_context_window={CONTEXT_TOKENS}",
+    )
+    args = [word for setting in settings for word in ("-c", setting)]
+    return Setup(env=child_env(env, added={KEY_VARIABLE: link.token}), args=args)
+
+
+def _opencode(link: Link, env: Env, _argv: list[str]) -> Setup:
+    """Settings in a variable, which opencode lays over its files; a --model of the user's wins."""
+    provider = {
+        "npm": "@ai-sdk/google",
+        "name": "Dragoman",
+        "options": {"baseURL": f"{link.base_url}/v1beta", "apiKey": f"{{env:{KEY_VARIABLE}}}"},
+        "models": {model.id: _opencode_model(model) for model in link.models},
+    }
+    ours = {
+        "provider": {"dragoman": provider},
+        "model": f"dragoman/{link.model}",
+        "small_model": f"dragoman/{link.model}",
+    }
+    given = _parse_json(env.get("OPENCODE_CONFIG_CONTENT", ""))
+    added = {"OPENCODE_CONFIG_CONTENT": json.dumps(_merge(given, ours)), KEY_VARIABLE: link.token}
+    return Setup(env=child_env(env, added=added))
+
+
+def _opencode_model(model: Model) -> dict[str, Any]:
+    return {
+        "name": model.id,
+        "reasoning": True,
+        "tool_call": True,
+        "attachment": True,
+        "limit": {"context": model.context_window, "output": model.max_output_tokens},
+        "modalities": {"input": ["text", "image", "pdf"], "output": ["text"]},
+    }
+
+
+def _gemini(link: Link, env: Env, _argv: list[str]) -> Setup:
+    """Variables, and where they are not enough a home whose settings choose a key instead of a login."""
+    added = {"GOOGLE_GEMINI_BASE_URL": link.base_url, "GEMINI_API_KEY": link.token}
+    home = _gemini_home(env)
+    settings = _read_json(home / ".gemini" / "settings.json")
+    login = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    if settings == _merge(settings, login):
+        return Setup(env=child_env(env, without=_GOOGLE_CONFLICTS, added=added))
+    return Setup(
+        env=child_env(env, without=_GOOGLE_CONFLICTS, added=added | {"GEMINI_CLI_HOME": str(link.folder)}),
+        files={".gemini/settings.json": json.dumps(_merge(settings, login))},
+        links=_gemini_links(home),
+    )
+
+
+def _gemini_links(home: Path) -> dict[str, Path]:
+    """Everything else the user has there; sessions are kept also if these are the first ones."""
+    own = home / ".gemini"
+    found = {entry.name for entry in own.iterdir()} if own.is_dir() else set()
+    links = {f".gemini/{name}": own / name for name in (found | {"history", "tmp"}) - {"settings.json"}}
+    agents = home / ".agents"
+    return links | ({".agents": agents} if agents.is_dir() else {})
+
+
+def _gemini_conflicts(env: Env) -> list[str]:
+    file = _gemini_home(env) / ".gemini" / "settings.json"
+    unread = file.exists() and _read_json(file) is None
+    return [f"{file} is no plain JSON, so this run goes without these settings"] if unread else []
+
+
+def _gemini_home(env: Env) -> Path:
+    return Path(env.get("GEMINI_CLI_HOME") or Path.home())
+
+
+def _qwen(link: Link, env: Env, argv: list[str]) -> Setup:
+    """Flags, unless the user chose: given twice they are an error there.
+
+    On Anthropic's protocol, where its variables win over its settings and signatures travel with it.
+    """
+    kind = flag_value(argv, "--auth-type")
+    args = [] if kind else ["--auth-type", "anthropic"]
+    if not flag_value(argv, "-m", "--model"):
+        args += ["--model", link.model]
+    url, key, path = _QWEN_VARIABLES.get(kind or "anthropic", _QWEN_VARIABLES["anthropic"])
+    added = {url: link.base_url + path, key: link.token}
+    return Setup(
+        env=child_env(env, without=_GOOGLE_CONFLICTS, added=added),
+        args=[] if argv and argv[0] in _QWEN_COMMANDS else args,
+    )
+
+
+def _pi(link: Link, env: Env, argv: list[str]) -> Setup:
+    """An extension for this run registers the gateway as a provider; a later --model wins."""
+    name = "dragoman.js"
+    provider = {
+        "name": "Dragoman",
+        "baseUrl": f"{link.base_url}/v1beta",
+        "api": "google-generative-ai",
+        "apiKey": KEY_VARIABLE,
+        "models": [_pi_model(model) for model in link.models],
+    }
+    extension = f'export default (pi) => pi.registerProvider("dragoman", {json.dumps(provider)});\n'
+    args = ["--extension", str(link.folder / name)]
+    if not flag_value(argv, "--provider"):
+        args += ["--provider", "dragoman", "--model", link.model]
+    return Setup(
+        env=child_env(env, added={KEY_VARIABLE: link.token}),
+        args=[] if argv and argv[0] in _PI_COMMANDS else args,
+        files={name: extension},
+    )
+
+
+def _pi_model(model: Model) -> dict[str, Any]:
+    return {
+        "id": model.id,
+        "name": model.id,
+        "reasoning": True,
+        "input": ["text", "image"],
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+        "contextWindow": model.context_window,
+        "maxTokens": model.max_output_tokens,
+    }
+
+
+def _copilot(link: Link, env: Env, _argv: list[str]) -> Setup:
+    """Variables alone; a --model of the user's, or COPILOT_MODEL, wins."""
+    default = link.models[0]
+    return Setup(
+        env=child_env(
+            env,
+            without=_COPILOT_CONFLICTS,
+            defaults={
+                "COPILOT_MODEL": default.id,
+                "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": str(default.context_window),
+                "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": str(default.max_output_tokens),
+            },
+            added={
+                "COPILOT_PROVIDER_BASE_URL": f"{link.base_url}/v1",
+                "COPILOT_PROVIDER_TYPE": "openai",
+                "COPILOT_PROVIDER_WIRE_API": "completions",
+                "COPILOT_PROVIDER_API_KEY": link.token,
+            },
+        )
+    )
+
+
+_ROWS = (
+    Client(
+        title="Claude Code",
+        program="claude",
+        package="@anthropic-ai/claude-code",
+        prepare=_claude,
+        conflicts=_claude_conflicts,
+    ),
+    Client(title="Codex", program="codex", package="@openai/codex", prepare=_codex),
+    Client(
+        title="Gemini CLI",
+        program="gemini",
+        package="@google/gemini-cli",
+        prepare=_gemini,
+        conflicts=_gemini_conflicts,
+    ),
+    Client(title="opencode", program="opencode", package="opencode-ai", prepare=_opencode),
+    Client(title="Qwen Code", program="qwen", package="@qwen-code/qwen-code", prepare=_qwen),
+    Client(title="pi", program="pi", package="@mariozechner/pi-coding-agent", prepare=_pi),
+    Client(title="GitHub Copilot CLI", program="copilot", package="@github/copilot", prepare=_copilot),
+)
+CLIENTS = {client.program: client for client in _ROWS}
+
+
+def _merge(below: object, above: dict[str, Any]) -> dict[str, Any]:
+    """`above` laid over `below`, object by object."""
+    if not isinstance(below, dict):
+        return above
+    merged = dict(below)
+    for key, value in above.items():
+        merged[key] = _merge(below.get(key), value) if isinstance(value, dict) else value
+    return merged
+
+
+def _read_json(file: Path) -> object:
+    try:
+        return _parse_json(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,144 @@
+"""`dragoman run "task"`: the agent for scripts, one task and an exit code that says how it ended."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dragoman.agent.desk import Desk, new_session_name
+from dragoman.agent.events import Reason, Stop
+from dragoman.agent.jsonl import JsonScreen
+from dragoman.agent.plain import PlainScreen
+from dragoman.agent.tui.prompt import PlainPrompt
+from dragoman.agent.tui.screen import TerminalScreen
+from dragoman.agent.tui.style import find_style
+from dragoman.cli.screen import Failure, warn
+from dragoman.cli.workbench import Line, add_flags, open_line, open_sessions, open_workbench
+
+EXIT_CODES: dict[Reason, int] = {
+    "done": 0,
+    "failed": 1,
+    "blocked": 1,
+    "cut": 1,
+    "max_steps": 3,
+    "max_tokens": 3,
+    "max_cost": 3,
+    "time": 3,
+    "loop": 4,
+    "interrupted": 130,
+}
+
+_EPILOG = """\
+examples:
+  dragoman run "which files have no tests?"
+  dragoman run --yolo "rename Foo to Bar everywhere"
+  echo "review this change" | dragoman run --read-only --json -
+
+The answer is on stdout, everything else on stderr; --json puts one event per line on stdout.
+What needs a yes is asked at a terminal and refused without one; --yolo or tools.allow rules grant it.
+Exit codes: 0 done, 1 the model failed, refused or was cut off, 2 wrong usage or settings,
+3 a limit was reached, 4 the model went round in circles, 130 interrupted."""
+
+Any_Screen = JsonScreen | PlainScreen | TerminalScreen
+
+
+def run(argv: list[str]) -> int:
+    args = _parse(argv)
+    task = sys.stdin.read() if args.task == "-" else args.task
+    if not task.strip():
+        raise Failure("there is no task", hint='dragoman run "what to do"', code=2)
+    with open_line(args) as line:
+        return asyncio.run(_run(args, line, task))
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="dragoman run",
+        description="Let the agent do one task in a project.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("task", help="what to do; - reads it from stdin")
+    parser.add_argument("--json", action="store_true", help="one JSON event per line on stdout")
+    parser.add_argument("--timeout", metavar="S", type=float, help="stop after so many seconds")
+    add_flags(parser)
+    return parser.parse_args(argv)
+
+
+async def _run(args: argparse.Namespace, line: Line, task: str) -> int:
+    asks = not args.json and args.task != "-" and sys.stdin.isatty() and sys.stdout.isatty()
+    screen = _screen(args, asks=asks)
+    name = args.session or new_session_name().replace("chat", "run")
+    async with (
+        open_sessions(line.settings) as sessions,
+        open_workbench(line, args, sessions, name, screen, asks=asks) as bench,
+    ):
+        for remark in bench.toolbox.remarks:
+            warn(remark)
+        if isinstance(screen, JsonScreen):
+            screen.begin(bench.desk.session.name, bench.desk.model_name)
+        with _watched(bench.desk, args.timeout) as signals:
+            if isinstance(screen, TerminalScreen):
+                async with screen.turn():
+                    stop = await bench.desk.say(task)
+            else:
+                stop = await bench.desk.say(task)
+        code = 128 + signals[0] if stop.reason == "interrupted" and signals else EXIT_CODES[stop.reason]
+        _end(screen, bench.desk, stop, code)
+    return code
+
+
+def _screen(args: argparse.Namespace, *, asks: bool) -> Any_Screen:
+    if args.json:
+        return JsonScreen(sys.stdout)
+    if sys.stdout.isatty():
+        read = _Typed().ask if asks else None
+        return TerminalScreen(find_style(sys.stdout, os.environ), sys.stdout, read)
+    return PlainScreen(sys.stdout, sys.stderr)
+
+
+class _Typed(PlainPrompt):
+    """A question on the terminal without a line editor."""
+
+    async def ask(self, label: str) -> str:
+        sys.stdout.write(label)
+        sys.stdout.flush()
+        return await super().ask(label)
+
+
+def _end(screen: Any_Screen, desk: Desk, stop: Stop, code: int) -> None:
+    if isinstance(screen, JsonScreen):
+        screen.end(stop, desk.spent, code)
+        return
+    if isinstance(screen, PlainScreen):
+        screen.close()
+    if stop.reason != "done":
+        why = f"{stop.reason.replace('_', ' ')}" + (f": {stop.detail}" if stop.detail else "")
+        warn(f"{why}; the session is {desk.session.name}")
+
+
+@contextmanager
+def _watched(desk: Desk, timeout_s: float | None) -> Iterator[list[int]]:
+    """Signals and time end the turn in good order; the signals that came are in the list."""
+    loop = asyncio.get_running_loop()
+    came: list[int] = []
+
+    def take(number: int) -> None:
+        came.append(number)
+        desk.interrupt()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, take, number)
+    timer = loop.call_later(timeout_s, desk.limit, f"{timeout_s:g} s are over") if timeout_s else None
+    try:
+        yield came
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,163 @@
+"""`dragoman tools list|call`: the tools of the agent, without a model."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.agent.toolbox import Toolbox, open_toolbox
+from dragoman.cli.home import make_home
+from dragoman.cli.screen import Failure, complain, paint, remark, say, warn
+from dragoman.cli.settings import Settings, add_config_flag, read_settings, warn_all
+from dragoman.ir import Media, ToolCall
+from dragoman.tokens import new_token
+from dragoman.tools import Context, Executed, Outcome, ToolDefinition, result_text
+
+REFUSED, FAILED = 3, 4
+_CODES: dict[Outcome, int] = {"ok": 0, "refused": REFUSED, "unknown": 2}
+_MCP = "mcp__"
+
+_EXAMPLES = """\
+examples:
+  dragoman tools list
+  dragoman tools list --json | jq '.[].schema'
+  dragoman tools call read_file '{"path": "README.md"}'
+  dragoman tools call write_file '{"path": "a.txt", "content": "hi"}' --root ~/project
+  echo '{"path": "."}' | dragoman tools call list_files -
+
+Tools of your own are Python files in the folder tools of the state folder; docs/tools.md shows one.
+Exit codes of call: 0 done, 2 wrong usage or settings, 3 refused by the sandbox or a rule, 4 the tool failed."""
+
+
+class _Yourself:
+    """Who types the command has been asked; deny rules hold all the same."""
+
+    async def approve(
+        self, definition: ToolDefinition, args: dict[str, Any], context: Context, preview: str
+    ) -> Any:
+        del definition, args, context, preview
+        return "once"
+
+
+def run(argv: list[str]) -> int:
+    """List the tools, or run one."""
+    args = _parser().parse_args(argv)
+    settings = read_settings(args.config)
+    warn_all(settings)
+    root = Path(args.root).expanduser().absolute()
+    if not root.is_dir():
+        raise Failure(f"{root} is no folder", code=2)
+    return asyncio.run(_list(args, settings, root) if args.verb == "list" else _call(args, settings, root))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dragoman tools",
+        description="List the tools an agent has here, or run one of them.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|call")
+    listing = verbs.add_parser("list", help="show name, risk and description of every tool")
+    call = verbs.add_parser("call", help="run one tool")
+    call.add_argument("name", metavar="NAME", help="the tool")
+    call.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="its arguments; - for stdin")
+    call.add_argument("--read-only", action="store_true", help="refuse whatever could change something")
+    for verb in (listing, call):
+        verb.add_argument("--root", metavar="DIR", default=".", help="the project (default: this folder)")
+        verb.add_argument("--json", action="store_true", help="write JSON")
+        add_config_flag(verb)
+    return parser
+
+
+async def _list(args: argparse.Namespace, settings: Settings, root: Path) -> int:
+    config = settings.config
+    async with open_toolbox(
+        root=root, home=make_home(settings.home), settings=config.tools, servers=config.mcp.servers
+    ) as box:
+        _tell(box)
+        definitions = sorted(box.registry, key=lambda definition: definition.name)
+        say(_as_json(definitions) if args.json else _as_table(definitions))
+    return 0
+
+
+async def _call(args: argparse.Namespace, settings: Settings, root: Path) -> int:
+    config = settings.config
+    call = ToolCall(id=f"call_{new_token()}", name=args.name, args=_arguments(args.arguments))
+    async with open_toolbox(
+        root=root,
+        home=make_home(settings.home),
+        settings=config.tools,
+        servers=config.mcp.servers if args.name.startswith(_MCP) else {},
+        mode="read_only" if args.read_only else "normal",
+        approver=_Yourself(),
+        strict=config.strict_tool_validation,
+    ) as box:
+        _tell(box)
+        context = Context(session="tools call", caller="command line", progress=remark)
+        done = await box.handler.run(call, context)
+    for note in done.notes:
+        warn(str(note))
+    return _answer(done, as_json=args.json)
+
+
+def _tell(box: Toolbox) -> None:
+    for line in box.remarks:
+        warn(line)
+
+
+def _arguments(given: str) -> bytes:
+    text = sys.stdin.read() if given == "-" else given
+    try:
+        msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Failure(f"the arguments are no JSON object: {error}", code=2) from None
+    return text.encode()
+
+
+def _answer(done: Executed, *, as_json: bool) -> int:
+    result = done.result
+    code = _CODES.get(done.outcome, FAILED)
+    if as_json:
+        value: dict[str, Any] = {
+            "outcome": done.outcome,
+            "text": result_text(result),
+            "response": msgspec.Raw(result.response or b"null"),
+            "files": [part.mime for part in result.content if isinstance(part, Media)],
+            "seconds": round(done.duration_s, 3),
+        }
+        say(msgspec.json.encode(value).decode())
+    elif code:
+        complain(Failure(result_text(result)))
+    else:
+        say(result_text(result))
+    return code
+
+
+def _as_json(definitions: list[ToolDefinition]) -> str:
+    rows = [
+        {
+            "name": one.name,
+            "risk": one.risk,
+            "description": one.description,
+            "schema": msgspec.Raw(one.schema),
+        }
+        for one in definitions
+    ]
+    return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()
+
+
+def _as_table(definitions: list[ToolDefinition]) -> str:
+    width = max((len(one.name) for one in definitions), default=4)
+    head = paint(f"{'name':<{width}}  {'risk':<5}  description", "bold", sys.stdout)
+    rows = [f"{one.name:<{width}}  {one.risk:<5}  {_first_line(one.description)}" for one in definitions]
+    return "\n".join([head, *rows])
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

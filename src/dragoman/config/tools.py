@@ -1,0 +1,46 @@
+"""The settings of the tool runtime, the agent and MCP servers; every default with its reason."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Cap = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+ServerName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,40}$")]
+Money = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    folder: str = ""  # Python files with tools of your own; empty: the folder tools in DRAGOMAN_HOME
+    timeout_s: Seconds = 30.0  # of one call, unless the tool says otherwise
+    max_output_bytes: Count = 256 * 1024  # of one result: more crowds out the conversation
+    allow: tuple[str, ...] = ()  # tool(pattern) rules that need no question
+    ask: tuple[str, ...] = ()  # rules that ask each time
+    deny: tuple[str, ...] = ()  # rules that win over all others
+    audit: Literal["digest", "full", "off"] = "digest"  # full keeps arguments, which may be secret
+    run_command: bool = False  # a model that runs programs must be asked for
+
+
+class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    model: str = ""  # empty: models.default
+    max_steps: Count = 50  # model answers in one turn
+    max_tokens: Cap = 0  # of one session, 0: no limit
+    max_cost_usd: Money = 0.0  # of one session, 0: no limit
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One server: a command that talks over its pipes, or the URL of a running one."""
+
+    command: tuple[str, ...] = ()
+    url: str = ""
+    env: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    timeout_s: Seconds = 60.0  # of one call: these work over a network more often than our own
+    enabled: bool = True
+
+
+class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    servers: dict[ServerName, McpServer] = {}  # programs and addresses whose tools the agent may use

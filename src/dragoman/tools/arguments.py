@@ -1,0 +1,177 @@
+"""Python types to JSON Schema, and a model's arguments to those types.
+
+msgspec does both; what it cannot (pydantic's models and fields, unions of two models, paths) pydantic does,
+if it is installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from dragoman.tools.errors import InvalidTool, ToolFailed
+from dragoman.tools.results import plain_value
+
+Json = dict[str, Any]
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """One parameter; without a default it is required."""
+
+    name: str
+    type: Any
+    description: str = ""
+    default: Any = UNSET
+
+    @property
+    def required(self) -> bool:
+        return self.default is UNSET
+
+
+class Described(msgspec.Struct, frozen=True):
+    """A JSON Schema, and how arguments that fit it are read."""
+
+    schema: Json
+    read: Callable[[Json], Any]
+
+
+def describe_parameters(parameters: Sequence[Parameter], where: str) -> Described:
+    """`read` gives the arguments by name; those not given stay out, so that the function's defaults hold."""
+    described = _describe_all(parameters)
+    if described is None:
+        broken = [one.name for one in parameters if _describe_all([one]) is None]
+        culprit = broken[0] if broken else "the parameters together"
+        raise InvalidTool("this type cannot be described in JSON Schema", where=f"{where}.{culprit}")
+    properties = described.schema["properties"]
+    for one in parameters:
+        if one.description:
+            properties[one.name]["description"] = one.description
+        default = _plain(one.default)
+        if default not in (None, UNSET):
+            properties[one.name]["default"] = default
+    return described
+
+
+def describe_model(model: type, where: str) -> Described:
+    """`read` gives one of the model."""
+    if hasattr(model, "model_json_schema"):
+        return Described(model.model_json_schema(), _pydantic_reader(model))
+    try:
+        schema = _inlined(msgspec.json.schema(model))
+        if schema.get("type") != "object":
+            raise InvalidTool("a tool's arguments are an object: give a model with fields", where=where)
+        return Described(schema, _msgspec_reader(model))
+    except TypeError as error:
+        raise InvalidTool(f"this model cannot be described in JSON Schema: {error}", where=where) from None
+
+
+def _describe_all(parameters: Sequence[Parameter]) -> Described | None:
+    if not any(_needs_pydantic(one.type) for one in parameters):
+        try:
+            return _with_msgspec(parameters)
+        except TypeError:
+            pass
+    try:
+        return _with_pydantic(parameters)
+    except (ImportError, TypeError, ValueError, RuntimeError):  # the last are pydantic's own kinds
+        return None
+
+
+def _with_msgspec(parameters: Sequence[Parameter]) -> Described:
+    """Fields have names of ours, because those of the author's may mean something to the struct."""
+    fields: list[Any] = []
+    for index, one in enumerate(parameters):
+        kind = one.type if one.required else typing.Union[one.type, UnsetType]  # noqa: UP007 (built at run time)
+        fields.append((f"p{index}", kind) if one.required else (f"p{index}", kind, UNSET))
+    names = {f"p{index}": one.name for index, one in enumerate(parameters)}
+    struct = msgspec.defstruct("Arguments", fields, kw_only=True, rename=names)
+    schema = _inlined(msgspec.json.schema(struct))
+    build = _msgspec_reader(struct)
+
+    def read(args: Json) -> Json:
+        made = build(args)
+        found = {name: getattr(made, field) for field, name in names.items()}
+        return {name: value for name, value in found.items() if value is not UNSET}
+
+    return Described(schema, read)
+
+
+def _with_pydantic(parameters: Sequence[Parameter]) -> Described:
+    pydantic = importlib.import_module("pydantic")
+    fields: Json = {}
+    for index, one in enumerate(parameters):
+        default = ... if one.required else None
+        fields[f"p{index}"] = (one.type, pydantic.Field(default, alias=one.name))
+    model = pydantic.create_model("Arguments", **fields)
+    names = {f"p{index}": one.name for index, one in enumerate(parameters)}
+    schema = model.model_json_schema(by_alias=True)
+    for name in names.values():
+        schema["properties"][name].pop("default", None)
+        schema["properties"][name].pop("title", None)
+    build = _pydantic_reader(model)
+
+    def read(args: Json) -> Json:
+        made = build(args)
+        return {name: getattr(made, field) for field, name in names.items() if name in args}
+
+    schema.pop("title", None)
+    return Described({"properties": {}, **schema}, read)
+
+
+def _needs_pydantic(kind: Any) -> bool:
+    """Constraints written with pydantic's words are lost on everybody else."""
+    words = getattr(kind, "__metadata__", ())
+    if any(type(word).__module__.split(".")[0] in ("pydantic", "annotated_types") for word in words):
+        return True
+    return any(_needs_pydantic(inner) for inner in typing.get_args(kind))
+
+
+def _msgspec_reader(kind: type) -> Callable[[Json], Any]:
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind, strict=False)
+
+    def read(args: Json) -> Any:
+        try:
+            # They were checked before: what is left to be lenient about is 5.0 for a whole number.
+            return decoder.decode(msgspec.json.encode(args))
+        except msgspec.ValidationError as error:
+            raise ToolFailed(f"The arguments do not fit: {error}") from None
+
+    return read
+
+
+def _pydantic_reader(model: Any) -> Callable[[Json], Any]:
+    refused = importlib.import_module("pydantic").ValidationError
+
+    def read(args: Json) -> Any:
+        try:
+            return model.model_validate_json(msgspec.json.encode(args))
+        except refused as error:
+            found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+            raise ToolFailed(f"The arguments do not fit: {'; '.join(found)}") from None
+
+    return read
+
+
+def _inlined(schema: Json) -> Json:
+    """The root written out instead of referred to; kept among the definitions only if others refer to it."""
+    ref = schema.get("$ref", "")
+    if not ref:
+        return schema
+    definitions = dict(schema["$defs"])
+    name = ref.rpartition("/")[2]
+    root = {key: value for key, value in definitions[name].items() if key != "title"}
+    if msgspec.json.encode(ref) not in msgspec.json.encode(definitions):
+        del definitions[name]
+    return {**root, "$defs": definitions} if definitions else root
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return msgspec.to_builtins(value, enc_hook=plain_value)
+    except TypeError:
+        return None

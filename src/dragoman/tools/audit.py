@@ -1,0 +1,150 @@
+"""The audit log: one JSON line per execution, appended in one write, rotated by size, never with a secret."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.errors import ConfigError
+from dragoman.tools.hooks import Execution
+from dragoman.tools.secrets import redact, redact_value
+
+AUDIT_FILE = "audit.jsonl"
+MIB = 1024 * 1024
+_MAX_TEXT = 8 * 1024  # of one argument in a full entry: the file a tool wrote does not belong into the log
+_DIGITS = 16
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of the log; `args` only where the settings ask for full entries."""
+
+    at: datetime
+    tool: str
+    outcome: str
+    allowed: bool
+    by: str = ""
+    reason: str = ""
+    session: str = ""
+    caller: str = ""
+    digest: str = ""
+    args: Any = None
+    bytes: int = 0
+    seconds: float = 0.0
+    cached: bool = False
+    pid: int = 0
+
+
+class AuditLog:
+    """Appends to a file of its owner's; safe for any number of processes, because a write is one system call.
+
+    A file that would outgrow `max_bytes` is set aside as `.1`, the older ones move up, and `keep` of them stay.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        detail: Literal["digest", "full"] = "digest",
+        max_bytes: int = 16 * MIB,
+        keep: int = 8,
+        on_loss: Callable[[str], None] | None = None,
+    ) -> None:
+        self.path = path
+        self._full = detail == "full"
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._on_loss = on_loss
+        try:
+            os.close(self._open())
+        except OSError as error:
+            raise ConfigError(f"cannot be written: {error.strerror}", where=str(path)) from None
+
+    def record(self, entry: Execution) -> None:
+        """Write it down; what cannot be written raises, or is told to `on_loss` where work must go on."""
+        line = msgspec.json.encode(self._entry(entry)) + b"\n"
+        try:
+            self._append(line)
+        except OSError as error:
+            if self._on_loss is None:
+                raise
+            self._on_loss(f"{self.path}: an execution of {entry.tool} was not logged: {error.strerror}")
+
+    def _entry(self, entry: Execution) -> Entry:
+        return Entry(
+            at=datetime.fromtimestamp(round(entry.at_s, 3), UTC),
+            tool=entry.tool,
+            outcome=entry.outcome,
+            allowed=entry.decision.allowed,
+            by=redact(entry.decision.by),
+            reason=redact(entry.decision.reason),
+            session=entry.session,
+            caller=entry.caller or f"uid {os.getuid()}",
+            digest=hashlib.sha256(entry.args).hexdigest()[:_DIGITS],
+            args=_arguments(entry.args) if self._full else None,
+            bytes=entry.result_bytes,
+            seconds=round(entry.duration_s, 4),
+            cached=entry.cached,
+            pid=os.getpid(),
+        )
+
+    def _append(self, line: bytes) -> None:
+        if not self._fits(line):
+            self._rotate(line)
+        descriptor = self._open()
+        try:
+            if os.write(descriptor, line) < len(line):
+                os.write(descriptor, b"\n")  # a torn line must not swallow the next one
+                raise OSError(0, "the disk took only a part of it")
+        finally:
+            os.close(descriptor)
+
+    def _fits(self, line: bytes) -> bool:
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            return True
+        return not size or size + len(line) <= self._max_bytes
+
+    def _open(self) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(self.path, flags, 0o600)
+
+    def _rotate(self, line: bytes) -> None:
+        """Move the files up; whoever waited for the lock finds it done. A writer in between keeps its file."""
+        with _locked(self.path.with_name(self.path.name + ".lock")):
+            if self._fits(line):
+                return
+            for number in range(self._keep - 1, 0, -1):
+                with contextlib.suppress(FileNotFoundError):
+                    numbered(self.path, number).replace(numbered(self.path, number + 1))
+            self.path.replace(numbered(self.path, 1))
+
+
+def numbered(path: Path, number: int) -> Path:
+    """The name of a file that was set aside; 1 is the youngest."""
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _arguments(args: bytes) -> Any:
+    try:
+        return redact_value(msgspec.json.decode(args), max_text=_MAX_TEXT)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return redact(args[:_MAX_TEXT].decode(errors="replace"))
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,97 @@
+"""Reading the audit log: the last entries over all its files, and new ones as they come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from dragoman.tools.audit import Entry
+
+Wanted = Callable[[Entry], bool]
+
+
+def log_files(path: Path) -> list[Path]:
+    """All files of a log that exist, youngest first."""
+    found = [
+        (int(suffix), one)
+        for one in path.parent.glob(f"{path.name}.*")
+        if (suffix := one.name.removeprefix(f"{path.name}.")).isdecimal()
+    ]
+    aside = [one for _, one in sorted(found)]
+    return [path, *aside] if path.exists() else aside
+
+
+def last_entries(path: Path, wanted: Wanted, count: int) -> tuple[list[Entry], int]:
+    """The last `count` wanted entries in the order they happened, and how many damaged lines were passed."""
+    found: list[Entry] = []
+    damaged = 0
+    for line in _backwards(path):
+        if len(found) == count:
+            break
+        entry = read_line(line)
+        if entry is None:
+            damaged += 1
+        elif wanted(entry):
+            found.append(entry)
+    return found[::-1], damaged
+
+
+def read_line(line: bytes) -> Entry | None:
+    """An entry, or nothing where a line was damaged."""
+    try:
+        return msgspec.json.decode(line, type=Entry)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+class Tail:
+    """`feed()` gives the entries written since the last time, also when the file was set aside meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = self._open()
+        self._rest = b""
+        if self._file is not None:
+            self._file.seek(0, os.SEEK_END)
+
+    def feed(self) -> list[Entry]:
+        entries = self._read()
+        if self._moved():
+            entries += self._read()  # what was written between the read and the move
+            self.close()
+            self._file = self._open()
+            entries += self._read()
+        return entries
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file, self._rest = None, b""
+
+    def _read(self) -> list[Entry]:
+        if self._file is None:
+            return []
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        return [entry for entry in map(read_line, lines) if entry is not None]
+
+    def _moved(self) -> bool:
+        try:
+            there = self._path.stat()
+        except FileNotFoundError:
+            return False
+        return self._file is None or os.fstat(self._file.fileno()).st_ino != there.st_ino
+
+    def _open(self) -> BinaryIO | None:
+        try:
+            return self._path.open("rb")
+        except FileNotFoundError:
+            return None
+
+
+def _backwards(path: Path) -> Iterator[bytes]:
+    for file in log_files(path):
+        yield from reversed(file.read_bytes().splitlines())

@@ -1,0 +1,89 @@
+"""The other process of `isolate`: reads one order, runs one function, answers in lines of JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from operator import attrgetter
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from dragoman.tools.definition import Context, Executor, ToolDefinition
+from dragoman.tools.errors import ToolFailed, ToolRefused
+from dragoman.tools.isolate import Frame, Order, Reference
+from dragoman.tools.results import to_output
+
+
+def answer(order: Order, tell: Callable[[Frame], None]) -> Frame:
+    """The last frame; progress is told before it."""
+
+    def progress(line: str) -> None:
+        tell(Frame(kind="progress", text=line))
+
+    try:
+        execute = find(order.reference)
+        context = Context(session=order.session, caller=order.caller, progress=progress)
+        value = execute(order.args, context)
+        if inspect.isawaitable(value):
+            value = asyncio.run(_wait_for(value))
+        return Frame(kind="output", output=to_output(value))
+    except ToolRefused as error:
+        return Frame(kind="refused", text=str(error))
+    except ToolFailed as error:
+        return Frame(kind="failed", text=str(error))
+    except Exception as error:  # told to the model by the parent
+        return Frame(kind="error", text=f"{type(error).__name__}: {error}")
+
+
+def find(reference: Reference) -> Executor:
+    function = attrgetter(reference.qualname)(_module(reference))
+    if reference.plain:
+        executor: Executor = function
+        return executor
+    execute = ToolDefinition.from_function(function).execute
+    assert execute is not None  # noqa: S101 (a function has one)
+    return execute
+
+
+def _module(reference: Reference) -> ModuleType:
+    """By its name; by its file where it is the program itself, or lies outside the path."""
+    if reference.module != "__main__":
+        try:
+            return importlib.import_module(reference.module)
+        except ModuleNotFoundError as error:
+            if error.name is None or not reference.module.startswith(error.name):
+                raise
+    name = "__dragoman_tools__"
+    spec = importlib.util.spec_from_file_location(name, reference.file)
+    assert spec is not None  # noqa: S101 (a source file has one)
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+async def _wait_for(value: Any) -> Any:
+    return await value
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what a tool prints is no answer
+
+    def tell(frame: Frame) -> None:
+        out.write(msgspec.json.encode(frame) + b"\n")
+
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    tell(answer(order, tell))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""OpenAI's Chat form: nested functions, `tool_calls` and `tool` messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.openai_chat import outgoing
+from dragoman.dialects.openai_chat.messages import decode_message
+from dragoman.dialects.openai_chat.tools import decode_tool_choice, decode_tool_set
+from dragoman.dialects.openai_chat.wire import WireMessage, WireToolChoice
+from dragoman.ir import Message, Tool, ToolCall, ToolChoice, ToolResult
+from dragoman.tools.convert.form import Tools, as_text, calls_in, neutral, plain, results_in
+
+_decode_choice = msgspec.json.Decoder(str | WireToolChoice | None).decode
+_decode_messages = msgspec.json.Decoder(list[WireMessage]).decode
+
+
+def encode_tools(tools: Tools) -> list[Any]:
+    wires: list[Any] = plain(outgoing.encode_tools(neutral(tools)))
+    return wires
+
+
+def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
+    return decode_tool_set(msgspec.json.encode(wire), "tools").tools
+
+
+def encode_choice(choice: ToolChoice) -> Any:
+    return outgoing.encode_tool_choice(choice)
+
+
+def decode_choice(wire: Any) -> ToolChoice:
+    choice = jsontext.decode(_decode_choice, msgspec.json.encode(wire), "tool_choice")
+    return decode_tool_choice(choice, parallel=True)
+
+
+def encode_calls(calls: Sequence[ToolCall], text: str = "") -> list[Any]:
+    """One assistant message; signatures travel in `extra_content`, as at Google's own Chat endpoint."""
+    return [outgoing.encode_calls(calls, text)]
+
+
+def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
+    return calls_in(_messages(wire))
+
+
+def encode_results(results: Sequence[ToolResult]) -> list[Any]:
+    return [outgoing.encode_result(as_text(result)) for result in results]
+
+
+def decode_results(wire: list[Any]) -> tuple[ToolResult, ...]:
+    return results_in(_messages(wire))
+
+
+def _messages(wire: list[Any]) -> list[Message]:
+    found = jsontext.decode(_decode_messages, msgspec.json.encode(wire), "messages")
+    return [decode_message(one).message for one in found]

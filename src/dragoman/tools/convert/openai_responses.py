@@ -1,0 +1,67 @@
+"""OpenAI's Responses form: flat functions, `function_call` and `function_call_output` items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.openai_responses import outgoing
+from dragoman.dialects.openai_responses.choice import decode_tool_choice
+from dragoman.dialects.openai_responses.items import decode_item
+from dragoman.dialects.openai_responses.tools import ToolSet, decode_tool_set
+from dragoman.dialects.openai_responses.wire import decode_item as decode_wire
+from dragoman.ir import Message, Sealed, Tool, ToolCall, ToolChoice, ToolResult
+from dragoman.tools.convert.form import Tools, as_text, calls_in, neutral, plain, results_in
+
+
+def encode_tools(tools: Tools) -> list[Any]:
+    wires: list[Any] = plain(outgoing.encode_tools(neutral(tools)))
+    return wires
+
+
+def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
+    """Tools in a namespace are `namespace.name`."""
+    return decode_tool_set(msgspec.json.encode(wire)).tools
+
+
+def encode_choice(choice: ToolChoice) -> Any:
+    return outgoing.encode_tool_choice(choice)
+
+
+def decode_choice(wire: Any) -> ToolChoice:
+    return decode_tool_choice(msgspec.json.encode(wire), ToolSet(), parallel=True)
+
+
+def encode_calls(calls: Sequence[ToolCall], text: str = "", *, signatures: bool = False) -> list[Any]:
+    """Input items; `signatures` are carried in reasoning items that only our gateway understands."""
+    return outgoing.encode_calls(calls, text, signatures=signatures)
+
+
+def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
+    """From `output` of an answer or `input` of a request."""
+    messages, sealed = _messages(wire)
+    by_call = {one.target: one.signature for one in sealed}
+    return tuple(msgspec.structs.replace(call, signature=by_call.get(call.id)) for call in calls_in(messages))
+
+
+def encode_results(results: Sequence[ToolResult]) -> list[Any]:
+    return [outgoing.encode_result(as_text(result)) for result in results]
+
+
+def decode_results(wire: list[Any]) -> tuple[ToolResult, ...]:
+    messages, _ = _messages(wire)
+    return results_in(messages)
+
+
+def _messages(wire: list[Any]) -> tuple[list[Message], list[Sealed]]:
+    messages: list[Message] = []
+    sealed: list[Sealed] = []
+    for index, one in enumerate(wire):
+        raw = msgspec.json.encode(one)
+        found = decode_item(jsontext.decode(decode_wire, raw, f"input[{index}]"), raw)
+        messages.append(Message(role=found.role, parts=found.parts))
+        sealed += found.sealed
+    return messages, sealed

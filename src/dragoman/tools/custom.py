@@ -1,0 +1,119 @@
+"""Tools of the user's own: Python files in one folder, and packages that offer some as entry points.
+
+The folder comes from the user's settings and must be absolute: a project that was just cloned brings no code.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import stat
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from dragoman.tools.definition import ToolDefinition, marked
+from dragoman.tools.errors import InvalidTool
+
+ENTRY_POINTS = "dragoman.tools"
+_PREFIX = "dragoman_tools_"
+_OWNERS = os.name == "posix"  # elsewhere a file's mode says nothing
+
+
+def load_tools(folder: Path, *, must_exist: bool = False) -> list[ToolDefinition]:
+    """All tools of the folder and of installed packages; the first thing that is wrong with one is raised."""
+    found: dict[str, ToolDefinition] = {}
+    places: dict[str, str] = {}
+    for definition, place in (*_from_folder(folder, must_exist), *_from_packages()):
+        if definition.name in found:
+            why = f"there is already a tool {definition.name!r}, from {places[definition.name]}"
+            raise InvalidTool(why, where=place)
+        found[definition.name], places[definition.name] = definition, place
+    return list(found.values())
+
+
+def _from_folder(folder: Path, must_exist: bool) -> Iterator[tuple[ToolDefinition, str]]:
+    folder = folder.expanduser()
+    if not folder.is_absolute():
+        raise InvalidTool("the folder of your tools must be given with its whole path", where=str(folder))
+    if not folder.is_dir():
+        if must_exist:
+            raise InvalidTool("there is no such folder", where=str(folder))
+        return
+    _check_owner(folder)
+    for file in sorted(folder.glob("*.py")):
+        if not file.name.startswith(("_", ".")):
+            _check_owner(file)
+            yield from _tools_of(_load(file), str(file))
+
+
+def _check_owner(path: Path) -> None:
+    """What others can write, others can run as you."""
+    if _OWNERS:
+        found = path.stat()
+        if found.st_mode & stat.S_IWOTH or found.st_uid not in _trusted():
+            raise InvalidTool("others could put code there: make it yours alone (chmod o-w)", where=str(path))
+
+
+def _trusted() -> tuple[int, ...]:
+    """You, and root, who could do anything anyway."""
+    return os.getuid(), 0
+
+
+def _load(file: Path) -> ModuleType:
+    name = _PREFIX + file.stem
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None  # noqa: S101 (a source file has one)
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # types are looked up there
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise _mistake(error, file) from error
+    return module
+
+
+def _mistake(error: BaseException, file: Path) -> InvalidTool:
+    """The error with the last line of the file that led to it."""
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return InvalidTool(f"SyntaxError: {error.msg}", where=f"{file}:{error.lineno}")
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)
+    ]
+    where = f"{file}:{lines[-1]}" if lines else str(file)
+    words = str(error) if isinstance(error, InvalidTool) else f"{type(error).__name__}: {error}"
+    return InvalidTool(words, where=where)
+
+
+def _from_packages() -> Iterator[tuple[ToolDefinition, str]]:
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        place = f"entry point {entry.name} = {entry.value}"
+        try:
+            thing = entry.load()
+        except Exception as error:
+            raise InvalidTool(f"{type(error).__name__}: {error}", where=place) from error
+        if isinstance(thing, ModuleType):
+            yield from _tools_of(thing, place)
+            continue
+        for one in thing if isinstance(thing, list | tuple) else [thing]:
+            definition = marked(one)
+            if definition is None:
+                raise InvalidTool(
+                    "must be a function with @tool, a definition, a list or a module", where=place
+                )
+            yield definition, place
+
+
+def _tools_of(module: ModuleType, place: str) -> Iterator[tuple[ToolDefinition, str]]:
+    """What the module itself defines; a tool that it only imports is another's."""
+    for thing in vars(module).values():
+        definition = marked(thing)
+        home = getattr(thing, "__module__", module.__name__)
+        if definition is not None and (isinstance(thing, ToolDefinition) or home == module.__name__):
+            line = getattr(getattr(thing, "__code__", None), "co_firstlineno", None)
+            yield definition, f"{place}:{line}" if line else place

@@ -1,0 +1,7 @@
+"""The file tools: list, read, write, edit, search, and the way back."""
+
+from dragoman.tools.fs.backups import Backup, Backups
+from dragoman.tools.fs.definitions import Files, file_tools
+from dragoman.tools.fs.limits import FileLimits
+
+__all__ = ["Backup", "Backups", "FileLimits", "Files", "file_tools"]

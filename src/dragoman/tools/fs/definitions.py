@@ -1,0 +1,200 @@
+"""The file tools of one project, as definitions for a registry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.ir import Text
+from dragoman.tools.definition import Context, Risk, ToolDefinition, ToolOutput
+from dragoman.tools.errors import ToolError, ToolFailed
+from dragoman.tools.fs.arguments import TOLD
+from dragoman.tools.fs.backups import Backup, Backups
+from dragoman.tools.fs.edit import edit_bytes
+from dragoman.tools.fs.glob import Glob
+from dragoman.tools.fs.limits import FileLimits, Meter
+from dragoman.tools.fs.read import Range, read_text
+from dragoman.tools.fs.ripgrep import find_ripgrep, ripgrep_engine
+from dragoman.tools.fs.search import Query, python_engine, search
+from dragoman.tools.fs.text import PLAIN, detect
+from dragoman.tools.fs.tree import Wanted, list_tree
+from dragoman.tools.fs.write import Change, Writer, Written
+from dragoman.tools.sandbox import Sandbox
+from dragoman.tools.sandbox.place import explained
+
+Args = dict[str, Any]
+_DEFAULTS = FileLimits()
+
+
+def file_tools(root: Path, *, limits: FileLimits = _DEFAULTS) -> list[ToolDefinition]:
+    """The tools for one project, each confined to its root."""
+    return Files(root, limits=limits).definitions()
+
+
+class Files:
+    """What the tools do, for those who call it from Python: the agent's `/undo`, tests."""
+
+    def __init__(
+        self, root: Path, *, limits: FileLimits = _DEFAULTS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limits = limits
+        state = limits.state_folder
+        with explained(str(state)):
+            state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.sandbox = Sandbox(root, secrets=limits.secrets, closed=(state,))
+        self.backups = Backups(state, self.sandbox.root, kept=limits.backups_kept)
+        self._meter = Meter(limits, clock)
+        self._writer = Writer(self.sandbox, self.backups, self._meter)
+        program = find_ripgrep(self.sandbox)
+        self.engine = ripgrep_engine(program) if program else python_engine
+
+    def definitions(self) -> list[ToolDefinition]:
+        return [
+            self._define("list_files", self.list_files, "read"),
+            self._define("read_file", self.read_file, "read"),
+            self._define("write_file", self.write_file, "write", self._preview(write_change)),
+            self._define("edit_file", self.edit_file, "write", self._preview(edit_change)),
+            self._define("search_files", self.search_files, "read"),
+            self._define("list_backups", self.list_backups, "read"),
+            self._define("restore_backup", self.restore_backup, "write", self._preview_restore),
+        ]
+
+    def list_files(self, args: Args, context: Context) -> Any:
+        self._meter.read(context.session)
+        limit = args.get("limit", 1000)
+        wanted = Wanted(
+            glob=Glob(args.get("pattern") or "**/*"),
+            include_ignored=args.get("include_ignored", False),
+            limit=limit + 1,
+        )
+        found = [_sayable(path) for path in list_tree(self.sandbox, args.get("path") or ".", wanted)]
+        if len(found) <= limit:
+            return found
+        note = f"only the first {limit} files are listed: a pattern or a path would narrow it"
+        return ToolOutput(content=(Text(text=note),), response=msgspec.json.encode({"output": found[:limit]}))
+
+    def read_file(self, args: Args, context: Context) -> Any:
+        self._meter.read(context.session)
+        wanted = Range(offset=args.get("offset", 1), limit=args.get("limit"))
+        excerpt = read_text(
+            self.sandbox,
+            args["path"],
+            wanted,
+            max_bytes=self.limits.max_read_bytes,
+            numbered=args.get("line_numbers", False),
+        )
+        return _with_note(excerpt.text, excerpt.note)
+
+    def write_file(self, args: Args, context: Context) -> str:
+        parents = args.get("create_parents", True)
+        change = write_change(args)
+        return _say(
+            self._writer.write(args["path"], change, context, tool="write_file", create_parents=parents)
+        )
+
+    def edit_file(self, args: Args, context: Context) -> str:
+        return _say(self._writer.write(args["path"], edit_change(args), context, tool="edit_file"))
+
+    async def search_files(self, args: Args, context: Context) -> Any:
+        self._meter.read(context.session)
+        query = Query(
+            pattern=args["pattern"],
+            path=args.get("path") or ".",
+            glob=args.get("glob") or "**/*",
+            max_results=args.get("max_results", 100),
+            include_ignored=args.get("include_ignored", False),
+            max_file_bytes=self.limits.max_read_bytes,
+        )
+        found = await search(self.sandbox, query, self.engine, timeout_s=self.limits.search_s)
+        return _with_note("\n".join(map(str, found.hits)) or "nothing was found", found.note)
+
+    def list_backups(self, args: Args, context: Context) -> list[Backup]:
+        self._meter.read(context.session)
+        path = args.get("path")
+        return self.backups.entries(self.sandbox.resolve(path) if path else "")
+
+    def restore_backup(self, args: Args, context: Context) -> str:
+        return _say(self._writer.restore(args["id"], context))
+
+    def _define(
+        self,
+        name: str,
+        execute: Callable[[Args, Context], Any],
+        risk: Risk,
+        preview: Callable[[Args], str] | None = None,
+    ) -> ToolDefinition:
+        told = TOLD[name]
+        return ToolDefinition(
+            name=name,
+            description=told.description,
+            schema=told.schema,
+            execute=execute,
+            risk=risk,
+            subject=self._subject,
+            preview=preview,
+        )
+
+    def _subject(self, args: Args) -> str:
+        """Where a call really goes, links resolved, so that a rule about `secret/**` cannot be walked around."""
+        try:
+            path = self.backups.load(args["id"])[0].path if "id" in args else args.get("path") or "."
+            return self.sandbox.resolve(path)
+        except ToolError:
+            return str(args.get("path") or args.get("id"))
+
+    def _preview(self, change: Callable[[Args], Change]) -> Callable[[Args], str]:
+        return lambda args: self._writer.preview(args["path"], change(args))
+
+    def _preview_restore(self, args: Args) -> str:
+        try:
+            head, content = self.backups.load(args["id"])
+        except ToolError as error:
+            return f"this call will not succeed: {error}\n"
+        if content is None:
+            return f"{head.path} is removed: it did not exist before\n"
+        return self._writer.preview(head.path, lambda _: content)
+
+
+def write_change(args: Args) -> Change:
+    content = args["content"]
+    if args.get("mode", "overwrite") == "overwrite":
+        return lambda _: PLAIN.encode(content)
+    return lambda old: _appended(old or b"", content)
+
+
+def edit_change(args: Args) -> Change:
+    def change(old: bytes | None) -> bytes:
+        if old is None:
+            raise ToolFailed("no such file or directory", where=args["path"])
+        return edit_bytes(old, args["old"], args["new"], replace_all=args.get("replace_all", False))
+
+    return change
+
+
+def _appended(old: bytes, content: str) -> bytes:
+    encoding = detect(old)
+    if encoding is None:
+        raise ToolFailed("the file is binary: text cannot be appended")
+    return old + encoding.encode(content, bom=False)
+
+
+def _say(written: Written) -> str:
+    if not written.backup:
+        return f"{written.path} has this content already: nothing was written"
+    if not written.size_bytes and not written.created:
+        return f"{written.path} is empty or gone now (backup {written.backup})"
+    done = "created" if written.created else "written"
+    return f"{written.path} {done}, {written.size_bytes:,} bytes (backup {written.backup})"
+
+
+def _with_note(text: str, note: str) -> Any:
+    return ToolOutput(content=(Text(text=text), Text(text=f"[{note}]"))) if note else text
+
+
+def _sayable(path: str) -> str:
+    """A name that is no UTF-8 can be shown, if not opened."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,120 @@
+"""What git would ignore: the rules of .gitignore files, nested, the last matching one deciding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from dragoman.tools.fs.glob import compile_any, translate
+
+_PLAIN = re.compile(r"[^*?\[\\]+")
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """`regex` sees the path below the .gitignore's folder (`rooted`), or the last name alone."""
+
+    regex: re.Pattern[str]
+    rooted: bool
+    folders_only: bool
+    keep: bool  # a line that starts with "!"
+
+
+class IgnoreFile:
+    """The rules of one file, and a quick sieve for the many names that none of them is about."""
+
+    def __init__(self, text: str) -> None:
+        parsed = [_parse(line) for line in text.removeprefix("\ufeff").split("\n")]
+        simple = [(rule, plain) for rule, plain in filter(None, parsed)]
+        self._rules = [rule for rule, _ in simple][::-1]
+        self._names = {plain for rule, plain in simple if plain[:1] not in ("", "*") and not rule.rooted}
+        self._endings = tuple(plain[1:] for _, plain in simple if plain.startswith("*"))
+        self._paths = {plain for rule, plain in simple if plain and rule.rooted}
+        self._folders = {path[: path.rfind("/") + 1] for path in self._paths}
+        others = [rule for rule, plain in simple if not plain]
+        self._other_names = _compile(rule for rule in others if not rule.rooted)
+        self._other_paths = _compile(rule for rule in others if rule.rooted)
+
+    def concerns(self, folder: str, names: list[str]) -> set[str]:
+        """The names in a folder that some rule may speak about."""
+        known, endings = self._names, self._endings
+        found = {name for name in names if name in known or name.endswith(endings)}
+        if folder in self._folders:
+            found.update(name for name in names if folder + name in self._paths)
+        if self._other_names:
+            found.update(filter(self._other_names, names))
+        if self._other_paths:
+            found.update(name for name in names if self._other_paths(folder + name))
+        return found
+
+    def decide(self, path: str, name: str, is_folder: bool) -> bool | None:
+        """True: ignored, False: kept, None: nothing said here."""
+        for rule in self._rules:
+            if (is_folder or not rule.folders_only) and rule.regex.fullmatch(path if rule.rooted else name):
+                return not rule.keep
+        return None
+
+
+class Ignores(msgspec.Struct, frozen=True):
+    """The .gitignore files that speak about one folder: its own first, then its parents'."""
+
+    files: tuple[tuple[int, IgnoreFile], ...] = ()  # (length of the file's folder with its slash, rules)
+
+    def kept(self, folder: str, names: list[str], *, are_folders: bool) -> list[str]:
+        """Those of the names that are not ignored; `folder` is a path with a slash at the end, or empty."""
+        concerned: set[str] = set()
+        for start, file in self.files:
+            concerned |= file.concerns(folder[start:], names)
+        if not concerned:
+            return names
+        return [
+            name
+            for name in names
+            if name not in concerned or not self._ignored(f"{folder}{name}", name, are_folders)
+        ]
+
+    def below(self, folder: str, text: str) -> Ignores:
+        """With the .gitignore of `folder` in front."""
+        return Ignores(((len(folder), IgnoreFile(text)), *self.files)) if text else self
+
+    def _ignored(self, path: str, name: str, is_folder: bool) -> bool:
+        for start, file in self.files:
+            decided = file.decide(path[start:], name, is_folder)
+            if decided is not None:
+                return decided
+        return False
+
+
+def _compile(rules: Iterable[Rule]) -> Callable[[str], object] | None:
+    patterns = [rule.regex.pattern for rule in rules]
+    return compile_any(patterns) if patterns else None
+
+
+def _parse(line: str) -> tuple[Rule, str] | None:
+    """The rule of a line; with it the path, name or `*ending` it is about, when it is that simple."""
+    line = _trimmed(line.removesuffix("\r"))
+    if not line or line.startswith("#"):
+        return None
+    keep = line.startswith("!")
+    pattern = line[keep:]
+    folders_only = pattern.endswith("/")
+    pattern = pattern.removesuffix("/")
+    rooted = "/" in pattern
+    regex = translate(pattern.removeprefix("/") if rooted else pattern.replace("**", "*"))
+    if not pattern or regex is None:
+        return None
+    return Rule(re.compile(regex, re.DOTALL), rooted, folders_only, keep), _plain(pattern, rooted)
+
+
+def _plain(pattern: str, rooted: bool) -> str:
+    if rooted:
+        return pattern.removeprefix("/") if _PLAIN.fullmatch(pattern) else ""
+    return pattern if _PLAIN.fullmatch(pattern.removeprefix("*")) else ""
+
+
+def _trimmed(line: str) -> str:
+    """Spaces at the end do not count, unless a backslash keeps them."""
+    stripped = line.rstrip(" ")
+    backslashes = len(stripped) - len(stripped.rstrip("\\"))
+    return stripped + " " if backslashes % 2 and len(line) > len(stripped) else stripped

@@ -1,0 +1,89 @@
+"""Reading a text file, whole or by lines."""
+
+from __future__ import annotations
+
+import io
+from typing import BinaryIO
+
+import msgspec
+
+from dragoman.tools.errors import ToolFailed, ToolRefused
+from dragoman.tools.fs.text import describe_binary, detect
+from dragoman.tools.sandbox import Sandbox
+
+_PROBE_BYTES = 64 * 1024
+_MAX_SCAN_BYTES = 256 * 1024 * 1024  # how far into a file a range may make us look
+
+
+class Range(msgspec.Struct, frozen=True, kw_only=True):
+    """`offset` is the first line, counted from 1; `limit` is how many."""
+
+    offset: int = 1
+    limit: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.offset <= 1 and self.limit is None
+
+
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    text: str
+    note: str = ""
+
+
+def read_text(
+    sandbox: Sandbox, path: str, wanted: Range, *, max_bytes: int, numbered: bool = False
+) -> Excerpt:
+    """The lines that are wanted, exactly as they are in the file; more than `max_bytes` at once is refused."""
+    with sandbox.place(path) as place:
+        descriptor, status = place.open()
+        with open(descriptor, "rb") as file:
+            size = status.st_size
+            if size > (max_bytes if wanted.whole else _MAX_SCAN_BYTES):
+                hint = ": read a range of lines with offset and limit" if wanted.whole else ""
+                why = f"{size:,} bytes is above the limit of {max_bytes:,}{hint}"
+                raise ToolRefused(why, where=place.path)
+            start = file.read(max(_PROBE_BYTES, min(size, max_bytes)))
+            encoding = detect(start, cut=len(start) < size)
+            if encoding is None:
+                raise ToolFailed(f"{describe_binary(start)}, {size:,} bytes", where=place.path)
+            file.seek(len(encoding.bom))
+            lines, cut = _lines(file, encoding.name, wanted, max_bytes)
+    text = "".join(_number(lines, wanted.offset) if numbered else lines)
+    return Excerpt(text=text, note="; ".join(filter(None, [encoding.note, _range_note(lines, wanted, cut)])))
+
+
+def _lines(file: BinaryIO, encoding: str, wanted: Range, max_bytes: int) -> tuple[list[str], bool]:
+    """The wanted lines, and whether they had to end early because they are too many."""
+    taken: list[str] = []
+    seen, size, ended = 0, 0, True
+    with io.TextIOWrapper(file, encoding, errors="replace", newline="\n") as text:
+        while wanted.limit is None or len(taken) < wanted.limit:
+            line = text.readline(max_bytes + 1)
+            if not line:
+                break
+            seen += ended  # a very long line comes in several pieces
+            ended = line.endswith("\n")
+            if seen < wanted.offset:
+                continue
+            size += len(line.encode("utf-8", "replace"))
+            if size > max_bytes and not taken:
+                raise ToolRefused(f"line {seen} alone is longer than {max_bytes:,} bytes")
+            if size > max_bytes:
+                return taken, True
+            taken.append(line)
+    if not taken and wanted.offset > 1:
+        raise ToolFailed(f"line {wanted.offset} was asked for, and the file has {seen}")
+    return taken, False
+
+
+def _number(lines: list[str], start: int) -> list[str]:
+    return [f"{number:>6}\t{line}" for number, line in enumerate(lines, max(1, start))]
+
+
+def _range_note(lines: list[str], wanted: Range, cut: bool) -> str:
+    if wanted.whole and not cut:
+        return ""
+    first = max(1, wanted.offset)
+    more = ", and there is more: it would be too long at once" if cut else ""
+    return f"lines {first} to {first + len(lines) - 1}{more}"

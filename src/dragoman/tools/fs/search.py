@@ -1,0 +1,133 @@
+"""Searching the files of a project: ripgrep says where to look when it is there, Python searches when not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import msgspec
+
+from dragoman.tools.errors import ToolFailed
+from dragoman.tools.fs import grep_child
+from dragoman.tools.fs.children import started
+from dragoman.tools.fs.glob import Glob
+from dragoman.tools.fs.tree import Wanted, list_tree
+from dragoman.tools.sandbox import Sandbox
+
+_MAX_SHOWN = 500
+_FIRST_FILES = 2000
+_MAX_CPU_S = 60  # for a child that nobody is left to kill
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    pattern: str
+    path: str = "."
+    glob: str = "**/*"
+    max_results: int = 100
+    include_ignored: bool = False
+    max_file_bytes: int = 1024 * 1024
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """The first match in a line; both numbers count from 1, columns in characters."""
+
+    path: str
+    line: int
+    column: int
+    text: str
+
+    def __str__(self) -> str:
+        text = self.text if len(self.text) <= _MAX_SHOWN else f"{self.text[:_MAX_SHOWN]}…"
+        return f"{self.path}:{self.line}:{self.column}: {text}"
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    hits: list[Hit]
+    note: str = ""
+
+
+#: Gives hits in a stable order, as they are found.
+Engine = Callable[[Sandbox, Query], AsyncGenerator[Hit]]
+
+
+async def search(sandbox: Sandbox, query: Query, engine: Engine, *, timeout_s: float) -> Found:
+    """At most `max_results` hits; what was found is given also when the time is over."""
+    if "\0" in query.pattern or not _is_unicode(query.pattern):
+        raise ToolFailed("the pattern contains a character that no text has")
+    hits: list[Hit] = []
+    work = asyncio.ensure_future(_collect(engine(sandbox, query), query.max_results, hits))
+    try:
+        done, _ = await asyncio.wait({work}, timeout=timeout_s)
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+    if not done:
+        note = f"the search was stopped after {timeout_s:g} s: a simpler pattern or fewer files would help"
+        if not hits:
+            raise ToolFailed(note)
+        return Found(hits=hits, note=note)
+    work.result()
+    note = f"only the first {query.max_results} lines are shown" if len(hits) > query.max_results else ""
+    return Found(hits=hits[: query.max_results], note=note)
+
+
+async def _collect(found: AsyncGenerator[Hit], limit: int, hits: list[Hit]) -> None:
+    """Into `hits`, so that they are there when the time is over; one more than the limit says there are more."""
+    async with contextlib.aclosing(found):
+        async for hit in found:
+            hits.append(hit)
+            if len(hits) > limit:
+                return
+
+
+async def python_engine(sandbox: Sandbox, query: Query) -> AsyncGenerator[Hit]:
+    """Every file is opened in a child process, below the root's descriptor, without following a link."""
+    wanted = Wanted(glob=Glob(query.glob), include_ignored=query.include_ignored)
+    some = msgspec.structs.replace(wanted, limit=_FIRST_FILES)
+    found = 0
+    for listed in (some, wanted):  # a common word is found before all files are even known
+        paths = await asyncio.to_thread(list_tree, sandbox, query.path, listed)
+        chosen = paths if listed is some else paths[_FIRST_FILES:]
+        async with contextlib.aclosing(_in_child(sandbox, query, chosen)) as hits:
+            async for hit in hits:
+                found += 1
+                yield hit
+        if found > query.max_results or len(paths) < _FIRST_FILES:
+            return
+
+
+async def _in_child(sandbox: Sandbox, query: Query, paths: list[str]) -> AsyncGenerator[Hit]:
+    readable = [path for path in paths if not any(map(sandbox.names.refusal, path.split("/")))]
+    with sandbox.directory(".") as (root, _):
+        order = {
+            "folder": root,
+            "pattern": query.pattern,
+            "max_hits": query.max_results + 1,
+            "max_bytes": query.max_file_bytes,
+            "cpu_s": _MAX_CPU_S,
+        }
+        argv = [sys.executable, "-I", "-S", str(Path(grep_child.__file__))]
+        stdin = msgspec.json.encode(order) + b"\n" + b"\0".join(map(os.fsencode, readable))
+        async with started(argv, stdin=stdin, keep=(root,)) as child:
+            async for line in child.lines():
+                yield _hit(line)
+
+
+def _hit(line: bytes) -> Hit:
+    found = msgspec.json.decode(line)
+    if isinstance(found, str):
+        raise ToolFailed(f"the pattern is no regular expression: {found}")
+    path, number, column, text = found
+    return Hit(path=path, line=number, column=column, text=text)
+
+
+def _is_unicode(pattern: str) -> bool:
+    try:
+        pattern.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

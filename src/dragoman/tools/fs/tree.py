@@ -1,0 +1,144 @@
+"""The files below a directory, through descriptors, in a stable order, without what git ignores."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Self
+
+import msgspec
+
+from dragoman.tools.errors import ToolError
+from dragoman.tools.fs.glob import Glob
+from dragoman.tools.fs.ignore import Ignores
+from dragoman.tools.sandbox import Place, Sandbox
+from dragoman.tools.sandbox.names import MAX_DEPTH, is_internal
+from dragoman.tools.sandbox.place import DRAFT_PREFIX
+
+_ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_IGNORE_BYTES = 1 << 20
+_NOTHING = Ignores()
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which files: `glob` sees paths below the directory that is listed."""
+
+    glob: Glob
+    include_ignored: bool = False
+    limit: int = sys.maxsize
+
+
+def list_tree(sandbox: Sandbox, path: str, wanted: Wanted) -> list[str]:
+    """Paths below the root: a folder's own files by name, then those of its folders; links are not followed."""
+    with sandbox.directory(path) as (folder, real):
+        names = real.split("/") if real else []
+        ignores = _NOTHING if wanted.include_ignored else _ignores_above(sandbox, names)
+        if ignores is None:
+            return []
+        prefix = f"{real}/" if real else ""
+        listing = _Listing(wanted, sandbox.closed, len(prefix))
+        listing.visit(folder, prefix, ignores, len(names))
+    return listing.found[: wanted.limit]
+
+
+class _Listing:
+    def __init__(self, wanted: Wanted, closed: frozenset[tuple[int, int]], start: int) -> None:
+        self._wanted = wanted
+        self._closed = closed
+        self._start = start
+        self.found: list[str] = []
+
+    def visit(self, folder: int, prefix: str, ignores: Ignores, depth: int) -> None:
+        """`folder` is open for listing and stays the caller's."""
+        files, folders = _sorted_names(folder)
+        if not self._wanted.include_ignored and ".gitignore" in files:
+            ignores = ignores.below(prefix, _read_rules(folder, ".gitignore"))
+        below = prefix[self._start :]
+        files = ignores.kept(prefix, self._wanted.glob.pick(below, files), are_folders=False)
+        self.found.extend([prefix + name for name in files])
+        folders = [name for name in folders if self._wanted.glob.may_enter(below + name)]
+        for name in ignores.kept(prefix, folders, are_folders=True) if depth < MAX_DEPTH else ():
+            if len(self.found) >= self._wanted.limit:
+                return
+            with self._entered(folder, name) as child:
+                if child is not None:
+                    self.visit(child, f"{prefix}{name}/", ignores, depth + 1)
+
+    @contextlib.contextmanager
+    def _entered(self, folder: int, name: str) -> Iterator[int | None]:
+        try:
+            child = os.open(name, _ENTER, dir_fd=folder)
+        except OSError:  # gone, became a link, or not ours to read
+            yield None
+            return
+        try:
+            status = os.fstat(child)
+            yield None if (status.st_dev, status.st_ino) in self._closed else child
+        finally:
+            os.close(child)
+
+
+def _sorted_names(folder: int) -> tuple[list[str], list[str]]:
+    """Files and links, and folders; nothing of git's own, no drafts, no devices."""
+    files, folders = [], []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            if name[0] == "." and (is_internal(name) or name.startswith(DRAFT_PREFIX)):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+            elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
+                files.append(name)
+    files.sort()
+    folders.sort()
+    return files, folders
+
+
+def _ignores_above(sandbox: Sandbox, names: list[str]) -> Ignores | None:
+    """The rules that hold in the folder with these names; None when it is ignored itself."""
+    with sandbox.directory(".") as (root, _), _Descent(root) as descent:
+        ignores = _NOTHING.below("", _read_exclude(root))
+        prefix = ""
+        for name in names:
+            ignores = ignores.below(prefix, _read_rules(descent.folder, ".gitignore"))
+            if not ignores.kept(prefix, [name], are_folders=True):
+                return None
+            descent.enter(name)
+            prefix += f"{name}/"
+    return ignores
+
+
+def _read_exclude(root: int) -> str:
+    """.git/info/exclude, which nobody but us reads."""
+    with contextlib.suppress(OSError), _Descent(root) as descent:
+        descent.enter(".git")
+        descent.enter("info")
+        return _read_rules(descent.folder, "exclude")
+    return ""
+
+
+class _Descent:
+    """A descriptor that goes down, name by name, never through a link."""
+
+    def __init__(self, root: int) -> None:
+        self.folder = os.dup(root)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.folder)
+
+    def enter(self, name: str) -> None:
+        inner = os.open(name, _ENTER, dir_fd=self.folder)
+        os.close(self.folder)
+        self.folder = inner
+
+
+def _read_rules(folder: int, name: str) -> str:
+    with contextlib.suppress(OSError, ToolError):
+        return os.fsdecode(Place(folder=folder, name=name, path=name).read(_MAX_IGNORE_BYTES)[0])
+    return ""

@@ -1,0 +1,131 @@
+"""Changing files: the old content is kept, then all of the new content is there at once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman.tools.definition import Context
+from dragoman.tools.errors import ToolError, ToolFailed
+from dragoman.tools.fs.backups import Backups
+from dragoman.tools.fs.diff import unified
+from dragoman.tools.fs.limits import Meter
+from dragoman.tools.fs.text import PLAIN, describe_binary, detect
+from dragoman.tools.sandbox import Place, Sandbox, replace, sweep
+
+_MAX_OLD_BYTES = 64 * 1024 * 1024  # what must be read, to be kept
+
+#: The new content from the old one (None: there is no file yet).
+Change = Callable[[bytes | None], bytes]
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    created: bool
+    size_bytes: int
+    backup: str  # empty when nothing had to change
+
+
+class Writer:
+    """All writes of one project, one after the other: two edits of a file in one turn both count."""
+
+    def __init__(self, sandbox: Sandbox, backups: Backups, meter: Meter) -> None:
+        self._sandbox = sandbox
+        self._backups = backups
+        self._meter = meter
+        self._lock = threading.Lock()
+        self._swept: set[tuple[int, int]] = set()
+
+    def write(
+        self,
+        path: str,
+        change: Change,
+        context: Context,
+        *,
+        tool: str,
+        create_parents: bool = False,
+        mode: int = 0o666,
+    ) -> Written:
+        """`mode` is for a file that is new; another keeps its own."""
+        with self._lock, self._sandbox.place(path, create_parents=create_parents) as place:
+            old, status = _old(place)
+            new = change(old)
+            self._meter.write(context.session, len(new))
+            if new == old:
+                return Written(path=place.path, created=False, size_bytes=len(new), backup="")
+            mode = status.st_mode if status else mode
+            backup = self._backups.save(place.path, old, mode=mode, session=context.session, tool=tool)
+            self._sweep_once(place.folder)
+            _must_be_unchanged(place, status)
+            replace(place, new, like=status, mode=mode)
+            return Written(path=place.path, created=old is None, size_bytes=len(new), backup=backup)
+
+    def restore(self, backup: str, context: Context) -> Written:
+        """A file as it was before a write; that, too, is kept first."""
+        head, content = self._backups.load(backup)
+        if content is not None:
+            return self.write(
+                head.path,
+                lambda _: content,
+                context,
+                tool="restore_backup",
+                create_parents=True,
+                mode=head.mode,
+            )
+        with self._lock, self._sandbox.place(head.path) as place:
+            old, status = _old(place)
+            if old is None or status is None:
+                raise ToolFailed("the file is already gone", where=place.path)
+            self._meter.write(context.session, 0)
+            kept = self._backups.save(
+                place.path, old, mode=status.st_mode, session=context.session, tool="restore_backup"
+            )
+            place.remove()
+            return Written(path=place.path, created=False, size_bytes=0, backup=kept)
+
+    def preview(self, path: str, change: Change) -> str:
+        """A diff of what a write would do, or why it will not be done."""
+        try:
+            try:
+                with self._sandbox.place(path) as place:
+                    old, real = _old(place)[0], place.path
+            except ToolFailed:  # parents that do not exist yet
+                old, real = None, path
+            new = change(old)
+        except ToolError as error:
+            return f"this call will not succeed: {error}\n"
+        return _show(real, old, new)
+
+    def _sweep_once(self, folder: int) -> None:
+        status = os.fstat(folder)
+        known = (status.st_dev, status.st_ino)
+        if known not in self._swept:
+            self._swept.add(known)
+            sweep(folder)
+
+
+def _old(place: Place) -> tuple[bytes | None, os.stat_result | None]:
+    return (None, None) if place.status() is None else place.read(_MAX_OLD_BYTES)
+
+
+def _must_be_unchanged(place: Place, before: os.stat_result | None) -> None:
+    """Somebody's editor may have saved in between: their work is not overwritten with what we read earlier."""
+    now = place.status()
+    if _version(now) != _version(before):
+        raise ToolFailed("the file was changed by somebody else just now: read it again", where=place.path)
+
+
+def _version(status: os.stat_result | None) -> tuple[int, ...] | None:
+    return status and (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _show(path: str, old: bytes | None, new: bytes) -> str:
+    encodings = detect(old) if old is not None else PLAIN, detect(new)
+    if encodings[0] is None or encodings[1] is None:
+        was = "" if old is None else f" {describe_binary(old)} of {len(old)} bytes and"
+        return f"{path}{was} becomes {len(new)} bytes\n"
+    before = None if old is None else encodings[0].decode(old)
+    return unified(path, before, encodings[1].decode(new)) or f"{path}: nothing changes\n"

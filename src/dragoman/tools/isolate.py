@@ -1,0 +1,127 @@
+"""A tool in a process of its own: the only way to really stop Python code that does not listen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.tools.definition import Context, Executor, ToolOutput
+from dragoman.tools.errors import InvalidTool, ToolFailed, ToolRefused
+
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+
+class Reference(msgspec.Struct, frozen=True, kw_only=True):
+    """Where another process finds the function; `plain` executors take the arguments as they are."""
+
+    module: str
+    qualname: str
+    file: str
+    plain: bool = False
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What the other process is told."""
+
+    reference: Reference
+    args: dict[str, Any]
+    session: str
+    caller: str
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of what it answers: progress, then one of the others."""
+
+    kind: Literal["progress", "output", "refused", "failed", "error"]
+    text: str = ""
+    output: ToolOutput = ToolOutput()
+
+
+def isolated(function: Callable[..., Any], *, plain: bool = False) -> Executor:
+    """The executor that starts a process for each call, and kills it with all it started when time is over."""
+    reference = _reference(function, plain)
+
+    async def execute(args: dict[str, Any], context: Context) -> ToolOutput:
+        order = Order(reference=reference, args=args, session=context.session, caller=context.caller)
+        frame = await _answer(msgspec.json.encode(order), context)
+        match frame.kind:
+            case "refused":
+                raise ToolRefused(frame.text)
+            case "failed" | "error":
+                raise ToolFailed(frame.text)
+        return frame.output
+
+    return execute
+
+
+def _reference(function: Callable[..., Any], plain: bool) -> Reference:
+    qualname = getattr(function, "__qualname__", "")
+    module = getattr(function, "__module__", "") or ""
+    try:
+        file = inspect.getsourcefile(function) or ""
+    except TypeError:
+        file = ""
+    if not qualname or "<" in qualname or hasattr(function, "__self__") or not os.path.isfile(file):
+        why = "a tool with its own process must be a function of a module, where the process finds it"
+        raise InvalidTool(why, where=qualname or repr(function))
+    return Reference(module=module, qualname=qualname, file=os.path.abspath(file), plain=plain)
+
+
+async def _answer(order: bytes, context: Context) -> Frame:
+    loop = asyncio.get_running_loop()
+    # As `create_subprocess_exec` does it, but with the transport at hand: only that closes the pipes.
+    transport, protocol = await loop.subprocess_exec(
+        lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=MAX_FRAME_BYTES, loop=loop),
+        sys.executable,
+        "-P",  # never import from the working directory
+        "-m",
+        "dragoman.tools.child",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stderr=None,
+        start_new_session=True,
+    )
+    process = asyncio.subprocess.Process(transport, protocol, loop)
+    try:
+        return await _converse(process, order, context)
+    finally:
+        _kill(process)
+        transport.close()
+        await process.wait()
+
+
+async def _converse(process: asyncio.subprocess.Process, order: bytes, context: Context) -> Frame:
+    stdin, stdout = process.stdin, process.stdout
+    assert stdin is not None  # noqa: S101 (they are pipes)
+    assert stdout is not None  # noqa: S101
+    with contextlib.suppress(ConnectionError):  # it died at once; its silence is answered below
+        stdin.write(order)
+        stdin.write_eof()
+        await stdin.drain()
+    try:
+        async for line in stdout:
+            frame = msgspec.json.decode(line, type=Frame)
+            if frame.kind != "progress":
+                return frame
+            context.progress(frame.text)
+    except ValueError:
+        raise ToolFailed(f"the answer is longer than {MAX_FRAME_BYTES} bytes") from None
+    raise ToolFailed(f"the tool's process ended with code {await process.wait()} before it answered")
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """The whole session it leads: what a tool starts does not outlive it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()

@@ -1,0 +1,119 @@
+"""Kernel isolation of commands with bubblewrap: what it may see, and whether it works on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from dragoman.errors import ConfigError
+
+Wanted = Literal["auto", "required", "off"]
+
+_PROBE_S = 10.0
+# Folders in a home that hold keys of other programs; a command that is isolated finds them empty.
+SECRET_FOLDERS = (
+    ".ssh .gnupg .aws .azure .kube .docker .config/gcloud .config/gh .config/op .password-store "
+    ".local/share/keyrings .mozilla .config/google-chrome .claude .codex .gemini"
+).split()
+SECRET_FILES = (".netrc", ".git-credentials", ".npmrc", ".pypirc", ".pgpass")
+# Name resolution, and the programs themselves on NixOS.
+_KEPT_IN_RUN = ("/run/systemd/resolve", "/run/current-system", "/run/wrappers")
+_NAMESPACES = (
+    "--unshare-user-try",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+)
+
+
+class Isolation(msgspec.Struct, frozen=True, kw_only=True):
+    """How commands are shut in; `program` is empty where they are not, and `note` says why."""
+
+    program: str = ""
+    note: str = ""
+    network: bool = False
+    hidden: tuple[Path, ...] = ()
+
+    def wrap(self, argv: Sequence[str], *, root: Path, cwd: Path) -> list[str]:
+        """The command as it is started: the root can be written, the rest only read, secrets not even that."""
+        if not self.program:
+            return list(argv)
+        return [
+            self.program,
+            "--die-with-parent",
+            *_NAMESPACES,
+            *(() if self.network else ("--unshare-net",)),
+            *("--cap-drop", "ALL"),
+            *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"),  # noqa: S108
+            *("--tmpfs", "/run"),  # sockets of daemons that would work for anybody
+            *(word for path in _KEPT_IN_RUN for word in ("--ro-bind-try", path, path)),
+            *("--bind", str(root), str(root)),
+            *self._hide(root),
+            *("--chdir", str(cwd), "--"),
+            *argv,
+        ]
+
+    def _hide(self, root: Path) -> list[str]:
+        """A folder that holds the root cannot be hidden: the root would go with it."""
+        flags: list[str] = []
+        for path in map(Path.resolve, self.hidden):  # bubblewrap mounts nothing on a link
+            if path.is_dir() and not root.is_relative_to(path):
+                flags += ["--tmpfs", str(path)]
+            elif path.is_file():
+                flags += ["--ro-bind", os.devnull, str(path)]
+        return flags
+
+
+async def find_isolation(
+    *,
+    wanted: Wanted = "auto",
+    network: bool = False,
+    hidden: Sequence[Path] = (),
+    search_path: str | None = None,
+) -> Isolation:
+    """What this machine offers; `hidden` is what else to hide, such as the state folder with the keys."""
+    if wanted == "off":
+        return Isolation(note="commands are not isolated: it is switched off")
+    program = shutil.which("bwrap", path=search_path)
+    isolation = Isolation(program=program or "", network=network, hidden=(*home_secrets(), *hidden))
+    problem = await _probe(isolation) if program else "bubblewrap (bwrap) is not installed"
+    if not problem:
+        return isolation
+    if wanted == "required":
+        message = f"commands must be isolated, but {problem}\ninstall bubblewrap, or do without run_command"
+        raise ConfigError(message)
+    return Isolation(note=f"commands are not isolated: {problem}")
+
+
+def home_secrets(home: Path | None = None) -> tuple[Path, ...]:
+    home = home or Path.home()
+    return tuple(home / name for name in (*SECRET_FOLDERS, *SECRET_FILES))
+
+
+async def _probe(isolation: Isolation) -> str:
+    """Many containers and some distributions forbid namespaces: only trying tells."""
+    argv = isolation.wrap(["true"], root=Path("/"), cwd=Path("/"))
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+    except OSError as error:
+        return f"bubblewrap cannot be started: {error.strerror}"
+    try:
+        said, _ = await asyncio.wait_for(process.communicate(), _PROBE_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return f"bubblewrap gave no answer within {_PROBE_S:g} s"
+    words = said.decode(errors="replace").strip()[-200:]
+    return f"bubblewrap does not work here ({words})" if process.returncode else ""

@@ -1,0 +1,80 @@
+"""An MCP tool to a definition of ours, and what it answers to a result."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+import mcp_types as mcp
+import msgspec
+
+from dragoman.config.tools import McpServer
+from dragoman.ir import Media, Text
+from dragoman.tools.definition import Executor, ToolDefinition, ToolOutput
+from dragoman.tools.errors import InvalidTool
+
+_UNKNOWN_TYPE = "application/octet-stream"
+
+
+def tool_name(server: str, tool: str) -> str:
+    return f"mcp__{server}__{tool}"
+
+
+def convert_tool(
+    server: str, tool: mcp.Tool, execute: Executor, settings: McpServer
+) -> ToolDefinition | None:
+    """The tool under its full name, or none where its name or schema cannot be used."""
+    hints = tool.annotations
+    try:
+        return ToolDefinition(
+            name=tool_name(server, tool.name),
+            description=tool.description or tool.title or "",
+            schema=msgspec.json.encode(tool.input_schema),
+            execute=execute,
+            timeout_s=settings.timeout_s,
+            risk="read" if hints is not None and hints.read_only_hint else "run",
+        )
+    except InvalidTool:
+        return None
+
+
+def convert_result(result: mcp.CallToolResult) -> ToolOutput:
+    """Everything the server said, once: structured content mostly repeats the text."""
+    content = tuple(_convert_block(block) for block in result.content)
+    structured = result.structured_content
+    if structured is None:
+        return ToolOutput(content=content, is_error=result.is_error)
+    texts = [part.text for part in content if isinstance(part, Text)]
+    repeated = all(_repeats(text, structured) for text in texts)
+    if repeated and isinstance(structured, dict) and not result.is_error:
+        return ToolOutput(content=content, response=msgspec.json.encode(structured))
+    if not any(_repeats(text, structured) for text in texts):
+        content = (*content, Text(text=msgspec.json.encode(structured).decode()))
+    return ToolOutput(content=content, is_error=result.is_error)
+
+
+def _convert_block(block: mcp.ContentBlock) -> Text | Media:
+    match block:
+        case mcp.TextContent():
+            return Text(text=block.text)
+        case mcp.ImageContent() | mcp.AudioContent():
+            return Media(mime=block.mime_type, data=block.data)
+        case mcp.ResourceLink():
+            words = [f"[{block.title or block.name}]({block.uri})", block.mime_type, block.description]
+            return Text(text=" ".join(word for word in words if word))
+        case mcp.EmbeddedResource(resource=resource):
+            if isinstance(resource, mcp.TextResourceContents):
+                return Text(text=f"{resource.uri}:\n{resource.text}")
+            return Media(mime=resource.mime_type or _UNKNOWN_TYPE, data=resource.blob)
+        case _:
+            assert_never(block)
+
+
+def _repeats(text: str, structured: Any) -> bool:
+    """Servers repeat the value as JSON; the Python package calls a bare value `result`."""
+    values = [structured]
+    if isinstance(structured, dict) and structured.keys() == {"result"}:
+        values.append(structured["result"])
+    try:
+        return text in values or msgspec.json.decode(text) in values
+    except msgspec.DecodeError:
+        return False

@@ -1,0 +1,207 @@
+"""One MCP server: connected, asked for its tools, called, and started again when it dies.
+
+One task owns the connection from beginning to end, because its cancel scopes must be left where they were
+entered; calls come from other tasks and meet it through `_client` and the two events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp
+import mcp_types
+import msgspec
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+from dragoman.config.tools import McpServer
+from dragoman.tools.definition import Context, ToolDefinition, ToolOutput
+from dragoman.tools.errors import ToolFailed
+from dragoman.tools.mcp.convert import convert_result, convert_tool
+from dragoman.tools.mcp.pipes import Stderr, open_streams
+from dragoman.tools.mcp.servers import Change, Timing
+
+_MAX_PAGES = 100
+# How a connection says that it is gone; over HTTP a server that was restarted no longer knows the session.
+_GONE = {mcp_types.CONNECTION_CLOSED, mcp_types.INVALID_REQUEST}
+
+
+class Link:
+    """`run()` in a task of its own, `stop()` to end it; `settled()` waits for the first success or failure."""
+
+    def __init__(
+        self, name: str, server: McpServer, cwd: Path, timing: Timing, on_change: Change | None = None
+    ) -> None:
+        self.name = name
+        self.definitions: tuple[ToolDefinition, ...] = ()
+        self.problem = ""
+        self._server = server
+        self._cwd = cwd
+        self._timing = timing
+        self._on_change = on_change
+        self._client: mcp.Client | None = None
+        self._tried = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._lost = False
+        self._scope = anyio.CancelScope()
+
+    async def run(self) -> None:
+        """Until it is stopped: connect, serve, and after a death pause a little longer than the last time."""
+        pause_s = self._timing.first_pause_s
+        with self._scope:
+            while True:
+                began_s = anyio.current_time()
+                await self._live()
+                if anyio.current_time() - began_s >= self._timing.settled_s:
+                    pause_s = self._timing.first_pause_s
+                await anyio.sleep(pause_s)
+                pause_s = min(pause_s * 2, self._timing.longest_pause_s)
+
+    def stop(self) -> None:
+        self._scope.cancel()
+
+    async def settled(self) -> None:
+        await self._tried.wait()
+
+    async def call(self, tool: str, args: dict[str, Any], context: Context) -> ToolOutput:
+        """One call; a server that dies meanwhile is an error, and never asked twice: it may have done it."""
+        client = await self._connected()
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            context.progress(f"{message} ({share})" if message else share)
+
+        try:
+            return convert_result(await client.call_tool(tool, args, progress_callback=tell))
+        except mcp.MCPError as error:
+            if error.code not in _GONE or (error.code == mcp_types.INVALID_REQUEST and not self._server.url):
+                raise ToolFailed(f"{self.name}: {error.message}") from None
+            self._lose(client)
+            reason = f"the MCP server {self.name} went away while {tool} ran; it is being restarted"
+            raise ToolFailed(reason) from None
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._lose(client)
+            raise ToolFailed(f"the MCP server {self.name} is gone; it is being restarted") from None
+        except (RuntimeError, ValueError) as error:
+            # What the package says about an answer that is no result, or does not fit its own schema.
+            raise ToolFailed(f"the MCP server {self.name} answered wrongly: {error}") from None
+
+    async def _connected(self) -> mcp.Client:
+        try:
+            async with asyncio.timeout(self._timing.wait_s):
+                while self._client is None:
+                    await self._ready.wait()
+        except TimeoutError:
+            why = f": {self.problem}" if self.problem else ""
+            raise ToolFailed(f"the MCP server {self.name} is not running{why}") from None
+        return self._client
+
+    def _lose(self, client: mcp.Client) -> None:
+        if self._client is client:
+            self._end()
+
+    def _end(self) -> None:
+        """The connection is over: its owner wakes up and leaves it."""
+        self._client = None
+        self._ready.clear()
+        self._lost = True
+        self._wake.set()
+
+    async def _live(self) -> None:
+        """One connection from its beginning to its end, whatever ends it."""
+        self._lost = False
+        stderr = Stderr()
+        scope = anyio.CancelScope(deadline=anyio.current_time() + self._timing.start_s)
+        try:
+            with scope:
+                async with self._open(stderr) as client:
+                    await self._take_tools(client)
+                    scope.deadline = math.inf
+                    self._client, self.problem = client, ""
+                    self._ready.set()
+                    self._tried.set()
+                    await self._serve(client)
+            self.problem = (
+                f"it did not start within {self._timing.start_s:g} s"
+                if scope.cancelled_caught
+                else "it ended"
+            )
+        except Exception as error:
+            self.problem = _describe(error)
+        finally:
+            self._end()
+            if stderr.last_words:
+                self.problem += f"; its last words: {stderr.last_words}"
+            self._tried.set()
+
+    def _open(self, stderr: Stderr) -> mcp.Client:
+        return mcp.Client(
+            open_streams(self._server, self._cwd, stderr, on_end=self._end),
+            client_info=mcp_types.Implementation(name="dragoman", version="1"),
+            message_handler=self._hear,
+            cache=None,
+        )
+
+    async def _hear(self, message: object) -> None:
+        if isinstance(message, mcp_types.ToolListChangedNotification):
+            self._wake.set()
+
+    async def _serve(self, client: mcp.Client) -> None:
+        """Wait for the end, and ask for the tools again whenever they changed."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._listen, client)
+            while not self._lost:
+                await self._wake.wait()
+                self._wake.clear()
+                if not self._lost:
+                    await self._take_tools(client)
+            group.cancel_scope.cancel()
+
+    async def _listen(self, client: mcp.Client) -> None:
+        """Servers of the newest protocol tell changes only to those who ask."""
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._wake.set()
+        except (ListenNotSupportedError, SubscriptionLost, mcp.MCPError):
+            return
+
+    async def _take_tools(self, client: mcp.Client) -> None:
+        tools: list[mcp_types.Tool] = []
+        cursor: str | None = None
+        for _ in range(_MAX_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            tools += page.tools
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        found = (convert_tool(self.name, tool, self._executor(tool.name), self._server) for tool in tools)
+        definitions = tuple({one.name: one for one in found if one is not None}.values())
+        if _declared(definitions) == _declared(self.definitions):
+            return
+        self.definitions = definitions
+        if self._on_change is not None:
+            self._on_change(self.name, definitions)
+
+    def _executor(self, tool: str) -> Callable[[dict[str, Any], Context], Any]:
+        async def execute(args: dict[str, Any], context: Context) -> ToolOutput:
+            return await self.call(tool, args, context)
+
+        return execute
+
+
+def _declared(definitions: tuple[ToolDefinition, ...]) -> list[ToolDefinition]:
+    return [msgspec.structs.replace(one, execute=None) for one in definitions]
+
+
+def _describe(error: BaseException) -> str:
+    """The innermost reason: task groups wrap it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    words = str(error)
+    return words or type(error).__name__

@@ -1,0 +1,40 @@
+"""What each tool was asked and what became of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.tools.hooks import Outcome
+
+#: Where calls of tools that do not exist are counted: a model can invent any number of names.
+UNKNOWN = "(unknown)"
+
+
+class ToolMetrics(msgspec.Struct, kw_only=True):
+    calls: int = 0
+    errors: int = 0  # every result that is an error; the next four are parts of it
+    timeouts: int = 0
+    refused: int = 0
+    invalid: int = 0  # arguments that do not fit
+    cancelled: int = 0
+    cached: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+
+
+_COUNTED: dict[Outcome, str] = {
+    "timeout": "timeouts",
+    "refused": "refused",
+    "invalid": "invalid",
+    "cancelled": "cancelled",
+}
+
+
+def count(metrics: ToolMetrics, outcome: Outcome, *, is_error: bool, seconds: float, size: int) -> None:
+    metrics.calls += 1
+    metrics.errors += is_error
+    metrics.seconds += seconds
+    metrics.bytes += size
+    if outcome in _COUNTED:
+        name = _COUNTED[outcome]
+        setattr(metrics, name, getattr(metrics, name) + 1)

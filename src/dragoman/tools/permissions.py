@@ -1,0 +1,114 @@
+"""Who may run what: the rules, and a person where they say ask."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from dragoman.tools.definition import Context, ToolDefinition
+from dragoman.tools.hooks import Decision
+from dragoman.tools.rules import Mode, Rule, Rules, parse_rule
+
+__all__ = ["Approver", "Mode", "Rule", "RuleGuard", "Rules", "Verdict", "parse_rule"]
+
+Verdict = Literal["once", "always", "no"]
+
+
+class Approver(Protocol):
+    """A person, or a program that speaks for one."""
+
+    async def approve(
+        self, definition: ToolDefinition, args: dict[str, Any], context: Context, preview: str
+    ) -> Verdict: ...
+
+
+class RuleGuard:
+    """Decides by rules; asks one question at a time, and without an approver what must be asked is denied.
+
+    With a root, a path is judged by all its names: as it was given, and where its links lead inside the root.
+    """
+
+    def __init__(self, rules: Rules, approver: Approver | None = None, *, root: Path | None = None) -> None:
+        self._rules = rules
+        self._approver = approver
+        self._root = None if root is None else os.path.realpath(root)
+        self._asking = asyncio.Lock()
+        self._granted: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
+
+    async def decide(self, definition: ToolDefinition, args: dict[str, Any], context: Context) -> Decision:
+        try:
+            subjects = self._subjects(definition, args)
+        except Exception as error:
+            reason = f"what {definition.name} would do cannot be told from its arguments: {error}"
+            return Decision(allowed=False, by="unreadable arguments", reason=reason)
+        judgement = self._rules.judge(definition.name, definition.risk, subjects)
+        if judgement.effect == "allow":
+            return Decision(allowed=True, by=judgement.by)
+        if judgement.effect == "deny":
+            reason = f"{definition.name} is not allowed here ({judgement.by})"
+            return Decision(allowed=False, by=judgement.by, reason=reason)
+        return await self._ask(definition, args, context, subjects)
+
+    def always_means(self, definition: ToolDefinition, args: dict[str, Any]) -> str:
+        """What the verdict `always` would allow for the rest of the session, to be shown beside the question."""
+        subjects = self._subjects(definition, args)
+        return f"{definition.name}({subjects[0]})" if subjects else definition.name
+
+    async def _ask(
+        self, definition: ToolDefinition, args: dict[str, Any], context: Context, subjects: tuple[str, ...]
+    ) -> Decision:
+        if self._approver is None:
+            reason = f"{definition.name} needs a person's approval, and nobody can be asked"
+            return Decision(allowed=False, by="nobody to ask", reason=reason)
+        granted = self._granted.setdefault(context.session, set())
+        grant = (definition.name, subjects)
+        async with self._asking:  # the answer to one question may spare the next
+            if grant in granted:
+                return Decision(allowed=True, by="always, said the user")
+            preview = await _preview(definition, args)
+            verdict = await self._approver.approve(definition, args, context, preview)
+            if verdict == "always":
+                granted.add(grant)
+        if verdict == "no":
+            return Decision(allowed=False, by="the user", reason=f"the user declined {definition.name}")
+        return Decision(allowed=True, by=f"{verdict}, said the user")
+
+    def _subjects(self, definition: ToolDefinition, args: dict[str, Any]) -> tuple[str, ...]:
+        if definition.subject is None:
+            return ()
+        subject = definition.subject(args)
+        if definition.risk == "run":
+            return (subject,)
+        return path_names(subject, self._root)
+
+
+def path_names(path: str, root: str | None) -> tuple[str, ...]:
+    """The names of a path as patterns see them: without dots, relative to the root, links followed inside it."""
+    if root is None:
+        return (posixpath.normpath(path),)
+    given = os.path.normpath(os.path.join(root, path))
+    real = os.path.realpath(os.path.join(root, path))
+    names = (_below(root, given), _below(root, real))
+    # What leads out of the root is for the sandbox to refuse: it opens the file, this only reads names.
+    return tuple(dict.fromkeys(name for name in names if not _leads_out(name))) or (names[0],)
+
+
+def _below(root: str, path: str) -> str:
+    return os.path.relpath(path, root).replace(os.sep, "/")
+
+
+def _leads_out(name: str) -> bool:
+    return name == ".." or name.startswith("../")
+
+
+async def _preview(definition: ToolDefinition, args: dict[str, Any]) -> str:
+    """What would change; a tool that cannot say will fail by itself, so the question is asked all the same."""
+    if definition.preview is None:
+        return ""
+    try:
+        return await asyncio.to_thread(definition.preview, args)
+    except Exception as error:
+        return f"no preview: {error}"

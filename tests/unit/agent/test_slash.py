@@ -1,0 +1,270 @@
+"""The commands of a chat and what becomes of the files, without a terminal and without a model."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import stat
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from dragoman import ir
+from dragoman.agent.approve import MachineApprover
+from dragoman.agent.desk import Desk, Setup
+from dragoman.agent.sessions import Sessions
+from dragoman.agent.toolbox import open_toolbox
+from dragoman.agent.tui.chat import Chat
+from dragoman.agent.tui.prompt import EditorPrompt, PlainPrompt, open_prompt
+from dragoman.agent.tui.screen import TerminalScreen
+from dragoman.agent.tui.slash import COMMANDS, Quit, Room, run_slash
+from dragoman.agent.tui.style import Style
+from dragoman.agent.undo import backup_ids, restore_files
+from dragoman.config.tools import McpServer, ToolsConfig
+from dragoman.errors import ConfigError
+from dragoman.ir import Message, Text, ToolResult
+from dragoman.store import MemoryStore
+from dragoman.tools.definition import Context
+from dragoman.tools.fs import FileLimits, Files
+from tests.unit.agent.playbook import answer, call, user
+
+
+class Echo:
+    """Answers with the last words of the user."""
+
+    async def ask(self, request: ir.Request) -> AsyncIterator[ir.Event]:
+        text = str(getattr(request.messages[-1].parts[0], "text", ""))
+        for event in answer(f"you said {text}"):
+            yield event
+
+
+class Typed:
+    """A person who types these lines; an exception is a key."""
+
+    def __init__(self, *lines: str | type[BaseException]) -> None:
+        self._lines = list(lines)
+
+    async def read(self, _label: str) -> str:
+        if not self._lines:
+            raise EOFError
+        line = self._lines.pop(0)
+        if isinstance(line, str):
+            return line
+        raise line
+
+    async def ask(self, label: str) -> str:
+        return await self.read(label)
+
+
+@pytest.fixture
+def out() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def screen(out: io.StringIO) -> TerminalScreen:
+    return TerminalScreen(Style(), out)
+
+
+@pytest.fixture
+async def room(tmp_path: Path, screen: TerminalScreen) -> AsyncIterator[Room]:
+    root, home = tmp_path / "project", tmp_path / "home"
+    root.mkdir()
+    home.mkdir()
+    sessions, approver = Sessions(MemoryStore().turns), MachineApprover()
+    async with open_toolbox(root=root, home=home, settings=ToolsConfig(), servers={}) as toolbox:
+        setup = Setup(
+            root=root,
+            model=Echo(),
+            hands=toolbox.handler,
+            screen=screen,
+            sessions=sessions,
+            approver=approver,
+            tools=toolbox.registry.to_ir,
+        )
+        desk = Desk(setup, await sessions.open("first"), "gemini-2.5-flash")
+        yield Room(
+            desk=desk, sessions=sessions, registry=toolbox.registry, restore=lambda _turn: ["restored"]
+        )
+
+
+@pytest.fixture
+def talk(room: Room, screen: TerminalScreen, out: io.StringIO) -> Callable[..., Awaitable[str]]:
+    async def run(*lines: str | type[BaseException]) -> str:
+        await Chat(room, screen, Typed(*lines), Style()).run()
+        return out.getvalue()
+
+    return run
+
+
+async def test_a_chat_goes_on_until_the_end_of_input(talk: Callable[..., Awaitable[str]]) -> None:
+    said = await talk("hello", "  ", "again", "/quit", "never read")
+    assert "you said again" in said
+    assert "2 requests" in said
+    assert "never read" not in said
+
+
+async def test_ctrl_c_twice_in_a_row_and_not_otherwise(talk: Callable[..., Awaitable[str]]) -> None:
+    keys = (KeyboardInterrupt, "hello", KeyboardInterrupt, KeyboardInterrupt, "unread")
+    said = await talk(*keys)
+    assert "you said hello" in said
+    assert "unread" not in said
+
+
+async def test_what_goes_wrong_ends_the_turn_and_not_the_chat(talk: Callable[..., Awaitable[str]]) -> None:
+    said = await talk("/save *index", "/resume nobody", "hello")
+    assert "printable" in said
+    assert "there is no session nobody" in said
+    assert "you said hello" in said
+
+
+async def test_every_command_says_something(room: Room) -> None:
+    await room.desk.say("hello")
+    for word in COMMANDS:
+        if word == "/quit":
+            with pytest.raises(Quit):
+                await run_slash(room, word)
+        else:
+            assert await run_slash(room, word), word
+
+
+async def test_a_typo_gets_a_hint(room: Room) -> None:
+    await room.desk.say("hello")
+    assert await run_slash(room, "/modle x") == ["there is no command /modle; did you mean /model?"]
+    assert await run_slash(room, "/resume frist") == ["there is no session frist; did you mean first?"]
+
+
+async def test_undo_brings_the_files_back_too(room: Room) -> None:
+    await room.desk.say("hello")
+    assert await run_slash(room, "/undo") == ["forgotten: hello", "restored"]
+    assert room.desk.history == ()
+    assert await run_slash(room, "/undo") == ["there is nothing to take back"]
+
+
+async def test_a_summary_takes_the_place_of_the_old_turns(room: Room) -> None:
+    for number in range(4):
+        await room.desk.say(f"question {number}")
+    assert await run_slash(room, "/compact") == []
+    assert len(room.desk.history) == 5
+
+
+# Files
+
+
+def turn_of(*results: ToolResult) -> list[Message]:
+    return [user("change it"), Message(role="user", parts=results)]
+
+
+def written(text: str, name: str = "write_file", *, is_error: bool = False) -> ToolResult:
+    return ToolResult(call_id="c", name=name, content=(Text(text=text),), is_error=is_error)
+
+
+def test_a_file_changed_twice_is_as_before_the_first_time(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "a.txt").write_text("one")
+    files = Files(tmp_path / "project", limits=FileLimits(state=tmp_path / "home"))
+    said = [
+        written(files.write_file({"path": path, "content": content}, Context()))
+        for path, content in (("a.txt", "two"), ("a.txt", "three"), ("new.txt", "x"))
+    ]
+    lines = restore_files(files, turn_of(*said))
+    assert (tmp_path / "project" / "a.txt").read_text() == "one"
+    assert not (tmp_path / "project" / "new.txt").exists()
+    assert len(lines) == 2
+
+
+def test_only_what_a_writing_tool_says_of_itself_is_restored(tmp_path: Path) -> None:
+    backup = "01794810992671674368-b00c9696"
+    told = f"a.txt written (backup {backup})"
+    turn = turn_of(written(told, "read_file"), written(told, is_error=True), written("nothing"))
+    assert backup_ids(turn) == []
+    (tmp_path / "project").mkdir()
+    files = Files(tmp_path / "project", limits=FileLimits(state=tmp_path / "home"))
+    assert restore_files(files, turn_of(written(told))) == [
+        f"not restored: {backup}: there is no such backup"
+    ]
+
+
+# Tools and typing
+
+
+async def test_tools_of_the_users_own_are_there_and_rules_are_checked(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "tools").mkdir(parents=True)
+    (home / "tools" / "mine.py").write_text(
+        "from dragoman.tools import tool\n@tool(risk='read')\ndef shout(text: str) -> str:\n    return text.upper()\n"
+    )
+    settings = ToolsConfig(run_command=True, audit="off")
+    async with open_toolbox(root=tmp_path, home=home, settings=settings, servers={}) as toolbox:
+        assert {"shout", "run_command", "read_file"} <= set(toolbox.registry.names())
+        done = await toolbox.handler.execute(call("c1", "shout", b'{"text": "hi"}'))
+        assert done.content == (Text(text="HI"),)
+        assert not (home / "audit.jsonl").exists()
+    with pytest.raises(ConfigError, match="write_fiel"):
+        async with open_toolbox(
+            root=tmp_path, home=home, settings=ToolsConfig(deny=("write_fiel",)), servers={}
+        ):
+            pass
+
+
+async def test_a_pipe_is_read_line_by_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("one\ntwo\\\nthree\nlast"))
+    prompt = open_prompt(tmp_path, ["/help"])
+    assert isinstance(prompt, PlainPrompt)
+    assert [await prompt.read("> "), await prompt.read("> "), await prompt.ask("? ")] == [
+        "one",
+        "two\nthree",
+        "last",
+    ]
+    with pytest.raises(EOFError):
+        await prompt.read("> ")
+
+
+async def test_what_was_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
+    from prompt_toolkit.application import create_app_session
+    from prompt_toolkit.input import create_pipe_input
+    from prompt_toolkit.output import DummyOutput
+
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        prompt = EditorPrompt(tmp_path / "chat_history", ["/help"])
+        keys.send_text("first\x1b\rsecond\\\rthird\r")
+        assert await prompt.read("> ") == "first\nsecond\nthird"
+        keys.send_text("yes\r")
+        assert await prompt.ask("? ") == "yes"
+        keys.send_text("typed ahead\n")
+        assert await prompt.read("> ") == "typed ahead"
+        keys.send_text("\x1b[A\x1b[A\r")
+        async with asyncio.timeout(10):
+            assert await prompt.read("> ")
+    kept = tmp_path / "chat_history"
+    assert "typed ahead" in kept.read_text()
+    assert "yes" not in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+MCP_SERVER = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("greeter")
+@server.tool()
+def greet(name: str) -> str:
+    return f"hello {name}"
+server.run("stdio")
+"""
+
+
+async def test_tools_of_an_mcp_server_are_tools_like_all_others(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(MCP_SERVER)
+    server = McpServer(command=(sys.executable, str(tmp_path / "server.py")))
+    missing = McpServer(command=(sys.executable, "-c", "raise SystemExit(3)"))
+    async with open_toolbox(
+        root=tmp_path,
+        home=tmp_path,
+        settings=ToolsConfig(allow=("mcp__greeter__*",)),
+        servers={"greeter": server, "gone": missing},
+    ) as toolbox:
+        assert "mcp__greeter__greet" in toolbox.registry.names()
+        assert any("MCP server gone" in remark for remark in toolbox.remarks)
+        done = await toolbox.handler.execute(call("c1", "mcp__greeter__greet", b'{"name": "you"}'))
+        assert "hello you" in str(done)
