@@ -66,6 +66,10 @@ async def test_g3_a_compaction_is_asked_for_once() -> None:
         _, listed = await send(running, "GET", f"/v1/responses/{compacted['id']}/input_items")
     assert [item["type"] for item in after["output"]] == ["message"]
     assert listed["data"] == []
+    read = said(google.arrived[2].body)
+    assert "one" not in read
+    assert read[-1] == "two"
+    assert any("20 degrees." in text for text in read)  # the summary, as the model wrote it
 
 
 async def test_a_conversations_name_has_an_end() -> None:

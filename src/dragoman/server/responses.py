@@ -21,6 +21,7 @@ from dragoman.dialects.openai_responses.session import (
     links_of,
     output_items,
     references,
+    since_compaction,
     unanswerable,
 )
 from dragoman.errors import InvalidRequest
@@ -130,7 +131,7 @@ async def _expanded(call: Call, before: Session, token: str = "") -> tuple[bytes
     if not before.kept and not wanted:
         return call.body, input_items(call.body, token)
     before.speaks(_NAME)
-    earlier = before.items
+    earlier = since_compaction(before.items)
     inherited = Inherited(**{name: before.inherited(name) for name in ("model", "tools", "tool_choice")})
     body = expand(call.body, earlier, inherited, await _find(call, wanted))
     asked = input_items(body, token, first=len(earlier))

@@ -120,6 +120,13 @@ def lasting(items: Sequence[bytes]) -> tuple[bytes, ...]:
     return tuple(item for item in items if _decode_head(item).type != "compaction_trigger")
 
 
+def since_compaction(items: Sequence[bytes]) -> list[bytes]:
+    """The last summary of a conversation and what came after it: all that the model needs to read."""
+    marked = (index for index in range(len(items) - 1, -1, -1) if b'"compaction"' in items[index])
+    last = next((index for index in marked if decode_item(items[index]).kind == "compaction"), 0)
+    return list(items[last:])
+
+
 def unanswerable(items: Sequence[bytes], earlier: Sequence[bytes]) -> str:
     """The first call id that is answered here and was never called, here or earlier; empty if there is none."""
     called = {item.call_id for item in map(_decode_head, (*earlier, *items)) if item.type.endswith("_call")}

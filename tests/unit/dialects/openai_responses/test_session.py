@@ -19,6 +19,7 @@ from dragoman.dialects.openai_responses.session import (
     links_of,
     output_items,
     references,
+    since_compaction,
     unanswerable,
 )
 from dragoman.errors import InvalidRequest
@@ -183,3 +184,16 @@ def test_g3_a_session_keeps_no_trigger() -> None:
 def test_only_the_new_items_are_looked_at_and_their_ids_tell_their_places() -> None:
     raw = body({"type": 5}, user("b"))
     assert [item["id"] for item in loads(input_items(raw, "t", first=1))] == ["msg_t_in1"]
+
+
+def test_g3_only_the_last_summary_and_what_follows_is_read_again() -> None:
+    said = [
+        b'{"type":"message","role":"user","content":"about \\"compaction\\""}',
+        b'{"type":"message","role":"user","content":"x"}',
+    ]
+    summary = b'{"type":"compaction","id":"c","encrypted_content":"dgmc1."}'
+    assert since_compaction(said) == said
+    assert since_compaction([*said, summary, said[1]]) == [summary, said[1]]
+    assert since_compaction([summary, said[0], summary, said[1]]) == [summary, said[1]]
+    assert since_compaction([b'{"type":"message","role":"user","content":"compaction"}']) != []
+    assert since_compaction([]) == []
