@@ -13,7 +13,7 @@ run: $(VENV)/.runtime
 
 # The core first, alone and measured to the last branch; then everything else, on all processors.
 CORE := tests/unit/core tests/unit/dialects tests/unit/ir tests/unit/repair tests/unit/schema tests/unit/test_exchange.py \
-        tests/unit/tools/core tests/corpus tests/golden
+        tests/unit/tools/core tests/unit/agent tests/corpus tests/golden
 
 test: check
 	$(BIN)/coverage run -m pytest -q -n 0 $(CORE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import signal
 import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +18,7 @@ from dragoman.agent.desk import Desk, Setup
 from dragoman.agent.sessions import Sessions
 from dragoman.agent.toolbox import open_toolbox
 from dragoman.agent.tui.chat import Chat
-from dragoman.agent.tui.prompt import EditorPrompt, PlainPrompt, open_prompt
+from dragoman.agent.tui.prompt import CtrlC, EditorPrompt, PlainPrompt, open_prompt
 from dragoman.agent.tui.screen import TerminalScreen
 from dragoman.agent.tui.slash import COMMANDS, Quit, Room, run_slash
 from dragoman.agent.tui.style import Style
@@ -43,7 +44,7 @@ class Echo:
 class Typed:
     """A person who types these lines; an exception is a key."""
 
-    def __init__(self, *lines: str | type[BaseException]) -> None:
+    def __init__(self, *lines: str | type[Exception]) -> None:
         self._lines = list(lines)
 
     async def read(self, _label: str) -> str:
@@ -92,7 +93,7 @@ async def room(tmp_path: Path, screen: TerminalScreen) -> AsyncIterator[Room]:
 
 @pytest.fixture
 def talk(room: Room, screen: TerminalScreen, out: io.StringIO) -> Callable[..., Awaitable[str]]:
-    async def run(*lines: str | type[BaseException]) -> str:
+    async def run(*lines: str | type[Exception]) -> str:
         await Chat(room, screen, Typed(*lines), Style()).run()
         return out.getvalue()
 
@@ -107,10 +108,35 @@ async def test_a_chat_goes_on_until_the_end_of_input(talk: Callable[..., Awaitab
 
 
 async def test_ctrl_c_twice_in_a_row_and_not_otherwise(talk: Callable[..., Awaitable[str]]) -> None:
-    keys = (KeyboardInterrupt, "hello", KeyboardInterrupt, KeyboardInterrupt, "unread")
+    keys = (CtrlC, "hello", CtrlC, CtrlC, "unread")
     said = await talk(*keys)
     assert "you said hello" in said
     assert "unread" not in said
+
+
+async def test_ctrl_c_before_the_prompt_has_the_keyboard_counts(room: Room, screen: TerminalScreen) -> None:
+    class Slow(Typed):
+        async def read(self, _label: str) -> str:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.Event().wait()
+            return ""
+
+    async with asyncio.timeout(10):
+        await Chat(room, screen, Slow(), Style()).run()
+
+
+async def test_a_chat_that_is_cancelled_ends(room: Room, screen: TerminalScreen) -> None:
+    class Idle(Typed):
+        async def read(self, _label: str) -> str:
+            await asyncio.Event().wait()
+            return ""
+
+    chat = asyncio.create_task(Chat(room, screen, Idle(), Style()).run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    chat.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await chat
 
 
 async def test_what_goes_wrong_ends_the_turn_and_not_the_chat(talk: Callable[..., Awaitable[str]]) -> None:

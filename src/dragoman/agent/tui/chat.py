@@ -6,7 +6,7 @@ import asyncio
 import signal
 
 from dragoman.agent.events import Stop
-from dragoman.agent.tui.prompt import Prompt
+from dragoman.agent.tui.prompt import CtrlC, Prompt
 from dragoman.agent.tui.screen import TerminalScreen
 from dragoman.agent.tui.slash import Quit, Room, describe_spent, run_slash
 from dragoman.agent.tui.style import Style, harmless
@@ -24,11 +24,11 @@ class Chat:
         self._screen = screen
         self._prompt = prompt
         self._style = style
+        self._reading: asyncio.Task[str] | None = None
 
     async def run(self) -> None:
-        """Ctrl-C stops what runs; between two turns it stops nothing, and at the prompt it is a key."""
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._room.desk.interrupt)
+        loop.add_signal_handler(signal.SIGINT, self._ctrl_c)
         try:
             await self._read_and_take()
         finally:
@@ -38,10 +38,10 @@ class Chat:
         warned = False
         while True:
             try:
-                line = await self._prompt.read(LABEL)
+                line = await self._read()
             except EOFError:
                 return
-            except KeyboardInterrupt:
+            except CtrlC:
                 if warned:
                     return
                 warned = True
@@ -55,6 +55,24 @@ class Chat:
                     return
                 except (DragomanError, StoreUnavailable, OSError) as error:
                     self._complain(str(error))
+
+    def _ctrl_c(self) -> None:
+        """Stops the turn; just before the prompt has the keyboard, it is meant for the prompt."""
+        if self._reading is None:
+            self._room.desk.interrupt()
+        else:
+            self._reading.cancel()
+
+    async def _read(self) -> str:
+        self._reading = asyncio.ensure_future(self._prompt.read(LABEL))
+        try:
+            return await self._reading
+        except asyncio.CancelledError:
+            if not self._reading.cancelled() or _is_cancelled():
+                raise
+            raise CtrlC from None
+        finally:
+            self._reading = None
 
     async def _take(self, line: str) -> None:
         if line.lstrip().startswith("/"):
@@ -74,3 +92,9 @@ class Chat:
 
     def _complain(self, text: str) -> None:
         self._screen.line(self._style.paint(harmless(text), "red"))
+
+
+def _is_cancelled() -> bool:
+    """Whether we are to end ourselves, not only what we wait for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

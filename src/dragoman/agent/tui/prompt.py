@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 HISTORY_FILE = "chat_history"
 
 
+class CtrlC(Exception):
+    """The key; a KeyboardInterrupt inside a task would tear the event loop down."""
+
+
 class Prompt(Protocol):
-    """`read` gives what was typed; EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
+    """`read` gives what was typed; EOFError for Ctrl-D, CtrlC for Ctrl-C."""
 
     async def read(self, label: str, /) -> str: ...
 
@@ -63,8 +67,9 @@ class EditorPrompt:
             multiline=True,
             key_bindings=_bindings(),
             prompt_continuation=_continuation,
+            interrupt_exception=CtrlC,
         )
-        self._asked: PromptSession[str] = PromptSession()
+        self._asked: PromptSession[str] = PromptSession(interrupt_exception=CtrlC)
 
     async def read(self, label: str) -> str:
         return await self._typed.prompt_async(label, handle_sigint=False)
@@ -72,7 +77,7 @@ class EditorPrompt:
     async def ask(self, label: str) -> str:
         try:
             return await self._asked.prompt_async(label, handle_sigint=False)
-        except KeyboardInterrupt:
+        except CtrlC:
             signal.raise_signal(signal.SIGINT)  # here it is a key; everywhere else it ends the turn
             await asyncio.Event().wait()  # and this question with it
             raise
