@@ -48,8 +48,10 @@ async def open_toolbox(
     registry = Registry(files.definitions())
     remarks: list[str] = []
     if settings.run_command:
-        isolation = await find_isolation(hidden=(home,))
-        registry.register(command_tool(root, isolation=isolation))
+        isolation = await find_isolation(
+            wanted=settings.isolation, network=settings.command_network, hidden=(home,)
+        )
+        registry.register(command_tool(root, isolation=isolation, pass_env=settings.command_env))
         remarks += [isolation.note] if isolation.note else []
     folder = Path(settings.folder) if settings.folder else home / TOOLS_FOLDER
     for definition in load_tools(folder, must_exist=bool(settings.folder)):

@@ -22,6 +22,9 @@ class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     deny: tuple[str, ...] = ()  # rules that win over all others
     audit: Literal["digest", "full", "off"] = "digest"  # full keeps arguments, which may be secret
     run_command: bool = False  # a model that runs programs must be asked for
+    isolation: Literal["auto", "required", "off"] = "auto"  # of commands, by bubblewrap where it is there
+    command_network: bool = False  # isolated commands reach the network
+    command_env: tuple[str, ...] = ()  # variables commands get besides PATH, HOME and the like
 
 
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -45,6 +45,7 @@ SAMPLES = {
     "rules": "gpt=gemini-x,o3=gemini-y",
     "host": "localhost",
     "audit": "full",
+    "isolation": "off",
     "servers": '{"files": {"command": ["files-server", "."], "env": {"TOKEN": "t"}}}',
 }
 
@@ -63,6 +64,7 @@ def test_every_setting_has_its_variable(key: str) -> None:
         "models.rules": {"gpt": "gemini-x", "o3": "gemini-y"},
         "tools.allow": ("1",),
         "tools.ask": ("1",),
+        "tools.command_env": ("1",),
         "tools.deny": ("1",),
         "mcp.servers": {"files": McpServer(command=("files-server", "."), env={"TOKEN": "t"})},
     }
