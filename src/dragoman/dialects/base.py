@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -43,6 +44,18 @@ class Reply(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
+
+
+def error_headers(error: DragomanError) -> tuple[tuple[str, str], ...]:
+    """Headers of an error that every JSON dialect's libraries understand."""
+    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
+    if error.retry_after_s is not None:
+        headers += (("retry-after", str(math.ceil(error.retry_after_s))),)
+    if error.kind == "wrong_method":
+        headers += (("allow", error.code),)
+    if error.kind == "quota":  # libraries retry every 429 unless told not to
+        headers += (("x-should-retry", "false"),)
+    return headers
 
 
 class ClientStream(Protocol):

@@ -16,6 +16,7 @@ from dragoman.ir.events import (
     Usage,
 )
 from dragoman.ir.parts import Media, Native, Part, Text, Thought, ToolCall, ToolResult
+from dragoman.ir.placing import place_signatures
 from dragoman.ir.replay import replay
 from dragoman.ir.request import (
     REMINDER,
@@ -71,6 +72,7 @@ __all__ = [
     "ToolResult",
     "Usage",
     "collect",
+    "place_signatures",
     "replay",
     "seal",
     "unseal",

@@ -18,7 +18,6 @@ from dragoman.dialects.anthropic.wire import (
 from dragoman.dialects.media import read_url
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
-    AFTER_TEXT,
     ON_THOUGHT,
     REMINDER,
     Media,
@@ -30,6 +29,7 @@ from dragoman.ir import (
     Thought,
     ToolCall,
     ToolResult,
+    place_signatures,
     unseal,
 )
 from dragoman.notes import Note
@@ -63,7 +63,7 @@ def decode_message(message: WireMessage) -> DecodedMessage:
     parts = tuple(
         part for index, block in enumerate(blocks) for part in reader.read(block, f".content[{index}]")
     )
-    parts = _place_signatures(parts, reader.sealed)
+    parts = place_signatures(parts, reader.sealed)
     return DecodedMessage(_split_reminders(role, parts), tuple(reader.changes), tuple(reader.notes))
 
 
@@ -84,22 +84,6 @@ def _split_reminders(role: Role, parts: tuple[Part, ...]) -> tuple[Message, ...]
 
 def _is_reminder(part: Part) -> bool:
     return isinstance(part, Text) and (part.text.startswith(REMINDER) or part.text == _TOOL_LOADED)
-
-
-def _place_signatures(parts: tuple[Part, ...], sealed: list[Sealed]) -> tuple[Part, ...]:
-    """Each signature back on the part it came with; one whose part is gone is dropped."""
-    if not sealed:
-        return parts
-    by_target = {item.target: item.signature for item in sealed}
-    placed = [
-        msgspec.structs.replace(part, signature=by_target[part.id])
-        if isinstance(part, ToolCall) and part.id in by_target
-        else part
-        for part in parts
-    ]
-    if AFTER_TEXT in by_target:
-        placed.append(Text(text="", signature=by_target[AFTER_TEXT]))
-    return tuple(placed)
 
 
 class BlockReader:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgspec
 
-from dragoman.dialects.base import Reply
+from dragoman.dialects.base import Reply, error_headers
 from dragoman.errors import DragomanError, ErrorKind
 
 #: kind -> HTTP status, error type. 529 is Anthropic's own "overloaded", which its clients retry.
@@ -31,14 +30,7 @@ _TABLE: dict[ErrorKind, tuple[int, str]] = {
 
 def encode_error(error: DragomanError) -> Reply:
     status, _ = _TABLE[error.kind]
-    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
-    if error.retry_after_s is not None:
-        headers += (("retry-after", str(math.ceil(error.retry_after_s))),)
-    if error.kind == "wrong_method":
-        headers += (("allow", error.code),)
-    if error.kind == "quota":
-        headers += (("x-should-retry", "false"),)
-    return Reply(status, error_body(error), headers)
+    return Reply(status, error_body(error), error_headers(error))
 
 
 def error_body(error: DragomanError) -> bytes:

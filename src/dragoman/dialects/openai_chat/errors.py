@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import msgspec
 
-from dragoman.dialects.base import Reply
+from dragoman.dialects.base import Reply, error_headers
 from dragoman.errors import DragomanError, ErrorKind, UpstreamError
 
 #: kind -> HTTP status, error type, code. SDKs choose their exception by the status, clients compact by the code.
@@ -30,14 +28,7 @@ _TABLE: dict[ErrorKind, tuple[int, str, str | None]] = {
 
 def encode_error(error: DragomanError) -> Reply:
     status, _, _ = _TABLE[error.kind]
-    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
-    if error.retry_after_s is not None:
-        headers += (("retry-after", str(math.ceil(error.retry_after_s))),)
-    if error.kind == "wrong_method":
-        headers += (("allow", error.code),)
-    if error.kind == "quota":  # SDKs retry every 429 unless told not to
-        headers += (("x-should-retry", "false"),)
-    return Reply(status, error_body(error), headers)
+    return Reply(status, error_body(error), error_headers(error))
 
 
 def error_body(error: DragomanError) -> bytes:

@@ -25,18 +25,16 @@ from dragoman.dialects.openai_responses.wire import (
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire_item
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
-    AFTER_TEXT,
     Effort,
     Message,
     OutputFormat,
-    Part,
     Request,
     Sampling,
-    Sealed,
     Text,
     Thinking,
     ToolCall,
     ToolChoice,
+    place_signatures,
 )
 from dragoman.memo import Memo
 from dragoman.notes import Note
@@ -178,21 +176,7 @@ def _message(run: tuple[DecodedItem, ...]) -> Message:
 def _join(run: tuple[DecodedItem, ...]) -> Message:
     parts = [part for item in run for part in item.parts]
     sealed = [sealed for item in run for sealed in item.sealed]
-    return Message(role=run[0].role, parts=_place_signatures(parts, sealed))
-
-
-def _place_signatures(parts: list[Part], sealed: list[Sealed]) -> tuple[Part, ...]:
-    """Each signature back on the part it came with; one whose part is gone is dropped."""
-    by_target = {item.target: item.signature for item in sealed}
-    placed = [
-        msgspec.structs.replace(part, signature=by_target[part.id])
-        if isinstance(part, ToolCall) and part.id in by_target
-        else part
-        for part in parts
-    ]
-    if AFTER_TEXT in by_target:
-        placed.append(Text(text="", signature=by_target[AFTER_TEXT]))
-    return tuple(placed)
+    return Message(role=run[0].role, parts=place_signatures(parts, sealed))
 
 
 def _thinking(wire: WireReasoning | None) -> tuple[Thinking, list[Note]]:

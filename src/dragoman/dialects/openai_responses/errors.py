@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgspec
 
-from dragoman.dialects.base import Reply
+from dragoman.dialects.base import Reply, error_headers
 from dragoman.errors import DragomanError, ErrorKind, InvalidRequest
 
 #: kind -> HTTP status, error type, error code
@@ -54,17 +53,10 @@ fails_in_stream: frozenset[ErrorKind] = frozenset({"rate_limit", "quota", "overf
 
 def encode_error(error: DragomanError) -> Reply:
     status, kind, code = _TABLE[error.kind]
-    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
-    if error.retry_after_s is not None:
-        headers += (("retry-after", str(math.ceil(error.retry_after_s))),)
-    if error.kind == "wrong_method":
-        headers += (("allow", error.code),)
-    if error.kind == "quota":
-        headers += (("x-should-retry", "false"),)
     if isinstance(error, InvalidRequest):
         code = error.code or code
     inner = {"message": str(error), "type": kind, "param": error.where or None, "code": code}
-    return Reply(status, msgspec.json.encode({"error": inner}), headers)
+    return Reply(status, msgspec.json.encode({"error": inner}), error_headers(error))
 
 
 def stream_error(error: DragomanError) -> dict[str, Any]:

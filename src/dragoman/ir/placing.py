@@ -1,0 +1,26 @@
+"""Signatures that a client carried, back on the parts they came with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from dragoman.ir.parts import Part, Text, ToolCall
+from dragoman.ir.signature import AFTER_TEXT, Sealed
+
+
+def place_signatures(parts: Sequence[Part], sealed: Iterable[Sealed]) -> tuple[Part, ...]:
+    """Each signature on its call, or behind the text; one whose part is gone is dropped."""
+    by_target = {item.target: item.signature for item in sealed}
+    if not by_target:
+        return tuple(parts)
+    placed = [
+        msgspec.structs.replace(part, signature=by_target[part.id])
+        if isinstance(part, ToolCall) and part.id in by_target
+        else part
+        for part in parts
+    ]
+    if AFTER_TEXT in by_target:
+        placed.append(Text(text="", signature=by_target[AFTER_TEXT]))
+    return tuple(placed)
