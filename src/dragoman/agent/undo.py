@@ -11,7 +11,8 @@ from dragoman.tools.errors import ToolError
 from dragoman.tools.fs import Files
 
 _WRITERS = frozenset({"write_file", "edit_file", "restore_backup"})
-_BACKUP = re.compile(r"\(backup (\d{20}-[0-9a-f]{8})\)")
+# At the end only: a file may be called `(backup …)`, and the result begins with its name.
+_BACKUP = re.compile(r"\(backup (\d{20}-[0-9a-f]{8})\)\Z")
 
 
 def restore_files(files: Files, turn: Sequence[Message]) -> list[str]:

@@ -29,6 +29,12 @@ ENVIRONMENT = (
     "HOME LANG LANGUAGE LC_ALL LC_CTYPE LOGNAME PATH SHELL TERM TMPDIR TZ USER "
     "VIRTUAL_ENV CONDA_PREFIX GOPATH CARGO_HOME RUSTUP_HOME JAVA_HOME NVM_DIR"
 ).split()
+# A folder of the project can be a bare repository, and its `config` names programs that `git status` starts.
+_GIT = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_0": "explicit",
+}
 # Never passed on, not even when the settings name them: the gateway's and Google's own keys.
 _FORBIDDEN = re.compile(r"(?i)(dragoman|gemini|google|vertex|anthropic|openai)_.*|.*_APPLICATION_CREDENTIALS")
 
@@ -77,7 +83,7 @@ def command_tool(
 ) -> ToolDefinition:
     """The tool for one project; `isolation` comes from `find_isolation`, and its note is told when it is none."""
     real_root = Path(os.path.realpath(root))
-    env = minimal_environment(environ, pass_env)
+    env = {**_GIT, **minimal_environment(environ, pass_env)}
 
     async def execute(args: dict[str, Any], context: Context) -> ToolOutput:
         argv = read_argv(args)

@@ -8,6 +8,8 @@ import posixpath
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from dragoman.tools.definition import Context, ToolDefinition
 from dragoman.tools.hooks import Decision
 from dragoman.tools.rules import Mode, Rule, Rules, parse_rule
@@ -36,7 +38,7 @@ class RuleGuard:
         self._approver = approver
         self._root = None if root is None else os.path.realpath(root)
         self._asking = asyncio.Lock()
-        self._granted: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
+        self._granted: dict[str, set[tuple[str, tuple[str, ...], str]]] = {}
 
     async def decide(self, definition: ToolDefinition, args: dict[str, Any], context: Context) -> Decision:
         try:
@@ -64,11 +66,14 @@ class RuleGuard:
             reason = f"{definition.name} needs a person's approval, and nobody can be asked"
             return Decision(allowed=False, by="nobody to ask", reason=reason)
         granted = self._granted.setdefault(context.session, set())
-        grant = (definition.name, subjects)
         async with self._asking:  # the answer to one question may spare the next
+            # A command is what was shown of it, its folder too: `make` elsewhere is another program.
+            is_command = definition.risk == "run" and definition.subject is not None
+            preview = await _preview(definition, args) if is_command else ""
+            grant = (definition.name, subjects, preview)
             if grant in granted:
                 return Decision(allowed=True, by="always, said the user")
-            preview = await _preview(definition, args)
+            preview = preview or await _preview(definition, args)
             verdict = await self._approver.approve(definition, args, context, preview)
             if verdict == "always":
                 granted.add(grant)
@@ -82,7 +87,9 @@ class RuleGuard:
         subject = definition.subject(args)
         if definition.risk == "run":
             return (subject,)
-        return path_names(subject, self._root)
+        given = args.get("path")  # the subject may have its links resolved, and rules may name the link
+        paths = (given, subject) if isinstance(given, str) and given else (subject,)
+        return tuple(dict.fromkeys(name for path in paths for name in path_names(path, self._root)))
 
 
 def path_names(path: str, root: str | None) -> tuple[str, ...]:
@@ -105,9 +112,9 @@ def _leads_out(name: str) -> bool:
 
 
 async def _preview(definition: ToolDefinition, args: dict[str, Any]) -> str:
-    """What would change; a tool that cannot say will fail by itself, so the question is asked all the same."""
+    """What would change; a tool that cannot say is shown with all its arguments, a yes is for those."""
     if definition.preview is None:
-        return ""
+        return msgspec.json.format(msgspec.json.encode(args), indent=2).decode() if args else ""
     try:
         return await asyncio.to_thread(definition.preview, args)
     except Exception as error:

@@ -173,4 +173,15 @@ def _translate(pattern: str, words: str, ignore_case: bool) -> re.Pattern[str]:
         parts += [re.escape(pattern[start : wild.start()]), _WORDS[words][wild[0]]]
         start = wild.end()
     parts += [re.escape(pattern[start:]), tail]
-    return re.compile("".join(parts), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+    regex = "".join(parts) if words == "path" else _linear(parts, words)
+    return re.compile(regex, re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+
+
+def _linear(parts: Sequence[str], words: str) -> str:
+    """A piece between two stars is taken at its first place, once (`(?>…)`): a long command cannot stall us."""
+    star = _WORDS[words]["*"]
+    first, *others = "".join(parts).replace(f"{star}{star}", star).split(star)
+    if not others:
+        return first
+    middle = "".join(f"(?>{star}?{piece})" for piece in others[:-1] if piece)
+    return f"{first}{middle}{star}{others[-1]}"

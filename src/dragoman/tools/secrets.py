@@ -29,7 +29,7 @@ _AFTER_WORD = re.compile(
       ["']? )
     (?P<value> [^\s"',;&]{4,} )""",
 )
-_IN_URL = re.compile(r"(?P<lead>[a-z][a-z0-9+.-]*://[^\s/@:]*:)[^\s/@]+(?=@)", re.IGNORECASE)
+_IN_URL = re.compile(r"(?P<lead>[a-z][a-z0-9+.-]{0,30}://[^\s/@:]*:)[^\s/@]+(?=@)", re.IGNORECASE)
 _NAMES = re.compile(
     r"(?i)^(?!max)(?:.*[_.-]|.*[a-z]|)(?:passw(?:or)?d|passphrase|secret|token|api_?-?key|apikey|authorization|cookie"
     r"|credentials?|private_?-?key|access_?-?key)s?$"

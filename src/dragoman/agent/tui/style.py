@@ -24,12 +24,15 @@ _RESET = "\x1b[0m"
 _MIN_WIDTH = 20
 _MAX_WIDTH = 100  # longer lines are hard to read
 
-# Control characters as their pictures; what reorders text (U+202A…) could show another file than is written.
+# Control characters as their pictures; what reorders text (U+202A…) or is not seen at all (U+200B, tags) could
+# show another file than is written. Joiners (U+200C, U+200D) stay: scripts and emoji need them.
+_UNSEEN = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2060, 0x2066), 0xFEFF, *range(0xE0000, 0xE0080))
 _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"}
 _HARMLESS = (
     _PICTURES
     | {0x7F: "\u2421"}
     | dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+    | dict.fromkeys(_UNSEEN, "\ufffd")
     | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 )
 

@@ -13,8 +13,9 @@ from dragoman.tools.errors import ToolError, ToolFailed
 from dragoman.tools.fs.backups import Backups
 from dragoman.tools.fs.diff import unified
 from dragoman.tools.fs.limits import Meter
-from dragoman.tools.fs.text import PLAIN, describe_binary, detect
+from dragoman.tools.fs.text import describe_binary, detect
 from dragoman.tools.sandbox import Place, Sandbox, replace, sweep
+from dragoman.tools.sandbox.names import shown
 
 _MAX_OLD_BYTES = 64 * 1024 * 1024  # what must be read, to be kept
 
@@ -123,9 +124,21 @@ def _version(status: os.stat_result | None) -> tuple[int, ...] | None:
 
 
 def _show(path: str, old: bytes | None, new: bytes) -> str:
-    encodings = detect(old) if old is not None else PLAIN, detect(new)
-    if encodings[0] is None or encodings[1] is None:
-        was = "" if old is None else f" {describe_binary(old)} of {len(old)} bytes and"
+    path = shown(path)
+    before, after = None if old is None else _readable(old), _readable(new)
+    was = f" {describe_binary(old)} of {len(old)} bytes and" if old is not None and before is None else ""
+    if after is None:
         return f"{path}{was} becomes {len(new)} bytes\n"
-    before = None if old is None else encodings[0].decode(old)
-    return unified(path, before, encodings[1].decode(new)) or f"{path}: nothing changes\n"
+    lead = f"{path}{was} becomes text\n" if was else ""
+    return lead + (unified(path, before, after) or f"{path}: nothing changes\n")
+
+
+def _readable(data: bytes) -> str | None:
+    """What a person can be shown; a NUL or `GIF8` at the start must not hide a script from them."""
+    encoding = detect(data)
+    if encoding is not None:
+        return encoding.decode(data)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None

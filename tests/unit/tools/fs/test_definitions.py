@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from dragoman.ir import ToolCall, ToolResult
+from dragoman.tools.definition import Context
 from dragoman.tools.fs import FileLimits, Files, file_tools
 from dragoman.tools.handler import Handler
 from dragoman.tools.registry import Registry
@@ -120,11 +121,18 @@ def test_a_preview_says_what_will_not_work(registry: Registry, root: Path) -> No
     assert "will not succeed" in preview(registry, "restore_backup", id="none")
 
 
-def test_a_preview_of_bytes_is_a_sentence(registry: Registry, root: Path) -> None:
+def test_a_preview_over_bytes_says_so_and_shows_the_text(registry: Registry, root: Path) -> None:
     (root / "f").write_bytes(b"\x89PNG")
-    shown = preview(registry, "write_file", path="f", content="x")
-    assert shown == "f is a binary file (PNG image) of 4 bytes and becomes 1 bytes\n"
-    assert preview(registry, "write_file", path="g", content="a\0") == "g becomes 2 bytes\n"
+    shown = preview(registry, "write_file", path="f", content="x\n")
+    assert shown.startswith("f is a binary file (PNG image) of 4 bytes and becomes text\n")
+    assert shown.endswith("\n+x\n")
+
+
+def test_a_preview_of_restoring_bytes_is_a_sentence(registry: Registry, files: Files, root: Path) -> None:
+    (root / "f").write_bytes(b"\x89PNG")
+    files.write_file({"path": "f", "content": "x"}, Context())
+    backup = files.backups.entries()[0].id
+    assert preview(registry, "restore_backup", id=backup) == "f becomes 4 bytes\n"
 
 
 def test_a_preview_of_restoring(files: Files, root: Path) -> None:
