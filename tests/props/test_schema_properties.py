@@ -272,6 +272,10 @@ def accepts(validator: Any, value: Any) -> bool:
         return bool(validator.is_valid(value))
     except RecursionError:  # a definition that is nothing but itself
         return False
+    except BaseException as error:  # the same, found out inside the judge's Rust part
+        if type(error).__name__ != "PanicException":
+            raise
+        return False
 
 
 @given(schemas_with_values())
