@@ -1,7 +1,7 @@
 """Permission rules: `tool(pattern)` texts, what they match, and what they amount to together.
 
     write_file(src/**)       the tool, and what its subject (a path or a command) must look like
-    run_command(git diff*)   a command is its exact argument list, quoted as a shell would need it
+    run_command(git status*) a command is its exact argument list, quoted as a shell would need it
     mcp__github__*           a tool by pattern, whatever its arguments
 
 Deny wins over ask, ask wins over allow, whatever their order and however specific they are; where no rule
