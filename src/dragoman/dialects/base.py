@@ -9,11 +9,21 @@ from typing import Any, Protocol
 import msgspec
 
 from dragoman.errors import DragomanError, ErrorKind, UpstreamError
-from dragoman.ir import Event, Request, Response
+from dragoman.ir import Effort, Event, Request, Response
 from dragoman.notes import Note
 
 Headers = Mapping[str, str]
 SSE_TYPE = "text/event-stream; charset=utf-8"
+
+#: How hard to think, in the words that OpenAI's and Anthropic's clients share.
+EFFORTS: dict[str, Effort] = {
+    "minimal": "minimal",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "max",
+    "max": "max",
+}
 
 
 class Decoded(msgspec.Struct, frozen=True):

@@ -88,8 +88,7 @@ async def delete_response(call: Call, outlet: Outlet) -> None:
     turn = await _kept(call)
     in_conversation = decode_kept(turn.data).in_conversation
     await reach(call.gateway.store.turns.delete(turn.scope, turn.id, keep_line=in_conversation))
-    identity = turn.id
-    body = {"id": identity, "object": "response", "deleted": True}
+    body = {"id": turn.id, "object": "response", "deleted": True}
     await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 
 

@@ -16,8 +16,8 @@ from typing import Any
 from granian.constants import Interfaces
 from granian.server.embed import Server
 
+from dragoman import emulator  # its app is loaded when asked for
 from dragoman.config import Config
-from dragoman.emulator import create_emulator
 from dragoman.errors import ConfigError
 from dragoman.server.app import EMULATOR_PREFIX, App, GatewayApp
 from dragoman.server.gateway import Gateway
@@ -48,7 +48,7 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
         now=time.time,
     )
     gateway = Gateway(config, store, keys=keys, emulator_url=url + EMULATOR_PREFIX if emulated else "")
-    app = GatewayApp(gateway, create_emulator() if emulated else None)
+    app = GatewayApp(gateway, emulator.create_emulator() if emulated else None)
 
     async def drain() -> None:
         gateway.draining = True

@@ -17,31 +17,20 @@ from dragoman.dialects.anthropic.wire import (
     decode_body,
 )
 from dragoman.dialects.anthropic.wire import decode_message as decode_wire_message
-from dragoman.dialects.base import Decoded, Headers
+from dragoman.dialects.base import EFFORTS, Decoded, Headers
+from dragoman.dialects.history import HISTORY_BYTES, placed_notes, read_pieces
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Effort, OutputFormat, Request, Sampling, Text, Thinking, ToolCall
+from dragoman.ir import OutputFormat, Request, Sampling, Text, Thinking, ToolCall
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
 #: Changes with every request and would keep Google's prefix cache from ever matching (pain F6).
 _BILLING_HEADER = "x-anthropic-billing-header:"
 
-_EFFORT: dict[str, Effort] = {
-    "minimal": "minimal",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "max",
-    "max": "max",
-}
 
 _THINKS = frozenset({"enabled", "adaptive", "between_tools"})
 
-#: The raw bytes, the neutral message, and what is noted in its notebook.
-_KEPT_PER_BYTE = 5
-
-#: The history comes back with every turn, byte for byte.
-_MESSAGES: Memo[bytes, DecodedMessage] = Memo(max_bytes=64 * 1024 * 1024)
+_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES)
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
@@ -49,9 +38,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
     _refuse_threads(wire)
     if not wire.messages:
         raise InvalidRequest("at least one message is required", where="messages")
-    decoded = [
-        _MESSAGES.find(raw) or _message(raw, index) for index, raw in enumerate(map(bytes, wire.messages))
-    ]
+    decoded = read_pieces(_MESSAGES, "messages", wire.messages, _message)
     tool_set = extend(decode_tool_set(bytes(wire.tools)), _definitions(decoded))
     choice = decode_tool_choice(wire.tool_choice, tool_set)
     loaded, removed = _tools_at_hand(decoded, tool_set)
@@ -77,29 +64,14 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
         stream=bool(wire.stream),
         session=_session(wire.metadata, headers),
     )
-    return Decoded(request, (*tool_set.notes, *withheld, *unknown, *_message_notes(decoded)))
+    return Decoded(
+        request,
+        (*tool_set.notes, *withheld, *unknown, *placed_notes("messages", decoded)),
+    )
 
 
-def _message(raw: bytes, index: int) -> DecodedMessage:
-    where = f"messages[{index}]"
-
-    def read() -> DecodedMessage:
-        return decode_message(jsontext.decode(decode_wire_message, jsontext.checked(raw, where), where))
-
-    try:
-        return _MESSAGES.get(raw, _KEPT_PER_BYTE * len(raw), read)
-    except InvalidRequest as error:
-        if not error.where.startswith(where):
-            error.where = f"{where}.{error.where.removeprefix('.')}"
-        raise
-
-
-def _message_notes(decoded: list[DecodedMessage]) -> list[Note]:
-    return [
-        Note(note.kind, f"messages[{index}]{note.where}", note.why)
-        for index, item in enumerate(decoded)
-        for note in item.notes
-    ]
+def _message(raw: bytes, where: str) -> DecodedMessage:
+    return decode_message(jsontext.decode(decode_wire_message, raw, where))
 
 
 def _definitions(decoded: list[DecodedMessage]) -> list[bytes]:
@@ -148,7 +120,7 @@ def _system_text(block: Block, index: int) -> str:
 
 def _thinking(wire: WireThinking | None, output: OutputConfig | None) -> tuple[Thinking, list[Note]]:
     word = output.effort if output is not None else None
-    effort = _EFFORT.get(word) if word else None
+    effort = EFFORTS.get(word) if word else None
     notes = [Note("dropped", "output_config.effort", f"{word!r} is not known")] if word and not effort else []
     if wire is None:
         return Thinking(effort=effort), notes

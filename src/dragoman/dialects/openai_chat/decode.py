@@ -8,7 +8,8 @@ from itertools import groupby
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.base import Decoded, Headers
+from dragoman.dialects.base import EFFORTS, Decoded, Headers
+from dragoman.dialects.history import HISTORY_BYTES, placed_notes, read_pieces
 from dragoman.dialects.openai_chat.encode import Echo
 from dragoman.dialects.openai_chat.messages import DecodedMessage, decode_message
 from dragoman.dialects.openai_chat.tools import (
@@ -21,7 +22,6 @@ from dragoman.dialects.openai_chat.wire import Body, WireFormat, decode_body, de
 from dragoman.dialects.openai_chat.wire import decode_message as decode_wire_message
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
-    Effort,
     Message,
     OutputFormat,
     Request,
@@ -33,15 +33,6 @@ from dragoman.ir import (
 )
 from dragoman.memo import Memo
 from dragoman.notes import Note
-
-_EFFORT: dict[str, Effort] = {
-    "minimal": "minimal",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "max",
-    "max": "max",
-}
 
 #: Tuning that cannot be kept, and why.
 _DROPPED: dict[str, str] = {
@@ -69,19 +60,13 @@ _DROPPED: dict[str, str] = {
 #: Values that ask for nothing.
 _IDLE = frozenset({b"", b"null", b"false", b"0", b"{}", b"[]", b'"auto"', b'"default"', b'""'})
 
-#: The raw bytes, the neutral message, and what is noted in its notebook.
-_KEPT_PER_BYTE = 5
-
-#: The history comes back with every turn, byte for byte.
-_MESSAGES: Memo[bytes, DecodedMessage] = Memo(max_bytes=64 * 1024 * 1024)
+_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES)
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat clients say all in the body)
     wire = jsontext.decode_leniently(decode_body, body)
     _refuse_unservable(wire)
-    decoded = [
-        _MESSAGES.find(raw) or _message(raw, index) for index, raw in enumerate(map(bytes, wire.messages))
-    ]
+    decoded = read_pieces(_MESSAGES, "messages", wire.messages, _message)
     tool_set, choice, legacy = _tools(wire)
     system, messages, moved = _split_system([item.message for item in decoded])
     thinking, unknown = _thinking(wire.reasoning_effort)
@@ -100,7 +85,13 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (C
     )
     include_usage = wire.stream_options is not None and bool(wire.stream_options.include_usage)
     echo = Echo(include_usage=include_usage, legacy=legacy, custom=tool_set.custom)
-    notes = (*tool_set.notes, *unknown, *_dropped(wire), *moved, *_message_notes(decoded))
+    notes = (
+        *tool_set.notes,
+        *unknown,
+        *_dropped(wire),
+        *moved,
+        *placed_notes("messages", decoded),
+    )
     return Decoded(request, notes, echo)
 
 
@@ -114,26 +105,8 @@ def _refuse_unservable(wire: Body) -> None:
             raise InvalidRequest(f"answers are text only, not {kind}", where=f"modalities[{index}]")
 
 
-def _message(raw: bytes, index: int) -> DecodedMessage:
-    where = f"messages[{index}]"
-
-    def read() -> DecodedMessage:
-        return decode_message(jsontext.decode(decode_wire_message, jsontext.checked(raw, where), where))
-
-    try:
-        return _MESSAGES.get(raw, _KEPT_PER_BYTE * len(raw), read)
-    except InvalidRequest as error:
-        if not error.where.startswith(where):
-            error.where = where + error.where
-        raise
-
-
-def _message_notes(decoded: list[DecodedMessage]) -> list[Note]:
-    return [
-        Note(note.kind, f"messages[{index}]{note.where}", note.why)
-        for index, item in enumerate(decoded)
-        for note in item.notes
-    ]
+def _message(raw: bytes, where: str) -> DecodedMessage:
+    return decode_message(jsontext.decode(decode_wire_message, raw, where))
 
 
 def _tools(wire: Body) -> tuple[ToolSet, ToolChoice, bool]:
@@ -191,7 +164,7 @@ def _thinking(word: str | None) -> tuple[Thinking, tuple[Note, ...]]:
         return Thinking(), ()
     if word == "none":
         return Thinking(mode="off"), ()
-    effort = _EFFORT.get(word)
+    effort = EFFORTS.get(word)
     if effort is None:
         return Thinking(), (Note("dropped", "reasoning_effort", f"{word!r} is not known"),)
     return Thinking(mode="on", effort=effort, show=True), ()

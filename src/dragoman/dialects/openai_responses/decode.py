@@ -8,7 +8,8 @@ from itertools import groupby, takewhile
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.base import Decoded, Headers
+from dragoman.dialects.base import EFFORTS, Decoded, Headers
+from dragoman.dialects.history import HISTORY_BYTES, placed_notes, read_pieces
 from dragoman.dialects.openai_responses.choice import decode_tool_choice
 from dragoman.dialects.openai_responses.compaction import WISH
 from dragoman.dialects.openai_responses.echo import make_echo
@@ -25,7 +26,6 @@ from dragoman.dialects.openai_responses.wire import (
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire_item
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
-    Effort,
     Message,
     OutputFormat,
     Request,
@@ -39,21 +39,9 @@ from dragoman.ir import (
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
-_EFFORT: dict[str, Effort] = {
-    "minimal": "minimal",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "max",
-    "max": "max",
-}
 ENCRYPTED = "reasoning.encrypted_content"
 
-#: The raw bytes, the neutral parts, and what is noted in their notebooks.
-_KEPT_PER_BYTE = 5
-
-#: The history comes back with every turn, byte for byte.
-_ITEMS: Memo[bytes, DecodedItem] = Memo(max_bytes=64 * 1024 * 1024)
+_ITEMS: Memo[bytes, DecodedItem] = Memo(HISTORY_BYTES)
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
@@ -87,7 +75,14 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
         session=wire.prompt_cache_key or wire.conversation_id or headers.get("session_id") or "",
     )
     carries = reasoning is not None or ENCRYPTED in (wire.include or ())
-    notes = (*tool_set.notes, *withheld, *unknown, *lost, *_untaken(wire), *_item_notes(items))
+    notes = (
+        *tool_set.notes,
+        *withheld,
+        *unknown,
+        *lost,
+        *_untaken(wire),
+        *placed_notes("input", items),
+    )
     return Decoded(request, notes, make_echo(wire, tool_set, carries=carries, compacts=compacts))
 
 
@@ -105,30 +100,11 @@ def _decode_input(wire: Body) -> list[DecodedItem]:
         return [DecodedItem(role="user", parts=(Text(text=wire.input),))]
     if not wire.input:
         raise InvalidRequest("at least one input item is required", where="input")
-    return [_ITEMS.find(raw) or _item(raw, index) for index, raw in enumerate(map(bytes, wire.input))]
+    return read_pieces(_ITEMS, "input", wire.input, _item)
 
 
-def _item(raw: bytes, index: int) -> DecodedItem:
-    where = f"input[{index}]"
-
-    def read() -> DecodedItem:
-        whole = jsontext.checked(raw, where)
-        return decode_item(jsontext.decode(decode_wire_item, whole, where), whole)
-
-    try:
-        return _ITEMS.get(raw, _KEPT_PER_BYTE * len(raw), read)
-    except InvalidRequest as error:
-        if not error.where.startswith(where):
-            error.where = f"{where}{error.where}"
-        raise
-
-
-def _item_notes(items: list[DecodedItem]) -> list[Note]:
-    return [
-        Note(note.kind, f"input[{index}]{note.where}", note.why)
-        for index, item in enumerate(items)
-        for note in item.notes
-    ]
+def _item(raw: bytes, where: str) -> DecodedItem:
+    return decode_item(jsontext.decode(decode_wire_item, raw, where), raw)
 
 
 def _tools_at_hand(raw: bytes, items: list[DecodedItem]) -> tuple[ToolSet, set[str]]:
@@ -184,7 +160,7 @@ def _thinking(wire: WireReasoning | None) -> tuple[Thinking, list[Note]]:
         return Thinking(), []
     if wire.effort == "none":
         return Thinking(mode="off"), []
-    effort = _EFFORT.get(wire.effort) if wire.effort else None
+    effort = EFFORTS.get(wire.effort) if wire.effort else None
     notes: list[Note] = []
     if wire.effort and effort is None:
         notes.append(Note("dropped", "reasoning.effort", f"{wire.effort!r} is not known"))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from dragoman import jsontext
 from dragoman.dialects.gemini.client.wire import Object, read_flag, read_list, read_object, read_text
+from dragoman.dialects.history import HISTORY_BYTES, read_pieces
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     AS_BROUGHT,
@@ -34,8 +34,7 @@ _ROLES: dict[str, Role] = {
     "system": "system",
 }
 
-_KEPT_PER_BYTE = 5
-_MESSAGES: Memo[bytes, Message] = Memo(max_bytes=64 * 1024 * 1024)
+_MESSAGES: Memo[bytes, Message] = Memo(HISTORY_BYTES)
 
 
 def decode_contents(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
@@ -46,15 +45,7 @@ def decode_contents(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
     contents = read_list(text, "contents")
     if not contents:
         raise InvalidRequest("contents is not specified", where="contents")
-    return tuple(_linked([_message(bytes(content), index) for index, content in enumerate(contents)]))
-
-
-def _message(raw: bytes, index: int) -> Message:
-    def read() -> Message:
-        return _decode(jsontext.checked(raw, where), where)
-
-    where = f"contents[{index}]"
-    return _MESSAGES.find(raw) or _MESSAGES.get(raw, _KEPT_PER_BYTE * len(raw), read)
+    return tuple(_linked(read_pieces(_MESSAGES, "contents", contents, _decode)))
 
 
 def _decode(raw: bytes, where: str) -> Message:
