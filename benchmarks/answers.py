@@ -12,7 +12,13 @@ CALLED_TOOL = "Read"
 
 _MARK = re.compile(rb"\[bench chunks=(\d+) pace_ms=(\d+) id=(\w+)\]")
 _MARK_START = b"[bench chunks="
-_WORDS = "The handler reads the whole file before it looks at the first line, so we"
+#: In turn: litellm takes a hundred equal chunks for a model that has lost its mind.
+_WORDS = (
+    "The handler reads the whole file before it looks at the first line, so we",
+    " should let it stop at the first row that is newer than the last one seen,",
+    " and keep what it has read in a list that the next caller can begin with,",
+    " since nobody but the exporter ever needs more than the rows of one day;",
+)
 _THOUGHT = "**Looking at the handler** I should read the file that the last result names."
 _SIGNATURE = "CiQBjz1rX5" + "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789" * 16
 _USAGE = {
@@ -36,7 +42,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        return f"{self.id}: " + _WORDS * self.chunks
+        rounds, rest = divmod(self.chunks, len(_WORDS))
+        return f"{self.id}: " + "".join(_WORDS) * rounds + "".join(_WORDS[:rest])
 
     @property
     def arguments(self) -> dict[str, object]:
@@ -62,9 +69,10 @@ def whole_answer(order: Order) -> bytes:
 
 def stream_answer(order: Order) -> list[bytes]:
     """Server-sent events as Google writes them: one thought, `chunks` of text, one call."""
-    first = _event([{"text": f"{order.id}: {_WORDS}"}])
+    first = _event([{"text": f"{order.id}: {_WORDS[0]}"}])
     last = _event([_call(order)], finish="STOP")
-    return [_thought_event(), first, *[_text_event()] * (order.chunks - 1), last]
+    more = _text_events() * -(-order.chunks // len(_WORDS))
+    return [_thought_event(), first, *more[1 : order.chunks], last]
 
 
 @lru_cache
@@ -73,8 +81,8 @@ def _thought_event() -> bytes:
 
 
 @lru_cache
-def _text_event() -> bytes:
-    return _event([{"text": _WORDS}])
+def _text_events() -> list[bytes]:
+    return [_event([{"text": words}]) for words in _WORDS]
 
 
 def _call(order: Order) -> dict[str, object]:

@@ -1,7 +1,8 @@
-"""What is measured, each as a process of its own: the direct way, the floor, Dragoman."""
+"""What is measured, each as a process of its own: the direct way, the floor, Dragoman, its peers."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -10,15 +11,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 import msgspec
 
-from benchmarks.http import Style
+from benchmarks.peers import Peer
 from benchmarks.procfs import rss_kib, tree
+from benchmarks.wires import Style
 
 _ROOT = Path(__file__).parents[1]
 _START_S = 20.0
+_PEER_START_S = 180.0
+_OURS: tuple[Style, ...] = ("anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "amazonq")
 _STOP_S = 10.0
 _SETTLE_S = 0.3
 
@@ -28,7 +33,8 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     url: str
-    style: Style
+    styles: tuple[Style, ...]
+    headers: str = ""
     pid: int
     start_s: float
     idle_rss_kib: int
@@ -40,7 +46,7 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def start_fake() -> Iterator[Contender]:
-    with _running("direct", "gemini", [sys.executable, "-m", "benchmarks.fake"]) as fake:
+    with _running("direct", ("floor",), [sys.executable, "-m", "benchmarks.fake"]) as fake:
         yield fake
 
 
@@ -49,22 +55,34 @@ def start_floor(kind: str, upstream: str, folder: Path) -> Iterator[Contender]:
     """nginx, or where it is not installed the plainest splice Python can do."""
     if kind == "nginx":
         command, url = _nginx_command(upstream, folder)
-        with _running("nginx", "gemini", command, url) as floor:
+        with _running("nginx", ("floor",), command, url) as floor:
             yield floor
         return
     place = urlsplit(upstream)
     command = [sys.executable, "-m", "benchmarks.splice", str(place.hostname), str(place.port)]
-    with _running("splice", "gemini", command) as floor:
+    with _running("splice", ("floor",), command) as floor:
         yield floor
 
 
 @contextmanager
-def start_dragoman(upstream: str, folder: Path) -> Iterator[Contender]:
-    home = folder / "home"
+def start_dragoman(upstream: str, folder: Path, workers: int = 1) -> Iterator[Contender]:
+    home = folder / f"home{workers}"
     home.mkdir()
-    command = [sys.executable, "-m", "benchmarks.gateway", upstream, str(home)]
-    with _running("dragoman", "anthropic", command) as gateway:
+    command = [sys.executable, "-m", "benchmarks.gateway", upstream, str(home), str(workers)]
+    with _running("dragoman" if workers == 1 else f"dragoman-{workers}", _OURS, command) as gateway:
         yield gateway
+
+
+@contextmanager
+def start_peer(peer: Peer, upstream: str, folder: Path) -> Iterator[Contender]:
+    """Its output goes to a file of its own, of which the end is told if it does not start."""
+    port = _free_port()
+    command = peer.prepare(folder, port, upstream)
+    spoken = folder / f"{peer.name}.log"
+    env = {"HOME": str(folder), "PATH": os.environ.get("PATH", ""), "NO_PROXY": "127.0.0.1", **command.env}
+    url = f"http://127.0.0.1:{port}"
+    with spoken.open("wb") as log, _running(peer.name, peer.styles, command.argv, url, log, env) as started:
+        yield msgspec.structs.replace(started, headers=command.headers)
 
 
 def best_floor() -> str:
@@ -83,19 +101,28 @@ def _nginx_command(upstream: str, folder: Path) -> tuple[list[str], str]:
 
 
 @contextmanager
-def _running(name: str, style: Style, command: list[str], url: str = "") -> Iterator[Contender]:
+def _running(
+    name: str,
+    styles: tuple[Style, ...],
+    command: list[str],
+    url: str = "",
+    log: IO[bytes] | None = None,
+    env: dict[str, str] | None = None,
+) -> Iterator[Contender]:
     """Started, ready, and stopped at the end by its own pid; without `url` it says its address itself."""
     began = time.perf_counter()
-    process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=_ROOT, stdout=log or subprocess.PIPE, stderr=log, env=env, text=True
+    )
     try:
         url = url or _said_url(process)
-        _wait_for(url, process)
+        _wait_for(url, process, _PEER_START_S if log else _START_S)
         start_s = time.perf_counter() - began
         time.sleep(_SETTLE_S)
         yield Contender(
             name=name,
             url=url,
-            style=style,
+            styles=styles,
             pid=process.pid,
             start_s=start_s,
             idle_rss_kib=rss_kib(tree(process.pid)),
@@ -107,6 +134,8 @@ def _running(name: str, style: Style, command: list[str], url: str = "") -> Iter
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def _said_url(process: subprocess.Popen[str]) -> str:
@@ -117,9 +146,9 @@ def _said_url(process: subprocess.Popen[str]) -> str:
     return url
 
 
-def _wait_for(url: str, process: subprocess.Popen[str]) -> None:
+def _wait_for(url: str, process: subprocess.Popen[str], limit_s: float) -> None:
     place = urlsplit(url)
-    deadline = time.perf_counter() + _START_S
+    deadline = time.perf_counter() + limit_s
     while True:
         try:
             socket.create_connection((place.hostname, place.port), timeout=1).close()

@@ -36,6 +36,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 AGENT = Shape(60_000, 15_000, 27_000)  # 25 tools; 105 KB at first, 140 KB fifteen turns later
 SMALL = Shape(0, 400, 600)
+BIG = Shape(60_000, 15_000, 900_000)
 
 
 class Conversation:

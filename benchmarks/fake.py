@@ -12,6 +12,7 @@ from typing import cast
 import uvloop
 
 from benchmarks.answers import Order, find_order, stream_answer, whole_answer
+from dragoman.server.descriptors import raise_limit
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json; charset=UTF-8\r\ncontent-length: %d\r\n\r\n%b"
@@ -19,6 +20,7 @@ _STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encod
 _REFUSED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"
 _CHUNK = b"%x\r\n%b\r\n"
 _END = b"0\r\n\r\n"
+_DESCRIPTORS = 8192
 _PER_WRITE = 16  # events a hurried Google puts into one packet
 
 
@@ -89,6 +91,7 @@ class FakeGemini(asyncio.Protocol):
 
 
 async def main() -> None:
+    raise_limit(_DESCRIPTORS)
     server = await asyncio.get_running_loop().create_server(FakeGemini, "127.0.0.1", 0, backlog=1024)
     host, port = server.sockets[0].getsockname()
     print(f"ready http://{host}:{port}", flush=True)

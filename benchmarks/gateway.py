@@ -1,23 +1,22 @@
-"""Dragoman as a process of its own: `python -m benchmarks.gateway UPSTREAM HOME` prints its address."""
+"""Dragoman as a process of its own: `python -m benchmarks.gateway UPSTREAM HOME WORKERS` prints its address."""
 
 from __future__ import annotations
 
 import sys
 
 from benchmarks.http import GATEWAY_KEY
-from dragoman.config import Config
-from dragoman.config.model import ServerConfig, UpstreamConfig
+from dragoman.config import Config, ServerConfig, UpstreamConfig
 from dragoman.server.run import serve
 
 
-def main(upstream: str, home: str) -> None:
+def main(upstream: str, home: str, workers: str) -> None:
     config = Config(
         home=home,
-        server=ServerConfig(port=0),
+        server=ServerConfig(port=0, workers=int(workers)),
         upstream=UpstreamConfig(base_url=upstream, api_key="AIzaBenchmark"),
     )
     serve(config, gateway_key=GATEWAY_KEY, on_ready=lambda url: print(f"ready {url}", flush=True))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -5,34 +5,23 @@ from __future__ import annotations
 import asyncio
 import re
 from time import perf_counter
-from typing import Literal, cast
+from typing import cast
 
 import msgspec
 
-Style = Literal["anthropic", "gemini"]
+from benchmarks.wires import HEADERS, PATHS, Style
 
 GATEWAY_KEY = "bench-gateway-key"
 
 _HEADERS = (
     "host: 127.0.0.1\r\n"
-    f"authorization: Bearer {GATEWAY_KEY}\r\n"
     "content-type: application/json\r\n"
     "accept: application/json\r\n"
     "accept-encoding: identity\r\n"
-    "user-agent: claude-cli/2.1.325 (external, sdk-cli)\r\n"
-    "anthropic-version: 2023-06-01\r\n"
-    "anthropic-beta: claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27\r\n"
-    "x-app: cli\r\nx-stainless-lang: js\r\nx-stainless-runtime: node\r\nx-stainless-timeout: 600\r\n"
-    "x-claude-code-session-id: 00000000-0000-4000-8000-000000000000\r\n"
 )
-_PATHS: dict[tuple[Style, bool], str] = {
-    ("anthropic", False): "/v1/messages?beta=true",
-    ("anthropic", True): "/v1/messages?beta=true",
-    ("gemini", False): "/v1beta/models/gemini-flash-latest:generateContent",
-    ("gemini", True): "/v1beta/models/gemini-flash-latest:streamGenerateContent?alt=sse",
-}
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
+_LAST = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 _CHUNKS_END = b"\r\n0\r\n\r\n"
 
 
@@ -46,9 +35,11 @@ class HttpAnswer(msgspec.Struct, frozen=True):
     reads: int
 
 
-def build_post(style: Style, body: bytes, *, stream: bool) -> bytes:
-    head = f"POST {_PATHS[style, stream]} HTTP/1.1\r\n{_HEADERS}content-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+def build_post(style: Style, body: bytes, *, stream: bool, headers: str = "") -> bytes:
+    """`headers` take the place of the gateway's key."""
+    own = headers or f"authorization: Bearer {GATEWAY_KEY}\r\n"
+    head = f"POST {PATHS[style][stream]} HTTP/1.1\r\n{_HEADERS}{HEADERS[style]}{own}"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
 class Connection(asyncio.Protocol):
@@ -59,6 +50,7 @@ class Connection(asyncio.Protocol):
         self._whole_size = -1  # not known yet; 0: chunked
         self._sent = self._first = 0.0
         self._answer: asyncio.Future[HttpAnswer] | None = None
+        self.closed = False  # or will be after this answer: the next question needs another one
 
     async def ask(self, request: bytes) -> HttpAnswer:
         self._pieces, self._size, self._whole_size = [], 0, -1
@@ -74,8 +66,12 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop\'s are no subclasses
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self._fail(exc or ConnectionError("the server closed the connection"))
+
+    def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(exc or ConnectionError("the server closed the connection"))
+            self._answer.set_exception(error)
 
     def data_received(self, data: bytes) -> None:
         if not self._pieces:
@@ -91,10 +87,11 @@ class Connection(asyncio.Protocol):
         head, found, _ = b"".join(self._pieces).partition(b"\r\n\r\n")
         if not found:
             return
+        self.closed = _LAST.search(head) is not None
         length = _LENGTH.search(head)
         self._whole_size = len(head) + 4 + int(length[1]) if length else 0
         if not length and not _CHUNKED.search(head):
-            raise ValueError(f"an answer without an end: {head!r}")
+            self._fail(ValueError(f"an answer without an end: {head!r}"))
 
     def _complete(self, data: bytes) -> bool:
         if self._whole_size > 0:
@@ -115,7 +112,7 @@ class Connection(asyncio.Protocol):
             total_s=now - self._sent,
             reads=len(self._pieces),
         )
-        if self._answer is not None:
+        if self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
 
 

@@ -11,21 +11,31 @@ import msgspec
 import uvloop
 
 from benchmarks.answers import Order
-from benchmarks.checks import Blocks, check_upstream, read_answer
+from benchmarks.checks import (
+    Blocks,
+    OddEnding,
+    Oddity,
+    WrongAnswer,
+    check_upstream,
+    ordered_blocks,
+    read_answer,
+)
 from benchmarks.conversation import Conversation
-from benchmarks.http import Connection, HttpAnswer, Style, build_post, connect
+from benchmarks.http import Connection, HttpAnswer, build_post, connect
 from benchmarks.procfs import cpu_s
+from benchmarks.wires import Style, encode_request
 from benchmarks.workloads import Workload
 
 _WARM_UP_TURNS = 2
 _TURNS_PER_SESSION = 15  # 105 KB grow to 140 KB
-_JOB_LIMIT_S = 120.0
+_JOB_LIMIT_S = 300.0
+_CROWD = 64  # so many clients warm each other up: one turn each will do
 _REFERENCE_STEPS = 100_000
 _ASK_LAST = b"GET /last HTTP/1.1\r\nhost: fake\r\n\r\n"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """`pids` are charged; `fake_url` shows what arrived upstream."""
+    """`pids` are charged; `fake_url` shows what arrived upstream; after `budget_s` nobody asks again."""
 
     url: str
     style: Style
@@ -34,10 +44,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     pids: list[int]
     fake_url: str
     fake_pids: list[int]
+    headers: str = ""
+    budget_s: float = _JOB_LIMIT_S
 
 
-class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """`reference_s` is what a fixed piece of work cost meanwhile: how fast the machine was just then."""
+class Measurement(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """`reference_s` is what a fixed piece of work cost meanwhile: how fast the machine was just then.
+
+    `wrong` answers, the first of which is told in `why`, make all of it worthless; `oddities` are only told.
+    """
 
     requests: int
     chunks: int
@@ -46,9 +61,19 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float
     reference_s: float
     fake_cpu_s: float
+    load_cpu_s: float
     wall_s: float
     first_byte_s: list[float]
     total_s: list[float]
+    wrong: int = 0
+    why: str = ""
+    oddities: list[str] = []
+
+
+class Failure(msgspec.Struct, frozen=True, tag=True):
+    """Nothing could be measured."""
+
+    why: str
 
 
 class Client:
@@ -64,12 +89,14 @@ class Client:
         self._sessions: list[Conversation] = []
         self.answers: list[HttpAnswer] = []
         self.request_bytes = 0
+        self.wrong: list[str] = []
+        self.oddities: dict[str, None] = {}
 
     async def prepare(self) -> None:
         """Running sessions have had their first turns before anything is counted; new ones are only written."""
         if self._job.workload.history == "next turn":
             self._sessions = [self._begin() for _ in range(-(-self._turns // _TURNS_PER_SESSION))]
-            for session in self._sessions * _WARM_UP_TURNS:
+            for session in self._sessions * (_WARM_UP_TURNS if self._job.workload.clients < _CROWD else 1):
                 await self._turn(session)
         else:
             await self._turn(self._begin())
@@ -77,7 +104,10 @@ class Client:
         self.answers, self.request_bytes = [], 0
 
     async def run(self) -> None:
+        deadline = perf_counter() + self._job.budget_s
         for turn in range(self._turns):
+            if turn and perf_counter() > deadline:
+                return
             await self._turn(self._sessions[turn % len(self._sessions)])
 
     async def verify(self) -> None:
@@ -86,7 +116,12 @@ class Client:
         first, second = self._order(quick=True), self._order(quick=True)
         session.take(await self._ask(session, first))
         await self._ask(session, second)
-        check_upstream(await _last_body(self._job.fake_url), session, first)
+        try:
+            check_upstream(await _last_body(self._job.fake_url), session, first)
+        except Oddity as odd:
+            self.oddities[str(odd)] = None
+        except WrongAnswer as wrong:
+            self.wrong.append(f"upstream: {wrong}")
 
     def _begin(self) -> Conversation:
         self._begun += 1
@@ -112,29 +147,46 @@ class Client:
 
     async def _ask(self, session: Conversation, order: Order) -> Blocks:
         style, stream = self._job.style, self._job.workload.stream
-        body = session.body(order)
-        answer = await self._connection.ask(build_post(style, body, stream=stream))
-        blocks = read_answer(answer, order, style, stream=stream)
+        body = encode_request(style, session.body(order))
+        if self._connection.closed:  # idle for too long while others were prepared
+            self._connection = await _connect_to(self._job.url)
+        post = build_post(style, body, stream=stream, headers=self._job.headers)
+        try:
+            answer = await self._connection.ask(post)
+        except ConnectionError:  # closed as idle that very moment; every client's library tries once more
+            self._connection = await _connect_to(self._job.url)
+            answer = await self._connection.ask(post)
         self.answers.append(msgspec.structs.replace(answer, body=b""))
         self.request_bytes += len(body)
-        return blocks
+        return self._judge(answer, order)
+
+    def _judge(self, answer: HttpAnswer, order: Order) -> Blocks:
+        try:
+            return read_answer(answer, order, self._job.style, stream=self._job.workload.stream)
+        except OddEnding as odd:
+            self.oddities[str(odd)] = None
+            return odd.blocks
+        except WrongAnswer as wrong:
+            self.wrong.append(str(wrong))
+            return ordered_blocks(order)
 
 
-async def run_job(job: Job) -> Measurement:
-    async with asyncio.timeout(_JOB_LIMIT_S):
-        return await _measure(job)
+async def run_job(job: Job) -> Measurement | Failure:
+    try:
+        async with asyncio.timeout(_JOB_LIMIT_S):
+            return await _measure(job)
+    except (OSError, ValueError) as error:  # a timeout is an OSError
+        return Failure(why=f"{type(error).__name__}: {error}"[:300])
 
 
 async def _measure(job: Job) -> Measurement:
-    place = urlsplit(job.url)
-    clients = [
-        Client(job, number, await connect(place.hostname or "", place.port or 0))
-        for number in range(job.workload.clients)
-    ]
+    clients = [Client(job, number, await _connect_to(job.url)) for number in range(job.workload.clients)]
     await asyncio.gather(*(client.prepare() for client in clients))
-    began, cpu, fake_cpu = perf_counter(), cpu_s(job.pids), cpu_s(job.fake_pids)
+    began, load_cpu = perf_counter(), thread_time()
+    cpu, fake_cpu = cpu_s(job.pids), cpu_s(job.fake_pids)
     await asyncio.gather(*(client.run() for client in clients))
-    cpu, fake_cpu, wall = cpu_s(job.pids) - cpu, cpu_s(job.fake_pids) - fake_cpu, perf_counter() - began
+    cpu, fake_cpu = cpu_s(job.pids) - cpu, cpu_s(job.fake_pids) - fake_cpu
+    wall, load_cpu = perf_counter() - began, thread_time() - load_cpu
     answers = [answer for client in clients for answer in client.answers]
     measured = Measurement(
         requests=len(answers),
@@ -144,13 +196,25 @@ async def _measure(job: Job) -> Measurement:
         cpu_s=cpu,
         reference_s=_reference_s(),
         fake_cpu_s=fake_cpu,
+        load_cpu_s=load_cpu,
         wall_s=wall,
         first_byte_s=[answer.first_byte_s for answer in answers],
         total_s=[answer.total_s for answer in answers],
     )
-    if job.style == "anthropic":
+    if job.style != "floor":
         await clients[0].verify()
-    return measured
+    wrong = [why for client in clients for why in client.wrong]
+    return msgspec.structs.replace(
+        measured,
+        wrong=len(wrong),
+        why=wrong[0] if wrong else "",
+        oddities=list({odd: None for client in clients for odd in client.oddities}),
+    )
+
+
+async def _connect_to(url: str) -> Connection:
+    place = urlsplit(url)
+    return await connect(place.hostname or "", place.port or 0)
 
 
 def _reference_s() -> float:
@@ -162,8 +226,7 @@ def _reference_s() -> float:
 
 
 async def _last_body(fake_url: str) -> bytes:
-    place = urlsplit(fake_url)
-    connection = await connect(place.hostname or "", place.port or 0)
+    connection = await _connect_to(fake_url)
     answer = await connection.ask(_ASK_LAST)
     connection.close()
     return answer.body
@@ -172,8 +235,8 @@ async def _last_body(fake_url: str) -> bytes:
 def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin.buffer:
-        measurement = uvloop.run(run_job(msgspec.json.decode(line, type=Job)))
-        print(msgspec.json.encode(measurement).decode(), flush=True)
+        outcome = uvloop.run(run_job(msgspec.json.decode(line, type=Job)))
+        print(msgspec.json.encode(outcome).decode(), flush=True)
 
 
 if __name__ == "__main__":

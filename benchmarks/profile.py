@@ -8,7 +8,7 @@ import pstats
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,7 @@ from dragoman.dialects.gemini.frames import FrameDecoder
 from dragoman.dialects.gemini.wire import decode_chunk
 from dragoman.exchange import Exchange
 from dragoman.ir import Sealed, unseal
-from dragoman.repair import apply_signatures, repair, wanted_keys
+from dragoman.repair import Signing, repair
 from dragoman.store import SqliteStore
 from dragoman.tokens import new_token
 
@@ -88,18 +88,18 @@ def profile_new_conversations(clock: Clock, unseen_tools: bool = False) -> None:
 def _profile_request(clock: Clock, conversation: Conversation, order: Order, store: SqliteStore) -> None:
     """The request as `server.relay` drives it; the indented stages repeat parts of the ones above them."""
     body, answer = conversation.body(order), whole_answer(order)
-    exchange = Exchange(anthropic, new_token=new_token)
+    exchange = Exchange(anthropic, new_token=new_token, scope="somebody")
     recalled: dict[str, Sealed] = {}
     clock.time("Exchange.decode", lambda: exchange.decode(body))
     request = exchange.request
     clock.time("    anthropic.decode_request, all known", lambda: anthropic.decode_request(body, {}))
-    clock.time("    wanted_keys", lambda: wanted_keys(request.messages))
+    clock.time("    Signing, nothing known", lambda: Signing(request.messages))
     clock.time("store.recall and unseal", lambda: recalled.update(_recall(store, exchange.wanted)))
     clock.time("Exchange.encode", lambda: exchange.encode(_TARGET, recalled))
-    signed = apply_signatures(request.messages, exchange.wanted, recalled)
+    signed = Signing(request.messages, "somebody").sign(recalled)
     messages, _ = repair(signed, ends_with_user=False)
     ready = msgspec.structs.replace(request, messages=messages)
-    clock.time("    apply_signatures", lambda: apply_signatures(request.messages, exchange.wanted, recalled))
+    clock.time("    Signing, all known", lambda: Signing(request.messages, "somebody").sign(recalled))
     clock.time("    repair", lambda: repair(signed, ends_with_user=False))
     clock.time("    gemini.encode_request", lambda: gemini.encode_request(ready, _TARGET, new_token))
     clock.time("Exchange.receive (whole answer)", lambda: exchange.receive(answer))
@@ -118,7 +118,7 @@ def _blocks(body: bytes, answer: bytes, order: Order) -> list[dict[str, object]]
     return content
 
 
-def _recall(store: SqliteStore, wanted: dict[str, tuple[int, int]]) -> dict[str, Sealed]:
+def _recall(store: SqliteStore, wanted: Collection[str]) -> dict[str, Sealed]:
     found: dict[str, str] = {}
 
     async def ask() -> None:

@@ -1,159 +1,165 @@
-"""Results for people (a table) and for programs (JSON)."""
+"""A run for people (a table of ratios, then the figures) and for programs (JSON)."""
 
 from __future__ import annotations
 
 import platform
 import statistics
+import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
-from benchmarks.load import Measurement
-from benchmarks.suite import Results, Row
-from benchmarks.workloads import Workload
+from benchmarks.figures import Figures, Report, figure, judge, where_better
+from benchmarks.peers import ABSENT, PEERS
+from benchmarks.suite import Results
 
 _FOLDER = Path(__file__).parent / "results"
+_BUSY = 0.8  # from here on the fake Gemini or the load, and not the contender, may set the pace
+_HEAD = (
+    f"  {'':11}{'CPU ms/req':>11}{'(rounds)':>17}{'x floor':>9}{'x ours':>8}{'us/chunk':>9}{'req/s/core':>11}"
+    f"{'first ms':>9}{'p50 ms':>9}{'p99 ms':>10}{'+first':>8}{'+p50':>9}{'+p99':>9}"
+)
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """One contender at one workload, all rounds together; `spread` is over the rounds' CPU."""
-
-    contender: str
-    workload: str
-    requests: int
-    request_kb: float
-    cpu_ms_per_request: float
-    spread_ms: tuple[float, float]
-    cpu_us_per_chunk: float | None
-    chunks_per_read: float | None
-    times_floor: float | None
-    first_byte_p50_ms: float
-    total_p50_ms: float
-    total_p99_ms: float
-    added_p50_ms: float | None
-    added_p99_ms: float | None
-    fake_cpu_ms_per_request: float
-    aim: str
-    met: bool | None
-
-
-def figure(results: Results) -> list[Figures]:
-    by_place = {(row.contender, row.workload.name): row for row in results.rows}
-    return [
-        _figures(row, by_place["direct", row.workload.name], by_place[results.floor, row.workload.name])
-        for row in results.rows
-    ]
-
-
-def _figures(row: Row, direct: Row, floor: Row) -> Figures:
-    rounds = row.rounds
-    requests = sum(measured.requests for measured in rounds)
-    chunks = sum(measured.chunks for measured in rounds)
-    cpu_ms = _cpu_ms(rounds)
-    chunk_us = cpu_ms * requests / chunks * 1000 if chunks else None
-    own = row.contender not in ("direct", floor.contender)
-    aim, met = _judge(row.workload, cpu_ms, chunk_us) if own else ("", None)
-    p50, p99 = _percentiles(rounds)
-    direct_p50, direct_p99 = _percentiles(direct.rounds)
-    each = [measured.cpu_s / measured.requests * 1000 for measured in rounds]
-    return Figures(
-        contender=row.contender,
-        workload=row.workload.name,
-        requests=requests,
-        request_kb=statistics.fmean(measured.request_bytes for measured in rounds) / 1000,
-        cpu_ms_per_request=cpu_ms,
-        spread_ms=(min(each), max(each)),
-        cpu_us_per_chunk=chunk_us,
-        chunks_per_read=chunks / sum(measured.reads for measured in rounds) if chunks else None,
-        times_floor=cpu_ms / _cpu_ms(floor.rounds) if own else None,
-        first_byte_p50_ms=statistics.median(s for measured in rounds for s in measured.first_byte_s) * 1000,
-        total_p50_ms=p50,
-        total_p99_ms=p99,
-        added_p50_ms=p50 - direct_p50 if row is not direct else None,
-        added_p99_ms=p99 - direct_p99 if row is not direct else None,
-        fake_cpu_ms_per_request=sum(measured.fake_cpu_s for measured in rounds) / requests * 1000,
-        aim=aim,
-        met=met,
+def make_report(results: Results, command: str) -> Report:
+    figures = figure(results)
+    workloads = {row.workload.name: row.workload for row in results.rows}
+    present = {item.contender for item in figures}
+    return Report(
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=command,
+        machine={"platform": platform.platform(), "python": platform.python_version(), "cpu": _cpu_name()},
+        floor=results.floor,
+        versions={"dragoman": version("dragoman"), **_floor_version(results.floor)}
+        | {name: peer.version for name, peer in PEERS.items() if name in present},
+        settings={name: peer.settings for name, peer in PEERS.items() if name in present},
+        absent=results.absent | ABSENT,
+        reference_ms=[one.reference_s * 1000 for row in results.rows for one in row.rounds],
+        figures=figures,
+        failures={
+            f"{row.contender}, {row.workload.name}": row.failure for row in results.rows if row.failure
+        },
+        standings=results.standings,
+        aims=judge(figures, workloads.values(), results.floor),
+        better=where_better(figures, results.standings, results.floor),
     )
 
 
-def _judge(workload: Workload, request_ms: float, chunk_us: float | None) -> tuple[str, bool | None]:
-    if workload.aim_request_ms is not None:
-        return f"<= {workload.aim_request_ms:g} ms", request_ms <= workload.aim_request_ms
-    if workload.aim_chunk_us is not None and chunk_us is not None:
-        return f"<= {workload.aim_chunk_us:g} us/chunk", chunk_us <= workload.aim_chunk_us
-    return "", None
-
-
-def _cpu_ms(rounds: list[Measurement]) -> float:
-    return sum(measured.cpu_s for measured in rounds) / sum(measured.requests for measured in rounds) * 1000
-
-
-def _percentiles(rounds: list[Measurement]) -> tuple[float, float]:
-    times = sorted(s * 1000 for measured in rounds for s in measured.total_s)
-    return statistics.median(times), times[min(len(times) - 1, int(len(times) * 0.99))]
-
-
-def render(results: Results, figures: list[Figures]) -> str:
-    lines: list[str] = []
-    about = {row.workload.name: row.workload for row in results.rows}
-    head = (
-        f"  {'':10}{'CPU ms/request':>15}{'(rounds)':>16}{'x floor':>9}{'us/chunk':>10}{'chunks/read':>12}"
-        f"{'first ms':>9}{'p50 ms':>9}{'p99 ms':>9}{'+p50':>8}{'+p99':>8}   aim"
+def _cpu_name() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
     )
-    for name, workload in about.items():
-        mine = [item for item in figures if item.workload == name]
-        clients = f"{workload.clients} client{'s' * (workload.clients > 1)}"
-        lines += [
-            "",
-            f"{name}: {workload.about} ({mine[-1].request_kb:.0f} KB, {clients}, n={mine[-1].requests})",
-            head,
-            *map(_line, mine),
-        ]
-    lines += ["", "memory and start", f"  {'':10}{'start s':>15}{'idle MB':>16}{'loaded MB':>12}"]
+
+
+def _floor_version(floor: str) -> dict[str, str]:
+    if floor != "nginx":
+        return {}
+    said = subprocess.run(["nginx", "-v"], capture_output=True, text=True, check=False).stderr
+    return {"nginx": said.strip().rpartition("/")[2]}
+
+
+def write_json(report: Report) -> Path:
+    _FOLDER.mkdir(exist_ok=True)
+    path = _FOLDER / f"{datetime.fromisoformat(report.when):%Y%m%dT%H%M%SZ}.json"
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
+    return path
+
+
+def read_json(path: Path) -> Report:
+    return msgspec.json.decode(path.read_bytes(), type=Report)
+
+
+def render(report: Report) -> str:
+    lines = ["times the CPU of Dragoman, the same work in the same run", *_ratio_lines(report.figures)]
+    for name in dict.fromkeys(item.workload for item in report.figures):
+        mine = [item for item in report.figures if item.workload == name]
+        clients = f"{mine[0].clients} client{'s' * (mine[0].clients > 1)}"
+        lines += ["", f"{name}: {mine[0].about} ({mine[0].request_kb:.0f} KB, {clients})", _HEAD]
+        lines += [line for item in mine for line in _lines(item)]
+    lines += ["", "memory and start"]
+    lines += [f"  {'':11}{'start s':>11}{'first answer s':>17}{'idle MB':>9}{'loaded MB':>11}"]
     lines += [
-        f"  {item.contender:10}{item.start_s:>15.2f}{item.idle_rss_kib / 1024:>16.1f}"
-        f"{item.loaded_rss_kib / 1024:>12.1f}"
-        for item in results.standings
+        f"  {item.contender:11}{item.start_s:>11.2f}{item.first_answer_s:>17.2f}{item.idle_rss_kib / 1024:>9.0f}"
+        f"{item.loaded_rss_kib / 1024:>11.0f}"
+        for item in report.standings
     ]
-    reference = sorted(measured.reference_s * 1000 for row in results.rows for measured in row.rounds)
+    lines += ["", "aims"]
+    lines += [
+        f"  {'met   ' if aim.met else 'MISSED'} {aim.about}: {aim.found} (wanted {aim.wanted})"
+        for aim in report.aims
+    ]
     lines += [
         "",
-        f"A fixed piece of Python took {statistics.median(reference):.1f} ms of CPU in the middle, {reference[0]:.1f} "
-        "at best: the more they differ, the busier the machine; then compare the ratios, not the times.",
-        "direct: the load asks the fake Gemini itself; its CPU is the fake's own. Every answer was checked.",
+        "where a peer is better",
+        *(f"  {line}" for line in report.better or [_nowhere(report)]),
     ]
-    return "\n".join(lines)
+    lines += ["", "not measured"]
+    lines += [f"  {name}: {why}" for name, why in (report.absent | report.failures).items()]
+    return "\n".join([*lines, "", *_remarks(report)])
 
 
-def _line(item: Figures) -> str:
+def _nowhere(report: Report) -> str:
+    return "nowhere in this run" if report.settings else "no peer took part"
+
+
+def _ratio_lines(figures: Sequence[Figures]) -> list[str]:
+    names = list(dict.fromkeys(item.contender for item in figures if item.contender != "direct"))
+    found = {(item.contender, item.workload): item for item in figures}
+    lines = [f"  {'':24}" + "".join(f"{name:>12}" for name in names)]
+    for workload in dict.fromkeys(item.workload for item in figures):
+        cells = [ratio(found.get((name, workload))) for name in names]
+        lines.append(f"  {workload:24}" + "".join(f"{cell:>12}" for cell in cells))
+    return lines
+
+
+def ratio(item: Figures | None) -> str:
+    """A cell of the table; a wrong answer has no ratio."""
+    if item is None or item.times_ours is None:
+        return ""
+    if item.fault:
+        return "wrong"
+    return f"{item.times_ours:.2f}" if item.times_ours < 10 else f"{item.times_ours:.0f}"
+
+
+def short(value: float) -> str:
+    """Three digits that mean something."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _lines(item: Figures) -> list[str]:
     low, high = item.spread_ms
-    verdict = "" if item.met is None else f"{item.aim}: {'met' if item.met else 'MISSED'}"
-    return (
-        f"  {item.contender:10}{item.cpu_ms_per_request:>15.3f}{f'{low:.3f}..{high:.3f}':>16}"
-        f"{_number(item.times_floor, '.1f'):>9}{_number(item.cpu_us_per_chunk, '.1f'):>10}"
-        f"{_number(item.chunks_per_read, '.1f'):>12}{item.first_byte_p50_ms:>9.2f}"
-        f"{item.total_p50_ms:>9.2f}{item.total_p99_ms:>9.2f}"
-        f"{_number(item.added_p50_ms, '+.2f'):>8}{_number(item.added_p99_ms, '+.2f'):>8}   {verdict}"
+    line = (
+        f"  {item.contender:11}{item.cpu_ms_per_request:>11.3f}{f'{low:.3f}..{high:.3f}':>17}"
+        f"{_number(item.times_floor, '.1f'):>9}{_number(item.times_ours, '.2f'):>8}"
+        f"{_number(item.cpu_us_per_chunk, '.1f'):>9}{item.requests_per_core_s:>11.0f}"
+        f"{item.first_byte_p50_ms:>9.2f}{item.total_p50_ms:>9.2f}{item.total_p99_ms:>10.2f}"
+        f"{item.added_first_byte_ms:>+8.2f}{item.added_p50_ms:>+9.2f}{item.added_p99_ms:>+9.2f}"
     )
+    shares = {"the fake Gemini": item.fake_busy, "the load": item.load_busy}
+    busy = [f"{who} was busy {share:.0%} of the time" for who, share in shares.items() if share > _BUSY]
+    wrong = [f"WRONG, does not count: {item.fault}"] if item.fault else []
+    return [line, *(f"  {'':11}  {remark}" for remark in (*wrong, *item.oddities, *busy))]
 
 
 def _number(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
 
 
-def write_json(results: Results, figures: list[Figures]) -> Path:
-    now = datetime.now(UTC)
-    _FOLDER.mkdir(exist_ok=True)
-    path = _FOLDER / f"{now:%Y%m%dT%H%M%SZ}.json"
-    document = {
-        "when": now.isoformat(),
-        "machine": {"platform": platform.platform(), "python": platform.python_version()},
-        "floor": results.floor,
-        "reference_ms": [measured.reference_s * 1000 for row in results.rows for measured in row.rounds],
-        "figures": figures,
-        "standings": results.standings,
-    }
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1))
-    return path
+def _remarks(report: Report) -> list[str]:
+    reference = sorted(report.reference_ms)
+    fake = max(
+        (item for item in report.figures if item.contender != "direct"), key=lambda item: item.fake_busy
+    )
+    settings = [f"{name} {report.versions.get(name, '')}: {about}" for name, about in report.settings.items()]
+    return [
+        f"A fixed piece of Python took {statistics.median(reference):.1f} ms of CPU in the middle, {reference[0]:.1f} "
+        f"at best, {reference[-1]:.1f} at worst: the more they differ, the busier the machine; compare ratios.",
+        f"The fake Gemini was busiest in {fake.workload} of {fake.contender}: {fake.fake_busy:.0%} of a core, "
+        f"{fake.fake_cpu_ms_per_request:.2f} ms a request.",
+        "direct: the load asks the fake Gemini itself; its CPU is the fake's own. Every answer was checked.",
+        *settings,
+    ]

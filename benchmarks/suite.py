@@ -2,104 +2,207 @@
 
 from __future__ import annotations
 
+import http.client
+import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
-from benchmarks.contenders import Contender, start_dragoman, start_fake, start_floor
-from benchmarks.load import Job, Measurement
+from benchmarks.answers import Order
+from benchmarks.checks import OddEnding, WrongAnswer, read_answer
+from benchmarks.contenders import Contender, start_dragoman, start_fake, start_floor, start_peer
+from benchmarks.conversation import SMALL, Conversation
+from benchmarks.http import GATEWAY_KEY, HttpAnswer
+from benchmarks.load import Failure, Job, Measurement
+from benchmarks.packages import NotInstalled
+from benchmarks.peers import PEERS
 from benchmarks.procfs import rss_kib
+from benchmarks.wires import HEADERS, PATHS, Style, encode_request
 from benchmarks.workloads import Workload
 
 _ROOT = Path(__file__).parents[1]
+_FIRST_ANSWER_S = 60.0
+_MANY_WORKERS = "dragoman-2"
+
+Say = Callable[[str], None]
+Ask = Callable[[Job], Measurement]
+
+
+class JobFailed(Exception):
+    """The load has nothing to tell about this job."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """All rounds of one contender at one workload."""
+    """All rounds of one contender at one workload; where there are none, `failure` says why."""
 
     contender: str
     workload: Workload
     rounds: list[Measurement]
+    failure: str = ""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What a contender weighs."""
+    """What a contender weighs; `first_answer_s` is from its start to the end of its first answer."""
 
     contender: str
     start_s: float
+    first_answer_s: float
     idle_rss_kib: int
     loaded_rss_kib: int
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """`absent` are peers that did not start, and why."""
+
     floor: str
     rows: list[Row]
     standings: list[Standing]
+    absent: dict[str, str]
 
 
 def run_suite(
-    workloads: Sequence[Workload], *, rounds: int, floor: str, say: Callable[[str], None]
+    workloads: Sequence[Workload],
+    *,
+    rounds: int,
+    floor: str,
+    peers: Sequence[str],
+    peer_budget_s: float,
+    say: Say,
 ) -> Results:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-bench-")))
-        fake = stack.enter_context(start_fake())
-        contenders = [
-            fake,
-            stack.enter_context(start_floor(floor, fake.url, folder)),
-            stack.enter_context(start_dragoman(fake.url, folder)),
-        ]
-        ask = stack.enter_context(_load())
-        measured: dict[tuple[str, str], list[Measurement]] = {}
+        field = Field(stack, folder, floor, say)
+        for name in peers:
+            field.add_peer(name)
+        ask = stack.enter_context(start_load())
+        rows: dict[tuple[str, str], Row] = {}
         for number in range(rounds):
             for workload in workloads:
+                if workload.once and number:
+                    continue
                 say(f"round {number + 1} of {rounds}: {workload.name}")
-                for contender in contenders:
-                    seed = f"r{number}{contender.name}{workload.name}".replace("_", "")
-                    measurement = ask(_job(contender, fake, workload, seed))
-                    measured.setdefault((contender.name, workload.name), []).append(measurement)
+                for contender in field.takes_part(workload):
+                    key = contender.name, workload.name
+                    row = rows.get(key) or Row(contender=contender.name, workload=workload, rounds=[])
+                    seed = re.sub(r"\W|_", "", f"r{number}{contender.name}{workload.name}")
+                    job = make_job(contender, field.fake, workload, seed)
+                    if contender.name in PEERS:
+                        job = msgspec.structs.replace(job, budget_s=peer_budget_s)
+                    rows[key] = _measured(row, job, ask)
+        names = [workload.name for workload in workloads]
         return Results(
             floor=floor,
-            rows=[
-                Row(
-                    contender=contender.name,
-                    workload=workload,
-                    rounds=measured[contender.name, workload.name],
-                )
-                for workload in workloads
-                for contender in contenders
-            ],
-            standings=[_standing(contender) for contender in contenders],
+            rows=sorted(rows.values(), key=lambda row: names.index(row.workload.name)),
+            standings=list(map(field.standing, field.contenders)),
+            absent=field.absent,
         )
 
 
-def _job(contender: Contender, fake: Contender, workload: Workload, seed: str) -> Job:
+def _measured(row: Row, job: Job, ask: Ask) -> Row:
+    """Who has failed once at a workload is not asked again."""
+    if row.failure:
+        return row
+    try:
+        return msgspec.structs.replace(row, rounds=[*row.rounds, ask(job)])
+    except JobFailed as failed:
+        return msgspec.structs.replace(row, failure=str(failed))
+
+
+class Field:
+    """Everybody who takes part, started one after the other; each has answered once."""
+
+    def __init__(self, stack: ExitStack, folder: Path, floor: str, say: Say) -> None:
+        self._stack, self._folder, self._say = stack, folder, say
+        self._first_answers: dict[str, float] = {}
+        self.absent: dict[str, str] = {}
+        self.contenders: list[Contender] = []
+        self.fake = self._enter(start_fake())
+        self._enter(start_floor(floor, self.fake.url, folder))
+        for workers in (1, 2):
+            self._enter(start_dragoman(self.fake.url, folder, workers))
+
+    def _enter(self, starting: AbstractContextManager[Contender]) -> Contender:
+        with ExitStack() as attempt:
+            contender = attempt.enter_context(starting)
+            self._first_answers[contender.name] = _first_answer_s(contender)
+            self._stack.push(attempt.pop_all())
+        self.contenders.append(contender)
+        return contender
+
+    def add_peer(self, name: str) -> None:
+        self._say(f"starting {name}")
+        try:
+            self._enter(start_peer(PEERS[name], self.fake.url, self._folder))
+        except (NotInstalled, OSError, RuntimeError, WrongAnswer) as error:
+            log = self._folder / f"{name}.log"
+            end = log.read_text(errors="replace")[-300:] if log.exists() else ""
+            self.absent[name] = f"{error} {end}".strip()
+            self._say(f"{name} does not take part: {self.absent[name]}")
+
+    def takes_part(self, workload: Workload) -> list[Contender]:
+        return [
+            contender
+            for contender in self.contenders
+            if "floor" in contender.styles
+            or (workload.style in contender.styles and (contender.name != _MANY_WORKERS or workload.scaling))
+        ]
+
+    def standing(self, contender: Contender) -> Standing:
+        return Standing(
+            contender=contender.name,
+            start_s=contender.start_s,
+            first_answer_s=contender.start_s + self._first_answers[contender.name],
+            idle_rss_kib=contender.idle_rss_kib,
+            loaded_rss_kib=rss_kib(contender.pids),
+        )
+
+
+def _first_answer_s(contender: Contender) -> float:
+    """The first answer of all, which has to be right: who cannot do this takes no part."""
+    style, order = contender.styles[0], Order(id="first")
+    body = encode_request(style, Conversation(SMALL, "first", stream=False).body(order))
+    own = contender.headers or f"authorization: Bearer {GATEWAY_KEY}\r\n"
+    lines = f"content-type: application/json\r\n{HEADERS[style]}{own}".strip().split("\r\n")
+    began = time.perf_counter()
+    connection = http.client.HTTPConnection(urlsplit(contender.url).netloc, timeout=_FIRST_ANSWER_S)
+    try:
+        headers = {name: value for name, _, value in (line.partition(": ") for line in lines)}
+        connection.request("POST", PATHS[style][0], body, headers)
+        got = connection.getresponse()
+        answer = HttpAnswer(got.status, got.read(), 0.0, 0.0, 1)
+    except http.client.HTTPException as error:
+        raise WrongAnswer(f"no answer: {error!r}") from error
+    finally:
+        connection.close()
+    took = time.perf_counter() - began
+    with suppress(OddEnding):  # that is told beside its figures
+        read_answer(answer, order, style, stream=False)
+    return took
+
+
+def make_job(contender: Contender, fake: Contender, workload: Workload, seed: str) -> Job:
+    style: Style = "floor" if "floor" in contender.styles else workload.style
     return Job(
         url=contender.url,
-        style=contender.style,
+        style=style,
         workload=workload,
         seed=seed,
         pids=contender.pids,
         fake_url=fake.url,
         fake_pids=fake.pids,
-    )
-
-
-def _standing(contender: Contender) -> Standing:
-    return Standing(
-        contender=contender.name,
-        start_s=contender.start_s,
-        idle_rss_kib=contender.idle_rss_kib,
-        loaded_rss_kib=rss_kib(contender.pids),
+        headers=contender.headers,
     )
 
 
 @contextmanager
-def _load() -> Iterator[Callable[[Job], Measurement]]:
+def start_load() -> Iterator[Ask]:
     """The load process; it ends when its input does."""
     command = [sys.executable, "-m", "benchmarks.load"]
     process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -114,7 +217,10 @@ def _load() -> Iterator[Callable[[Job], Measurement]]:
         line = stdout.readline()
         if not line:
             raise SystemExit(f"the load stopped in {job.workload.name} against {job.url}")
-        return msgspec.json.decode(line, type=Measurement)
+        outcome = msgspec.json.decode(line, type=Measurement | Failure)
+        if isinstance(outcome, Failure):
+            raise JobFailed(outcome.why)
+        return outcome
 
     try:
         yield ask

@@ -6,83 +6,182 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks.conversation import AGENT, SMALL, Shape
+from benchmarks.conversation import AGENT, BIG, SMALL, Shape
+from benchmarks.wires import Style
 
 #: How much of a request the gateway has seen before: all but the last turn, only the tools, nothing.
 History = Literal["next turn", "new conversation", "new tools"]
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """`requests` are sent per round by `clients` at once; `chunks` 0 means a whole answer."""
+    """`requests` are sent per round by `clients` at once; `chunks` 0 means a whole answer.
+
+    `quick` ones are in a short run too; `once` means one round is enough; with two workers as well if `scaling`.
+    The aims are of issue 10: CPU per request, and that against nginx in the same run.
+    """
 
     name: str
     about: str
     shape: Shape = AGENT
     history: History = "next turn"
+    style: Style = "anthropic"
     clients: int = 8
     requests: int
     chunks: int = 0
     pace_ms: int = 0
+    quick: bool = False
+    once: bool = False
+    scaling: bool = False
     aim_request_ms: float | None = None
-    aim_chunk_us: float | None = None
+    aim_times_floor: float | None = None
+    aim_first_byte_ms: float | None = None
 
     @property
     def stream(self) -> bool:
         return self.chunks > 0
 
 
+_DIALECTS: tuple[tuple[Style, str], ...] = (
+    ("openai_chat", "Chat Completions"),
+    ("openai_responses", "Responses"),
+    ("gemini", "Gemini's own API"),
+    ("bedrock", "Bedrock Converse"),
+    ("amazonq", "Amazon Q"),
+)
+_NAMED = (
+    Workload(
+        name="next_turn",
+        about="120 KB, next turn of a running conversation, whole answer",
+        requests=240,
+        quick=True,
+        aim_request_ms=0.6,
+        aim_times_floor=12,
+    ),
+    Workload(
+        name="new_conversation",
+        about="120 KB, a history never seen, known tools, whole answer",
+        history="new conversation",
+        requests=120,
+        quick=True,
+        aim_request_ms=1.2,
+    ),
+    Workload(
+        name="new_tools",
+        about="120 KB, history and tools never seen, whole answer",
+        history="new tools",
+        requests=40,
+    ),
+    Workload(
+        name="small",
+        about="2 KB, a history never seen, whole answer",
+        shape=SMALL,
+        history="new conversation",
+        requests=240,
+        quick=True,
+    ),
+    Workload(
+        name="big",
+        about="1 MB, next turn of a running conversation, whole answer",
+        shape=BIG,
+        clients=2,
+        requests=30,
+        quick=True,
+    ),
+    Workload(
+        name="turn_stream",
+        about="120 KB, next turn, a stream of 20 chunks in a burst",
+        requests=160,
+        chunks=20,
+    ),
+    Workload(
+        name="turn_paced",
+        about="120 KB, next turn, a stream of 20 chunks 10 ms apart",
+        requests=80,
+        chunks=20,
+        pace_ms=10,
+    ),
+    Workload(
+        name="paced",
+        about="2 KB, a stream of 500 chunks 2 ms apart",
+        shape=SMALL,
+        history="new conversation",
+        requests=16,
+        chunks=500,
+        pace_ms=2,
+        quick=True,
+        aim_request_ms=20,
+        aim_times_floor=4.5,
+    ),
+    Workload(
+        name="burst",
+        about="2 KB, a stream of 500 chunks in a burst",
+        shape=SMALL,
+        history="new conversation",
+        clients=4,
+        requests=40,
+        chunks=500,
+        quick=True,
+        aim_request_ms=4,
+    ),
+    Workload(
+        name="latency",
+        about="120 KB, next turn, whole answer",
+        clients=1,
+        requests=100,
+        quick=True,
+    ),
+    Workload(
+        name="latency_stream",
+        about="120 KB, next turn, a stream of 20 chunks 2 ms apart",
+        clients=1,
+        requests=60,
+        chunks=20,
+        pace_ms=2,
+        quick=True,
+        aim_first_byte_ms=1.0,
+    ),
+    Workload(
+        name="clients_32",
+        about="120 KB, next turn, whole answer",
+        clients=32,
+        requests=320,
+        scaling=True,
+        quick=True,
+    ),
+    Workload(
+        name="clients_256",
+        about="120 KB, next turn, whole answer",
+        clients=256,
+        requests=512,
+        once=True,
+    ),
+)
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
-        Workload(
-            name="next_turn",
-            about="120 KB, next turn of a running conversation, whole answer",
-            requests=240,
-            aim_request_ms=1.2,
-        ),
-        Workload(
-            name="new_conversation",
-            about="120 KB, a history never seen, known tools, whole answer",
-            history="new conversation",
-            requests=120,
-            aim_request_ms=1.2,
-        ),
-        Workload(
-            name="new_tools",
-            about="120 KB, history and tools never seen, whole answer",
-            history="new tools",
-            requests=40,
-        ),
-        Workload(
-            name="turn_stream",
-            about="120 KB, next turn, a stream of 20 chunks in a burst",
-            requests=160,
-            chunks=20,
-        ),
-        Workload(
-            name="paced",
-            about="2 KB, a stream of 500 chunks 2 ms apart",
-            shape=SMALL,
-            history="new conversation",
-            requests=16,
-            chunks=500,
-            pace_ms=2,
-            aim_chunk_us=40.0,
-        ),
-        Workload(
-            name="burst",
-            about="2 KB, a stream of 500 chunks in a burst",
-            shape=SMALL,
-            history="new conversation",
-            clients=4,
-            requests=40,
-            chunks=500,
-        ),
-        Workload(
-            name="latency",
-            about="120 KB, next turn, one client, whole answer",
-            clients=1,
-            requests=100,
+        *_NAMED,
+        *(
+            workload
+            for style, name in _DIALECTS
+            for workload in (
+                Workload(
+                    name=f"{style}_turn",
+                    about=f"120 KB, next turn in the words of {name}, whole answer",
+                    style=style,
+                    requests=120,
+                    quick=style == "openai_chat",
+                ),
+                Workload(
+                    name=f"{style}_paced",
+                    about=f"2 KB, in the words of {name}, a stream of 500 chunks 2 ms apart",
+                    shape=SMALL,
+                    history="new conversation",
+                    style=style,
+                    requests=16,
+                    chunks=500,
+                    pace_ms=2,
+                ),
+            )
         ),
     )
 }

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.dialects import anthropic, gemini, openai_chat, openai_responses
+    from dragoman.dialects.amazonq import AmazonQ
     from dragoman.dialects.base import Reply, Target
+    from dragoman.dialects.bedrock import ConverseClient
     from dragoman.dialects.gemini.client import GeminiClient
     from dragoman.errors import ConfigError, DragomanError, InvalidRequest, NotAllowed, UpstreamError
-    from dragoman.exchange import Exchange, Facts, Settings
+    from dragoman.exchange import Exchange
+    from dragoman.facts import Facts, Settings
     from dragoman.ir import ToolCall, ToolChoice, ToolResult
     from dragoman.notes import Note
     from dragoman.tokens import new_token
@@ -33,11 +36,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AmazonQ": "dragoman.dialects.amazonq",
     "ConfigError": "dragoman.errors",
     "Context": "dragoman.tools",
+    "ConverseClient": "dragoman.dialects.bedrock",
     "DragomanError": "dragoman.errors",
     "Exchange": "dragoman.exchange",
-    "Facts": "dragoman.exchange",
+    "Facts": "dragoman.facts",
     "GeminiClient": "dragoman.dialects.gemini.client",
     "Handler": "dragoman.tools",
     "InvalidRequest": "dragoman.errors",
@@ -45,7 +50,7 @@ _HOME = {
     "Note": "dragoman.notes",
     "Registry": "dragoman.tools",
     "Reply": "dragoman.dialects.base",
-    "Settings": "dragoman.exchange",
+    "Settings": "dragoman.facts",
     "Target": "dragoman.dialects.base",
     "ToolCall": "dragoman.ir",
     "ToolChoice": "dragoman.ir",
@@ -65,8 +70,10 @@ _HOME = {
 }
 
 __all__ = [
+    "AmazonQ",
     "ConfigError",
     "Context",
+    "ConverseClient",
     "DragomanError",
     "Exchange",
     "Facts",

@@ -5,7 +5,23 @@ from __future__ import annotations
 import re
 from typing import assert_never
 
-from dragoman.ir import Media, Message, Native, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
+from dragoman.ir import (
+    Course,
+    Media,
+    Message,
+    Native,
+    Part,
+    Request,
+    ServerCall,
+    ServerResult,
+    Text,
+    Thought,
+    Tool,
+    ToolCall,
+    ToolResult,
+    keep_course,
+    take_course,
+)
 
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_IMAGE = 1_120
@@ -18,14 +34,21 @@ _INLINE = re.compile(rb'"inline_?[dD]ata"')
 def estimate_tokens(request: Request) -> int:
     """What the prompt will cost, without asking anybody; files are counted as files (pains H1, H2)."""
     system = sum(_text(part.text) for part in request.system)
-    return max(1, system + sum(map(_tool, request.tools)) + sum(map(_message, request.messages)))
+    return max(1, system + sum(map(_tool, request.tools)) + _history(request.messages))
+
+
+def _history(messages: tuple[Message, ...]) -> int:
+    if not messages:
+        return 0
+    course: Course[int] = take_course(messages, "tokens")
+    for message in messages[1 + len(course.worked) :]:
+        course.add(message, _message(message))
+    keep_course(messages, "tokens", course)
+    return _message(messages[0]) + sum(course.worked)
 
 
 def _message(message: Message) -> int:
-    tokens: int | None = message.notebook.get("tokens")
-    if tokens is None:
-        tokens = message.notebook["tokens"] = _TOKENS_PER_MESSAGE + sum(map(_part, message.parts))
-    return tokens
+    return _TOKENS_PER_MESSAGE + sum(map(_part, message.parts))
 
 
 def _part(part: Part) -> int:
@@ -41,6 +64,11 @@ def _part(part: Part) -> int:
         case ToolResult():
             size = len(part.response) // _BYTES_PER_TOKEN
             return _TOKENS_PER_MESSAGE + size + _native(part.native) + sum(map(_part, part.content))
+        case ServerCall():
+            return len(part.args) // _BYTES_PER_TOKEN + _text(part.name)
+        case ServerResult():
+            found = (_text(source.url) + _text(source.title) + _text(source.text) for source in part.sources)
+            return _TOKENS_PER_MESSAGE + _text(part.output) + sum(found)
         case Native():
             return _native(part.json)
         case _:

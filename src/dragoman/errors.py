@@ -84,9 +84,13 @@ class NotAllowed(DragomanError):
 
 
 class UpstreamError(DragomanError):
-    """Google answered with an error, or not at all; `native` is the answer, for a client that speaks Gemini."""
+    """Google answered with an error, or not at all; `native` is the answer, for a client that speaks Gemini.
+
+    `place` is what of our own request it complains about, in Google's spelling.
+    """
 
     native: bytes = b""
+    place: str = ""
 
 
 class UpstreamCut(UpstreamError):

@@ -28,7 +28,8 @@ def whole_characters(body: bytes) -> bytes:
 
 def checked(raw: bytes, where: str = "") -> bytes:
     """Bytes that will be passed on unread: made sure to be text, whole characters only."""
-    decode(bytes.decode, raw, where)
+    if not raw.isascii():
+        decode(bytes.decode, raw, where)
     return whole_characters(raw)
 
 

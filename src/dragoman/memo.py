@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Memo(Generic[K, V]):
-    """Keeps what was asked for last, up to `max_bytes` as the caller weighs it."""
+#: What the memories with a name weigh together at most, unless `share` says otherwise.
+SHARED_BYTES = 256 * 1024 * 1024
 
-    def __init__(self, max_bytes: int) -> None:
+#: Keys and values as objects, besides what their texts weigh: small ones are many.
+ENTRY_BYTES = 500
+
+#: For whoever wants to know how well they remember, and for what they share.
+_NAMED: dict[str, Memo[Any, Any]] = {}
+
+
+class _Shared:
+    max_bytes = SHARED_BYTES
+    bytes = 0  # what they weigh, as far as it was followed
+
+
+class Memo(Generic[K, V]):
+    """Keeps what was asked for last, up to `max_bytes` as the caller weighs it.
+
+    One with a name stays as long as the process, and shares what there is with the others.
+    """
+
+    def __init__(self, max_bytes: int, name: str = "") -> None:
         self._max_bytes = max_bytes
+        self._entry_bytes = ENTRY_BYTES if name else 0
         self._bytes = 0
         self._kept: dict[K, tuple[V, int]] = {}
+        self.found = 0
+        self.missed = 0
+        if name:
+            _NAMED[name] = self
 
     def find(self, key: K) -> V | None:
         found = self._kept.pop(key, None)
         if found is None:
+            self.missed += 1
             return None
+        self.found += 1
         self._kept[key] = found
         return found[0]
 
@@ -33,12 +59,56 @@ class Memo(Generic[K, V]):
         return value
 
     def put(self, key: K, weight: int, value: V) -> None:
-        if weight <= self._max_bytes:
-            # Another thread may have made it meanwhile: it weighs once.
-            self._bytes += weight - self._kept.pop(key, (value, 0))[1]
-            self._kept[key] = (value, weight)
-            while self._bytes > self._max_bytes:
-                self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
+        weight += self._entry_bytes
+        if weight > self._max_bytes:
+            return
+        # Another thread may have made it meanwhile: it weighs once.
+        before = self._kept.pop(key, None)
+        added = weight if before is None else weight - before[1]
+        self._kept[key] = (value, weight)
+        self._bytes += added
+        while self._bytes > self._max_bytes:
+            self._forget_oldest()
+        if self._entry_bytes:
+            _Shared.bytes += added
+            if _Shared.bytes > _Shared.max_bytes:
+                _make_room()
+
+    def _forget_oldest(self) -> int:
+        weight = self._kept.pop(next(iter(self._kept)))[1]
+        self._bytes -= weight
+        return weight
+
+    def __contains__(self, key: K) -> bool:
+        """Looking is no lookup: it is not counted."""
+        return key in self._kept
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+def memo_lookups() -> dict[str, tuple[int, int]]:
+    """By the name of a memory: how often it knew, and how often it did not."""
+    return {name: (memo.found, memo.missed) for name, memo in _NAMED.items()}
+
+
+def share(max_bytes: int) -> None:
+    """What all memories with a name may weigh together."""
+    _Shared.max_bytes = max_bytes
+    _make_room()
+
+
+def shared_bytes() -> int:
+    """What they weigh now."""
+    return sum(map(_WEIGHT, tuple(_NAMED.values())))
+
+
+_WEIGHT = operator.attrgetter("_bytes")
+
+
+def _make_room() -> None:
+    """Whichever weighs most gives up what it was asked for longest ago."""
+    over = shared_bytes() - _Shared.max_bytes
+    while over > 0:
+        over -= max(tuple(_NAMED.values()), key=_WEIGHT)._forget_oldest()
+    _Shared.bytes = shared_bytes()

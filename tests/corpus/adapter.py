@@ -2,52 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import itertools
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dragoman.dialects import CLIENTS, gemini
-from dragoman.dialects.base import ClientDialect, Reply, Target
+from dragoman.dialects.base import Reply, Target
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import DragomanError
 from dragoman.exchange import Exchange
-from dragoman.ir import unseal
-from dragoman.sse import SseDecoder
-from dragoman.store import MemoryStore
-from tests.corpus import chat, fs, responses
+from tests.corpus import chat, fs, q, responses
+from tests.corpus.session import Session, run_request, run_response, sse
 
 ANTHROPIC = CLIENTS["anthropic"]
 
 
-class Session:
-    """A client and our library in between, as a server would drive it; `store` outlives a restart."""
-
-    def __init__(self, dialect: ClientDialect = ANTHROPIC) -> None:
-        self._dialect = dialect
-        self._tokens = (f"{number:016d}" for number in itertools.count(1))
-        self._store = MemoryStore()
-
-    def start(self, request: dict[str, Any], model: str) -> tuple[Exchange, dict[str, Any]]:
-        exchange = Exchange(self._dialect, new_token=lambda: next(self._tokens))
-        exchange.decode(json.dumps(request).encode())
-        found = asyncio.run(self._store.recall(exchange.wanted))
-        recalled = {key: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
-        return exchange, json.loads(exchange.encode(Target(model=model), recalled))
-
-    def end(self, exchange: Exchange, data: bytes) -> bytes:
-        out = exchange.open() + exchange.receive(data) + exchange.finish()
-        asyncio.run(self._store.remember(exchange.memories))
-        return out
-
-
 def run_case(case: dict[str, Any]) -> Any:
     return _RUNNERS[case["direction"]](case["input"])
-
-
-def _request(given: dict[str, Any]) -> Any:
-    return Session().start(given["request"], given["model"])[1]
 
 
 def _native(given: dict[str, Any]) -> Any:
@@ -61,14 +34,8 @@ def _declaration(given: dict[str, Any]) -> Any:
         "messages": [{"role": "user", "content": "x"}],
         "tools": [given["tool"]],
     }
-    body = Session().start(request, "gemini-3-flash-preview")[1]
+    body = Session(ANTHROPIC).start(request, "gemini-3-flash-preview")[1]
     return body["tools"][0]["functionDeclarations"][0]
-
-
-def _response(given: dict[str, Any]) -> Any:
-    session = Session()
-    exchange, _ = session.start({**given["request"], "stream": False}, given["model"])
-    return json.loads(session.end(exchange, json.dumps(given["response"]).encode()))
 
 
 def _stream(given: dict[str, Any]) -> Any:
@@ -77,17 +44,11 @@ def _stream(given: dict[str, Any]) -> Any:
 
 
 def _stream_bytes(given: dict[str, Any]) -> Any:
-    exchange, _ = Session().start({**given["request"], "stream": True}, given["model"])
+    exchange, _ = Session(ANTHROPIC).start({**given["request"], "stream": True}, given["model"])
     out = exchange.open()
     for segment in given["segments_b64"]:
         out += exchange.receive(base64.b64decode(segment))
-    return {"events": parse_sse(out + exchange.finish())}
-
-
-def parse_sse(data: bytes) -> list[dict[str, Any]]:
-    decoder = SseDecoder()
-    events = decoder.feed(data) + decoder.close()
-    return [{"event": event.event or None, "data": json.loads(event.data)} for event in events]
+    return {"events": responses.parse_events(out + exchange.finish())}
 
 
 def _as_dict(reply: Reply) -> dict[str, Any]:
@@ -101,7 +62,7 @@ def _error(given: dict[str, Any]) -> Any:
 
 
 def _count_request(given: dict[str, Any]) -> Any:
-    exchange, _ = Session().start(given["request"], given["model"])
+    exchange, _ = Session(ANTHROPIC).start(given["request"], given["model"])
     return json.loads(exchange.encode_count(Target(model=given["model"])))
 
 
@@ -118,7 +79,7 @@ def _rejected(given: dict[str, Any]) -> Any:
 
 
 def _roundtrip(given: dict[str, Any]) -> Any:
-    session = Session()
+    session = Session(ANTHROPIC)
     request = given["request"]
     for turn in given["turns"]:
         exchange, body = session.start(request, given["model"])
@@ -135,8 +96,8 @@ def _answer(
 ) -> dict[str, Any]:
     chunks = _with_declared_names(turn.get("gemini_chunks") or [turn["gemini_response"]], body)
     if exchange.request.stream:
-        data = b"".join(b"data: %b\r\n\r\n" % json.dumps(chunk).encode() for chunk in chunks)
-        message, problems = _check().assemble_anthropic(parse_sse(session.end(exchange, data)))
+        events = responses.parse_events(session.end(exchange, sse(chunks)))
+        message, problems = _check().assemble_anthropic(events)
         assert not problems, problems
     else:
         message = json.loads(session.end(exchange, json.dumps(chunks[0]).encode()))
@@ -187,10 +148,10 @@ def _check() -> Any:
     return check
 
 
-_RUNNERS = {
-    "anthropic_request->gemini_request": _request,
+_RUNNERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "anthropic_request->gemini_request": partial(run_request, ANTHROPIC),
     "json_schema->gemini_function_declaration": _declaration,
-    "gemini_response->anthropic_response": _response,
+    "gemini_response->anthropic_response": partial(run_response, ANTHROPIC),
     "gemini_stream->anthropic_sse": _stream,
     "gemini_stream_error->anthropic_sse": _stream,
     "gemini_stream_bytes->anthropic_sse": _stream_bytes,
@@ -203,4 +164,5 @@ _RUNNERS = {
     **chat.RUNNERS,
     **responses.RUNNERS,
     **fs.RUNNERS,
+    **q.RUNNERS,
 }

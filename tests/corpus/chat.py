@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dragoman.dialects import gemini, openai_chat
 from dragoman.sse import SseDecoder
 from tests.corpus import check
+from tests.corpus.session import Session, run_request, run_response, run_stream, sse
 
 Json = dict[str, Any]
 
@@ -15,32 +18,6 @@ Json = dict[str, Any]
 DECLINED = {"chat_response/several_candidates": "n"}
 
 _STANDARD = {"id", "type", "function"}
-
-
-def _session() -> Any:
-    from tests.corpus.adapter import Session
-
-    return Session(openai_chat)
-
-
-def _request(given: Json) -> Any:
-    return _session().start(given["request"], given["model"])[1]
-
-
-def _response(given: Json) -> Any:
-    session = _session()
-    exchange, _ = session.start({**given["request"], "stream": False}, given["model"])
-    return json.loads(session.end(exchange, json.dumps(given["response"]).encode()))
-
-
-def _stream(given: Json) -> Any:
-    session = _session()
-    exchange, _ = session.start({**given["request"], "stream": True}, given["model"])
-    return {"events": parse_chunks(session.end(exchange, _sse(given["chunks"])))}
-
-
-def _sse(chunks: list[Any]) -> bytes:
-    return b"".join(b"data: %b\r\n\r\n" % json.dumps(chunk).encode() for chunk in chunks)
 
 
 def parse_chunks(data: bytes) -> list[Json]:
@@ -63,7 +40,7 @@ def _error(given: Json) -> Any:
 
 
 def _roundtrip(given: Json) -> Any:
-    session = _session()
+    session = Session(openai_chat)
     request = given["request"]
     for turn in given["turns"]:
         exchange, _ = session.start(request, given["model"])
@@ -77,7 +54,7 @@ def _answer(session: Any, exchange: Any, turn: Json) -> Json:
     if not exchange.request.stream:
         out = session.end(exchange, json.dumps(turn["gemini_response"]).encode())
         return dict(json.loads(out)["choices"][0]["message"])
-    message, problems = check.assemble_chat(parse_chunks(session.end(exchange, _sse(turn["gemini_chunks"]))))
+    message, problems = check.assemble_chat(parse_chunks(session.end(exchange, sse(turn["gemini_chunks"]))))
     assert not problems, problems
     return {key: message[key] for key in ("role", "content", "tool_calls")}
 
@@ -94,10 +71,10 @@ def _follow_up(message: Json, follow_up: Json, client: Json) -> list[Json]:
     return [message, *results]
 
 
-RUNNERS = {
-    "openai_chat_request->gemini_request": _request,
-    "gemini_response->openai_chat_response": _response,
-    "gemini_stream->openai_chat_sse": _stream,
+RUNNERS: dict[str, Callable[[Json], Any]] = {
+    "openai_chat_request->gemini_request": partial(run_request, openai_chat),
+    "gemini_response->openai_chat_response": partial(run_response, openai_chat),
+    "gemini_stream->openai_chat_sse": lambda given: {"events": parse_chunks(run_stream(openai_chat, given))},
     "gemini_error->openai_error": _error,
     "roundtrip:openai_chat": _roundtrip,
 }

@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dragoman.dialects import openai_responses
 from dragoman.sse import SseDecoder
 from tests.corpus import check
+from tests.corpus.session import Session, run_request, run_response, run_stream, sse
 
 Json = dict[str, Any]
-
-
-def _session() -> Any:
-    from tests.corpus.adapter import Session
-
-    return Session(openai_responses)
-
-
-def _request(given: Json) -> Any:
-    return _session().start(given["request"], given["model"])[1]
-
-
-def _response(given: Json) -> Any:
-    session = _session()
-    exchange, _ = session.start({**given["request"], "stream": False}, given["model"])
-    return json.loads(session.end(exchange, json.dumps(given["response"]).encode()))
-
-
-def _stream(given: Json) -> Any:
-    session = _session()
-    exchange, _ = session.start({**given["request"], "stream": True}, given["model"])
-    return {"events": parse_events(session.end(exchange, _sse(given["chunks"])))}
-
-
-def _sse(chunks: list[Any]) -> bytes:
-    return b"".join(b"data: %b\r\n\r\n" % json.dumps(chunk).encode() for chunk in chunks)
 
 
 def parse_events(data: bytes) -> list[Json]:
@@ -52,7 +29,7 @@ def assembled(data: bytes) -> Json:
 
 
 def _roundtrip(given: Json) -> Any:
-    session = _session()
+    session = Session(openai_responses)
     request = given["request"]
     items = request["input"]
     items = [{"role": "user", "content": items}] if isinstance(items, str) else items
@@ -65,7 +42,7 @@ def _roundtrip(given: Json) -> Any:
 
 def _answer(session: Any, exchange: Any, turn: Json) -> Json:
     if exchange.request.stream:
-        return assembled(session.end(exchange, _sse(turn["gemini_chunks"])))
+        return assembled(session.end(exchange, sse(turn["gemini_chunks"])))
     return dict(json.loads(session.end(exchange, json.dumps(turn["gemini_response"]).encode())))
 
 
@@ -85,9 +62,11 @@ def _follow_up(output: list[Json], follow_up: Json, client: Json) -> list[Json]:
     return [*output, *results, *said]
 
 
-RUNNERS = {
-    "openai_responses_request->gemini_request": _request,
-    "gemini_response->openai_responses_response": _response,
-    "gemini_stream->openai_responses_sse": _stream,
+RUNNERS: dict[str, Callable[[Json], Any]] = {
+    "openai_responses_request->gemini_request": partial(run_request, openai_responses),
+    "gemini_response->openai_responses_response": partial(run_response, openai_responses),
+    "gemini_stream->openai_responses_sse": lambda given: {
+        "events": parse_events(run_stream(openai_responses, given))
+    },
     "roundtrip:openai_responses": _roundtrip,
 }

@@ -46,7 +46,7 @@ def install(folder: str, package: str, check: Callable[[Path], None] | None = No
     """The folder of an npm package in the cache."""
 
     def make(prefix: Path) -> None:
-        _npm_install(prefix, package)
+        npm_install(prefix, package)
         if check is not None:
             check(prefix)
 
@@ -67,7 +67,8 @@ def install_once(folder: str, make: Callable[[Path], None]) -> Path:
     return prefix
 
 
-def _npm_install(prefix: Path, package: str) -> None:
+def npm_install(prefix: Path, *packages: str) -> None:
+    """Without packages: those that the folder's own package.json asks for; flags may be among them."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         raise MissingProgram(
@@ -75,10 +76,10 @@ def _npm_install(prefix: Path, package: str) -> None:
             "`apt-get install nodejs npm`, or leave these tests out with -m 'not clients'"
         )
     prefix.mkdir(parents=True, exist_ok=True)
-    command = [npm, "install", "--prefix", str(prefix), "--no-audit", "--no-fund", "--save-exact", package]
+    command = [npm, "install", "--prefix", str(prefix), "--no-audit", "--no-fund", "--save-exact", *packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise MissingProgram(f"npm could not install {package}:\n{done.stdout}\n{done.stderr}")
+        raise MissingProgram(f"npm could not install {' '.join(packages)}:\n{done.stdout}\n{done.stderr}")
 
 
 def _check_version(program: Path, version: str) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from anthropic import Anthropic
 
+from dragoman import emulator
 from tests.e2e.clients import Claude
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.e2e.google import Google, emulated_google
 from tests.e2e.rounds import connect
+from tests.e2e.tap import Tap, tapped
 
 #: (version, model): a Gemini name changes what 2.1.325 sends (system messages, adaptive thinking).
 NEW = ("2.1.325", "claude-sonnet-4-5")
@@ -40,6 +42,18 @@ def shared_client(shared_gateway: Gateway) -> Iterator[Anthropic]:
 
 
 @pytest.fixture
+def breaking_gateway(tmp_path: Path) -> Iterator[Gateway]:
+    """Google says a few hundred words and hangs up: a stream that merely ended would look like success."""
+    story = {"reply": "word " * 400, "fault": {"cut_after": 1500}, "times": "always", "optional": True}
+    with emulator.running({"steps": [story]}) as gemini:
+        gateway = Gateway(tmp_path / "breaking", gemini.url)
+        gateway.start()
+        yield gateway
+        gateway.stop()
+        assert "Traceback" not in gateway.log()
+
+
+@pytest.fixture
 def google(shared_google: Google) -> Iterator[Google]:
     """The upstream's record of this test alone; a refusal fails the test."""
     shared_google.forget()
@@ -57,6 +71,13 @@ def gateway(shared_gateway: Gateway, google: Google) -> Iterator[Gateway]:
     log = shared_gateway.log()[before:]
     print(log)
     assert "Traceback" not in log
+
+
+@pytest.fixture
+def tap(gateway: Gateway) -> Iterator[Tap]:
+    """Between a client and the shared gateway."""
+    with tapped(gateway.url) as tap:
+        yield tap
 
 
 @pytest.fixture

@@ -45,12 +45,12 @@ class EmulatorProcess:
 
 
 @contextmanager
-def emulator_process(folder: Path) -> Iterator[EmulatorProcess]:
+def emulator_process(folder: Path, *flags: str) -> Iterator[EmulatorProcess]:
     """One emulator on a free port; it ends with the block."""
     log = folder / "emulator.log"
     env = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
     env |= {"HOME": str(folder), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "dragoman", "emulator", "--port", "0", "--verbose"]
+    command = [sys.executable, "-m", "dragoman", "emulator", "--port", "0", "--verbose", *flags]
     with log.open("wb") as sink:
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
     try:

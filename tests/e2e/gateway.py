@@ -24,9 +24,10 @@ _POLL_S = 0.02
 class Gateway:
     """One gateway on a free port of 127.0.0.1; without `google` the embedded emulator answers."""
 
-    def __init__(self, home: Path, google: str = "") -> None:
+    def __init__(self, home: Path, google: str = "", **settings: str) -> None:
         self._home = home
         self._google = google
+        self._settings = {f"DRAGOMAN_{name}": value for name, value in settings.items()}
         self._log = home.with_name(f"{home.name}.log")
         self._process: subprocess.Popen[bytes] | None = None
         self.url = ""
@@ -77,7 +78,7 @@ class Gateway:
         env["DRAGOMAN_GATEWAY_KEY"] = GATEWAY_KEY
         if self._google:
             env |= {"DRAGOMAN_UPSTREAM_BASE_URL": self._google, "DRAGOMAN_UPSTREAM_API_KEY": KEY}
-        return env
+        return env | self._settings
 
     def _await_ready(self, offset: int) -> str:
         assert self._process is not None

@@ -15,6 +15,7 @@ from tests.e2e.loopback import Answered, Asked, Exchanged, Loopback, listen
 
 SENTINEL = b"skip_thought_signature_validator"
 KEY = "e2e-upstream-key-0123456789"
+OVERFLOW = "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576)."
 NO_JSON_SCHEMA = Answered(
     status=400,
     content_type="application/json",
@@ -46,6 +47,10 @@ class Google:
         body = msgspec.json.encode({"error": error})
         self._due.append(Answered(status=code, content_type="application/json", body=body))
 
+    def overflow_next(self) -> None:
+        """The next request with tools is too long."""
+        self.refuse_next(400, OVERFLOW, "INVALID_ARGUMENT")
+
     def take_refusal(self, asked: Asked) -> Answered | None:
         if not self._due or b'"functionDeclarations"' not in asked.body or "countTokens" in asked.target:
             return None
@@ -71,11 +76,11 @@ class Google:
 
     def requests(self, method: str = "GenerateContent") -> list[dict[str, Any]]:
         """The bodies sent to generateContent and streamGenerateContent, in order."""
-        return [
-            msgspec.json.decode(one.asked.body)
-            for one in self._loopback.seen()
-            if method.lower() in one.asked.target.lower()
-        ]
+        return [msgspec.json.decode(body) for body in self.bodies(method)]
+
+    def bodies(self, method: str = "GenerateContent") -> list[bytes]:
+        """The same as they came."""
+        return [one.asked.body for one in self._loopback.seen() if method.lower() in one.asked.target.lower()]
 
     def methods(self) -> list[str]:
         """The upstream method of each request with tools."""

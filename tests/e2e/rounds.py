@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
-from anthropic import Anthropic
+from anthropic import Anthropic, AnthropicBedrock
 from anthropic.types import Message, MessageParam, ToolParam, ToolUseBlock
 from anthropic.types.beta import BetaMessage
 
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.e2e.words import plan, use
 
+Client = Anthropic | AnthropicBedrock
 Mode = Literal["stream", "whole"]
 MODEL = "claude-sonnet"  # a family, because the SDK warns of dated names
 MODES: tuple[Mode, ...] = ("stream", "whole")
@@ -26,7 +27,7 @@ def connect(gateway: Gateway) -> Anthropic:
 
 
 def ask(
-    client: Anthropic, mode: Mode, messages: Sequence[MessageParam], tools: Sequence[Mapping[str, Any]]
+    client: Client, mode: Mode, messages: Sequence[MessageParam], tools: Sequence[Mapping[str, Any]]
 ) -> Message:
     declared = [cast("ToolParam", dict(tool)) for tool in tools]
     if mode == "whole":
@@ -40,7 +41,7 @@ def text_of(message: Message | BetaMessage) -> str:
 
 
 def play_round(
-    client: Anthropic,
+    client: Client,
     mode: Mode,
     tools: Sequence[Mapping[str, Any]],
     name: str,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.e2e.clients import INSTALL_S
-from tests.e2e.gateway import Gateway
 from tests.e2e.google import Google
 from tests.e2e.python_programs import install_packages, run_program
-from tests.e2e.tap import Tap, tapped
+from tests.e2e.tap import Tap
 from tests.e2e.test_openai_sdk import PACKAGES
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
@@ -60,12 +57,6 @@ async def main():
 
 asyncio.run(main())
 '''
-
-
-@pytest.fixture
-def tap(gateway: Gateway) -> Iterator[Tap]:
-    with tapped(gateway.url) as tap:
-        yield tap
 
 
 @pytest.mark.parametrize("protocol", ["responses", "chat"])

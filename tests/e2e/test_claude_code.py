@@ -143,14 +143,22 @@ def test_files_are_written_edited_and_read(claude: Claude, google: Google) -> No
 
 
 def test_web_search(claude: Claude, google: Google) -> None:
-    """The client asks for a search in a request of its own; Google's search tool answers it."""
+    """The client asks for a search in a request of its own; what Google finds comes back with its links (pain K1)."""
     search = use("WebSearch", {"query": "weather in Cyrene"})
     load = [] if claude.classic else [use("ToolSearch", {"query": "select:WebSearch"})]
     run = claude.run(plan(*load, search)).check()
     assert run.names()[-1] == "WebSearch"
+    found = str(run.results()[-1]["content"])
+    assert "weather in Cyrene" in found
+    assert (
+        '{"title":"example.com","url":"https://vertexaisearch.cloud.google.com/grounding-api-redirect/'
+        in found
+    )
+    assert '{"title":"example.org",' in found
     assert not any(result.get("is_error") for result in run.results())
-    assert "weather in Cyrene" in run.result
-    assert any({"googleSearch": {}} in request.get("tools", ()) for request in google.requests())
+    (asked,) = [request for request in google.requests() if {"googleSearch": {}} in request.get("tools", ())]
+    assert asked["toolConfig"] == {"includeServerSideToolInvocations": True}
+    assert "at most 8 time(s)" in str(asked["systemInstruction"])
 
 
 def test_two_sub_agents_at_once(claude: Claude, google: Google) -> None:

@@ -27,11 +27,7 @@ def test_short_troubles_are_overcome_before_the_client_notices(claude: Claude, g
 def test_a_full_context_is_compacted_and_the_run_goes_on(claude: Claude, google: Google) -> None:
     """Our words for it are the ones that make the client summarise (1.0.128 cannot)."""
     claude.run(plan(*(use("Bash", {"command": f"echo {number}"}) for number in range(4)))).check()
-    google.refuse_next(
-        400,
-        "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).",
-        "INVALID_ARGUMENT",
-    )
+    google.overflow_next()
     run = claude.run(use("Bash", {"command": "echo after > after.txt"}), "--continue").check()
     assert google.all_refused()
     assert [event.get("subtype") for event in run.events].count("compact_boundary") == 1

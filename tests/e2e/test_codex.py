@@ -160,6 +160,47 @@ def test_a_tool_is_searched_for_and_a_sub_agent_started(tmp_path: Path, tap: Tap
     assert google.sentinels() == 0
 
 
+def test_the_web_is_searched_beside_its_own_tools_and_the_session_goes_on(
+    tmp_path: Path, tap: Tap, google: Google
+) -> None:
+    """What Google ran comes back to it as it came, in the same turn and in the next (pains K1, K2, K3)."""
+    place = Place(tmp_path)
+    asked = "search the web, then say A dragoman is an interpreter. He was needed."
+    run = codex(place, tap, "-m", MODEL, asked)
+    (search,) = items(run, "web_search")
+    assert search["action"]["type"] == "search"
+    (said,) = items(run, "agent_message")
+    assert said["text"] == "A dragoman is an interpreter. He was needed."
+    again = codex(
+        place, tap, "-m", MODEL, "resume", "--last", "search the news and " + execute("echo later > c.txt")
+    )
+    assert len(items(again, "web_search")) == 1
+    assert (place.cwd / "c.txt").read_text() == "later\n"
+    (message,) = [
+        item
+        for item in tap.bodies("/v1/responses")[1]["input"]
+        if item["type"] == "message" and item["role"] == "assistant"
+    ]
+    cited = [
+        (note["title"], note["start_index"], note["end_index"])
+        for note in message["content"][0]["annotations"]
+    ]
+    assert cited == [("example.com", 0, 30), ("example.com", 30, 44), ("example.org", 30, 44)]
+    for request in google.requests():
+        assert {"googleSearch": {}} in request["tools"]
+        assert request["toolConfig"] == {"includeServerSideToolInvocations": True}
+    kinds = [
+        [next(iter(part)) for part in content["parts"]]
+        for content in google.requests()[-1]["contents"]
+        if content["role"] == "model"
+    ]
+    assert kinds == [
+        ["toolCall", "toolResponse", "text", "text"],
+        ["toolCall", "toolResponse", "functionCall"],
+    ]
+    assert google.sentinels() == 0
+
+
 def test_a_typed_answer(tmp_path: Path, tap: Tap) -> None:
     place = Place(tmp_path)
     number = {"type": ["integer", "null"]}

@@ -14,7 +14,7 @@ from tests.e2e.clients import INSTALL_S
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.e2e.google import Google
 from tests.e2e.rounds import connect
-from tests.e2e.tap import Tap, tapped
+from tests.e2e.tap import Tap
 from tests.e2e.words import plan, together, use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
@@ -25,12 +25,6 @@ MODEL = "gemini-3.8-flash"
 class Event(BaseModel):
     name: str
     day: int
-
-
-@pytest.fixture
-def tap(gateway: Gateway) -> Iterator[Tap]:
-    with tapped(gateway.url) as tap:
-        yield tap
 
 
 @pytest.fixture

@@ -1,16 +1,13 @@
-"""LangChain's four ways to the gateway: bound tools by hand, its own agent, typed results; invoked and streamed."""
+"""LangChain's five ways to the gateway: bound tools by hand, its own agent, typed results; invoked and streamed."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.clients import INSTALL_S
-from tests.e2e.gateway import Gateway
 from tests.e2e.google import Google
 from tests.e2e.python_programs import install_packages, run_program
-from tests.e2e.tap import Tap, tapped
+from tests.e2e.tap import Tap
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
@@ -20,6 +17,7 @@ PACKAGES = (
     "langchain-openai==1.7.3",
     "langchain-google-genai==4.4.2",
 )
+BEDROCK = ("langchain==1.4.7", "langchain-aws==1.9.1")
 
 PROGRAM = '''
 from typing import Optional
@@ -31,6 +29,12 @@ from pydantic import BaseModel, Field
 MODEL = "gemini-3.8-flash"
 
 def connect(protocol):
+    if protocol == "bedrock":
+        from botocore.config import Config
+        from langchain_aws import ChatBedrockConverse
+        return ChatBedrockConverse(model="us.anthropic.claude-sonnet-4-5-20250929-v1:0", endpoint_url=BASE,
+                                   region_name="us-east-1", aws_access_key_id="gateway",
+                                   aws_secret_access_key=KEY, config=Config(retries={"total_max_attempts": 1}))
     if protocol == "anthropic":
         from langchain_anthropic import ChatAnthropic
         return ChatAnthropic(model=MODEL, base_url=BASE, api_key=KEY, max_retries=0, max_tokens=8000)
@@ -86,15 +90,12 @@ report("typed", type(typed.invoke(use("Event", name="x", day=3))).__name__)
 '''
 
 
-@pytest.fixture
-def tap(gateway: Gateway) -> Iterator[Tap]:
-    with tapped(gateway.url) as tap:
-        yield tap
-
-
-@pytest.mark.parametrize("protocol", ["anthropic", "chat", "responses", "gemini"])
+@pytest.mark.parametrize("protocol", ["anthropic", "chat", "responses", "gemini", "bedrock"])
 def test_tools_agent_and_typed_results(tap: Tap, google: Google, protocol: str) -> None:
-    python = install_packages("langchain-1.4.7", PACKAGES)
+    bedrock = protocol == "bedrock"
+    python = install_packages(
+        *(("langchain-aws-1.9.1", BEDROCK) if bedrock else ("langchain-1.4.7", PACKAGES))
+    )
     saw = run_program(python, PROGRAM, tap.url, protocol)
     for way in ("whole", "stream"):
         calls, said, counted = saw[way]
@@ -104,5 +105,7 @@ def test_tools_agent_and_typed_results(tap: Tap, google: Google, protocol: str) 
         assert counted, way
     assert "sun over Rome" in saw["agent"]
     assert saw["typed"] == "Event"
+    if bedrock:  # it would quietly not stream for a model it does not know
+        assert {path.rpartition("/")[2] for path in tap.paths()} == {"converse", "converse-stream"}
     assert not tap.refused(), "\n".join(tap.refused())
     assert google.sentinels() == 0

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.e2e.clients import INSTALL_S
-from tests.e2e.gateway import Gateway
 from tests.e2e.google import Google
 from tests.e2e.python_programs import install_packages, run_program
-from tests.e2e.tap import Tap, tapped
+from tests.e2e.tap import Tap
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
@@ -148,12 +146,6 @@ except (BadRequestError, NotFoundError) as error:
 SAID = (
     "weather returned: sun over Oslo\nweather returned: sun over Rome\nweather returned: error: no such city"
 )
-
-
-@pytest.fixture
-def tap(gateway: Gateway) -> Iterator[Tap]:
-    with tapped(gateway.url) as tap:
-        yield tap
 
 
 def play(program: str, tap: Tap) -> dict[str, Any]:

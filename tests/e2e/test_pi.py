@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,18 +9,11 @@ import pytest
 from tests.e2e.agents import TOOLS, Place, pi
 from tests.e2e.clients import INSTALL_S
 from tests.e2e.errand import check_errand, errand
-from tests.e2e.gateway import Gateway
 from tests.e2e.google import Google
-from tests.e2e.tap import Tap, tapped
+from tests.e2e.tap import Tap
 from tests.e2e.words import plan, together, use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
-
-
-@pytest.fixture
-def tap(gateway: Gateway) -> Iterator[Tap]:
-    with tapped(gateway.url) as tap:
-        yield tap
 
 
 @pytest.mark.parametrize("protocol", ["chat", "responses", "anthropic", "gemini"])

@@ -1,21 +1,19 @@
-"""Pydantic AI's four ways to the gateway: tools with nested models, retries, typed results; run and streamed."""
+"""Pydantic AI's five ways to the gateway: tools with nested models, retries, typed results; run and streamed."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.clients import INSTALL_S
-from tests.e2e.gateway import Gateway
 from tests.e2e.google import Google
 from tests.e2e.python_programs import install_packages, run_program
-from tests.e2e.tap import Tap, tapped
+from tests.e2e.tap import Tap
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
 #: This google-genai sends two User-Agent headers.
 PACKAGES = ("pydantic-ai-slim[anthropic,openai,google]==2.62.0", "google-genai==2.34.0")
+BEDROCK = ("pydantic-ai-slim[bedrock]==2.62.0",)
 
 PROGRAM = '''
 import asyncio
@@ -25,6 +23,16 @@ from pydantic_ai import Agent, ModelRetry
 MODEL = "gemini-3.8-flash"
 
 def connect(protocol):
+    if protocol == "bedrock":
+        import boto3
+        from botocore.config import Config
+        from pydantic_ai.models.bedrock import BedrockConverseModel
+        from pydantic_ai.providers.bedrock import BedrockProvider
+        client = boto3.client("bedrock-runtime", endpoint_url=BASE, region_name="us-east-1",
+                              aws_access_key_id="gateway", aws_secret_access_key=KEY,
+                              config=Config(retries={"total_max_attempts": 1}))
+        return BedrockConverseModel("us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+                                    provider=BedrockProvider(bedrock_client=client))
     if protocol == "anthropic":
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -76,15 +84,12 @@ asyncio.run(main())
 '''
 
 
-@pytest.fixture
-def tap(gateway: Gateway) -> Iterator[Tap]:
-    with tapped(gateway.url) as tap:
-        yield tap
-
-
-@pytest.mark.parametrize("protocol", ["anthropic", "chat", "responses", "gemini"])
+@pytest.mark.parametrize("protocol", ["anthropic", "chat", "responses", "gemini", "bedrock"])
 def test_tools_retries_and_typed_results(tap: Tap, google: Google, protocol: str) -> None:
-    python = install_packages("pydantic-ai-2.62.0", PACKAGES)
+    bedrock = protocol == "bedrock"
+    python = install_packages(
+        *(("pydantic-ai-bedrock-2.62.0", BEDROCK) if bedrock else ("pydantic-ai-2.62.0", PACKAGES))
+    )
     saw = run_program(python, PROGRAM, tap.url, protocol)
     cities, said, counted = saw["run"]
     assert cities == ["Oslo", "Rome", "nowhere"]

@@ -12,11 +12,18 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.gateway import Gateway
+from tests.e2e.gateway import GATEWAY_KEY, Gateway
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "http://127.0.0.1:8377"
-PAGES = ("README.md", "docs/openai.md", "docs/gemini.md")
+PAGES = (
+    "README.md",
+    "docs/openai.md",
+    "docs/gemini.md",
+    "docs/web-search.md",
+    "docs/tool-search.md",
+    "docs/session-tools.md",
+)
 _COMMANDS = re.compile(r"<!-- curl: ([^\n]*) -->\n```sh\n(.*?)```", re.DOTALL)
 _ALL_BLOCKS = re.compile(r"^```sh\n", re.MULTILINE)
 
@@ -37,7 +44,11 @@ class Shell:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command.replace(ADDRESS, self._url)],
             cwd=self._folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(self._folder)},
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self._folder),
+                "DRAGOMAN_GATEWAY_KEY": GATEWAY_KEY,
+            },
             capture_output=True,
             timeout=60,
             check=True,
@@ -99,6 +110,27 @@ def test_without_tools_the_answer_is_plain_text(readme: Shell) -> None:
     assert text_of(answer) == "Good morning"
     assert answer["conversation"] is None
     assert answer["tools"] == []
+
+
+def test_a_sessions_tool_is_called_answered_by_us_and_the_answer_goes_on(
+    alone: Gateway, tmp_path: Path
+) -> None:
+    page = Shell("docs/session-tools.md", alone.url, tmp_path)
+    page.answer("set the tools")
+    (choice,) = page.answer("a question")["choices"]
+    assert choice["message"]["content"].startswith("[waiting for weather · ")
+    (call,) = page.answer("the calls")["calls"]
+    assert (call["name"], call["args"]) == ("weather", {"city": "Oslo"})
+    assert page.answer("the results")["open_calls"] == []
+    (choice,) = page.answer("the answer")["choices"]
+    assert "4 degrees and rain" in choice["message"]["content"]
+    assert page.answer("what it has")["session"] == "demo"
+    assert page.answer("the end")["deleted"]
+
+
+def test_a_deferred_tool_is_found_and_called(alone: Gateway, tmp_path: Path) -> None:
+    content = Shell("docs/tool-search.md", alone.url, tmp_path).answer("a search for tools")["content"]
+    assert [block["type"] for block in content] == ["server_tool_use", "tool_search_tool_result", "tool_use"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import urllib.error
 import urllib.request
 from typing import Any
@@ -45,6 +46,7 @@ async def _ask(running: Running, headers: dict[str, str], **more: Any) -> tuple[
         {"x-api-key": KEY},
         {"x-goog-api-key": KEY},
         {"authorization": f"bearer  {KEY}"},
+        {"authorization": f"Bearer ksk_{KEY}", "tokentype": "API_KEY"},
     ],
 )
 async def test_n1_the_gateway_key_is_taken_in_every_header_clients_use(headers: dict[str, str]) -> None:
@@ -56,11 +58,81 @@ async def test_n1_the_gateway_key_is_taken_in_every_header_clients_use(headers: 
     assert "key=" not in google.arrived[0].path
 
 
+@pytest.mark.parametrize("prefix", [f"/key/{KEY}", f"/key/{KEY}/", f"/key/{KEY.replace('-', '%252D')}"])
+async def test_a_client_with_a_login_of_its_own_brings_the_key_in_the_address(prefix: str) -> None:
+    google = FakeGoogle(streams(HELLO))
+    login = {"authorization": "Bearer aoa-a-live-token-of-aws"}
+    async with (
+        gateway(google) as running,
+        running.session.post(running.url + prefix + "/v1/messages", json=ASK, headers=login) as answer,
+    ):
+        assert (answer.status, text_of(await events_of(answer))) == (200, "Hello")
+    assert google.arrived[0].headers["x-goog-api-key"] == GOOGLE_KEY
+    assert "aoa-a-live" not in str(google.arrived[0])
+    assert KEY not in str(google.arrived[0])
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (f"/key/{KEY[:-1]}/v1/models", 401),
+        ("/key//v1/models", 401),
+        (f"/key/{KEY}", 200),  # who is there is no secret
+        (f"/key/{KEY}/nowhere", 404),
+        (f"/key/{KEY}/_emulator/v1beta/models", 404),
+    ],
+)
+async def test_an_address_opens_nothing_more_than_its_key(path: str, status: int) -> None:
+    async with (
+        gateway(FakeGoogle(streams(HELLO))) as running,
+        running.session.get(running.url + path) as answer,
+    ):
+        assert answer.status == status
+        assert KEY[:-1] not in await answer.text()
+
+
+async def test_the_key_in_an_address_is_not_logged(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)  # the client's side of the test
+    async with gateway(FakeGoogle(streams(HELLO))) as running:
+        monkeypatch.setattr(running.app._gateway, "target", lambda *_: 1 / 0)
+        answer = await running.session.post(f"{running.url}/key/{KEY}/v1/messages", json=ASK)
+        assert (answer.status, KEY in await answer.text()) == (500, False)
+    printed = capfd.readouterr()
+    said = caplog.text + printed.out + printed.err
+    assert "ZeroDivisionError" in said
+    assert KEY not in said
+
+
 async def test_a_clients_own_google_key_is_passed_on_instead_of_ours() -> None:
     google = FakeGoogle(streams(HELLO))
     async with gateway(google) as running:
         assert await _ask(running, {"x-api-key": "AIza-somebody-elses"}) == (200, "Hello")
     assert google.arrived[0].headers["x-goog-api-key"] == "AIza-somebody-elses"
+
+
+@pytest.mark.parametrize(
+    ("server", "taken"),
+    [
+        ({}, True),
+        ({"google_callers": "never"}, False),
+        ({"host": "0.0.0.0"}, False),
+        ({"host": "192.0.2.1"}, False),
+        ({"host": "0.0.0.0", "google_callers": "always"}, True),
+    ],
+)
+async def test_q10_a_google_key_of_ones_own_opens_a_gateway_of_this_machine_only(
+    server: dict[str, Any], taken: bool
+) -> None:
+    """Anybody can have a Google key, and nobody but Google knows whether it is one."""
+    google = FakeGoogle(streams(HELLO))
+    async with gateway(google, server=server) as running:
+        answer = await _ask(running, {"x-api-key": f"AIza{'x' * 35}"})
+        assert answer == ((200, "Hello") if taken else (401, "authentication_error"))
+        assert await _ask(running, {"x-api-key": KEY}) == (200, "Hello")
+    assert len(google.arrived) == (2 if taken else 1)
 
 
 @pytest.mark.parametrize(
@@ -227,4 +299,8 @@ async def test_while_shutting_down_the_gateway_is_alive_but_not_ready() -> None:
             async with running.session.get(running.url + path) as response:
                 statuses.append(response.status)
         assert statuses == [200, 503]
+        async with await running.messages() as response:  # balancers need a moment to notice
+            assert (response.status, response.headers["connection"]) == (200, "close")
+            assert text_of(await events_of(response)) == "Hello"
+        running.app._gateway.closing = True
         assert (await _ask(running, {"x-api-key": KEY}))[0] == 529

@@ -10,12 +10,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from granian.constants import Interfaces
-from granian.server.embed import Server
 
 from dragoman.emulator import create_emulator
 from dragoman.emulator.faults import FAULT_HEADER, FaultDirector
-from tests.faults.harness import _free_port, _listening
+from tests.faults.harness import serving
 
 MODEL = "gemini-3.8-flash"
 ASK = {"contents": [{"role": "user", "parts": [{"text": "say " + "word " * 40}]}]}
@@ -23,15 +21,8 @@ ASK = {"contents": [{"role": "user", "parts": [{"text": "say " + "word " * 40}]}
 
 @asynccontextmanager
 async def embedded(app: Any) -> AsyncIterator[str]:
-    port = _free_port()
-    server = Server(app, address="127.0.0.1", port=port, interface=Interfaces.ASGINL, log_enabled=False)
-    serving = asyncio.ensure_future(server.serve())
-    await _listening(port)
-    try:
-        yield f"http://127.0.0.1:{port}/v1beta/models/{MODEL}"
-    finally:
-        server.stop()  # type: ignore[no-untyped-call]
-        await serving
+    async with serving(app) as url:
+        yield f"{url}/v1beta/models/{MODEL}"
 
 
 @pytest.mark.parametrize(

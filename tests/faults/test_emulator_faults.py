@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator
@@ -12,8 +11,6 @@ from typing import Any, Literal
 import aiohttp
 import msgspec
 import pytest
-from granian.constants import Interfaces
-from granian.server.embed import Server
 
 from dragoman.config import Config, UpstreamConfig
 from dragoman.emulator.faults import FAULTS, FaultDirector, parse_plan
@@ -27,9 +24,8 @@ from tests.faults.harness import (
     GOOGLE_KEY,
     KEY,
     Running,
-    _free_port,
-    _listening,
     events_of,
+    serving,
     text_of,
     types_of,
 )
@@ -124,16 +120,10 @@ async def gateway_on(google: Faulty, **upstream: Any) -> AsyncIterator[Running]:
     base_url = await listener.start()
     config = Config(upstream=UpstreamConfig(base_url=base_url, api_key=GOOGLE_KEY, **upstream))
     app = GatewayApp(Gateway(config, MemoryStore(), keys=(KEY,)))
-    port = _free_port()
-    granian = Server(app, address="127.0.0.1", port=port, interface=Interfaces.ASGINL, log_enabled=False)
-    serving = asyncio.ensure_future(granian.serve())
-    await _listening(port)
     try:
-        async with aiohttp.ClientSession() as session:
-            yield Running(f"http://127.0.0.1:{port}", app, session, {"authorization": f"Bearer {KEY}"})
+        async with serving(app) as url, aiohttp.ClientSession() as session:
+            yield Running(url, app, session, {"authorization": f"Bearer {KEY}"})
     finally:
-        granian.stop()  # type: ignore[no-untyped-call]
-        await serving
         await app._gateway.close()
         await listener.close()
 

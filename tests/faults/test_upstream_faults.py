@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ConfigError
+from dragoman.observe.record import Record, Stages
 from dragoman.server.http import Outlet
 from tests.faults.harness import (
     EMPTY,
@@ -134,6 +135,63 @@ async def test_e7_a_failure_after_content_is_an_error_event_never_a_clean_stop(e
         events = await events_of(await running.messages())
     assert types_of(events) == [*GOOD[:4], "error"]
     assert len(google.arrived) == 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_e7_what_is_lost_behind_the_finish_reason_costs_no_answer(stream: bool) -> None:
+    """The connection breaks where only HTTP's own end is missing."""
+    google = FakeGoogle(streams(HELLO, cut=True)) if stream else FakeGoogle(_cut_whole, _whole("Hello"))
+    async with gateway(google) as running:
+        response = await running.messages(stream=stream)
+        if stream:
+            events = await events_of(response)
+            assert (types_of(events), text_of(events)) == (GOOD, "Hello")
+        else:
+            assert (await response.json())["content"] == [{"type": "text", "text": "Hello"}]
+    assert len(google.arrived) == (1 if stream else 2)
+
+
+async def _cut_whole(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n{")
+    await writer.drain()
+    writer.close()
+
+
+async def test_e5_an_end_that_never_comes_is_not_waited_for_like_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dragoman.upstream.client._TAIL_S", 0.2)
+
+    async def stays_open(writer: asyncio.StreamWriter) -> None:
+        await streams(HELLO, cut=False)(NoEnd(writer))  # type: ignore[arg-type]
+        await asyncio.sleep(3600)
+
+    google = FakeGoogle(stays_open)
+    async with gateway(google) as running:  # whose idle time-out is five minutes
+        events = await events_of(await running.messages())
+    assert (types_of(events), text_of(events)) == (GOOD, "Hello")
+
+
+class NoEnd:
+    """A connection on which HTTP's last chunk is lost."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self.drain = writer.drain
+
+    def write(self, data: bytes) -> None:
+        if data != b"0\r\n\r\n":
+            self._writer.write(data)
+
+
+async def test_e5_a_whole_answer_that_stops_in_the_middle_is_not_waited_for_an_hour() -> None:
+    async def half(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n{")
+        await asyncio.sleep(3600)
+
+    async with gateway(FakeGoogle(half), upstream={"idle_timeout_s": 0.4}) as running:
+        response = await running.messages(stream=False)
+    assert response.status == 504
 
 
 async def test_d2_the_second_attempt_tells_the_model_what_was_wrong() -> None:
@@ -319,6 +377,16 @@ HISTORY = [
             "Thinking level HIGH is not supported for this model.",
             lambda body: "thinkingConfig" not in body["generationConfig"],
         ),
+        (
+            "Please ensure that the number of function response parts is equal to the number of function call parts",
+            lambda body: (
+                "functionCall" not in json.dumps(body["contents"]) and "rain" in json.dumps(body["contents"])
+            ),
+        ),
+        (
+            "Unknown name \"thinkingLevel\" at 'generation_config.thinking_config': Cannot find field.",
+            lambda body: "thinkingLevel" not in json.dumps(body["generationConfig"]),
+        ),
     ],
 )
 async def test_a12_i2_a_refusal_that_another_form_cures_is_cured_once(complaint: str, changed: Any) -> None:
@@ -331,6 +399,35 @@ async def test_a12_i2_a_refusal_that_another_form_cures_is_cured_once(complaint:
     async with gateway(google) as running:
         assert (await running.messages(messages=HISTORY)).status == 400
     assert len(google.arrived) == 2
+
+
+async def test_b12_rules_that_are_too_much_for_google_move_into_the_descriptions() -> None:
+    states = refuses(400, "The specified schema produces a constraint that has too many states for serving.")
+    google = FakeGoogle(states, streams(HELLO))
+    city = {"type": "string", "pattern": "^[A-Z]", "maxLength": 80}
+    tools = [{"name": "look", "input_schema": {"type": "object", "properties": {"city": city}}}]
+    async with gateway(google) as running:
+        await events_of(await running.messages(tools=tools))
+    (first, second) = (
+        arrived.body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["properties"]["city"]
+        for arrived in google.arrived
+    )
+    assert first["maxLength"] == 80
+    assert second["type"] == "string"
+    assert "maxLength" not in second
+    assert "At most 80 characters." in second["description"]
+
+
+async def test_n9_an_opaque_refusal_gets_our_own_diagnosis() -> None:
+    google = FakeGoogle(refuses(400, "Request contains an invalid argument."))
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "%%%"}}
+    async with gateway(google) as running:
+        response = await running.messages(messages=[{"role": "user", "content": "hi"}])
+        plain = (await response.json())["error"]["message"]
+        response = await running.messages(messages=[{"role": "user", "content": [picture]}])
+        told = (await response.json())["error"]["message"]
+    assert plain == "Request contains an invalid argument. Dragoman's own check finds nothing wrong with it"
+    assert "Dragoman's own check says: Invalid value at" in told
 
 
 async def test_l8_a_word_in_a_refusal_does_not_change_the_form_for_everybody() -> None:
@@ -357,3 +454,54 @@ async def test_h3_a_count_that_google_does_not_give_is_estimated(monkeypatch: py
         response = await running.post("/v1/messages/count_tokens", **body)
         assert response.headers["x-dragoman-count"] == "estimate"
         assert (await response.json())["input_tokens"] >= 100
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("complaint", "how"),
+    [
+        ("Corrupted thought signature.", "without the signatures"),
+        ("Thinking level HIGH is not supported for this model.", "thinking that is the model's own"),
+        (
+            "Please ensure that the number of function response parts is equal to the number of function call parts",
+            "told as text",
+        ),
+        (
+            "Unknown name \"thinkingLevel\" at 'generation_config.thinking_config': Cannot find field.",
+            "does not know",
+        ),
+        (
+            "The specified schema produces a constraint that has too many states for serving.",
+            "fewer rules in the schemas",
+        ),
+    ],
+)
+async def test_l8_every_cure_is_noted_and_the_client_is_told_how_many_notes_there_are(
+    complaint: str, how: str, stream: bool
+) -> None:
+    told: list[Record] = []
+
+    class Ear:
+        def finished(self, record: Record, _stages: Stages | None) -> None:
+            told.append(record)
+
+        async def close(self) -> None:
+            return
+
+    def good() -> Any:
+        return streams(HELLO) if stream else _whole("Hello")
+
+    city = {"type": "string", "pattern": "^[A-Z]", "maxLength": 80}
+    tools = [{"name": "get_weather", "input_schema": {"type": "object", "properties": {"city": city}}}]
+    ask: dict[str, Any] = {"messages": HISTORY, "tools": tools, "output_config": {"effort": "high"}}
+    headers: list[int] = []
+    async with gateway(FakeGoogle(good(), refuses(400, complaint), good())) as running:
+        running.app._gateway.watch.observers = (Ear(),)
+        for _ in range(2):
+            response = await running.messages(stream=stream, **ask)
+            assert b"Hello" in await response.read()
+            headers.append(int(response.headers["x-dragoman-notes"]))
+    plain, healed = ([note.why for note in record.notes] for record in told)
+    assert [why for why in healed if how in why and "Google refused" in why]
+    assert not [why for why in plain if "Google refused" in why]
+    assert headers == [len(plain), len(healed)]

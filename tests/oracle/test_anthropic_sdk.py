@@ -24,16 +24,10 @@ from dragoman.dialects import anthropic
 from dragoman.dialects.base import Reply
 from dragoman.errors import DragomanError, ErrorKind
 from dragoman.ir import Event, Finished, Usage, collect
-from tests.unit.dialects.anthropic.streaming import (
-    answer,
-    call,
-    parse,
-    stream_bytes,
-    whole,
-    whole_stream,
-)
+from tests.unit.dialects.anthropic.streaming import answer, parse, stream_bytes, whole
 from tests.unit.dialects.anthropic.test_errors import TABLE as ERRORS
 from tests.unit.dialects.anthropic.test_stream import ATOMS, TABLE
+from tests.unit.dialects.streaming import call, whole_stream
 
 Json = dict[str, Any]
 
@@ -179,8 +173,9 @@ def test_f3_every_block_the_sdk_can_send_is_taken(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", _kinds(BetaToolUnionParam))
 def test_f3_every_tool_the_sdk_can_send_is_taken(kind: str) -> None:
-    tools = [{"type": kind, "name": "f"}]
-    anthropic.decode_request(json.dumps({**ASK, "tools": tools}).encode(), {})
+    tools = [{"type": kind, "name": "f", "mcp_server_name": "s"}]
+    servers = [{"type": "url", "name": "s", "url": "https://mcp.example"}] if kind == "mcp_toolset" else []
+    anthropic.decode_request(json.dumps({**ASK, "tools": tools, "mcp_servers": servers}).encode(), {})
 
 
 @pytest.mark.parametrize("kind", _kinds(BetaThinkingConfigParam))

@@ -98,13 +98,8 @@ CASES: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
     ),
     "candidates": (STUDIO, OLD, "say " + "word " * 40, {"candidate_count": 3}, "text"),
     "built-in tools": (STUDIO, OLD, "what is 2 + 3 on https://a.org", {"tools": BUILT_IN}, "executable_code"),
-    "built-in tools on Vertex": (
-        VERTEX,
-        MODERN,
-        "what is 2 + 3",
-        {"tools": BUILT_IN},
-        "code_execution_result",
-    ),
+    "code on Vertex": (VERTEX, MODERN, "what is 2 + 3", {"tools": BUILT_IN[2:]}, "code_execution_result"),
+    "searches on Vertex": (VERTEX, MODERN, "read https://a.org", {"tools": BUILT_IN[:2]}, "text"),
     "tools that show": (
         STUDIO,
         MODERN,
@@ -161,6 +156,13 @@ def test_what_stands_beside_the_content_arrives() -> None:
     assert ending("citations on Vertex").citation_metadata is not None
     assert ending("built-in tools").grounding_metadata is not None
     assert ending("built-in tools").url_context_metadata is not None
+    grounding = ending("searches on Vertex").grounding_metadata
+    assert grounding is not None
+    assert [chunk.web.domain for chunk in grounding.grounding_chunks or () if chunk.web] == [
+        None,
+        "example.com",
+        "example.org",
+    ]
 
 
 def test_the_sdk_resumes_a_long_answer_by_itself() -> None:

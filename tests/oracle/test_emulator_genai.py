@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from google import genai
 from google.genai import errors, types
-from granian.constants import Interfaces
-from granian.server.embed import Server
 
 from dragoman.emulator import create_emulator
+from tests.faults.harness import serving
 
 # google-genai 3.1 subclasses aiohttp's session, which aiohttp 3.14 discourages; it can go when the SDK stops.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
@@ -22,35 +19,10 @@ MODEL = "gemini-3.8-flash"
 MODELS = [MODEL, "gemini-3.5-flash", "gemini-2.5-flash", "gemini-4-argon"]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-async def wait_for(port: int) -> None:
-    for _ in range(200):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            await writer.wait_closed()
-            return
-    raise TimeoutError("the emulator did not start")
-
-
 @pytest.fixture
 async def base_url() -> AsyncIterator[str]:
-    port = free_port()
-    server = Server(create_emulator(), address="127.0.0.1", port=port, interface=Interfaces.ASGI)
-    serving = asyncio.create_task(server.serve())
-    await wait_for(port)
-    yield f"http://127.0.0.1:{port}"
-    server.stop()  # type: ignore[no-untyped-call]
-    await serving
+    async with serving(create_emulator()) as url:
+        yield url
 
 
 @pytest.fixture

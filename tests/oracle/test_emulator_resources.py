@@ -150,7 +150,8 @@ def test_a_file_is_uploaded_used_listed_and_deleted(
     file = client.files.upload(file=notes, config={"display_name": "Notes"})
     assert (file.display_name, file.mime_type, file.size_bytes) == ("Notes", "text/plain", 4000)
     assert file.name
-    answer = client.models.generate_content(model=MODEL, contents=["look", file])
+    told: list[types.PartUnionDict] = ["look", file]
+    answer = client.models.generate_content(model=MODEL, contents=told)
     assert answer.usage_metadata is not None
     assert answer.usage_metadata.prompt_token_count == 1001
     assert answer.text == "This is the offline Gemini emulator. I can see text/plain. You said: look"
@@ -245,7 +246,8 @@ def test_embeddings(client: genai.Client, vertex: genai.Client, model: str) -> N
 
 
 def test_many_texts_are_embedded_at_once(client: genai.Client) -> None:
-    answer = client.models.embed_content(model="gemini-embedding-001", contents=["a cat", "a ship"])
+    texts: list[types.PartUnionDict] = ["a cat", "a ship"]
+    answer = client.models.embed_content(model="gemini-embedding-001", contents=texts)
     assert [len(embedding.values or []) for embedding in answer.embeddings or []] == [3072, 3072]
 
 

@@ -26,23 +26,18 @@ from dragoman.dialects import openai_chat
 from dragoman.dialects.openai_chat.encode import Echo
 from dragoman.dialects.openai_chat.wire import Body
 from dragoman.errors import DragomanError, ErrorKind, InvalidRequest
-from dragoman.ir import Event, Finished
+from dragoman.ir import Event, Finished, TextDelta
 from tests.unit.dialects.openai_chat.streaming import (
-    CALLED,
-    END,
-    USAGE,
-    TextDelta,
     answer,
-    call,
     chunks_of,
     stream_bytes,
     tidy,
     whole,
     whole_bytes,
-    whole_stream,
 )
 from tests.unit.dialects.openai_chat.test_answer import ATOMS, BLOCKED, TABLE
 from tests.unit.dialects.openai_chat.test_errors import TABLE as ERRORS
+from tests.unit.dialects.streaming import CALLED, END, USAGE, call, whole_stream
 
 Json = dict[str, Any]
 

@@ -34,10 +34,10 @@ from tests.unit.dialects.openai_responses.streaming import (
     stream_bytes,
     text,
     whole,
-    whole_stream,
 )
 from tests.unit.dialects.openai_responses.test_errors import TABLE as ERRORS
 from tests.unit.dialects.openai_responses.test_stream import ATOMS, BLOCKED, CALLS, TABLE
+from tests.unit.dialects.streaming import whole_stream
 
 Json = dict[str, Any]
 

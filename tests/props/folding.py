@@ -12,7 +12,10 @@ from google.genai import types
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
+from dragoman.eventstream import encode_event, event_head
+from tests.oracle import amazon
 from tests.oracle.test_anthropic_sdk import ASK, answering
+from tests.unit.dialects.amazonq.rust_cli import read
 from tests.unit.dialects.openai_chat import streaming as chat
 from tests.unit.dialects.openai_responses import streaming as responses
 
@@ -31,6 +34,7 @@ class Neutral(msgspec.Struct, frozen=True, kw_only=True):
 _ANTHROPIC = {"end_turn": "end", "tool_use": "calls", "max_tokens": "cut", "refusal": "blocked"}
 _CHAT = {"stop": "end", "tool_calls": "calls", "length": "cut", "content_filter": "blocked"}
 _RESPONSES = {"max_output_tokens": "cut", "content_filter": "blocked"}
+_AMAZONQ = {"END_TURN": "end", "TOOL_USE": "calls", "MAX_TOKENS": "cut", "CONTENT_FILTERED": "blocked"}
 _GEMINI = {"MAX_TOKENS": "cut", "SAFETY": "blocked"}
 
 
@@ -110,9 +114,48 @@ def gemini(data: bytes, *, stream: bool) -> Neutral:
     )
 
 
+def amazonq(data: bytes, *, stream: bool) -> Neutral:
+    """As the Rust client reads it, which knows nothing of how many tokens were thoughts."""
+    if not stream:
+        told = [next(iter(event.items())) for event in json.loads(data)["events"]]
+        data = b"".join(encode_event(event_head(kind), json.dumps(event).encode()) for kind, event in told)
+    found = read(data)
+    finish = _AMAZONQ[found.stop_reason]
+    explained = finish in ("cut", "blocked") and found.text.startswith("(Gemini stopped with ")
+    cached = found.usage["cacheReadInputTokens"]
+    return Neutral(
+        text="" if explained else found.text,
+        calls=found.calls,
+        finish=finish,
+        tokens=(found.usage["uncachedInputTokens"] + cached, cached, found.usage["outputTokens"], 0),
+    )
+
+
+_BOTO = amazon.Told()
+_BEDROCK = {"end_turn": "end", "tool_use": "calls", "max_tokens": "cut", "content_filtered": "blocked"}
+
+
+def bedrock(data: bytes, *, stream: bool) -> Neutral:
+    answer = amazon.fold(_BOTO.streamed(data)) if stream else _BOTO.whole(data)
+    content = answer["output"]["message"]["content"]
+    uses = [block["toolUse"] for block in content if "toolUse" in block]
+    usage = answer["usage"]
+    asked, cached = usage["inputTokens"], usage["cacheReadInputTokens"]
+    assert usage["totalTokens"] == asked + cached + usage["outputTokens"]
+    details = answer["additionalModelResponseFields"]["usage"]["output_tokens_details"]
+    return Neutral(
+        text="".join(block["text"] for block in content if "text" in block),
+        calls=[(use["name"], json.loads(use["input"]) if stream else use["input"]) for use in uses],
+        finish=_BEDROCK[answer["stopReason"]],
+        tokens=(asked + cached, cached, usage["outputTokens"], details["thinking_tokens"]),
+    )
+
+
 FOLDS: dict[str, Callable[..., Neutral]] = {
     "anthropic": anthropic,
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
     "gemini": gemini,
+    "amazonq": amazonq,
+    "bedrock": bedrock,
 }

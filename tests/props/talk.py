@@ -84,6 +84,11 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
             "stop": bool(self.stop),
             "effort": bool(self.effort),
             "output": self.output is not None,
+            "choice": self.choice != "auto",
+            "systems": len(self.system) > 1,
+            "tool_order": sorted(self.tools, key=_name) != self.tools,
+            "mixed": any(_is_mixed(item.asked) for item in self.rounds),
+            "pictures": any(result.has_image for step in steps for result in step.results[:-1]),
         }
         return {name for name, wanted in found.items() if wanted}
 
@@ -93,6 +98,7 @@ _WISHES = [
     *(frozenset({wish}) for wish in ("errors", "remarks", "one_call", "stop", "effort", "output")),
     frozenset({"errors", "stop"}),
     frozenset({"remarks", "one_call", "effort", "output"}),
+    *(frozenset({"plain", wish}) for wish in ("errors", "stop", "effort")),
 ]
 
 
@@ -102,16 +108,19 @@ def talks(draw: st.DrawFn) -> Talk:
     tools = draw(
         st.lists(st.tuples(NAMES, SAID | st.just(""), st.sampled_from(SCHEMAS)), max_size=3, unique_by=_name)
     )
+    plain = "plain" in wishes  # nothing but what everybody can say
+    if plain:
+        tools.sort(key=_name)
     call_ids = draw(st.booleans())
     numbers = itertools.count(1)
     rounds = [draw(_round(wishes, tools, numbers, call_ids)) for _ in range(draw(st.integers(1, 3)))]
     rounds[-1] = msgspec.structs.replace(rounds[-1], answer="")
     choices = ["auto", "any", "none", *(f"={name}" for name, _, _ in tools)]
     return Talk(
-        system=draw(st.lists(SAID, max_size=2)),
+        system=draw(st.lists(SAID, max_size=1 if plain else 2)),
         rounds=rounds,
         tools=tools,
-        choice=draw(st.sampled_from(choices)) if tools else "auto",
+        choice=draw(st.sampled_from(choices)) if tools and not plain else "auto",
         one_call="one_call" in wishes and bool(tools),
         max_tokens=draw(st.integers(4096, 70_000)),  # below, all but Gemini's own clients get less thinking
         temperature=draw(st.none() | st.floats(0, 1)),
@@ -127,12 +136,18 @@ def _name(tool: tuple[str, str, Json]) -> str:
     return tool[0]
 
 
+def _is_mixed(asked: list[str]) -> bool:
+    """Whether it is more than words with pictures behind them."""
+    return any(words != IMAGE for words in asked[1:])
+
+
 @st.composite
 def _round(draw: st.DrawFn, wishes: frozenset[str], tools: list[Any], numbers: Any, shuffled: bool) -> Round:
     steps = [draw(_step(wishes, tools, numbers, shuffled)) for _ in range(draw(st.integers(0, 2)))]
-    return Round(
-        draw(st.lists(SAID | st.just(IMAGE), min_size=1, max_size=3)), steps, draw(SAID | st.just(""))
-    )
+    asked = draw(st.lists(SAID | st.just(IMAGE), min_size=1, max_size=3))
+    if "plain" in wishes:
+        asked[1:] = [IMAGE] * len(asked[1:])
+    return Round(asked, steps, draw(SAID | st.just("")))
 
 
 @st.composite
@@ -144,5 +159,13 @@ def _step(draw: st.DrawFn, wishes: frozenset[str], tools: list[Any], numbers: An
     failed = st.booleans() if "errors" in wishes else st.just(False)
     # Without ids only the order tells which result is whose.
     order = draw(st.permutations(calls)) if shuffled else calls
-    results = [Result(call, draw(SAID | st.just("")), draw(st.booleans()), draw(failed)) for call in order]
+    results = [
+        Result(
+            call,
+            draw(SAID | st.just("")),
+            draw(st.booleans()) if "plain" not in wishes or call is order[-1] else False,
+            draw(failed),
+        )
+        for call in order
+    ]
     return Step(draw(SAID | st.just("")), calls, results, draw(SAID) if "remarks" in wishes else "")

@@ -5,100 +5,75 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.dialects.anthropic.playing import MODELS, Player, answer_calls
+from tests.props.effort import examples
+from tests.props.exchanging import single_bytes
+from tests.props.players import ANTHROPIC_TOOLS, SEATS, THINKING, THIRD
+from tests.unit.dialects.anthropic.playing import Player, answer_calls
+from tests.unit.dialects.playing import MODELS
 
 Json = dict[str, Any]
 
-TOOLS = [
-    {"name": name, "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
-    for name in ("Read", "Bash", "mcp__" + "x" * 86)
-]
-PLANS = (
-    'think "hm" then use Read with {"n": 1} then say done',
-    'use Read with {"n": 1} and use Bash with {"n": 2} then use Bash with {"n": 3} then say done',
-    'say first then use Bash with {"n": 1} then use Read with {"n": 2} and use Read with {"n": 3}',
-    "just say hello",
-    "tell me a story",
-)
-MODERN = [model for model in MODELS if not model.startswith("gemini-2")]
-THIRD = [model for model in MODERN if "gemini-4" not in model]
-THINKING = st.sampled_from([{"thinking": {"type": "adaptive"}}, {"thinking": {"type": "disabled"}}, {}])
-TURNS = st.lists(st.sampled_from(PLANS), min_size=1, max_size=3)
-REMARK = {"type": "text", "text": "<system-reminder>\nremember\n</system-reminder>"}
+every_dialect = pytest.mark.parametrize("dialect", SEATS)
 
 
-def _examples(number: int) -> settings:
-    return settings(max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def play(player: Player, plans: list[str], models: list[str], beside: list[Json]) -> int:
-    """Every plan to its end, another model for every request; how many calls were made."""
-    calls = turns = 0
-    for plan in plans:
-        message = player.turn(models[turns % len(models)], plan)
-        while results := answer_calls(message):
-            calls += len(results)
-            turns += 1
-            message = player.turn(models[turns % len(models)], [*results, *beside])
-        turns += 1
-        assert message["stop_reason"] == "end_turn"
-        assert any(block["type"] == "text" for block in message["content"])
-    return calls
-
-
-@_examples(40)
+@pytest.mark.parametrize("dialect", ["anthropic", "openai_chat", "openai_responses", "bedrock"])
+@examples(40)
 @given(
-    plans=TURNS,
+    data=st.data(),
     model=st.sampled_from(MODELS),
-    fields=THINKING,
     keeps=st.tuples(st.booleans(), st.booleans()).filter(any),
     stream=st.booleans(),
-    beside=st.sampled_from([[], [REMARK]]),
 )
 def test_a1_a11_one_model_and_one_carrier_never_need_the_sentinel(
-    plans: list[str], model: str, fields: Json, keeps: tuple[bool, bool], stream: bool, beside: list[Json]
+    dialect: str, data: st.DataObject, model: str, keeps: tuple[bool, bool], stream: bool
 ) -> None:
-    keeps_thinking, keeps_store = keeps
-    if fields.get("thinking") != {"type": "adaptive"}:
-        keeps_store = True  # without thinking blocks the store is the only carrier
-    player = Player(
-        keeps_thinking=keeps_thinking, keeps_store=keeps_store, stream=stream, tools=TOOLS, **fields
-    )
-    play(player, plans, [model], beside)
+    seat = SEATS[dialect]
+    settings = data.draw(seat.settings)
+    keeps_own, keeps_store = keeps
+    if not seat.carries(settings):
+        keeps_store = True  # without reasoning in the answers the store is the only carrier
+    player = seat.player(keeps_own=keeps_own, keeps_store=keeps_store, stream=stream, **settings)
+    player.play(data.draw(seat.turns()), [model])
     assert player.sentinels == 0
 
 
-@_examples(30)
-@given(plans=TURNS, models=st.lists(st.sampled_from(THIRD), min_size=2, max_size=4), fields=THINKING)
-def test_a1_models_of_one_family_trust_each_other(plans: list[str], models: list[str], fields: Json) -> None:
-    player = Player(tools=TOOLS, **fields)
-    play(player, plans, models, [])
-    assert player.sentinels == 0
-
-
-@_examples(40)
+@examples(30)
 @given(
-    plans=TURNS,
+    plans=SEATS["anthropic"].turns(),
+    models=st.lists(st.sampled_from(THIRD), min_size=2, max_size=4),
+    settings=SEATS["anthropic"].settings,
+)
+def test_a1_models_of_one_family_trust_each_other(
+    plans: list[str], models: list[str], settings: Json
+) -> None:
+    player = Player(**settings)
+    player.play(plans, models)
+    assert player.sentinels == 0
+
+
+@every_dialect
+@examples(40)
+@given(
+    data=st.data(),
     models=st.lists(st.sampled_from(MODELS), min_size=2, max_size=5),
-    fields=THINKING,
-    keeps_thinking=st.booleans(),
+    keeps_own=st.booleans(),
     keeps_store=st.booleans(),
     stream=st.booleans(),
 )
 def test_a6_a9_any_switch_of_models_with_any_loss_is_accepted(
-    plans: list[str], models: list[str], fields: Json, keeps_thinking: bool, keeps_store: bool, stream: bool
+    dialect: str, data: st.DataObject, models: list[str], keeps_own: bool, keeps_store: bool, stream: bool
 ) -> None:
-    player = Player(
-        keeps_thinking=keeps_thinking, keeps_store=keeps_store, stream=stream, tools=TOOLS, **fields
-    )
-    play(player, plans, models, [])
+    seat = SEATS[dialect]
+    settings = data.draw(seat.settings | seat.more_settings)
+    player = seat.player(keeps_own=keeps_own, keeps_store=keeps_store, stream=stream, **settings)
+    player.play(data.draw(seat.turns()), models)
 
 
 def test_a6_a_switch_in_the_middle_of_a_turn_needs_one_sentinel_for_each_foreign_step() -> None:
-    player = Player(tools=TOOLS, thinking={"type": "adaptive"})
+    player = Player(tools=ANTHROPIC_TOOLS, **THINKING)
     plan = 'use Read with {"n": 1} then use Read with {"n": 2} then use Read with {"n": 3} then say done'
     message = player.turn("gemini-3.8-flash", plan)
     assert player.sentinels == 0
@@ -111,29 +86,33 @@ def test_a6_a_switch_in_the_middle_of_a_turn_needs_one_sentinel_for_each_foreign
     assert message["stop_reason"] == "end_turn"
 
 
-def test_a8_without_any_carrier_the_sentinel_keeps_the_session_alive() -> None:
-    player = Player(keeps_thinking=False, keeps_store=False, tools=TOOLS, thinking={"type": "adaptive"})
-    play(player, [PLANS[1]], ["gemini-3.8-flash"], [])
+@every_dialect
+def test_a8_without_any_carrier_the_sentinel_keeps_the_session_alive(dialect: str) -> None:
+    seat = SEATS[dialect]
+    player = seat.player(keeps_own=False, keeps_store=False, **seat.usual)
+    player.play([seat.plans[1]], ["gemini-3.8-flash"])
     assert player.sentinels == 3  # one step in the second request, two in the third
 
 
+@pytest.mark.parametrize("dialect", ["anthropic", "openai_responses"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_client_that_rewinds_and_forks_goes_on(model: str, stream: bool) -> None:
-    player = Player(tools=TOOLS, thinking={"type": "adaptive"}, stream=stream)
-    message = player.turn(model, PLANS[1])
-    player.turn(model, answer_calls(message))
-    del player.messages[2:]
-    play(player, ["just say hello"], [model], [])  # the calls have no results any more
-    del player.messages[1:]
-    play(player, [PLANS[0]], [model], [])
+def test_a_client_that_rewinds_and_forks_goes_on(dialect: str, model: str, stream: bool) -> None:
+    seat = SEATS[dialect]
+    player = seat.player(stream=stream, **seat.usual)
+    heard = player.say(model, seat.plans[1])
+    kept = len(player.history)
+    player.answer(model, heard)
+    del player.history[kept:]
+    player.play(["just say hello"], [model])  # the calls have no results any more
+    del player.history[1:]
+    player.play([seat.plans[0]], [model])
     assert player.sentinels == 0
 
 
+@every_dialect
 @pytest.mark.parametrize("model", MODELS)
-def test_any_slicing_of_the_emulators_bytes(model: str) -> None:
-    def single(data: bytes) -> list[bytes]:
-        return [data[i : i + 1] for i in range(len(data))]
-
-    one, other = (Player(tools=TOOLS, thinking={"type": "adaptive"}) for _ in range(2))
-    assert one.turn(model, PLANS[1]) == other.turn(model, PLANS[1], single)
+def test_any_slicing_of_the_emulators_bytes(dialect: str, model: str) -> None:
+    seat = SEATS[dialect]
+    one, other = seat.player(**seat.usual), seat.player(**seat.usual)
+    assert one.say(model, seat.plans[1]) == other.say(model, seat.plans[1], single_bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.dialects import gemini
@@ -13,7 +13,8 @@ from dragoman.errors import InvalidRequest
 from dragoman.ir import Media, Message, Part, Request, Signature, Text, Thought, ToolCall, ToolResult
 from dragoman.repair import repair
 from tests.corpus import check
-from tests.unit.dialects.anthropic.playing import refusal
+from tests.props.effort import examples
+from tests.unit.dialects.playing import refusal
 
 MODERN = "gemini-3.8-flash"
 MODELS = (MODERN, "gemini-3-flash-preview", "gemini-2.5-flash")
@@ -58,11 +59,7 @@ def _speaks(messages: tuple[Message, ...]) -> bool:
     return True
 
 
-def _examples(number: int) -> settings:
-    return settings(max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@_examples(200)
+@examples(200)
 @given(messages=MESSAGES.filter(_speaks))
 def test_c_whatever_came_in_google_accepts_what_leaves(messages: tuple[Message, ...]) -> None:
     for model in MODELS:
@@ -75,7 +72,7 @@ def test_c_whatever_came_in_google_accepts_what_leaves(messages: tuple[Message, 
             assert check.signature_problems(sent) == []
 
 
-@_examples(200)
+@examples(200)
 @given(messages=MESSAGES.filter(_speaks))
 def test_c_nothing_the_user_said_is_lost(messages: tuple[Message, ...]) -> None:
     def said(history: tuple[Message, ...]) -> list[str]:
@@ -86,14 +83,14 @@ def test_c_nothing_the_user_said_is_lost(messages: tuple[Message, ...]) -> None:
     assert all(words in kept for words in said(messages))  # all of it, in the same order
 
 
-@_examples(200)
+@examples(200)
 @given(messages=MESSAGES.filter(_speaks), ends_with_user=st.booleans())
 def test_c_what_was_repaired_is_right(messages: tuple[Message, ...], ends_with_user: bool) -> None:
     once = _repaired(messages, ends_with_user=ends_with_user)
     assert repair(once, ends_with_user=ends_with_user) == (once, ())
 
 
-@_examples(200)
+@examples(200)
 @given(messages=MESSAGES.filter(_speaks))
 def test_c_every_call_has_its_own_result_right_behind_it(messages: tuple[Message, ...]) -> None:
     repaired = _repaired(messages)

@@ -19,8 +19,8 @@ from dragoman.errors import InvalidRequest
 from dragoman.exchange import Exchange
 from dragoman.ir import Signature, seal
 from dragoman.memo import Memo
-from tests.unit.dialects.anthropic.playing import refusal
 from tests.unit.dialects.openai_responses.building import call, function, message, output, reasoning, user
+from tests.unit.dialects.playing import refusal
 
 Json = dict[str, Any]
 

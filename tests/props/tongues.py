@@ -11,13 +11,16 @@ from tests.unit.dialects.anthropic.inventing import PIXEL
 
 Json = dict[str, Any]
 
-#: Why a dialect is left out of a comparison. Chat's results cannot fail; Responses has no stop sequences; a Gemini
+#: Why a dialect is left out of a comparison. Amazon Q has one text with pictures behind it, no choice of tools, and
+#: sorts them; Chat's results cannot fail; Responses has no stop sequences; a Gemini
 #: client says its own thinking and output in its model's words, and has no remarks and no switch for single calls.
 LACKS: dict[str, set[str]] = {
     "anthropic": set(),
     "openai_chat": {"errors"},
     "openai_responses": {"stop"},
     "gemini": {"remarks", "one_call", "effort", "output"},
+    "amazonq": {"remarks", "one_call", "output", "choice", "systems", "tool_order", "mixed", "pictures"},
+    "bedrock": set(),
 }
 
 
@@ -247,11 +250,131 @@ def gemini(talk: Talk) -> Json:
     }
 
 
+def amazonq(talk: Talk) -> Json:
+    def user(words: list[str], **context: Any) -> Json:
+        said = [word for word in words if word != IMAGE]
+        pictures = [{"format": "png", "source": {"bytes": PIXEL}} for word in words if word == IMAGE]
+        about = {"userInputMessageContext": context} if context else {}
+        return {"userInputMessage": {"content": "".join(said), **about, **_said_given(images=pictures)}}
+
+    def result(item: Result) -> Json:
+        return {
+            "toolUseId": f"tooluse_{item.call.number:024d}",
+            "content": [{"text": item.words}],
+            "status": "error" if item.failed else "success",
+        }
+
+    def step(item: Step) -> Iterator[Json]:
+        uses = [
+            {"toolUseId": f"tooluse_{call.number:024d}", "name": call.name, "input": call.args}
+            for call in item.calls
+        ]
+        yield {"assistantResponseMessage": {"content": item.said, "toolUses": uses}}
+        pictures = [IMAGE for answer in item.results if answer.has_image]
+        yield user(pictures, toolResults=[result(answer) for answer in item.results])
+
+    messages: list[Json] = []
+    for item in talk.rounds:
+        messages.append(user(item.asked))
+        messages += [message for piece in item.steps for message in step(piece)]
+        messages += [{"assistantResponseMessage": {"content": item.answer}}] if item.answer else []
+    current = messages.pop()["userInputMessage"]
+    specifications = [
+        {
+            "toolSpecification": {
+                "name": name,
+                "inputSchema": {"json": schema},
+                **_said_given(description=words),
+            }
+        }
+        for name, words, schema in talk.tools
+    ]
+    current["userInputMessageContext"] = {
+        **current.get("userInputMessageContext", {}),
+        "tools": specifications[::-1],
+    }
+    return {
+        "conversationState": {"history": messages, "currentMessage": {"userInputMessage": current}},
+        **_said_given(systemPrompt="".join(talk.system)),
+        "additionalModelRequestFields": {
+            "max_tokens": talk.max_tokens,
+            **_said_given(
+                temperature=talk.temperature,
+                stop_sequences=talk.stop,
+                thinking={"type": "adaptive"} if talk.effort else None,
+                output_config=_said_given(effort=talk.effort),
+            ),
+        },
+    }
+
+
+def bedrock(talk: Talk) -> Json:
+    def block(words: str) -> Json:
+        if words == IMAGE:
+            return {"image": {"format": "png", "source": {"bytes": PIXEL}}}
+        return {"text": words}
+
+    def result(item: Result) -> Json:
+        content = [block(item.words), *([block(IMAGE)] if item.has_image else [])]
+        status = {"status": "error"} if item.failed else {}
+        return {"toolResult": {"toolUseId": f"tooluse_{item.call.number:024d}", "content": content, **status}}
+
+    def step(item: Step) -> Iterator[Json]:
+        calls = [
+            {"toolUse": {"toolUseId": f"tooluse_{call.number:024d}", "name": call.name, "input": call.args}}
+            for call in item.calls
+        ]
+        yield {"role": "assistant", "content": [*([block(item.said)] if item.said else []), *calls]}
+        yield {"role": "user", "content": [result(answer) for answer in item.results]}
+        if item.remark:
+            yield {"role": "system", "content": [block(item.remark)]}
+
+    messages: list[Json] = []
+    for item in talk.rounds:
+        messages.append({"role": "user", "content": [block(words) for words in item.asked]})
+        messages += [message for piece in item.steps for message in step(piece)]
+        messages += [{"role": "assistant", "content": [block(item.answer)]}] if item.answer else []
+    # Converse has no words for single calls and for none; Claude's are taken beside it.
+    beside = _said_given(
+        type="none" if talk.choice == "none" else None,
+        disable_parallel_tool_use=True if talk.one_call else None,
+    )
+    choice: Any = {"none": None}.get(talk.choice, {talk.choice: {}})
+    if talk.choice.startswith("="):
+        choice = {"tool": {"name": talk.choice[1:]}}
+    specs = [
+        {"toolSpec": {"name": name, "inputSchema": {"json": schema}, **_said_given(description=words)}}
+        for name, words, schema in talk.tools
+    ]
+    wanted = {"schema": _compact(talk.output), "name": "answer"}
+    text_format = {"type": "json_schema", "structure": {"jsonSchema": wanted}}
+    return {
+        "messages": messages,
+        "inferenceConfig": {
+            "maxTokens": talk.max_tokens,
+            **_said_given(temperature=talk.temperature, stopSequences=talk.stop),
+        },
+        **_said_given(
+            system=[block(words) for words in talk.system],
+            toolConfig={"tools": specs, **_said_given(toolChoice=choice)} if specs else None,
+            outputConfig=_said_given(
+                effort=talk.effort, textFormat=text_format if talk.output is not None else None
+            ),
+            additionalModelRequestFields=_said_given(
+                thinking={"type": "adaptive"} if talk.effort else None,
+                tool_choice=beside if specs else None,
+            ),
+        ),
+    }
+
+
 TONGUES: dict[str, Callable[[Talk], Json]] = {
     "anthropic": anthropic,
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
     "gemini": gemini,
+    "amazonq": amazonq,
+    "bedrock": bedrock,
 }
 
 

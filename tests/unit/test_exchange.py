@@ -11,8 +11,10 @@ import pytest
 from dragoman.dialects import anthropic, gemini
 from dragoman.dialects.base import Encoded, Target
 from dragoman.errors import InvalidRequest, UpstreamError
-from dragoman.exchange import Exchange, Facts, InvalidArguments, Settings
-from dragoman.ir import Event, Request, Signature, Usage, seal
+from dragoman.exchange import Exchange
+from dragoman.facts import Facts, Settings
+from dragoman.ir import Event, Media, Message, Request, Signature, Usage, seal
+from dragoman.mending import InvalidArguments
 from dragoman.notes import Note
 from tests.unit.dialects.anthropic.building import assistant, body, tool, tool_result, tool_use, user
 from tests.unit.dialects.anthropic.streaming import Json, assembled, parse, said, thought, used
@@ -86,7 +88,16 @@ class TestAnswers:
         exchange = ready(stream=stream, tools=[READ])
         message(exchange, *(item | {"modelVersion": "gemini-x", "responseId": "r"} for item in SIGNED_CALL))
         usage = Usage(input_tokens=10, cached_tokens=4, output_tokens=5, thought_tokens=3)
-        assert exchange.facts == Facts(model="gemini-x", response_id="r", usage=usage, calls=1, stop="STOP")
+        (call_id,) = exchange.facts.call_ids
+        assert call_id.startswith("toolu_")
+        assert exchange.facts == Facts(
+            model="gemini-x",
+            response_id="r",
+            usage=usage,
+            calls=["Read"],
+            call_ids=[call_id],
+            stop="STOP",
+        )
         assert exchange.has_content
         assert exchange.failure is None
         assert exchange.finished is not None
@@ -145,7 +156,7 @@ class TestFailures:
         piece = {"functionCall": {"name": "Read", "willContinue": True}}
         names = [event["event"] for event in parse(run(exchange, chunk(piece)))]
         assert names == ["message_start", "error"]
-        assert exchange.facts.calls == 0
+        assert exchange.facts.calls == []
 
     def test_d4_a_call_cut_by_the_limit_is_not_taken_for_whole(self) -> None:
         got = message(ready(stream=True), chunk(call(a=1), finish="MAX_TOKENS"))
@@ -177,17 +188,30 @@ class TestFailures:
         exchange.encode(MODEL)
         assert b"no end" in exchange.finish()
 
+    def test_when_nothing_but_counts_can_follow_it_is_known(self) -> None:
+        exchange = Exchange(anthropic, new_token=lambda: "x")
+        exchange.decode(body(user("q")))
+        exchange.encode(MODEL)
+        exchange.receive(sse(chunk({"text": "a"})))
+        assert not exchange.has_finish
+        exchange.receive(sse(chunk(finish="STOP")))
+        assert exchange.has_finish
+
 
 class _Silent:
     """An upstream that breaks its promise to end a stream."""
 
     name = "silent"
+    has_finish = False
 
     def __init__(self) -> None:
         self.notes: list[Note] = []
 
     def ends_with_user(self, target: Target) -> bool:
         return False
+
+    def context_tokens(self, target: Target) -> int:
+        return 0
 
     def encode_request(self, request: Request, target: Target, new_id: object) -> Encoded:
         return Encoded(body=b"{}", notes=(), reader=lambda: self)
@@ -337,6 +361,26 @@ def test_c4_a_request_of_nothing_is_refused_when_it_is_encoded() -> None:
     with pytest.raises(InvalidRequest) as caught:
         ready(user(""), assistant(""))
     assert caught.value.where == "messages"
+
+
+def test_j4_a_file_at_an_address_may_be_put_in_its_place() -> None:
+    exchange = ready(user({"type": "image", "source": {"type": "url", "url": "http://x/a.png"}}))
+    assert b"fileData" in exchange.encode(MODEL)
+    here = Message(role="user", parts=(Media(mime="image/png", data="aGk="),))
+    note = Note("dropped", "messages", "another file")
+    exchange.revise((here,), (note,))
+    assert b'"inlineData":{"mimeType":"image/png","data":"aGk="}' in exchange.encode(MODEL)
+    assert note in exchange.notes
+
+
+def test_a_note_alone_changes_no_message_and_asks_for_nothing_again() -> None:
+    exchange = ready(user("q"), assistant(tool_use()), user(tool_result("a")), tools=[READ])
+    before, wanted = exchange.encode(MODEL), exchange.wanted
+    note = Note("moved", "model", "another one answers")
+    exchange.revise(exchange.request.messages, (note,))
+    assert exchange.wanted is wanted
+    assert exchange.encode(MODEL) == before
+    assert note in exchange.notes
 
 
 def test_notes_of_all_stages_come_together() -> None:

@@ -1,4 +1,4 @@
-"""What keeps a loop from running away: steps, tokens, money, and the same call again and again."""
+"""What keeps a loop from running away: steps, tokens, money."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman import ir
 from dragoman.agent.events import Stop
-from dragoman.agent.prices import cost_usd, price_of
+from dragoman.observe.prices import cost_usd, price_of
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,29 +56,3 @@ def blown_fuse(limits: Limits, spent: Spent, steps: int) -> Stop | None:
     if limits.max_cost_usd and spent.cost_usd is not None and spent.cost_usd >= limits.max_cost_usd:
         return Stop("max_cost", f"${spent.cost_usd:.4f} are spent, the limit is ${limits.max_cost_usd:.4f}")
     return None
-
-
-class Repeats:
-    """Counts calls that are made again with the same arguments and answered the same way.
-
-    Another answer is progress: running the tests after every edit is no loop.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[str, bytes], tuple[int, ir.ToolResult]] = {}
-
-    def count(self, call: ir.ToolCall, result: ir.ToolResult) -> int:
-        key = (call.name, _canonical(call.args))
-        answer = msgspec.structs.replace(result, call_id="")
-        times, before = self._seen.get(key, (0, answer))
-        times = times + 1 if before == answer else 1
-        self._seen[key] = times, answer
-        return times
-
-
-def _canonical(args: bytes) -> bytes:
-    """The same object in another order or spacing is the same call."""
-    try:
-        return msgspec.json.encode(msgspec.json.decode(args), order="deterministic")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return args

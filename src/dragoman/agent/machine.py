@@ -56,11 +56,12 @@ from dragoman.agent.history import (
     remark_message,
     user_message,
 )
-from dragoman.agent.limits import Limits, Repeats, Spent, blown_fuse
+from dragoman.agent.limits import Limits, Spent, blown_fuse
 from dragoman.agent.questions import Questions
 from dragoman.counting import estimate_tokens
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, Text, ToolCall, ToolResult
+from dragoman.repeats import Repeats
 
 #: Ends of an answer after which its calls are whole.
 _WHOLE: frozenset[ir.StopReason] = frozenset({"end", "tool_calls"})

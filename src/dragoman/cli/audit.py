@@ -11,7 +11,8 @@ from time import sleep
 
 import msgspec
 
-from dragoman.cli.screen import Failure, paint, remark, say
+from dragoman.cli.manual import new_parser
+from dragoman.cli.screen import Failure, paint, remark, say, visible
 from dragoman.cli.settings import add_config_flag, read_settings, warn_all
 from dragoman.tools.audit import AUDIT_FILE, Entry
 from dragoman.tools.audit_reader import Tail, last_entries
@@ -52,12 +53,11 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="dragoman audit",
-        description="Show the executions of tools.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "audit",
+        "Show the executions of tools.",
+        _EPILOG,
     )
     parser.add_argument("--session", default="", help="only this session, or the beginning of its name")
     parser.add_argument("--tool", default="", help="only this tool; * stands for anything")
@@ -66,7 +66,11 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("-n", dest="number", type=int, default=50, metavar="N", help="how many (default 50)")
     parser.add_argument("-f", "--follow", action="store_true", help="go on as new ones come")
     add_config_flag(parser)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    args = make_parser().parse_args(argv)
     if args.number < 0:
         raise Failure(f"-n must be at least 0, not {args.number}", code=2)
     return args
@@ -108,15 +112,10 @@ def _as_row(entry: Entry) -> str:
         str(entry.bytes),
         arguments,
     )
-    line = _row(tuple(_visible(cell) for cell in cells))
-    word = f"{_visible(entry.outcome):<{_WIDTHS[3]}}"
+    line = _row(tuple(visible(cell) for cell in cells))
+    word = f"{visible(entry.outcome):<{_WIDTHS[3]}}"
     return line.replace(word, paint(word, _COLOURS.get(entry.outcome, "red"), sys.stdout), 1)
 
 
 def _row(cells: tuple[str, ...]) -> str:
     return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)).rstrip()
-
-
-def _visible(text: str) -> str:
-    """Arguments are a model's words: they must not move the cursor or colour the terminal."""
-    return "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -22,7 +22,7 @@ def describe_upstream(config: Config) -> str:
             return f"Vertex AI ({upstream.project or 'express key'}, {upstream.location})"
         case "gemini":
             where = upstream.base_url or "Google AI Studio"
-            return f"Gemini ({where})" + ("" if upstream.api_key else ", clients bring their own key")
+            return f"Gemini ({where})" + ("" if upstream.all_keys else ", clients bring their own key")
 
 
 def describe_models(config: Config) -> list[str]:
@@ -48,13 +48,14 @@ def banner(config: Config, base_url: str, key: Key | None) -> str:
         ]
     lines += [
         "",
-        "  Any client      dragoman claude | codex | gemini | opencode | qwen | pi | copilot",
+        "  Any client      dragoman claude | codex | gemini | opencode | qwen | pi | copilot | q | kiro",
         f"  Claude Code     export ANTHROPIC_BASE_URL={base_url}",
         f'                  export ANTHROPIC_AUTH_TOKEN="{token}"',
         "                  unset ANTHROPIC_API_KEY; claude",
         f'  Anthropic SDK   Anthropic(base_url="{base_url}", auth_token=os.environ["ANTHROPIC_AUTH_TOKEN"])',
         f'  OpenAI SDK      OpenAI(base_url="{base_url}/v1", api_key=…)      Chat Completions and Responses',
         f'  Gemini SDK      genai.Client(api_key=…, http_options={{"base_url": "{base_url}"}})',
+        f"  Dashboard       {base_url}/dashboard",
         f"  curl            curl {base_url}/v1/messages -H 'content-type: application/json' \\",
         f'                    -H "authorization: Bearer {token}" \\',
         """                    -d '{"model":"sonnet","max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}'""",

@@ -19,6 +19,7 @@ from dragoman.agent.tui.style import find_style
 from dragoman.agent.undo import restore_files
 from dragoman.cli.banner import GET_KEY, describe_upstream
 from dragoman.cli.home import make_home
+from dragoman.cli.manual import new_parser
 from dragoman.cli.screen import Failure
 from dragoman.cli.workbench import Line, Workbench, add_flags, open_line, open_sessions, open_workbench
 
@@ -33,23 +34,22 @@ Without GEMINI_API_KEY the built-in emulator answers; it does what `use NAME wit
 
 
 def run(argv: list[str]) -> int:
-    args = _parse(argv)
+    args = make_parser().parse_args(argv)
     with open_line(args) as line:
         return asyncio.run(_chat(args, line))
 
 
-def _parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="dragoman chat",
-        description="Talk to an agent that can read and write the files of a project, and ask before it does.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "chat",
+        "Talk to an agent that can read and write the files of a project, and ask before it does.",
+        _EPILOG,
     )
     add_flags(parser)
     parser.add_argument(
         "--resume", metavar="NAME", nargs="?", const="", help="continue a session (default: the last one)"
     )
-    return parser.parse_args(argv)
+    return parser
 
 
 async def _chat(args: argparse.Namespace, line: Line) -> int:

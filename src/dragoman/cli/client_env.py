@@ -37,6 +37,8 @@ _CLOUDS = frozenset(
         "CLAUDE_CODE_USE_VERTEX",
     }
 )
+#: What `dragoman claude` takes away, because Claude Code would prefer it.
+CLAUDE_CONFLICTS = _CONFLICTING | _CLOUDS
 # A model chosen for a cloud goes with the cloud; any other choice is the user's and stays.
 _MODELS = frozenset(
     {
@@ -68,7 +70,7 @@ def child_env(
 
 def claude_env(env: Mapping[str, str], *, base_url: str, token: str) -> dict[str, str]:
     """What Claude Code gets; tool search and everything not in conflict is left to the user."""
-    removed = _CONFLICTING | _CLOUDS | {"ANTHROPIC_CUSTOM_HEADERS"}
+    removed = CLAUDE_CONFLICTS | {"ANTHROPIC_CUSTOM_HEADERS"}
     if any(env.get(name) for name in _CLOUDS):
         removed |= _MODELS
     headers = _without_credentials(env.get("ANTHROPIC_CUSTOM_HEADERS", ""))
@@ -88,7 +90,7 @@ def settings_conflicts(settings: object) -> list[str]:
         return []
     env = settings.get("env")
     names = (
-        set(env) & (_CONFLICTING | _CLOUDS | {"ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"})
+        set(env) & (CLAUDE_CONFLICTS | {"ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"})
         if isinstance(env, dict)
         else set()
     )

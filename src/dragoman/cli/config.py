@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from dragoman.cli.banner import describe_models, describe_upstream
+from dragoman.cli.manual import new_parser
 from dragoman.cli.screen import paint, say
 from dragoman.cli.settings import Settings, add_config_flag, read_settings, warn_all
 from dragoman.config import show_config
@@ -21,19 +22,7 @@ Later ones win: defaults, the file, DRAGOMAN_* and Google's own variables, flags
 
 def run(argv: list[str]) -> int:
     """Check or show; a wrong setting leaves with code 2."""
-    parser = argparse.ArgumentParser(
-        prog="dragoman config",
-        description="Check or show the settings.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="check|show")
-    check = verbs.add_parser("check", help="say whether the settings are right and what they amount to")
-    check.add_argument("file", nargs="?", metavar="FILE", help="settings file")
-    show = verbs.add_parser("show", help="print every setting with its origin")
-    for verb in (check, show):
-        add_config_flag(verb)
-    args = parser.parse_args(argv)
+    args = make_parser().parse_args(argv)
     settings = read_settings(getattr(args, "file", None) or args.config)
     warn_all(settings)
     say(
@@ -42,6 +31,21 @@ def run(argv: list[str]) -> int:
         else show_config(settings.config, settings.loaded.sources).rstrip()
     )
     return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "config",
+        "Check or show the settings.",
+        _EXAMPLES,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="check|show")
+    check = verbs.add_parser("check", help="say whether the settings are right and what they amount to")
+    check.add_argument("file", nargs="?", metavar="FILE", help="settings file")
+    show = verbs.add_parser("show", help="print every setting with its origin")
+    for verb in (check, show):
+        add_config_flag(verb)
+    return parser
 
 
 def _summary(settings: Settings) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.cli.manual import new_parser
 from dragoman.cli.screen import Failure, paint, remark, say
 from dragoman.config import is_loopback
 from dragoman.emulator.faults import FAULT_HEADER, FAULTS, FaultDirector, FaultKind, Planned, parse_plan
@@ -52,13 +53,12 @@ your programs find it by their environment:
   GEMINI_BASE_URL=http://127.0.0.1:8378 GEMINI_API_KEY=any dragoman serve
 
 In pytest the fixture gemini_emulator does all this by itself. A request asks for a fault of its own with the
-header {FAULT_HEADER}: NAME[=ARGUMENT]. More: docs/emulator.md, docs/emulator-scripts.md.
-Exit codes: 0 stopped, 1 the script was not followed, 2 wrong usage."""
+header {FAULT_HEADER}: NAME[=ARGUMENT]. More: docs/emulator.md, docs/emulator-scripts.md."""
 
 
 def run(argv: list[str]) -> int:
     """Serve until a signal comes."""
-    args = _parser().parse_args(argv)
+    args = make_parser().parse_args(argv)
     if args.list_faults:
         say(_fault_table())
         return 0
@@ -86,12 +86,11 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dragoman emulator",
-        description="Serve only the offline Gemini emulator: as strict as Google, no key needed, nothing leaves.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "emulator",
+        "Serve only the offline Gemini emulator: as strict as Google, no key needed, nothing leaves.",
+        _EXAMPLES,
     )
     parser.add_argument(
         "--host", default="127.0.0.1", help="loopback address to listen on (default 127.0.0.1)"

@@ -6,10 +6,12 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
 from dragoman.cli.screen import Failure
+
+Handler = Callable[[int, FrameType | None], None]
 
 
 def run_foreground(command: list[str], env: Mapping[str, str]) -> int:
@@ -21,6 +23,17 @@ def run_foreground(command: list[str], env: Mapping[str, str]) -> int:
     with _signals_for(child):
         code = _wait(child)
     return 128 - code if code < 0 else code
+
+
+@contextlib.contextmanager
+def handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
+    """These handlers inside, the ones from before outside."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -38,12 +51,8 @@ def _signals_for(child: subprocess.Popen[bytes]) -> Iterator[None]:
     handlers = {signal.SIGINT: ignore, signal.SIGTERM: forward}
     if hasattr(signal, "SIGHUP"):
         handlers[signal.SIGHUP] = forward
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
+    with handling(handlers):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dragoman.cli.home import make_home
+from dragoman.cli.progress import working
 from dragoman.cli.screen import Failure
 from dragoman.cli.settings import Settings
 from dragoman.config import is_loopback
@@ -34,23 +35,36 @@ def open_gateway(settings: Settings, token: str) -> Iterator[str]:
     if server.port and _is_usable(host, server.port, token, settings.config.backend):
         yield _url(host, server.port)
         return
+    with start_gateway(host, settings.home, os.environ) as port:
+        yield _url(host, port)
+
+
+@contextlib.contextmanager
+def start_gateway(host: str, home: Path, env: Mapping[str, str]) -> Iterator[int]:
+    """The port of a gateway that lives as long as the block; its words go to a log in `home`."""
     port = _free_port(host)
-    with _open_log(settings.home) as log:
-        child = _start(host, port, log)
+    with _open_log(home) as log:
+        child = _start(host, port, log, env)
         try:
-            _await_ready(child, host, port, log)
-            yield _url(host, port)
+            with working("starting the gateway"):
+                _await_ready(child, host, port, log)
+            yield port
         finally:
             _stop(child)
 
 
 def _is_usable(host: str, port: int, token: str, backend: str) -> bool:
     """Whether a gateway of ours answers there, to this key, with the upstream the settings ask for."""
-    health = _get(host, port, "/healthz", {})
+    health = health_of(host, port)
     if health is None or health.get("service") != "dragoman" or health.get("backend", backend) != backend:
         return False
     headers = {"authorization": f"Bearer {token}", "anthropic-version": "2023-06-01"}
     return _get(host, port, "/v1/models", headers) is not None
+
+
+def health_of(host: str, port: int) -> dict[str, object] | None:
+    """What the program there says of itself, if it speaks as a gateway does."""
+    return _get(host, port, "/healthz", {})
 
 
 def _get(host: str, port: int, path: str, headers: Mapping[str, str]) -> dict[str, object] | None:
@@ -83,9 +97,10 @@ def _open_log(home: Path) -> BinaryIO:
     return log
 
 
-def _start(host: str, port: int, log: BinaryIO) -> subprocess.Popen[bytes]:
+def _start(host: str, port: int, log: BinaryIO, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command = [
         sys.executable,
+        "-P",  # never import from the working directory: it may be anybody's project
         "-m",
         "dragoman",
         "serve",
@@ -96,14 +111,16 @@ def _start(host: str, port: int, log: BinaryIO) -> subprocess.Popen[bytes]:
         "--until-stdin-closes",
     ]
     # Its own session: Ctrl-C in the terminal is for the client.
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
+    return subprocess.Popen(  # noqa: S603
+        command, env=dict(env), stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+    )
 
 
 def _await_ready(child: subprocess.Popen[bytes], host: str, port: int, log: BinaryIO) -> None:
     start = log.tell()
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
-        health = _get(host, port, "/healthz", {})
+        health = health_of(host, port)
         if health is not None and health.get("service") == "dragoman":
             return
         if child.poll() is not None:

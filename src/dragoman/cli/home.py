@@ -20,13 +20,22 @@ def home_folder(env: Mapping[str, str], *, platform: str = sys.platform, configu
     given = configured or env.get("DRAGOMAN_HOME", "").strip()
     if given:
         return Path(given).expanduser().absolute()
-    user = Path(env.get("HOME") or Path.home())
+    return data_folder(env, platform=platform) / "dragoman"
+
+
+def data_folder(env: Mapping[str, str], *, platform: str = sys.platform) -> Path:
+    """Where programs of this platform keep a user's data, each in a folder of its own."""
+    user = user_folder(env)
     if platform == "win32":
-        return Path(env.get("LOCALAPPDATA") or user / "AppData" / "Local") / "dragoman"
+        return Path(env.get("LOCALAPPDATA") or user / "AppData" / "Local")
     if platform == "darwin":
-        return user / "Library" / "Application Support" / "dragoman"
+        return user / "Library" / "Application Support"
     xdg = Path(env.get("XDG_DATA_HOME") or "")  # the specification: a relative path is to be ignored
-    return (xdg if xdg.is_absolute() else user / ".local" / "share") / "dragoman"
+    return xdg if xdg.is_absolute() else user / ".local" / "share"
+
+
+def user_folder(env: Mapping[str, str]) -> Path:
+    return Path(env.get("HOME") or Path.home())
 
 
 def make_home(home: Path) -> Path:

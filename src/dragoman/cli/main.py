@@ -20,6 +20,8 @@ LAUNCHED = {
     "qwen": "Qwen Code",
     "pi": "pi",
     "copilot": "GitHub Copilot CLI",
+    "q": "Amazon Q Developer CLI",
+    "kiro": "Kiro CLI",
 }
 
 # A command is a module with `run(argv) -> exit code`; only the one asked for is imported.
@@ -30,9 +32,17 @@ COMMANDS = {
     "run": ("dragoman.cli.run_task", "let the agent do one task, for scripts"),
     "translate": ("dragoman.cli.translate", "translate one request or answer between two APIs"),
     "tools": ("dragoman.cli.tools", "list the agent's tools, or run one without a model"),
+    "explain": ("dragoman.cli.explain", "show what became of a request, and why"),
+    "replay": ("dragoman.cli.replay", "send a captured request again, and show what is different"),
+    "capture": ("dragoman.cli.capture", "list captured requests, or make a test of one"),
+    "usage": ("dragoman.cli.usage", "show what was used and what it cost"),
+    "doctor": ("dragoman.cli.doctor", "find out what is wrong, and prove that every client arrives"),
+    "init": ("dragoman.cli.init", "write a settings file with every setting explained"),
     "config": ("dragoman.cli.config", "check or show the settings"),
     "emulator": ("dragoman.cli.emulator", "serve only the offline Gemini emulator"),
+    "mitm": ("dragoman.cli.mitm", "give tools to a Gemini program whose base URL cannot be changed"),
     "audit": ("dragoman.cli.audit", "show what the tools did, and what was refused"),
+    "completion": ("dragoman.cli.completion", "print a completion script for bash, zsh or fish"),
 }
 
 _EXAMPLES = """\
@@ -43,11 +53,23 @@ examples:
   dragoman chat                        an agent of our own, with the files of this folder
   dragoman serve --port 9000           a gateway for every client on this machine
   dragoman translate --from anthropic --to gemini request.json
-  dragoman config check
+  dragoman doctor                      what is wrong, and what would help
 
-Set GEMINI_API_KEY to use Gemini; without a key the built-in emulator answers.
-Exit codes: 0 done, 1 failed, 2 wrong usage or settings; a client's own is passed on.
-More about a command: dragoman COMMAND --help"""
+environment:
+  GEMINI_API_KEY  the key for Google; without it the built-in emulator answers
+  DRAGOMAN_HOME   the state folder (default: dragoman in your data folder)
+  NO_COLOR        any value: no colours
+
+files:
+  config.toml     in the state folder; dragoman init writes one with every setting explained
+
+exit codes:
+  0  done
+  1  it could not be done
+  2  wrong usage or settings
+  a client's own is passed on
+
+More about a command: dragoman help COMMAND"""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -73,10 +95,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     if not argv:
-        print(_help(), file=sys.stderr)
-        return 2
+        print(importlib.import_module("dragoman.cli.guide").guide(os.environ))
+        return 0
     name, *rest = argv
     if name in ("-h", "--help", "help"):
+        if rest and rest[0] in LAUNCHED:
+            importlib.import_module("dragoman.cli.launch").explain(rest[0])
+            return 0
         if rest and rest[0] in COMMANDS:
             return _run(rest[0], ["--help"])
         print(_help())

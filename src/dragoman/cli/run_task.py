@@ -17,6 +17,7 @@ from dragoman.agent.plain import PlainScreen
 from dragoman.agent.tui.prompt import PlainPrompt
 from dragoman.agent.tui.screen import TerminalScreen
 from dragoman.agent.tui.style import find_style
+from dragoman.cli.manual import new_parser
 from dragoman.cli.screen import Failure, warn
 from dragoman.cli.workbench import Line, add_flags, open_line, open_sessions, open_workbench
 
@@ -40,15 +41,13 @@ examples:
   echo "review this change" | dragoman run --read-only --json -
 
 The answer is on stdout, everything else on stderr; --json puts one event per line on stdout.
-What needs a yes is asked at a terminal and refused without one; --yolo or tools.allow rules grant it.
-Exit codes: 0 done, 1 the model failed, refused or was cut off, 2 wrong usage or settings,
-3 a limit was reached, 4 the model went round in circles, 130 interrupted."""
+What needs a yes is asked at a terminal and refused without one; --yolo or tools.allow rules grant it."""
 
 Any_Screen = JsonScreen | PlainScreen | TerminalScreen
 
 
 def run(argv: list[str]) -> int:
-    args = _parse(argv)
+    args = make_parser().parse_args(argv)
     task = sys.stdin.read() if args.task == "-" else args.task
     if not task.strip():
         raise Failure("there is no task", hint='dragoman run "what to do"', code=2)
@@ -56,18 +55,17 @@ def run(argv: list[str]) -> int:
         return asyncio.run(_run(args, line, task))
 
 
-def _parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="dragoman run",
-        description="Let the agent do one task in a project.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "run",
+        "Let the agent do one task in a project.",
+        _EPILOG,
     )
     parser.add_argument("task", help="what to do; - reads it from stdin")
     parser.add_argument("--json", action="store_true", help="one JSON event per line on stdout")
     parser.add_argument("--timeout", metavar="S", type=float, help="stop after so many seconds")
     add_flags(parser)
-    return parser.parse_args(argv)
+    return parser
 
 
 async def _run(args: argparse.Namespace, line: Line, task: str) -> int:

@@ -25,6 +25,11 @@ def paint(text: str, colour: str, stream: TextIO) -> str:
     return text if plain else f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
 
 
+def visible(text: str) -> str:
+    """Somebody else's words: they must not move the cursor or colour the terminal."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else "�" for one in text)
+
+
 def say(text: str) -> None:
     """A line of the result."""
     print(text, flush=True)

@@ -9,6 +9,7 @@ import threading
 
 from dragoman.cli.banner import banner
 from dragoman.cli.home import make_home
+from dragoman.cli.manual import new_parser
 from dragoman.cli.screen import say
 from dragoman.cli.settings import add_config_flag, find_key, read_settings, warn_all
 from dragoman.errors import ConfigError
@@ -21,15 +22,21 @@ examples:
   dragoman serve                         on 127.0.0.1:8377, with the key in GEMINI_API_KEY
   dragoman serve --emulator --port 0     offline, on any free port
   dragoman serve --config team.toml      with settings from a file
+  dragoman serve --workers 4             on four cores
 
 The gateway key is made at the first start and kept in DRAGOMAN_HOME/gateway.key."""
 
 
 def run(argv: list[str]) -> int:
     """Serve until a signal comes."""
-    args = _parser().parse_args(argv)
-    flags = {"server.host": args.host, "server.port": args.port, "server.no_auth": args.no_auth or None}
-    flags["upstream.kind"] = "emulator" if args.emulator else None
+    args = make_parser().parse_args(argv)
+    flags: dict[str, object] = {
+        "server.host": args.host,
+        "server.port": args.port,
+        "server.workers": args.workers,
+        "server.no_auth": args.no_auth or None,
+        "upstream.kind": "emulator" if args.emulator else None,
+    }
     settings = read_settings(args.config, flags)
     warn_all(settings)
     os.umask(0o077)  # what the gateway writes is its owner's, also in a folder open to others
@@ -51,15 +58,15 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dragoman serve",
-        description="Start the gateway in the foreground and say what to paste into each client.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "serve",
+        "Start the gateway in the foreground and say what to paste into each client.",
+        _EXAMPLES,
     )
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (default 8377)")
+    parser.add_argument("--workers", type=int, help="processes that share the port (default 1)")
     parser.add_argument("--no-auth", action="store_true", help="ask nobody for a key; loopback only")
     parser.add_argument(
         "--emulator", action="store_true", help="answer from the built-in emulator, key or not"

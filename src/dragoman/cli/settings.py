@@ -68,8 +68,10 @@ def find_key(settings: Settings) -> Key | None:
         return None
     if given:
         return Key(secret=given, expression="$DRAGOMAN_GATEWAY_KEY")
-    if server.keys:
-        return Key(secret=server.keys[0], expression="one of your server.keys")
+    keys = server.keys or server.admin_keys
+    if keys:
+        setting = "server.keys" if server.keys else "server.admin_keys"
+        return Key(secret=keys[0], expression=f"one of your {setting}")
     secret, notes = gateway_key(make_home(settings.home))
     for note in notes:
         warn(note)

@@ -12,6 +12,8 @@ import msgspec
 
 from dragoman.agent.toolbox import Toolbox, open_toolbox
 from dragoman.cli.home import make_home
+from dragoman.cli.manual import new_parser
+from dragoman.cli.progress import STARTING, opening
 from dragoman.cli.screen import Failure, complain, paint, remark, say, warn
 from dragoman.cli.settings import Settings, add_config_flag, read_settings, warn_all
 from dragoman.ir import Media, ToolCall
@@ -30,8 +32,7 @@ examples:
   dragoman tools call write_file '{"path": "a.txt", "content": "hi"}' --root ~/project
   echo '{"path": "."}' | dragoman tools call list_files -
 
-Tools of your own are Python files in the folder tools of the state folder; docs/tools.md shows one.
-Exit codes of call: 0 done, 2 wrong usage or settings, 3 refused by the sandbox or a rule, 4 the tool failed."""
+Tools of your own are Python files in the folder tools of the state folder; docs/tools.md shows one."""
 
 
 class _Yourself:
@@ -46,7 +47,7 @@ class _Yourself:
 
 def run(argv: list[str]) -> int:
     """List the tools, or run one."""
-    args = _parser().parse_args(argv)
+    args = make_parser().parse_args(argv)
     settings = read_settings(args.config)
     warn_all(settings)
     root = Path(args.root).expanduser().absolute()
@@ -55,12 +56,11 @@ def run(argv: list[str]) -> int:
     return asyncio.run(_list(args, settings, root) if args.verb == "list" else _call(args, settings, root))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dragoman tools",
-        description="List the tools an agent has here, or run one of them.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "tools",
+        "List the tools an agent has here, or run one of them.",
+        _EXAMPLES,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|call")
     listing = verbs.add_parser("list", help="show name, risk and description of every tool")
@@ -77,9 +77,10 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _list(args: argparse.Namespace, settings: Settings, root: Path) -> int:
     config = settings.config
-    async with open_toolbox(
+    tools = open_toolbox(
         root=root, home=make_home(settings.home), settings=config.tools, servers=config.mcp.servers
-    ) as box:
+    )
+    async with opening(STARTING, tools) as box:
         _tell(box)
         definitions = sorted(box.registry, key=lambda definition: definition.name)
         say(_as_json(definitions) if args.json else _as_table(definitions))
@@ -89,7 +90,7 @@ async def _list(args: argparse.Namespace, settings: Settings, root: Path) -> int
 async def _call(args: argparse.Namespace, settings: Settings, root: Path) -> int:
     config = settings.config
     call = ToolCall(id=f"call_{new_token()}", name=args.name, args=_arguments(args.arguments))
-    async with open_toolbox(
+    tools = open_toolbox(
         root=root,
         home=make_home(settings.home),
         settings=config.tools,
@@ -97,7 +98,8 @@ async def _call(args: argparse.Namespace, settings: Settings, root: Path) -> int
         mode="read_only" if args.read_only else "normal",
         approver=_Yourself(),
         strict=config.strict_tool_validation,
-    ) as box:
+    )
+    async with opening(STARTING, tools) as box:
         _tell(box)
         context = Context(session="tools call", caller="command line", progress=remark)
         done = await box.handler.run(call, context)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from dragoman import exchange as exchanges
+from dragoman import facts
+from dragoman.cli.manual import new_parser
 from dragoman.cli.screen import Failure, remark, warn
 from dragoman.cli.settings import Settings, add_config_flag, read_settings
 from dragoman.config import model_for
@@ -25,21 +27,34 @@ UPSTREAM = "gemini"
 _NAMES = (*CLIENTS, UPSTREAM)
 
 #: A request for an answer that came without one.
-_STAND_INS: dict[str, dict[str, Any]] = {
-    "anthropic": {"max_tokens": 1, "messages": [{"role": "user", "content": "?"}]},
-    "openai_chat": {"messages": [{"role": "user", "content": "?"}]},
-    "openai_responses": {"input": "?"},
-    "gemini": {"contents": "?"},
+_STAND_INS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "anthropic": lambda model: {
+        "model": model,
+        "max_tokens": 1,
+        "messages": [{"role": "user", "content": "?"}],
+    },
+    "openai_chat": lambda model: {"model": model, "messages": [{"role": "user", "content": "?"}]},
+    "openai_responses": lambda model: {"model": model, "input": "?"},
+    "amazonq": lambda model: {
+        "conversationState": {
+            "currentMessage": {"userInputMessage": {"content": "?", "modelId": model}},
+        }
+    },
+    "bedrock": lambda model: {"modelId": model, "messages": [{"role": "user", "content": [{"text": "?"}]}]},
+    "gemini": lambda model: {"model": model, "contents": "?"},
 }
 
 #: A member of a document that cannot be read -> whose document has it, and what that is called.
 _SIGNS: dict[str, tuple[tuple[str, ...], str]] = {
     "candidates": (("answer",), "an answer of Gemini's: --from gemini --to CLIENT"),
+    "conversationState": (("amazonq",), "a request of Amazon Q's or Kiro's: --from amazonq"),
     "contents": (("gemini",), "a request in Gemini's own words: --from gemini --to gemini"),
     "input": (("openai_responses",), "a request to the Responses API: --from openai_responses"),
+    "inferenceConfig": (("bedrock",), "a request to Bedrock's Converse: --from bedrock"),
     "messages": (
-        ("anthropic", "openai_chat"),
-        "a request to the Messages API (--from anthropic) or to Chat Completions (--from openai_chat)",
+        ("anthropic", "openai_chat", "bedrock"),
+        "a request to the Messages API (--from anthropic), to Chat Completions (--from openai_chat) "
+        "or to Converse (--from bedrock)",
     ),
 }
 
@@ -58,7 +73,7 @@ clamped or repaired goes to stderr."""
 
 def run(argv: list[str]) -> int:
     """Translate a client's request, or Google's answer to it."""
-    parser = _parser()
+    parser = make_parser()
     args = parser.parse_args(argv)
     if UPSTREAM not in (args.source, args.to):
         parser.error(f"one of --from and --to must be {UPSTREAM}, the other a client: {', '.join(_NAMES)}")
@@ -71,12 +86,11 @@ def run(argv: list[str]) -> int:
     return _translate_answer(args, settings, body)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dragoman translate",
-        description="Translate a client's request to Gemini's, or Gemini's answer (JSON or SSE) to the client's.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "translate",
+        "Translate a client's request to Gemini's, or Gemini's answer (JSON or SSE) to the client's.",
+        _EXAMPLES,
     )
     parser.add_argument(
         "--from", dest="source", choices=_NAMES, required=True, help="what FILE is written in"
@@ -174,12 +188,12 @@ def _hint(body: bytes, expected: str) -> str:
 
 
 def _stand_in(client: str, model: str) -> bytes:
-    return msgspec.json.encode({"model": model, **_STAND_INS[client]})
+    return msgspec.json.encode(_STAND_INS[client](model))
 
 
 def _new_exchange(client: str, model: str | None, settings: Settings) -> Exchange:
     config = settings.config
-    switches = exchanges.Settings(
+    switches = facts.Settings(
         strict_tool_validation=config.strict_tool_validation, enable_tool_calling=config.enable_tool_calling
     )
     dialect: ClientDialect = GeminiClient(model or "") if client == UPSTREAM else CLIENTS[client]

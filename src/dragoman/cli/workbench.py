@@ -20,6 +20,7 @@ from dragoman.agent.sessions import Sessions
 from dragoman.agent.toolbox import Toolbox, open_toolbox
 from dragoman.cli.gateway import open_gateway
 from dragoman.cli.home import make_home
+from dragoman.cli.progress import STARTING, opening
 from dragoman.cli.screen import Failure
 from dragoman.cli.settings import Settings, add_config_flag, find_key, read_settings, warn_all
 from dragoman.store import SqliteStore
@@ -104,17 +105,16 @@ async def open_workbench(
     mode: Mode = "yolo" if args.yolo else "read_only" if args.read_only else "normal"
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
-        toolbox = await stack.enter_async_context(
-            open_toolbox(
-                root=root,
-                home=line.settings.home,
-                settings=config.tools,
-                servers=config.mcp.servers,
-                mode=mode,
-                approver=approver if asks else None,
-                strict=config.strict_tool_validation,
-            )
+        tools = open_toolbox(
+            root=root,
+            home=line.settings.home,
+            settings=config.tools,
+            servers=config.mcp.servers,
+            mode=mode,
+            approver=approver if asks else None,
+            strict=config.strict_tool_validation,
         )
+        toolbox = await stack.enter_async_context(opening(STARTING, tools))
         setup = Setup(
             root=root,
             model=GeminiModel(line.base_url, line.token, client),

@@ -1,9 +1,20 @@
 """Settings: typed, strict, and pure to load."""
 
 from dragoman.config.load import Loaded, load, load_config
-from dragoman.config.model import Config, ModelsConfig, ServerConfig, StoreConfig, UpstreamConfig
+from dragoman.config.model import (
+    Config,
+    MediaConfig,
+    ModelsConfig,
+    SessionsConfig,
+    StoreConfig,
+    UpstreamConfig,
+)
+from dragoman.config.observe import ObserveConfig
+from dragoman.config.profiles import Profile
 from dragoman.config.routing import model_for
 from dragoman.config.rules import LOOPBACK_NAMES, check_gateway_key, is_loopback
+from dragoman.config.secret import secrets_of
+from dragoman.config.server import ServerConfig
 from dragoman.config.show import show_config
 from dragoman.config.tools import AgentConfig, McpConfig, McpServer, ToolsConfig
 
@@ -14,8 +25,12 @@ __all__ = [
     "Loaded",
     "McpConfig",
     "McpServer",
+    "MediaConfig",
     "ModelsConfig",
+    "ObserveConfig",
+    "Profile",
     "ServerConfig",
+    "SessionsConfig",
     "StoreConfig",
     "ToolsConfig",
     "UpstreamConfig",
@@ -24,5 +39,6 @@ __all__ = [
     "load",
     "load_config",
     "model_for",
+    "secrets_of",
     "show_config",
 ]

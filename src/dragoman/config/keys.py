@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,7 +10,10 @@ import msgspec
 from dragoman.config.model import Config
 
 ENV_PREFIX = "DRAGOMAN_"
-SECRETS = frozenset({"server.keys", "upstream.api_key"})
+#: An address may hold a password.
+SECRETS = frozenset(
+    {"server.admin_keys", "server.keys", "store.url", "upstream.api_key", "upstream.api_keys"}
+)
 #: Of each entry of such a table: tokens are handed to servers there.
 SECRET_MEMBERS = {"mcp.servers": ("env", "headers")}
 
@@ -29,6 +31,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` for the nearest known name, or nothing."""
+    import difflib  # most settings are spelt well
+
     # What all variables begin with makes none of them alike.
     bare = {one.removeprefix(ENV_PREFIX): one for one in known}
     wanted = name.removeprefix(ENV_PREFIX)
@@ -49,4 +53,6 @@ def _walk(struct: type[msgspec.Struct], prefix: str) -> Iterator[Setting]:
 
 
 SETTINGS: dict[str, Setting] = {setting.key: setting for setting in _walk(Config, "")}
+#: Settings that are tables of tables; what is wrong with one is told without its values, which may be secret.
+TABLES = frozenset({"mcp.servers", "profiles"})
 SECTIONS = frozenset(key.partition(".")[0] for key in SETTINGS if "." in key)

@@ -5,18 +5,18 @@ Flags win over the environment, the environment over the file, the file over the
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import msgspec
+from msgspec import inspect
 
 from dragoman.config.keys import (
     ENV_PREFIX,
-    SECRET_MEMBERS,
     SECRETS,
     SECTIONS,
     SETTINGS,
+    TABLES,
     Setting,
     did_you_mean,
 )
@@ -28,7 +28,7 @@ from dragoman.errors import ConfigError
 # Read by the commands themselves, so they are no settings; DRAGOMAN_HOME is one.
 COMMAND_ENV = frozenset(
     f"DRAGOMAN_{word}"
-    for word in "CONFIG GATEWAY_KEY DEBUG CLAUDE CODEX COPILOT GEMINI OPENCODE PI QWEN".split()
+    for word in "CONFIG GATEWAY_KEY DEBUG CLAUDE CODEX COPILOT GEMINI KIRO OPENCODE PI Q QWEN".split()
 )
 _BOTH_KEYS = (
     "GEMINI_API_KEY and GOOGLE_API_KEY are both set and differ: GEMINI_API_KEY is used; "
@@ -74,6 +74,8 @@ def load(
 
 
 def _from_file(text: str, name: str) -> Values:
+    import tomllib  # many have no file
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -163,14 +165,30 @@ def _from_flags(flags: Mapping[str, object]) -> Values:
 
 
 def _convert(setting: Setting, value: object, where: str) -> object:
+    _check_members(setting, value, where)
     try:
         return msgspec.convert(value, setting.type)
     except msgspec.ValidationError as error:
         _refuse(setting, value, where, error)
 
 
+def _check_members(setting: Setting, value: object, where: str) -> None:
+    """A table of tables is as strict as the sections."""
+    match inspect.type_info(setting.type):
+        case inspect.DictType(value_type=inspect.StructType(cls=entry)):
+            known = entry.__struct_fields__
+        case _:
+            return
+    tables = value.items() if isinstance(value, dict) else ()
+    for name, table in tables:
+        unknown = [key for key in table if key not in known] if isinstance(table, dict) else []
+        if unknown:
+            hint = did_you_mean(unknown[0], known)
+            raise ConfigError(f"unknown key {unknown[0]}{hint}", where=f"{where}.{name}")
+
+
 def _refuse(setting: Setting, value: object, where: str, error: Exception) -> NoReturn:
-    if setting.key in SECRET_MEMBERS:
+    if setting.key in TABLES:
         why = str(error).replace(" - at", ", at")
         raise ConfigError(f"must be {describe_type(setting.type)}: {why}", where=where) from None
     given = "" if setting.key in SECRETS else f", not {value!r}"

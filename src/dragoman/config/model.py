@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import Meta
 
+from dragoman.config.kinds import MIB, Count, Name, Seconds, Wait
+from dragoman.config.limits import LimitsConfig
+from dragoman.config.observe import ObserveConfig
+from dragoman.config.profiles import Profile, ProfileName
+from dragoman.config.server import ServerConfig
 from dragoman.config.tools import AgentConfig, McpConfig, ToolsConfig
-
-MIB = 1024 * 1024
-
-Port = Annotated[int, Meta(ge=0, le=65535)]  # 0: any free one
-Count = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0, le=86400)]
-Wait = Annotated[float, Meta(ge=0, le=86400)]
-Name = Annotated[str, Meta(min_length=1)]
-
-
-class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    host: Name = "127.0.0.1"  # nobody but this machine, unless asked (pain Q10)
-    port: Port = 8377
-    no_auth: bool = False  # loopback only; anything else is refused
-    keys: tuple[str, ...] = ()  # gateway keys; empty: one is made at first start
-    allowed_hosts: tuple[
-        str, ...
-    ] = ()  # names and addresses clients may use; needed when `host` is not loopback (pain Q8)
-    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (pain J5)
-    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (pain E4)
-    shutdown_s: Seconds = 30.0  # how long running streams may go on after a stop signal
 
 
 class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kind: Literal["auto", "gemini", "vertex", "emulator"] = "auto"  # auto: a key or a project decides
     api_key: str = ""
+    api_keys: tuple[str, ...] = ()  # several: a conversation stays with one, a refused one rests
     base_url: str = ""  # empty: Google's own
     api_version: str = ""  # empty: v1beta on AI Studio, v1beta1 on Vertex
     project: str = ""
@@ -44,6 +28,10 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     max_attempts: Count = 3  # of one client request, first one included
     max_wait_s: Wait = 60.0  # of one client request, all waits together
 
+    @property
+    def all_keys(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(key for key in (self.api_key, *self.api_keys) if key))
+
 
 class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Family rules for names that are not Gemini's; aliases, because dated ids die (pain M1)."""
@@ -52,11 +40,30 @@ class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sonnet: Name = "gemini-flash-latest"
     opus: Name = "gemini-pro-latest"
     default: Name = "gemini-flash-latest"
+    fallbacks: dict[
+        Name, tuple[Name, ...]
+    ] = {}  # who stands in, in order, when a model is gone, spent or too busy
     rules: dict[Name, Name] = {}  # exact name or a word in it -> model; asked before the families
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    max_bytes: Count = 256 * MIB
+    url: str = ""  # redis://…, rediss://… or redis+sentinel://…, for several machines; empty: a file in the state folder
+    max_bytes: Count = 256 * MIB  # of the file; a Redis is bounded by its own settings
+
+
+class SessionsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sessions with tools of the gateway's, whose results others bring."""
+
+    follow_up_wait_s: Wait = 20.0  # how long a request waits for missing results before it is told 409
+
+
+class MediaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Files that requests name by an http address; Google is given the address unless we fetch them (pain J4)."""
+
+    fetch: bool = False  # false: the gateway fetches nothing that a caller names (pain Q9)
+    max_bytes: Count = 20 * MIB  # of all files of one request: Google takes little more inside a request
+    max_files: Count = 32  # of one request
+    timeout_s: Seconds = 15.0  # of all of them, for the client hears nothing meanwhile
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,9 +71,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     upstream: UpstreamConfig = UpstreamConfig()
     models: ModelsConfig = ModelsConfig()
     store: StoreConfig = StoreConfig()
+    sessions: SessionsConfig = SessionsConfig()
+    media: MediaConfig = MediaConfig()
     tools: ToolsConfig = ToolsConfig()
     agent: AgentConfig = AgentConfig()
     mcp: McpConfig = McpConfig()
+    limits: LimitsConfig = LimitsConfig()
+    observe: ObserveConfig = ObserveConfig()
+    profiles: dict[ProfileName, Profile] = {}  # tools that the gateway runs itself, and for whom
     strict_tool_validation: bool = False  # false: mend what is safe; true: make the model try again
     enable_tool_calling: bool = True
     state_retention_minutes: Count = 7 * 24 * 60  # conversations are resumed days later (pain A11)
@@ -77,6 +89,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Which upstream the settings amount to."""
         if self.upstream.kind != "auto":
             return self.upstream.kind
-        if self.upstream.api_key or self.upstream.base_url:
+        if self.upstream.all_keys or self.upstream.base_url:
             return "gemini"
         return "vertex" if self.upstream.project else "emulator"

@@ -7,16 +7,19 @@ import re
 from dragoman.config.model import ModelsConfig
 
 _LONG_CONTEXT = re.compile(r"\[1m\]$", re.IGNORECASE)  # Claude Code's mark for a million tokens (pain M5)
+#: Google's own names, also as the models lists say them: `claude-gemini-…`, `us.anthropic.claude-gemini-…-v1:0`.
+_OWN = re.compile(
+    r"(?:(?:[a-z-]+\.)?(?:anthropic|google)\.)?(?:claude-)?((?:gemini|gemma)-.*?)(?:-v\d+:\d+)?", re.DOTALL
+)
 _FAMILIES = ("haiku", "sonnet", "opus")
 
 
 def model_for(name: str, models: ModelsConfig) -> str:
     """Gemini's own names as they are, then the rules, then the families, then the default."""
     bare = _LONG_CONTEXT.sub("", name.strip()).rpartition("/")[2]
-    if bare.startswith("claude-gemini-"):  # as the models list says
-        bare = bare.removeprefix("claude-")
-    if bare.startswith(("gemini-", "gemma-")):
-        return bare
+    own = _OWN.fullmatch(bare)
+    if own is not None:
+        return own[1]
     for exact in (name, bare):
         if exact in models.rules:
             return models.rules[exact]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 import msgspec
 
 from dragoman.config.model import Config
+from dragoman.config.profiles import check_profile
 from dragoman.config.tools import McpServer
 from dragoman.errors import ConfigError
 
@@ -60,11 +61,11 @@ def check_config(
         name = source.removeprefix("env ").removeprefix("flag ")
         return name if name != source or not source else f"{source}: {key}"
 
-    _check_access(config, place("server.host"), place("server.keys"), gateway_key)
+    _check_access(config, place, gateway_key)
     base_url, notes = _tidy_base_url(config.upstream.base_url, place("upstream.base_url"))
     upstream = msgspec.structs.replace(config.upstream, base_url=base_url)
     config = msgspec.structs.replace(config, upstream=upstream)
-    _check_upstream(config, place("upstream.api_key"))
+    _check_upstream(config, place("upstream.api_key"), place("upstream.api_keys"))
     if not _LOCATION.fullmatch(upstream.location):
         raise ConfigError(
             f"{upstream.location!r} is no Google Cloud location", where=place("upstream.location")
@@ -74,6 +75,8 @@ def check_config(
         raise ConfigError(message, where=place("upstream.api_version"))
     for name, server in config.mcp.servers.items():
         _check_mcp_server(server, f"{place('mcp.servers')}.{name}")
+    for name, profile in config.profiles.items():
+        check_profile(profile, config.mcp.servers, f"{place('profiles')}.{name}")
     return config, (*notes, *_reach(config))
 
 
@@ -84,10 +87,12 @@ def _reach(config: Config) -> tuple[str, ...]:
     return (f"{why}, e.g. DRAGOMAN_SERVER_ALLOWED_HOSTS=gateway.example,10.0.0.5",)
 
 
-def _check_access(config: Config, host_place: str, keys_place: str, gateway_key: str) -> None:
+def _check_access(config: Config, place: Callable[[str], str], gateway_key: str) -> None:
     server = config.server
-    for key in server.keys:
-        check_gateway_key(key, keys_place)
+    host_place = place("server.host")
+    for setting, keys in (("server.keys", server.keys), ("server.admin_keys", server.admin_keys)):
+        for key in keys:
+            check_gateway_key(key, place(setting))
     if gateway_key:
         check_gateway_key(gateway_key, "DRAGOMAN_GATEWAY_KEY")
     if is_loopback(server.host):
@@ -98,7 +103,7 @@ def _check_access(config: Config, host_place: str, keys_place: str, gateway_key:
             "leave out no_auth, or bind to 127.0.0.1",
             where=host_place or "server.host",
         )
-    if not server.keys and not gateway_key:
+    if not server.keys and not server.admin_keys and not gateway_key:
         raise ConfigError(
             f"{server.host} can be reached from outside, so gateway keys must be set\n"
             "set server.keys or DRAGOMAN_GATEWAY_KEY, or bind to 127.0.0.1",
@@ -106,18 +111,19 @@ def _check_access(config: Config, host_place: str, keys_place: str, gateway_key:
         )
 
 
-def _check_upstream(config: Config, key_place: str) -> None:
+def _check_upstream(config: Config, key_place: str, keys_place: str) -> None:
     upstream = config.upstream
-    if upstream.api_key:
-        _check_characters(upstream.api_key, key_place)
+    for key in upstream.all_keys:
+        key_place = key_place if key == upstream.api_key else keys_place
+        _check_characters(key, key_place)
         # Behind another address stands a proxy or a test server with keys of its own.
-        if not upstream.base_url and config.backend != "emulator" and _SAMPLES.fullmatch(upstream.api_key):
+        if not upstream.base_url and config.backend != "emulator" and _SAMPLES.fullmatch(key):
             raise ConfigError(
                 "this is a sample, not a Gemini key\n"
                 "get one at https://aistudio.google.com/apikey, or unset it to use the emulator",
                 where=key_place,
             )
-    if config.backend == "vertex" and not upstream.project and not upstream.api_key:
+    if config.backend == "vertex" and not upstream.project and not upstream.all_keys:
         raise ConfigError(
             "Vertex AI needs a project or an express key\nset GOOGLE_CLOUD_PROJECT or GOOGLE_API_KEY",
             where="upstream.project",

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.config.keys import SECRET_MEMBERS, SECRETS, SETTINGS
+from dragoman.config.keys import SECRET_MEMBERS, SECRETS, SETTINGS, TABLES
 from dragoman.config.model import Config
 
 HIDDEN = "********"
@@ -24,7 +24,7 @@ def show_config(config: Config, sources: Mapping[str, str] | None = None) -> str
             section = before
             lines += ["", f"[{section}]"]
         origin = (sources or {}).get(key)
-        lines.append(f"{name} = {_encode(_value(config, key))}" + (f"  # {origin}" if origin else ""))
+        lines.append(f"{name} = {encode_toml(_value(config, key))}" + (f"  # {origin}" if origin else ""))
     return "\n".join(lines) + "\n"
 
 
@@ -32,8 +32,8 @@ def _value(config: Config, key: str) -> object:
     value: object = config
     for name in key.split("."):
         value = getattr(value, name)
-    if key in SECRET_MEMBERS:
-        return _hide(msgspec.to_builtins(value), SECRET_MEMBERS[key])
+    if key in TABLES:
+        return _hide(msgspec.to_builtins(value), SECRET_MEMBERS.get(key, ()))
     if key not in SECRETS or not value:
         return value
     return (HIDDEN,) * len(value) if isinstance(value, tuple) else HIDDEN
@@ -47,12 +47,13 @@ def _hide(table: dict[str, dict[str, Any]], members: tuple[str, ...]) -> dict[st
     }
 
 
-def _encode(value: object) -> str:
+def encode_toml(value: object) -> str:
+    """One value; tables inline."""
     match value:
         case dict():
-            inner = ", ".join(f"{_encode(name)} = {_encode(one)}" for name, one in value.items())
+            inner = ", ".join(f"{encode_toml(name)} = {encode_toml(one)}" for name, one in value.items())
             return f"{{ {inner} }}" if inner else "{}"
         case tuple() | list():
-            return f"[{', '.join(map(_encode, value))}]"
+            return f"[{', '.join(map(encode_toml, value))}]"
         case _:
             return json.dumps(value, ensure_ascii=False)

@@ -20,6 +20,7 @@ class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     allow: tuple[str, ...] = ()  # tool(pattern) rules that need no question
     ask: tuple[str, ...] = ()  # rules that ask each time
     deny: tuple[str, ...] = ()  # rules that win over all others
+    search_above: Cap = 0  # where there are more tools, the rest is found by a search; 0: all are declared
     audit: Literal["digest", "full", "off"] = "digest"  # full keeps arguments, which may be secret
     run_command: bool = False  # a model that runs programs must be asked for
     isolation: Literal["auto", "required", "off"] = "auto"  # of commands, by bubblewrap where it is there
@@ -43,7 +44,10 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     headers: dict[str, str] = {}
     timeout_s: Seconds = 60.0  # of one call: these work over a network more often than our own
     enabled: bool = True
+    requests: bool = False  # clients may name it in their own requests
 
 
 class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    servers: dict[ServerName, McpServer] = {}  # programs and addresses whose tools the agent may use
+    servers: dict[
+        ServerName, McpServer
+    ] = {}  # programs and addresses whose tools the agent and profiles may use

@@ -28,7 +28,7 @@ def parse_text(text: str, wanted: Any) -> object:
             return _WORDS[text.lower()]
         case inspect.VarTupleType():
             value: object = tuple(part.strip() for part in text.split(",") if part.strip())
-        case inspect.DictType(value_type=inspect.StructType()):
+        case inspect.DictType(value_type=inspect.StructType() | inspect.VarTupleType()):
             table: object = msgspec.json.decode(text, type=wanted)
             return table
         case inspect.DictType():
@@ -51,6 +51,8 @@ def describe_type(wanted: Any) -> str:
             return "a list of texts"
         case inspect.DictType(value_type=inspect.StructType(cls=entry)):
             return f"a table of names, each with a table of {', '.join(entry.__struct_fields__)}"
+        case inspect.DictType(value_type=inspect.VarTupleType()):
+            return "a table of names, each with a list of models"
         case inspect.DictType():
             return "a table of names and models"
         case inspect.StrType(min_length=1):

@@ -1,12 +1,14 @@
 """One folder per dialect; a new client dialect is a folder and one line here."""
 
-from dragoman.dialects import anthropic, gemini, openai_chat, openai_responses
+from dragoman.dialects import amazonq, anthropic, bedrock, gemini, openai_chat, openai_responses
 from dragoman.dialects.base import ClientDialect
 
 CLIENTS: dict[str, ClientDialect] = {
     anthropic.name: anthropic,
     openai_chat.name: openai_chat,
     openai_responses.name: openai_responses,
+    amazonq.AmazonQ.name: amazonq.AmazonQ(),
+    bedrock.ConverseClient.name: bedrock.ConverseClient(),
 }
 
-__all__ = ["CLIENTS", "anthropic", "gemini", "openai_chat", "openai_responses"]
+__all__ = ["CLIENTS", "amazonq", "anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from dragoman.errors import DragomanError, ErrorKind, UpstreamError
-from dragoman.ir import Effort, Event, Request, Response
+from dragoman.ir import Effort, Event, Request, Response, ServerKind
 from dragoman.notes import Note
 
 Headers = Mapping[str, str]
+HeaderList = tuple[tuple[str, str], ...]
+#: How long a stream waits for Google's status before it opens by itself: a refusal is an honest status until then.
+OPENING_GRACE_S = 0.4
 SSE_TYPE = "text/event-stream; charset=utf-8"
 
 #: How hard to think, in the words that OpenAI's and Anthropic's clients share.
@@ -30,11 +33,13 @@ class Decoded(msgspec.Struct, frozen=True):
     """A client's request understood, and what of it could not be kept.
 
     `echo` is the dialect's own business: what its answer must repeat or dress up again.
+    `headers` are for the answer, whatever it will be.
     """
 
     request: Request
     notes: tuple[Note, ...] = ()
     echo: Any = None
+    headers: HeaderList = ()
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +50,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int = 0  # our estimate, until the upstream counts
     with_thinking: bool = False  # the client asked for thinking, so it keeps thinking blocks
     created_s: int = 0  # seconds since the epoch
+    context_tokens: int = 0  # how much the model that runs can read, 0: not known
+    elapsed_ms: Callable[[], int] = int  # since the request came
     echo: Any = None  # what the dialect's own `decode_request` left for its answer
 
 
@@ -53,12 +60,12 @@ class Reply(msgspec.Struct, frozen=True):
 
     status: int
     body: bytes
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: HeaderList = ()
 
 
-def error_headers(error: DragomanError) -> tuple[tuple[str, str], ...]:
+def error_headers(error: DragomanError) -> HeaderList:
     """Headers of an error that every JSON dialect's libraries understand."""
-    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
+    headers: HeaderList = (("content-type", "application/json"),)
     if error.retry_after_s is not None:
         headers += (("retry-after", str(math.ceil(error.retry_after_s))),)
     if error.kind == "wrong_method":
@@ -91,8 +98,11 @@ class ClientDialect(Protocol):
     call_prefix: str
     message_prefix: str
     stream_type: str  # the content type of its streams
+    id_header: str  # under which its clients look for the id of a request; may be empty
     keeps_native: bool  # can say what only Gemini says
+    server_kinds: frozenset[ServerKind]  # tools of the service's own that it has words for
     fails_in_stream: frozenset[ErrorKind]  # told inside a stream even if nothing was sent yet
+    opening_grace_s: float  # how long its streams wait for the upstream's status
 
     def decode_request(self, body: bytes, headers: Headers) -> Decoded: ...
 
@@ -113,6 +123,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     proto_schemas: bool = False  # declare with the older `parameters` message
     trust_signatures: bool = True  # False: none of the history's signatures is sent
     own_thinking: bool = False  # leave the amount of thinking to the model
+    relaxed_schemas: bool = False  # declare with fewer rules
+    told_history: bool = False  # calls and results of the history are told in words
+    without: tuple[str, ...] = ()  # places of the body that are left away, as Google names them
+    unmixed_tools: bool = False  # nothing that Google runs itself beside functions
 
 
 class Encoded(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +140,15 @@ class Encoded(msgspec.Struct, frozen=True, kw_only=True):
 class UpstreamStream(Protocol):
     """Bytes of the answer in, in any slicing; events out, always ending in `Finished` or `Failed`."""
 
-    notes: list[Note]
+    @property
+    def notes(self) -> Sequence[Note]:
+        """What was lost on the way, so far."""
+        ...
+
+    @property
+    def has_finish(self) -> bool:
+        """Whether it was said why the answer stops; nothing but counts and signatures can follow."""
+        ...
 
     def feed(self, data: bytes) -> list[Event]: ...
 
@@ -138,6 +160,10 @@ class UpstreamDialect(Protocol):
 
     def ends_with_user(self, target: Target) -> bool:
         """Whether a request to there must end with a turn of the user's."""
+        ...
+
+    def context_tokens(self, target: Target) -> int:
+        """How long a prompt may be there."""
         ...
 
     def encode_request(self, request: Request, target: Target, new_id: Callable[[], str]) -> Encoded: ...

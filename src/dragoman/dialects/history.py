@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -16,18 +17,24 @@ T = TypeVar("T")
 
 #: The raw bytes, the neutral message, and what is noted in its notebook.
 _KEPT_PER_BYTE = 5
+_KEPT_PER_PIECE = 2000
 
 #: For a memory of such pieces: the history comes back with every turn, byte for byte.
 HISTORY_BYTES = 64 * 1024 * 1024
 
 
 def read_pieces(
-    memo: Memo[bytes, T], name: str, raws: Iterable[msgspec.Raw], read: Callable[[bytes, str], T]
+    memo: Memo[bytes, T],
+    name: str,
+    raws: Iterable[bytes | msgspec.Raw],
+    read: Callable[[bytes, str], T],
+    *,
+    start: int = 0,
 ) -> list[T]:
     """`read` gets the bytes of a piece and its place, `name[index]`; it may name places below that alone."""
     return [
-        memo.find(raw) or _read_piece(memo, f"{name}[{index}]", raw, read)
-        for index, raw in enumerate(map(bytes, raws))
+        memo.find(raw) or _read(memo, f"{name}[{index}]", raw, read)
+        for index, raw in enumerate(map(bytes, raws), start)
     ]
 
 
@@ -38,7 +45,9 @@ class Noted(Protocol):
     def notes(self) -> tuple[Note, ...]: ...
 
 
-def placed_notes(name: str, pieces: Iterable[Noted]) -> list[Note]:
+def placed_notes(name: str, pieces: Sequence[Noted]) -> list[Note]:
+    if not any(map(_NOTES, pieces)):  # nearly always, and a history is long
+        return []
     return [
         Note(note.kind, f"{name}[{index}]{note.where}", note.why)
         for index, piece in enumerate(pieces)
@@ -46,10 +55,25 @@ def placed_notes(name: str, pieces: Iterable[Noted]) -> list[Note]:
     ]
 
 
-def _read_piece(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+_NOTES = operator.attrgetter("notes")
+
+
+def read_piece(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+    """One that stands by itself, at `where`."""
+    return memo.find(raw) or _read(memo, where, raw, read)
+
+
+def _read(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
     try:
-        return memo.get(raw, _KEPT_PER_BYTE * len(raw), lambda: read(jsontext.checked(raw, where), where))
+        piece = read(jsontext.checked(raw, where), where)
     except InvalidRequest as error:
         if not error.where.startswith(where):
             error.where = where + error.where
         raise
+    memo.put(raw, weigh_pieces(len(raw)), piece)
+    return piece
+
+
+def weigh_pieces(size: int, number: int = 1) -> int:
+    """So many of so many bytes together."""
+    return _KEPT_PER_BYTE * size + _KEPT_PER_PIECE * number

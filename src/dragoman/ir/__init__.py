@@ -1,10 +1,12 @@
 """The neutral model every dialect is translated to and from."""
 
 from dragoman.ir.collect import Collector, collect
+from dragoman.ir.course import Course, keep_course, take_course
 from dragoman.ir.events import (
     CallDelta,
     CallEnded,
     CallStarted,
+    Cited,
     Event,
     Failed,
     Finished,
@@ -15,17 +17,34 @@ from dragoman.ir.events import (
     ThoughtDelta,
     Usage,
 )
-from dragoman.ir.parts import Media, Native, Part, Text, Thought, ToolCall, ToolResult
+from dragoman.ir.parts import (
+    Citation,
+    Media,
+    Native,
+    Part,
+    ServerCall,
+    ServerKind,
+    ServerResult,
+    Source,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.ir.placing import place_signatures
-from dragoman.ir.replay import replay
+from dragoman.ir.remote import ANY_TOOL, RemoteServer, ToolFilter, remote_name
+from dragoman.ir.replay import replay, text_events
 from dragoman.ir.request import (
     REMINDER,
     Effort,
+    Location,
     Message,
     OutputFormat,
     Request,
     Role,
     Sampling,
+    SearchBy,
+    ServerTool,
     Thinking,
     Tool,
     ToolChoice,
@@ -35,6 +54,7 @@ from dragoman.ir.signature import AFTER_TEXT, AS_BROUGHT, ON_TEXT, ON_THOUGHT, S
 
 __all__ = [
     "AFTER_TEXT",
+    "ANY_TOOL",
     "AS_BROUGHT",
     "ON_TEXT",
     "ON_THOUGHT",
@@ -42,23 +62,34 @@ __all__ = [
     "CallDelta",
     "CallEnded",
     "CallStarted",
+    "Citation",
+    "Cited",
     "Collector",
+    "Course",
     "Effort",
     "Event",
     "Failed",
     "Finished",
+    "Location",
     "Media",
     "Message",
     "Native",
     "OutputFormat",
     "Part",
+    "RemoteServer",
     "Request",
     "Response",
     "Role",
     "Sampling",
     "Sealed",
+    "SearchBy",
+    "ServerCall",
+    "ServerKind",
+    "ServerResult",
+    "ServerTool",
     "Signature",
     "Signed",
+    "Source",
     "Started",
     "StopReason",
     "Text",
@@ -69,11 +100,16 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolChoice",
+    "ToolFilter",
     "ToolResult",
     "Usage",
     "collect",
+    "keep_course",
     "place_signatures",
+    "remote_name",
     "replay",
     "seal",
+    "take_course",
+    "text_events",
     "unseal",
 ]

@@ -3,11 +3,13 @@
 The legal order, checked by `ir.grammar`:
 
     stream  = Started item* Finished
-    item    = TextDelta | ThoughtDelta | Signed | call | Native | Usage
+    item    = TextDelta | Cited | ThoughtDelta | Signed | call | served | Native | Usage
     call    = CallStarted CallDelta* CallEnded          never nested, never interleaved
+    served  = ServerCall item* ServerResult             of the same id; each is answered before `Finished`
 
 `Failed` ends a stream at any point, even before `Started` or inside a call.
-`Signed` belongs to the part its target names; `Usage` is a snapshot, the last one counts.
+`Signed` belongs to the part its target names; `Usage` is a snapshot, the last one counts. A `Cited` piece goes on
+with the text before it as a `TextDelta` does.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.errors import DragomanError
-from dragoman.ir.parts import Native
+from dragoman.ir.parts import Native, ServerCall, ServerResult, Source
 from dragoman.ir.signature import Signature
 
 StopReason = Literal["end", "tool_calls", "max_tokens", "blocked", "malformed", "other"]
@@ -32,6 +34,13 @@ class Started(msgspec.Struct, frozen=True, gc=False):
 
 class TextDelta(msgspec.Struct, frozen=True, gc=False):
     text: str
+
+
+class Cited(msgspec.Struct, frozen=True, gc=False):
+    """A piece of text that rests on these sources."""
+
+    text: str
+    sources: tuple[Source, ...]
 
 
 class ThoughtDelta(msgspec.Struct, frozen=True, gc=False):
@@ -62,12 +71,21 @@ class Signed(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """`input_tokens` includes the cached ones; `output_tokens` includes the thoughts."""
+    """`input_tokens` includes the cached ones; `output_tokens` includes the thoughts.
+
+    `searches` and `fetches` count what the service looked up and read for the model.
+    """
 
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
     thought_tokens: int = 0
+    searches: int = 0
+    fetches: int = 0
+
+    def plus(self, other: Usage) -> Usage:
+        names = self.__struct_fields__
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,11 +103,14 @@ class Failed(msgspec.Struct, frozen=True):
 Event = (
     Started
     | TextDelta
+    | Cited
     | ThoughtDelta
     | CallStarted
     | CallDelta
     | CallEnded
     | Signed
+    | ServerCall
+    | ServerResult
     | Native
     | Usage
     | Finished

@@ -8,6 +8,7 @@ from dragoman.ir.events import (
     CallDelta,
     CallEnded,
     CallStarted,
+    Cited,
     Event,
     Failed,
     Finished,
@@ -17,12 +18,15 @@ from dragoman.ir.events import (
     ThoughtDelta,
     Usage,
 )
-from dragoman.ir.parts import Native
+from dragoman.ir.parts import Native, ServerCall, ServerResult
 
 _ANSWERING: dict[type[Event], str] = {
     TextDelta: "answering",
+    Cited: "answering",
     ThoughtDelta: "answering",
     Signed: "answering",
+    ServerCall: "answering",
+    ServerResult: "answering",
     Native: "answering",
     Usage: "answering",
     CallStarted: "calling",
@@ -42,9 +46,29 @@ TRANSITIONS: dict[str, dict[type[Event], str]] = {
 def check(events: Iterable[Event]) -> str | None:
     """None for a legal, finished stream; otherwise what is wrong with it."""
     state = "waiting"
+    running: set[str] = set()
     for position, event in enumerate(events):
         following = TRANSITIONS[state].get(type(event))
         if following is None:
             return f"event {position}: {type(event).__name__} while {state}"
+        fault = _check_served(event, running)
+        if fault:
+            return f"event {position}: {fault}"
         state = following
     return None if state == "over" else f"the stream ends while {state}"
+
+
+def _check_served(event: Event, running: set[str]) -> str:
+    """What is wrong with this event, given the server calls that have no result yet."""
+    match event:
+        case ServerCall() if event.id in running:
+            return f"ServerCall {event.id} runs already"
+        case ServerCall():
+            running.add(event.id)
+        case ServerResult() if event.call_id not in running:
+            return f"ServerResult {event.call_id} of no call"
+        case ServerResult():
+            running.remove(event.call_id)
+        case Finished() if running:
+            return f"Finished without the result of {min(running)}"
+    return ""

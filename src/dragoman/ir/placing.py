@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from dragoman.ir.parts import Part, Text, ToolCall
+from dragoman.ir.parts import Part, ServerCall, Text, ToolCall
 from dragoman.ir.signature import AFTER_TEXT, Sealed
 
 
@@ -17,7 +17,7 @@ def place_signatures(parts: Sequence[Part], sealed: Iterable[Sealed]) -> tuple[P
         return tuple(parts)
     placed = [
         msgspec.structs.replace(part, signature=by_target[part.id])
-        if isinstance(part, ToolCall) and part.id in by_target
+        if isinstance(part, ToolCall | ServerCall) and part.id in by_target
         else part
         for part in parts
     ]

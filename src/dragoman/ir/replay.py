@@ -9,13 +9,14 @@ from dragoman.ir.events import (
     CallDelta,
     CallEnded,
     CallStarted,
+    Cited,
     Event,
     Signed,
     Started,
     TextDelta,
     ThoughtDelta,
 )
-from dragoman.ir.parts import Native, Text, Thought, ToolCall
+from dragoman.ir.parts import Native, ServerCall, ServerResult, Text, Thought, ToolCall
 from dragoman.ir.response import Response, Said
 from dragoman.ir.signature import AFTER_TEXT, ON_TEXT, ON_THOUGHT
 
@@ -32,8 +33,7 @@ def replay(response: Response) -> Iterator[Event]:
 def _replay_part(part: Said) -> Iterator[Event]:
     match part:
         case Text():
-            if part.text:
-                yield TextDelta(part.text)
+            yield from text_events(part)
             if part.signature:
                 yield Signed(part.signature, ON_TEXT if part.text else AFTER_TEXT)
         case Thought():
@@ -45,7 +45,19 @@ def _replay_part(part: Said) -> Iterator[Event]:
             yield CallStarted(id=part.id, name=part.name, signature=part.signature)
             yield CallDelta(part.args)
             yield CallEnded()
-        case Native():
+        case ServerCall() | ServerResult() | Native():
             yield part
         case _:
             assert_never(part)
+
+
+def text_events(part: Text) -> Iterator[TextDelta | Cited]:
+    """The pieces of a text, those with sources and those without."""
+    said = 0
+    for citation in part.citations:
+        if said < citation.start:
+            yield TextDelta(part.text[said : citation.start])
+        yield Cited(part.text[citation.start : citation.end], citation.sources)
+        said = citation.end
+    if said < len(part.text):
+        yield TextDelta(part.text[said:])

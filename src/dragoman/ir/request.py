@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from dragoman.ir.parts import Part, Text
+from dragoman.ir.notebook import Notebook
+from dragoman.ir.parts import Part, ServerKind, Text
+from dragoman.ir.remote import RemoteServer
 
 Role = Literal["user", "model", "system"]
 
@@ -21,19 +22,15 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     role: Role
     parts: tuple[Part, ...]
 
-    @cached_property
-    def notebook(self) -> dict[str, Any]:
-        """What was computed of this message: the same message comes back with every turn of a conversation.
-
-        Entries are pure functions of the message and of what stands beside them, and end with it.
-        """
-        return {}
+    #: What was computed of this message: the same message comes back with every turn of a conversation.
+    notebook = Notebook()
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A function the model may call; `schema` is the JSON text of its JSON Schema, untouched.
 
-    `native` is the whole declaration where it already came in Gemini's own form.
+    `native` is the whole declaration where it already came in Gemini's own form. A `deferred` one need not be shown
+    to the model before a search has found it.
     """
 
     name: str
@@ -41,6 +38,37 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     schema: bytes = b"{}"
     where: str = ""
     native: bytes = b""
+    deferred: bool = False
+
+
+class Location(msgspec.Struct, frozen=True, kw_only=True):
+    """Roughly where the user is."""
+
+    city: str = ""
+    region: str = ""
+    country: str = ""
+    timezone: str = ""
+
+
+#: How tools are searched for: with a regular expression, with words, or by their names and those of their groups.
+SearchBy = Literal["pattern", "words", "paths"]
+
+
+class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool the service is asked to run for the model by itself; `forced` means that it must be used.
+
+    `by` is for a search for tools.
+    """
+
+    kind: ServerKind
+    name: str = ""
+    where: str = ""
+    max_uses: int | None = None
+    allowed_domains: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    location: Location | None = None
+    forced: bool = False
+    by: SearchBy = "words"
 
 
 class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,13 +113,18 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """`native` is what only Gemini's own dialect can say: places such as `generationConfig.speechConfig`, each
-    with its JSON text; an entry at `tools` is one more tool."""
+    with its JSON text; an entry at `tools` is one more tool.
+
+    `found` names the deferred tools that the conversation has found or called, in that order.
+    """
 
     model: str
     messages: tuple[Message, ...]
     system: tuple[Text, ...] = ()
     tools: tuple[Tool, ...] = ()
-    web_search: bool = False
+    found: tuple[str, ...] = ()
+    server_tools: tuple[ServerTool, ...] = ()
+    remotes: tuple[RemoteServer, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     thinking: Thinking = Thinking()
     sampling: Sampling = Sampling()

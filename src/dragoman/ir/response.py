@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.ir.events import Finished, Usage
-from dragoman.ir.parts import Native, Text, Thought, ToolCall
+from dragoman.ir.parts import Native, ServerCall, ServerResult, Text, Thought, ToolCall
 
-Said = Text | Thought | ToolCall | Native
+Said = Text | Thought | ToolCall | ServerCall | ServerResult | Native
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):

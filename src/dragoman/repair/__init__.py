@@ -1,6 +1,35 @@
 """What a history must be before it can leave."""
 
+from dragoman.repair.hidden import (
+    HIDDEN_KEY,
+    Hidden,
+    Places,
+    hidden_key,
+    hidden_places,
+    known_tools,
+    read_hidden,
+    weave,
+)
 from dragoman.repair.history import repair
-from dragoman.repair.signatures import TEXT_KEY, apply_signatures, last_user, text_key, wanted_keys
+from dragoman.repair.searches import search_answer
+from dragoman.repair.signatures import TEXT_KEY, Signing, last_user, text_key
+from dragoman.repair.told import TOLD, tell_history
 
-__all__ = ["TEXT_KEY", "apply_signatures", "last_user", "repair", "text_key", "wanted_keys"]
+__all__ = [
+    "HIDDEN_KEY",
+    "TEXT_KEY",
+    "TOLD",
+    "Hidden",
+    "Places",
+    "Signing",
+    "hidden_key",
+    "hidden_places",
+    "known_tools",
+    "last_user",
+    "read_hidden",
+    "repair",
+    "search_answer",
+    "tell_history",
+    "text_key",
+    "weave",
+]

@@ -13,8 +13,20 @@ from operator import itemgetter
 import msgspec
 
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Media, Message, Part, Role, Text, Thought, ToolCall, ToolResult
+from dragoman.ir import (
+    Media,
+    Message,
+    Part,
+    Role,
+    ServerCall,
+    ServerResult,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.notes import Note
+from dragoman.repair.searches import unfold_searches
 from dragoman.repair.sound import sound_history
 
 LOST_RESULT = "The result of this call was lost before it reached the model."
@@ -31,6 +43,7 @@ def repair(
     sound = sound_history(messages, ends_with_user=ends_with_user)
     if sound is not None:
         return sound, ()
+    messages = unfold_searches(messages)
     notes: list[Note] = []
     spoken = [placed for index, message in enumerate(messages) for placed in _sound(index, message, notes)]
     repaired = [message for _, message in _merge(_pair(_merge(spoken), notes))]
@@ -78,8 +91,8 @@ def _is_sound(role: Role, part: Part) -> bool:
 
 
 def _speaker(role: Role, part: Part) -> Role:
-    """Only the model calls; only the user brings results and files."""
-    if isinstance(part, ToolCall):
+    """Only the model calls, also what a service runs for it; only the user brings results and files."""
+    if isinstance(part, ToolCall | ServerCall | ServerResult):
         return "model"
     if isinstance(part, ToolResult) or (isinstance(part, Media) and role == "system"):
         return "user"

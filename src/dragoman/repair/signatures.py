@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import blake2b
 
 import msgspec
 
-from dragoman.ir import AFTER_TEXT, Message, Part, Sealed, Text, ToolCall, ToolResult
+from dragoman.ir import (
+    AFTER_TEXT,
+    Course,
+    Message,
+    Part,
+    Sealed,
+    ServerCall,
+    Text,
+    ToolCall,
+    ToolResult,
+    keep_course,
+    take_course,
+)
 
 #: How keys of text begin. Words may be anybody's; the ids of calls are nobody else's.
 TEXT_KEY = "text-"
+_COURSE = "signing"
 
 
 def text_key(before: Message | None, text: str) -> str:
@@ -29,50 +42,102 @@ def last_user(messages: tuple[Message, ...]) -> Message | None:
     return next((message for message in reversed(messages) if message.role == "user"), None)
 
 
-def wanted_keys(messages: tuple[Message, ...]) -> dict[str, tuple[int, int]]:
-    """What to ask the store for: key -> (message, part) without a signature of its own."""
-    keys: dict[str, tuple[int, int]] = {}
-    before: Message | None = None
-    for index, message in enumerate(messages):
+class Signing:
+    """The signatures of one request's messages: `wanted` names what the store must be asked for.
+
+    What was found out for the messages of one `scope` holds for its next turn, which asks for its new messages alone.
+    Without a scope all of it is asked for every time.
+    """
+
+    def __init__(self, messages: tuple[Message, ...], scope: str | None = None) -> None:
+        self.messages = messages
+        self._scope = scope if messages and messages[0].role != "model" else None
+        self._course = _take_course(messages, self._scope)
+        found = _keys(messages, self._start)
+        self._places = dict(found)
+        # What comes again belongs to the last place that has it, and to another one in a history that is cut there.
+        if len(self._places) < len(found) or not self._course.setting.keys.isdisjoint(self._places):
+            self._scope, self._course = None, Course()
+            self._places = dict(_keys(messages, 0))
+        self._signed: tuple[Message, ...] | None = None
+
+    @property
+    def wanted(self) -> Collection[str]:
+        return self._places.keys()
+
+    @property
+    def _start(self) -> int:
+        """Behind what is known; the first message, where a course is kept, is never the model's."""
+        return 0 if self._scope is None else 1 + len(self._course.worked)
+
+    def sign(self, recalled: Mapping[str, Sealed] | None) -> tuple[Message, ...]:
+        """The messages with every recalled signature on its part. None: the store could not be asked."""
+        if self._signed is not None:
+            return self._signed
+        start = self._start
+        new = self._sign_from(start, recalled or {})
+        signed = (*self.messages[: min(start, 1)], *self._course.worked, *new)
+        if self._scope is not None:
+            if recalled is not None:
+                self._add(new)
+                self._signed = signed
+            keep_course(self.messages, _COURSE, self._course)
+        return signed
+
+    def _add(self, signed: list[Message]) -> None:
+        self._course.extend(self.messages[self._start :], signed)
+        self._course.setting.keys.update(self._places)
+
+    def _sign_from(self, start: int, recalled: Mapping[str, Sealed]) -> list[Message]:
+        changed: dict[int, dict[int, Sealed]] = {}
+        for key, sealed in recalled.items():
+            if key in self._places:
+                index, place = self._places[key]
+                changed.setdefault(index, {})[place] = sealed
+        signed = list(self.messages[start:])
+        for index, signatures in changed.items():
+            signed[index - start] = _signed(self.messages[index], signatures)
+        return signed
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """Whose messages a course is of, and the keys that were asked for."""
+
+    scope: str | None
+    keys: set[str]
+
+
+def _take_course(messages: tuple[Message, ...], scope: str | None) -> Course[Message]:
+    course: Course[Message] = take_course(messages, _COURSE) if scope is not None else Course()
+    if course.setting is None or course.setting.scope != scope:
+        return Course(_Found(scope, set()))
+    return course
+
+
+def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[int, int]]]:
+    """Each with its message and part, which has no signature of its own."""
+    keys: list[tuple[str, tuple[int, int]]] = []
+    before = last_user(messages[:start])
+    for index, message in enumerate(messages[start:], start):
         if message.role == "user":
             before = message
         elif message.role == "model":
-            for key, place in _keys(before, message):
-                keys[key] = (index, place)
+            for place, part in enumerate(message.parts):
+                key = _key(before, part)
+                if key:
+                    keys.append((key, (index, place)))
     return keys
 
 
-def _keys(before: Message | None, message: Message) -> tuple[tuple[str, int], ...]:
-    noted: tuple[Message | None, tuple[tuple[str, int], ...]] | None = message.notebook.get("keys")
-    if noted is None or noted[0] is not before:
-        found = ((_key(before, part), place) for place, part in enumerate(message.parts))
-        noted = message.notebook["keys"] = before, tuple((key, place) for key, place in found if key)
-    return noted[1]
+_CALLS = (ToolCall, ServerCall)
 
 
 def _key(before: Message | None, part: Part) -> str:
-    if isinstance(part, ToolCall) and part.signature is None:
-        return part.id
+    if isinstance(part, _CALLS):
+        return part.id if part.signature is None else ""
     if isinstance(part, Text) and part.signature is None and part.text:
         return text_key(before, part.text)
     return ""
-
-
-def apply_signatures(
-    messages: tuple[Message, ...], places: Mapping[str, tuple[int, int]], recalled: Mapping[str, Sealed]
-) -> tuple[Message, ...]:
-    """The messages with every recalled signature on its part."""
-    if not recalled:
-        return messages
-    changed: dict[int, dict[int, Sealed]] = {}
-    for key, sealed in recalled.items():
-        if key in places:
-            index, place = places[key]
-            changed.setdefault(index, {})[place] = sealed
-    return tuple(
-        _signed(message, changed[index]) if index in changed else message
-        for index, message in enumerate(messages)
-    )
 
 
 def _signed(message: Message, signatures: dict[int, Sealed]) -> Message:
@@ -86,7 +151,7 @@ def _sign(message: Message, signatures: Mapping[int, Sealed]) -> Message:
     parts: list[Part] = []
     for place, part in enumerate(message.parts):
         sealed = signatures.get(place)
-        if sealed is None or not isinstance(part, Text | ToolCall):
+        if sealed is None or not isinstance(part, Text | ToolCall | ServerCall):
             parts.append(part)
         elif sealed.target == AFTER_TEXT:
             parts += [part, Text(text="", signature=sealed.signature)]

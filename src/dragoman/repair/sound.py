@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
+from itertools import chain
 from typing import Literal
 
 import msgspec
 
-from dragoman.ir import Media, Message, Native, Text, Thought, ToolCall, ToolResult
+from dragoman.ir import (
+    Course,
+    Media,
+    Message,
+    Native,
+    Part,
+    Role,
+    ServerCall,
+    ServerResult,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    keep_course,
+    take_course,
+)
+from dragoman.repair.searches import unfold
 
-
-class Shape(msgspec.Struct, frozen=True):
-    """What one message is, as far as turn order goes; `broken` needs a closer look."""
-
-    kind: Literal["user", "results", "calls", "model", "system", "broken"]
-    ids: tuple[str, ...] = ()
-
+#: What one message is, as far as turn order goes; `broken` needs a closer look. With the ids of calls or results.
+Kind = Literal["user", "results", "calls", "model", "system", "broken"]
+Shape = tuple[Kind, tuple[str, ...]]
+_BROKEN: Shape = ("broken", ())
 
 #: What may stand behind what; the rest is for `repair.history`.
 _MAY_FOLLOW: dict[str, frozenset[str]] = {
@@ -27,61 +43,87 @@ _MAY_FOLLOW: dict[str, frozenset[str]] = {
 }
 
 
+class Step(msgspec.Struct, frozen=True):
+    """What one message of the client's leaves as, searches unfolded, and where that leaves the conversation."""
+
+    said: tuple[Message, ...]
+    after: str = "start"  # a `Kind`
+    calls: tuple[str, ...] = ()
+
+
 def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tuple[Message, ...] | None:
     """The messages with the names of their calls on all results; None if anything is out of order."""
-    sound: list[Message] = []
-    before: str = "start"
-    calls: tuple[str, ...] = ()
-    for message in messages:
-        shape: Shape | None = message.notebook.get("shape")
-        if shape is None:
-            shape = message.notebook["shape"] = _shape(message)
-        if shape.kind not in _MAY_FOLLOW[before]:
+    first = _step(Step(()), messages[0]) if messages else None
+    if first is None:
+        return None
+    course: Course[Step] = take_course(messages, "sound")
+    last = course.worked[-1] if course.worked else first
+    new = messages[1 + len(course.worked) :]
+    steps: list[Step] = []
+    for message in new:
+        step = _step(last, message)
+        if step is None:
             return None
-        if shape.kind == "results":
-            if shape.ids != calls and (len(shape.ids) != len(calls) or set(shape.ids) != set(calls)):
+        steps.append(step)
+        last = step
+    course.extend(new, steps)
+    keep_course(messages, "sound", course)
+    if last.after == "calls" or (last.after == "model" and ends_with_user):
+        return None
+    return tuple(chain(first.said, *map(_SAID, course.worked)))
+
+
+_SAID = operator.attrgetter("said")
+
+
+def _step(before: Step, message: Message) -> Step | None:
+    """None if the message cannot stand there as it is."""
+    said: list[Message] = []
+    after, calls = before.after, before.calls
+    spoke: Sequence[Message] = before.said
+    for one in unfold(message):
+        kind, ids = _shape(one)
+        if kind not in _MAY_FOLLOW[after]:
+            return None
+        if kind == "results":
+            if ids != calls and (len(ids) != len(calls) or set(ids) != set(calls)):
                 return None
-            message = _named(sound[-1], message)
-        before, calls = shape.kind, shape.ids
-        sound.append(message)
-    unfinished = before in ("start", "calls") or (before == "model" and ends_with_user)
-    return None if unfinished else tuple(sound)
+            one = _named(spoke[-1], one)
+        after, calls = kind, ids
+        said.append(one)
+        spoke = said
+    return Step(tuple(said), after, calls)
 
 
 def _shape(message: Message) -> Shape:
-    parts = message.parts
-    match message.role:
-        case "user" if parts and all(isinstance(part, ToolResult) for part in parts):
-            ids = tuple(part.call_id for part in parts if isinstance(part, ToolResult))
-            return Shape("results", ids) if len(set(ids)) == len(ids) else Shape("broken")
-        case "user" if parts and all(_is_plain(part) for part in parts):
-            return Shape("user")
-        case "system" if parts and all(isinstance(part, Text) and _is_plain(part) for part in parts):
-            return Shape("system")
-        case "model":
-            return _model_shape(message)
-        case _:
-            return Shape("broken")
+    """Nothing empty, nothing but the speaker's own, no id twice; unsigned thoughts are never sent back."""
+    role, parts = message.role, message.parts
+    kinds = set(map(type, parts))
+    if kinds == _RESULTS and role == "user":
+        return _once("results", tuple(map(_CALL_ID, parts)))
+    if not kinds or not kinds <= _SAYS[role]:
+        return _BROKEN
+    for part in parts:
+        if isinstance(part, Text) and (role != "model" if part.signature is not None else not part.text):
+            return _BROKEN
+    if role != "model":
+        return role, ()
+    if ToolCall in kinds:
+        return _once("calls", tuple([part.id for part in parts if isinstance(part, ToolCall)]))
+    return ("model", ()) if kinds != _THOUGHTS or any(map(_SIGNATURE, parts)) else _BROKEN
 
 
-def _is_plain(part: object) -> bool:
-    return isinstance(part, Media | Native) or (
-        isinstance(part, Text) and bool(part.text) and part.signature is None
-    )
+def _once(kind: Kind, ids: tuple[str, ...]) -> Shape:
+    return (kind, ids) if len(set(ids)) == len(ids) else _BROKEN
 
 
-def _model_shape(message: Message) -> Shape:
-    """Nothing empty, nothing but the model's own, no id twice; unsigned thoughts are never sent back."""
-    ids = tuple(part.id for part in message.parts if isinstance(part, ToolCall))
-    legal = all(
-        isinstance(part, ToolCall | Thought | Native)
-        or (isinstance(part, Text) and (part.text or part.signature))
-        for part in message.parts
-    )
-    says = any(not isinstance(part, Thought) or part.signature for part in message.parts)
-    if not legal or not says or len(set(ids)) != len(ids):
-        return Shape("broken")
-    return Shape("calls" if ids else "model", ids)
+_CALL_ID, _SIGNATURE = operator.attrgetter("call_id"), operator.attrgetter("signature")
+_RESULTS, _THOUGHTS = {ToolResult}, {Thought}
+_SAYS: dict[Role, set[type[Part]]] = {
+    "user": {Text, Media, Native},
+    "system": {Text},
+    "model": {Text, Thought, ToolCall, ServerCall, ServerResult, Native},
+}
 
 
 def _named(step: Message, results: Message) -> Message:
@@ -93,7 +135,7 @@ def _named(step: Message, results: Message) -> Message:
 
 
 def _name(step: Message, results: Message) -> Message:
-    by_id = {part.call_id: part for part in results.parts if isinstance(part, ToolResult)}
-    calls = (part for part in step.parts if isinstance(part, ToolCall))
-    named = tuple(msgspec.structs.replace(by_id[call.id], name=call.name) for call in calls)
-    return Message(role="user", parts=named)
+    by_id = dict(zip(map(_CALL_ID, results.parts), results.parts, strict=True))
+    calls = [part for part in step.parts if isinstance(part, ToolCall)]
+    named = [msgspec.structs.replace(by_id[call.id], name=call.name) for call in calls]
+    return Message(role="user", parts=tuple(named))

@@ -4,5 +4,14 @@ from dragoman.schema.args import PLACEHOLDER, check_args, mend_args
 from dragoman.schema.clean import clean_schema
 from dragoman.schema.compile import compile_schema
 from dragoman.schema.names import NameMap
+from dragoman.schema.relax import relax_schema
 
-__all__ = ["PLACEHOLDER", "NameMap", "check_args", "clean_schema", "compile_schema", "mend_args"]
+__all__ = [
+    "PLACEHOLDER",
+    "NameMap",
+    "check_args",
+    "clean_schema",
+    "compile_schema",
+    "mend_args",
+    "relax_schema",
+]

@@ -218,23 +218,20 @@ def distinct(values: list[Any]) -> list[Any]:
 
 
 def type_of(value: object) -> str:
-    """The JSON type of a value; a float without a fraction is a number here."""
-    if value is None:
-        return "null"
-    for python, name in _NAMES:
-        if isinstance(value, python):
-            return name
-    return "object"
+    """The JSON type of a value that was read from JSON; a float without a fraction is a number here."""
+    return _TYPE_NAMES.get(type(value), "object")
 
 
-_NAMES: Final[tuple[tuple[type, str], ...]] = (
-    (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array"),
-)  # fmt: skip
+_TYPE_NAMES: Final[dict[type, str]] = {
+    bool: "boolean", int: "integer", float: "number", str: "string", list: "array", type(None): "null",
+}  # fmt: skip
 
 
 def fits(value: object, kind: str) -> bool:
     """Whether the value is of that JSON type."""
     actual = type_of(value)
-    if kind == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return actual == kind or (kind == "number" and actual == "integer")
+    if actual == kind:
+        return True
+    if kind == "integer":
+        return isinstance(value, float) and value.is_integer()
+    return kind == "number" and actual == "integer"

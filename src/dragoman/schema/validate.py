@@ -90,10 +90,22 @@ class Validator:
             for rule in rules:
                 yield from rule(self, value, node, path, depth + 1)
 
+    def settled(self, value: Any, schema: Any) -> bool:
+        """Whether it is right at first sight: of its type, and there is no other rule."""
+        plan = self.document.plan(schema)
+        right = not plan.rules and bool(plan.types) and self.typed(value, plan.types)
+        self._steps += right
+        return right
+
     def typed(self, value: Any, types: list[str]) -> bool:
+        if type_of(value) in types:
+            return True
         if self._whole and isinstance(value, float):
-            return "number" in types
-        return any(fits(value, kind) for kind in types)
+            return False
+        for kind in types:  # noqa: SIM110 (mostly there is one, and to make a generator takes longer)
+            if fits(value, kind):
+                return True
+        return False
 
 
 def below(path: str, key: str | int) -> str:
@@ -144,13 +156,15 @@ def _required(_: Validator, value: Any, node: Schema, path: str, _depth: int) ->
 def _properties(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
     if isinstance(value, dict):
         for name, sub in node["properties"].items():
-            if name in value:
+            if name in value and not validator.settled(value[name], sub):
                 yield from validator.problems(value[name], sub, below(path, name), depth)
 
 
 def _additional(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
     if isinstance(value, dict) and "patternProperties" not in node:
         known = node.get("properties", {})
+        if value.keys() <= known.keys():
+            return
         for name in value:
             if name not in known:
                 yield from validator.problems(

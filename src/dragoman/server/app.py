@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 
 from dragoman.config import LOOPBACK_NAMES
 from dragoman.dialects.base import ClientDialect
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InvalidRequest
+from dragoman.server.auth import CREDENTIAL_HEADERS, Caller
+from dragoman.server.bodies import Bodies, Intake
 from dragoman.server.converse import Call
 from dragoman.server.gateway import Gateway
-from dragoman.server.http import ClientLeft, Outlet, Receive, Scope, Send, headers_of, query_of, read_body
+from dragoman.server.http import (
+    BodyCut,
+    ClientLeft,
+    Outlet,
+    Receive,
+    Scope,
+    Send,
+    address_of,
+    check_head,
+    head_of,
+    headers_of,
+)
+from dragoman.server.places import Places
 from dragoman.server.routes import Found, dialect_of, find_route
+from dragoman.server.sigv4 import Claim
+from dragoman.server.wire.turn import LEAVING
 from dragoman.tokens import new_token
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 EMULATOR_PREFIX = "/_emulator"
+_HTTP2 = "2"
 _log = logging.getLogger("dragoman")
 
 
@@ -28,13 +46,15 @@ class GatewayApp:
     def __init__(self, gateway: Gateway, emulator: App | None = None) -> None:
         self._gateway = gateway
         self._emulator = emulator
+        self._bodies = Bodies(gateway.config.server)
+        self._places = Places(gateway.config.server.max_requests)
         self.running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise RuntimeError(f"{scope['type']} is not served")
         path: str = scope["path"]
-        if self._emulator is not None and path.startswith(EMULATOR_PREFIX + "/") and _is_local(scope):
+        if self._emulator is not None and path.startswith(EMULATOR_PREFIX + "/") and self._is_own(scope):
             scope = {**scope, "path": path.removeprefix(EMULATOR_PREFIX)}
             await self._emulator(scope, receive, send)
             return
@@ -47,37 +67,91 @@ class GatewayApp:
         finally:
             self.running.discard(task)
 
+    def _is_own(self, scope: Scope) -> bool:
+        return _is_local(scope) and self._gateway.gate.knows_host(headers_of(scope))
+
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = f"req_{new_token()}"
-        outlet = Outlet(_without_body(send) if scope["method"] == "HEAD" else send, request_id)
-        headers, query = headers_of(scope), query_of(scope)
-        dialect = dialect_of(scope["path"], headers)
+        headers, (path, query) = headers_of(scope), address_of(scope)
+        trail = self._gateway.watch.begin(f"req_{new_token()}", scope["method"], path, headers, query)
+        outlet = Outlet(send, trail)
+        if self._gateway.draining and scope["http_version"] != _HTTP2:
+            outlet.add_headers((("connection", "close"),))  # whoever balances shall look for another gateway
+        dialect = dialect_of(path, headers)
+        outlet.name_request(dialect.id_header)
+        intake = Intake(receive, headers)
+        refused = True
         try:
-            route = find_route(scope["method"], scope["path"], headers, query)
-            dialect = route.dialect
-            call = Call(self._gateway, dialect, headers, scope["path"], names=route.names, query=query)
-            await self._handle(route, call, scope["method"], receive, outlet)
-        except ClientLeft:
-            return
+            with ExitStack() as held:
+                route = find_route(scope["method"], path, headers, query)
+                dialect = route.dialect
+                outlet.name_request(dialect.id_header)
+                call = Call(self._gateway, dialect, headers, path, names=route.names, query=query)
+                trail.dialect = dialect.name
+                trail.quiet = route.door != "key"
+                await self._admit(route, call, scope, intake, held)
+                trail.caller = call.caller.scope
+                trail.took(call.body)
+                refused = False
+                await _until_client_leaves(route.handler(call, outlet), outlet, scope, receive)
+        except ClientLeft as gone:
+            trail.left = True
+            if isinstance(gone, BodyCut):  # it may still listen
+                await outlet.reply(dialect.encode_error(InvalidRequest("the body broke off")))
         except DragomanError as error:
-            await _answer_error(outlet, dialect, error)
+            await _answer_error(outlet, dialect, self._gateway.redactor.told(error))
+        except asyncio.CancelledError:
+            if outlet.started or not self._gateway.draining:
+                raise
+            stopping = DragomanError("the gateway is being stopped", kind="overloaded", retry_after_s=2)
+            await _answer_error(outlet, dialect, stopping)
         except Exception:
-            _log.exception("request %s failed", request_id)
-            mistake = DragomanError(f"Dragoman made a mistake; the log has the details of {request_id}")
+            _log.exception("request %s failed", trail.id)
+            mistake = DragomanError(f"Dragoman made a mistake; the log has the details of {trail.id}")
             await _answer_error(outlet, dialect, mistake)
         finally:
             outlet.close()
+            self._gateway.watch.end(trail)
+        if refused:
+            await self._bodies.discard(intake)
 
-    async def _handle(self, route: Found, call: Call, method: str, receive: Receive, outlet: Outlet) -> None:
+    async def _admit(self, route: Found, call: Call, scope: Scope, intake: Intake, held: ExitStack) -> None:
+        """Who calls and with what; a stranger's body is read only if it is what proves the caller.
+
+        What the request takes until it is over, a place and room for its body, is `held`.
+        """
         gate = self._gateway.gate
         gate.check_origin(call.headers)
+        check_head(scope, call.headers)
+        admitted: Caller | Claim = Caller()
         if not route.public:
-            call.caller = gate.admit(call.headers, call.query.get("key", ""))
-            self._gateway.refuse_while_draining()
-        if method == "POST":
+            admitted = await self._caller(route, call, scope)
+            self._gateway.refuse_while_closing()
+            held.enter_context(self._places.take(admitted.scope if isinstance(admitted, Caller) else ""))
+        if route.admin and isinstance(admitted, Caller):
+            gate.check_admin(admitted)
+        if scope["method"] in ("POST", "PUT"):
             gate.check_content_type(call.headers)
-            call.body = await read_body(receive, call.headers, self._gateway.config.server.max_body_bytes)
-        await _until_client_leaves(route.handler(call, outlet), receive)
+            proven = not isinstance(admitted, Claim)
+            call.body = await self._bodies.read(intake, held, proven=proven)
+        if isinstance(admitted, Claim):
+            admitted = gate.prove(admitted, head_of(scope), call.body)
+        if route.admin:
+            gate.check_admin(admitted)
+        call.caller = admitted
+        for name in CREDENTIAL_HEADERS:  # nobody behind the gate needs them
+            call.headers.pop(name, None)
+        call.query.pop("key", None)
+
+    async def _caller(self, route: Found, call: Call, scope: Scope) -> Caller | Claim:
+        """At the door that the route has."""
+        headers, query, now_s = call.headers, call.query, time.time()
+        match route.door:
+            case "key":
+                return self._gateway.gate.admit(headers, query, now_s)
+            case "dashboard":
+                return await self._gateway.door.admit(scope["method"], headers, query, now_s)
+            case "login":
+                return await self._gateway.door.log_in(headers, query, now_s, str(scope["client"][0]))
 
 
 def _is_local(scope: Scope) -> bool:
@@ -91,41 +165,51 @@ def _is_local(scope: Scope) -> bool:
     return here and "origin" not in headers and "sec-fetch-site" not in headers
 
 
-async def _until_client_leaves(work: Awaitable[None], receive: Receive) -> None:
-    """Run the work; the moment the client is gone it is cancelled, and the upstream call with it (pain E12)."""
+async def _until_client_leaves(work: Awaitable[None], outlet: Outlet, scope: Scope, receive: Receive) -> None:
+    """Run the work; the moment the client is gone it is cancelled, and the upstream call with it (pain E12).
+
+    Many hang up with the last byte: what is left to do then, such as settling what was used, is done.
+    """
     task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("a request is served inside a task")
     left = False
 
-    async def watch() -> None:
+    def leave() -> None:
         nonlocal left
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        left = True
-        if task is not None:
+        left = not outlet.ended
+        if left:
             task.cancel()
 
-    watcher = asyncio.get_running_loop().create_task(watch())
+    unwatch = _watch(scope, receive, leave)
     try:
         await work
     except asyncio.CancelledError:
         if not left:
             raise
-        if task is not None:
-            task.uncancel()
+        task.uncancel()
         raise ClientLeft from None
     finally:
-        watcher.cancel()
+        unwatch()
+
+
+def _watch(scope: Scope, receive: Receive, leave: Callable[[], None]) -> Callable[[], object]:
+    """`leave` is called when the client has gone: by our own server, or by a task that waits for nothing else."""
+    tell = scope.get("extensions", {}).get(LEAVING)
+    if tell is not None:
+        tell(leave)
+        return lambda: tell(None)
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        leave()
+
+    return asyncio.get_running_loop().create_task(watch()).cancel
 
 
 async def _answer_error(outlet: Outlet, dialect: ClientDialect, error: DragomanError) -> None:
+    outlet.trail.failed(error)
     if outlet.started:  # mid-stream failures are told by the relay; this one must end the connection
         raise error
     await outlet.reply(dialect.encode_error(error))
-
-
-def _without_body(send: Send) -> Send:
-    async def send_head(message: MutableMapping[str, Any]) -> None:
-        body = message["type"] == "http.response.body"
-        await send({**message, "body": b""} if body else message)
-
-    return send_head

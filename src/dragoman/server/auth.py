@@ -3,39 +3,103 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
 
 from dragoman.config import LOOPBACK_NAMES
 from dragoman.errors import InvalidRequest, NotAllowed
+from dragoman.server import sigv4
 
+#: Where callers say who they are: never logged, never sent on. A web page cannot set them unasked.
+CREDENTIAL_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "x-amz-security-token")
+#: InvokeModel takes any bytes: aws-sdk-js says so, boto3 says nothing.
+_UNNAMED = frozenset({"", "application/octet-stream"})
 _GOOGLE_KEY_PREFIXES = ("AIza", "AQ.")
+_SEAL = b"dragoman dashboard"
+_BEARER = "bearer "
+_KNOWN_HOSTS = 64
+_SHOWN = 100  # characters of a stranger's words
+_KIRO_KEY_PREFIX = "ksk_"  # Kiro takes no key without it
+_JSON_TYPES = frozenset({"application/json", "application/x-amz-json-1.0", "application/x-amz-json-1.1"})
+_PRESIGNED = "x-amz-signature"
+_AUTHORITY = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{0,5})?")
 
 
 class Caller(msgspec.Struct, frozen=True):
     """Who calls; `google_key` is theirs, to be passed on and never stored.
 
-    `scope` tells callers apart without naming them: what one keeps here no other can see.
+    `scope` tells callers apart without naming them: what one keeps here no other can see. `key_hash` is that of
+    the gateway key they have shown, if they have.
     """
 
     google_key: str = ""
     scope: str = ""
+    key_hash: str = ""
+    admin: bool = False  # a role of the key's; nothing a request says can give it
+
+
+class _Key(msgspec.Struct, frozen=True):
+    """What is kept of a gateway key: never the key itself."""
+
+    hashed: bytes
+    root: hmac.HMAC  # of the signatures made with it
+    seal: str  # of the dashboard's cookies; the plain hash may stand in settings, and must not be enough to make one
+    caller: Caller
+
+    @classmethod
+    def of(cls, key: str, *, admin: bool) -> _Key:
+        hashed = _hash(key)
+        caller = Caller(scope=_scope(key), key_hash=hashed.hex(), admin=admin)
+        seal = hmac.digest(key.encode("utf-8", "replace"), _SEAL, sha256).hex()
+        return cls(hashed, sigv4.signing_root(key), seal, caller)
 
 
 class Gate:
-    """Decides before a body is read. Only hashes of the keys are kept."""
+    """Decides before a body is read; only a signature has to wait for the body it signs."""
 
-    def __init__(self, keys: tuple[str, ...], *, open_to_all: bool, allowed_hosts: tuple[str, ...]) -> None:
-        self._hashes = tuple(_hash(key) for key in keys)
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        *,
+        open_to_all: bool,
+        allowed_hosts: tuple[str, ...],
+        own_google_keys: bool = True,
+        admin_keys: tuple[str, ...] = (),
+    ) -> None:
+        known = dict.fromkeys((*keys, *admin_keys))
+        self._keys = tuple(_Key.of(key, admin=key in admin_keys) for key in known)
         self._open_to_all = open_to_all
+        self._own_google_keys = own_google_keys
         self._hosts = LOOPBACK_NAMES | frozenset(host.lower() for host in allowed_hosts)
+
+    @property
+    def key_hashes(self) -> tuple[str, ...]:
+        return tuple(key.caller.key_hash for key in self._keys)
+
+    @property
+    def admin_seals(self) -> tuple[str, ...]:
+        return tuple(key.seal for key in self._keys if key.caller.admin)
+
+    def seal_of(self, caller: Caller) -> str:
+        """What his passes are made with; nothing for somebody without a key."""
+        return next((key.seal for key in self._keys if key.caller == caller), "")
+
+    def admin_of(self, seal: str) -> Caller | None:
+        """The admin whose key has that seal; whoever asks has proven that it was shown."""
+        return next((key.caller for key in self._keys if key.caller.admin and key.seal == seal), None)
+
+    def knows_host(self, headers: Mapping[str, str]) -> bool:
+        """A name we do not go by may have been made to point here (DNS rebinding)."""
+        return _host_name(headers.get("host", "")) in self._hosts
 
     def check_origin(self, headers: Mapping[str, str]) -> None:
         """A browser that was sent here by another page is turned away, whatever it knows."""
-        host = _host_name(headers.get("host", ""))
-        if host not in self._hosts:
+        if not self.knows_host(headers):
+            host = headers.get("host", "")[:_SHOWN]
             why = f"this gateway does not answer to the host name {host!r}; see server.allowed_hosts"
             raise NotAllowed(why, kind="permission")
         origin = headers.get("origin", "")
@@ -45,38 +109,119 @@ class Gate:
             raise NotAllowed("requests from web pages are refused", kind="permission")
 
     def check_content_type(self, headers: Mapping[str, str]) -> None:
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" and not kind.endswith("+json"):
+        """JSON only: no page can send that unasked. Amazon's clients may leave the type out, which a page could too,
+        but not with a credential."""
+        said = headers.get("content-type", "")
+        if said in _JSON_TYPES:  # nearly always
+            return
+        kind = said.partition(";")[0].strip().lower()
+        if kind in _JSON_TYPES or kind.endswith("+json"):
+            return
+        empty = not kind and headers.get("content-length") == "0"
+        unnamed = kind in _UNNAMED and any(name in headers for name in CREDENTIAL_HEADERS)
+        if not (empty or unnamed):
             raise InvalidRequest(f"the content type must be application/json, not {kind or 'missing'}")
 
-    def admit(self, headers: Mapping[str, str], query_key: str = "") -> Caller:
-        """Any credential that is known opens the door: clients send stale ones beside the right one (pain N1)."""
-        keys = presented_keys(headers) + ([query_key] if query_key else [])
-        known = next((key for key in keys if self._is_known(key)), "")
-        if known:
-            return Caller(scope=_scope(known))
+    def admit(
+        self, headers: Mapping[str, str], query: Mapping[str, str], now_s: float
+    ) -> Caller | sigv4.Claim:
+        """Any credential that is known opens the door: clients send stale ones beside the right one (pain N1).
+
+        A claim is still to be proven, with the body.
+        """
+        keys = presented_keys(headers)
+        if query.get("key"):
+            keys.append(query["key"])
+        for key in keys:
+            known = self._known(key)
+            if known is not None:
+                return known
         google_key = next((key for key in keys if key.startswith(_GOOGLE_KEY_PREFIXES)), "")
-        if google_key or self._open_to_all:
+        if google_key and self._own_google_keys:
             return Caller(google_key=google_key, scope=_scope(google_key))
+        if sigv4.is_claimed(headers):
+            return self._claim(headers, now_s)
+        if self._open_to_all:
+            return Caller(scope=_scope(""))
+        if any(name.lower() == _PRESIGNED for name in query):
+            raise NotAllowed("presigned addresses are not taken here: sign the headers of the request")
         if not keys:
             raise NotAllowed("a gateway key is needed: as Authorization: Bearer, x-api-key or x-goog-api-key")
+        if google_key:
+            raise NotAllowed(
+                "a gateway key is needed: a Google key of your own is not enough here (server.google_callers)"
+            )
         raise NotAllowed("this gateway key is not known")
 
-    def _is_known(self, key: str) -> bool:
-        hashed = _hash(key)
-        return any([hmac.compare_digest(hashed, known) for known in self._hashes])  # noqa: C419 (no early exit)
+    def check_admin(self, caller: Caller) -> None:
+        """What belongs to the gateway and not to one caller (pains Q3, Q6): an open door is not enough for it."""
+        if caller.admin:
+            return
+        if any(key.caller == caller for key in self._keys):
+            raise NotAllowed("this gateway key may not do that; see server.admin_keys", kind="permission")
+        raise NotAllowed(
+            "a gateway key with the admin role is needed here, also where nobody is asked for one otherwise: "
+            "as Authorization: Bearer, x-api-key or x-goog-api-key"
+        )
+
+    def prove(self, claim: sigv4.Claim, head: sigv4.Head, body: bytes) -> Caller:
+        """The key whose owner signed this request."""
+        try:
+            return self._signer(claim, head, body)
+        except NotAllowed:
+            if self._open_to_all:
+                return Caller(scope=_scope(""))
+            raise
+
+    def _claim(self, headers: Mapping[str, str], now_s: float) -> Caller | sigv4.Claim:
+        try:
+            return sigv4.read_claim(headers, now_s)
+        except NotAllowed:
+            if self._open_to_all:
+                return Caller(scope=_scope(""))
+            raise
+
+    def _signer(self, claim: sigv4.Claim, head: sigv4.Head, body: bytes) -> Caller:
+        text = sigv4.text_to_sign(claim, head, body)
+        known = None
+        for key in self._keys:  # all of them, whichever fits
+            if hmac.compare_digest(sigv4.sign(key.root, claim, text), claim.signature):
+                known = key.caller
+        if known is None:
+            raise NotAllowed(
+                "the signature does not fit: the secret access key must be the gateway key, and nothing on the way "
+                "may change the request"
+            )
+        return known
+
+    def _known(self, key: str) -> Caller | None:
+        """All keys are compared, whichever fits."""
+        hashed, found = _hash(key), None
+        for known in self._keys:
+            if hmac.compare_digest(hashed, known.hashed):
+                found = known.caller
+        return found
 
 
 def presented_keys(headers: Mapping[str, str]) -> list[str]:
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    bearer = token.strip() if scheme.lower() == "bearer" else ""
-    return [key for key in (bearer, headers.get("x-api-key"), headers.get("x-goog-api-key")) if key]
+    """Each once."""
+    said = headers.get("authorization", "")
+    bearer = said[len(_BEARER) :].strip() if said[: len(_BEARER)].lower() == _BEARER else ""
+    kiro = bearer.removeprefix(_KIRO_KEY_PREFIX)
+    carried = (bearer, kiro, headers.get("x-api-key"), headers.get("x-goog-api-key"))
+    return list(filter(None, dict.fromkeys(carried)))
 
 
+@lru_cache(maxsize=_KNOWN_HOSTS)
 def _host_name(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].partition("/")[0].lower()
+    """Without its port; nothing if it is not the whole of a name or an address: `[::1].evil.example` is neither."""
+    found = _AUTHORITY.fullmatch(host)
+    return (found["six"] or found["name"]).lower() if found else ""
+
+
+def scope_of(key: str) -> str:
+    """Whose state it is that the owner of this key keeps; of nobody's, everybody's."""
+    return _scope(key)
 
 
 def _scope(key: str) -> str:

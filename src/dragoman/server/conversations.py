@@ -14,7 +14,8 @@ from dragoman.errors import InvalidRequest
 from dragoman.server.converse import Call
 from dragoman.server.http import JSON_HEADERS, Outlet
 from dragoman.server.pages import page_of
-from dragoman.server.sessions import MADE_HERE, Kept, id_of, look, not_found, reach, session
+from dragoman.server.reach import reach
+from dragoman.server.sessions import MADE_HERE, Kept, id_of, look, not_found, session
 from dragoman.store import Conversation
 from dragoman.tokens import new_token
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
+
+import msgspec
 
 from dragoman.dialects.base import ClientDialect, Reply
-from dragoman.errors import ConfigError, UpstreamError
+from dragoman.errors import ConfigError, DragomanError, UpstreamError
 from dragoman.exchange import Exchange
 from dragoman.server.auth import Caller
+from dragoman.server.desks import open_desk
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.metered import open_meter
 from dragoman.server.relay import OnAnswer, Relay
+from dragoman.server.tool_sessions import SESSION_HEADER, check_session_name
+from dragoman.server.way import Way
 from dragoman.tokens import new_token
 
 #: Counting is cheap for Google; if it takes longer the estimate is better.
@@ -20,6 +27,9 @@ _COUNT_S = 5.0
 
 class Call:
     """One admitted request, as handlers see it."""
+
+    body = b""
+    caller = Caller()
 
     def __init__(
         self,
@@ -37,9 +47,8 @@ class Call:
         self.path = path
         self.names = names or {}  # what the pattern of the path found
         self.query = query or {}
-        self.body = b""
-        self.caller = Caller()
         self.created_s = int(time.time())
+        self._started_s = time.monotonic()
 
     def exchange(self, *, keep: bool = False) -> Exchange:
         return Exchange(
@@ -47,8 +56,13 @@ class Call:
             new_token=new_token,
             settings=self.gateway.settings,
             created_s=self.created_s,
+            elapsed_ms=self._elapsed_ms,
             keep=keep,
+            scope=self.caller.scope,
         )
+
+    def _elapsed_ms(self) -> int:
+        return int((time.monotonic() - self._started_s) * 1000)
 
 
 async def converse(call: Call, outlet: Outlet) -> None:
@@ -60,7 +74,33 @@ async def converse(call: Call, outlet: Outlet) -> None:
 async def relay(call: Call, exchange: Exchange, outlet: Outlet, on_answer: OnAnswer | None = None) -> None:
     """Answer a decoded request; `on_answer` is called before the last byte leaves."""
     call.body = b""  # an open stream keeps nothing of the request's bytes
-    await Relay(call.gateway, call.dialect, exchange, outlet, call.caller, on_answer).run()
+    _name_session(call, exchange)
+    gateway, caller = call.gateway, call.caller
+    if gateway.config.media.fetch:
+        await gateway.library.bring(exchange, caller.scope)
+    meter = await open_meter(gateway, caller, exchange, outlet.trail) if gateway.is_limited else None
+    try:
+        await Relay(
+            gateway,
+            call.dialect,
+            exchange,
+            outlet,
+            caller,
+            on_answer,
+            headers=call.headers,
+            meter=meter,
+        ).run()
+    finally:
+        if meter is not None:
+            await meter.settle(exchange.facts.usage)
+
+
+def _name_session(call: Call, exchange: Exchange) -> None:
+    """What the client says itself counts more than what we recognise."""
+    named = call.headers.get(SESSION_HEADER, "")
+    if named:
+        check_session_name(named)
+        exchange.request = msgspec.structs.replace(exchange.request, session=named)
 
 
 async def count_tokens(call: Call, outlet: Outlet) -> None:
@@ -69,18 +109,38 @@ async def count_tokens(call: Call, outlet: Outlet) -> None:
     exchange.decode(call.body, call.headers)
     try:
         async with asyncio.timeout(_COUNT_S):
-            tokens = await _ask_count(call, exchange)
+            tokens = await _count_sent(call, exchange, outlet.request_id)
     except (UpstreamError, ConfigError, TimeoutError):
         tokens = exchange.estimate()
         outlet.add_headers((("x-dragoman-count", "estimate"),))
     await outlet.reply(Reply(200, call.dialect.encode_count(tokens), JSON_HEADERS))
 
 
+async def _count_sent(call: Call, exchange: Exchange, request_id: str) -> int:
+    """With the tools that would be declared; one that cannot be had now is not."""
+    _name_session(call, exchange)
+    desk = None
+    with suppress(DragomanError):
+        desk = await open_desk(
+            call.gateway,
+            exchange,
+            call.caller,
+            request_id=request_id,
+            dialect=call.dialect.name,
+            headers=call.headers,
+        )
+    try:
+        return await _ask_count(call, exchange)
+    finally:
+        if desk is not None:
+            await desk.close()
+
+
 async def _ask_count(call: Call, exchange: Exchange) -> int:
-    target = call.gateway.target(exchange.request.model, exchange.request.tools)
-    body = exchange.encode_count(target)
-    url = call.gateway.host.url(target.model, "countTokens")
-    headers = await call.gateway.auth_headers(call.caller)
+    way = Way(call.gateway, call.caller, exchange.request)
+    body = exchange.encode_count(way.target)
+    url = call.gateway.host.url(way.target.model, "countTokens")
+    headers = await way.headers()
     async with call.gateway.client.post(url, headers, body, stream=True) as answer:
         raw = await answer.read()
         if answer.status != 200:

@@ -3,43 +3,82 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Mapping
 
-from dragoman.config import Config, is_loopback, model_for
+import msgspec
+
+from dragoman.config import Config, ObserveConfig, is_loopback, model_for, secrets_of
 from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.exchange import Settings
+from dragoman.facts import Settings
 from dragoman.ir import Tool
-from dragoman.server.auth import Caller, Gate
+from dragoman.redact import Redactor
+from dragoman.server.auth import Gate
+from dragoman.server.callers import caller_names
+from dragoman.server.dashboard_door import Door
+from dragoman.server.fuses import find_price, needs_price
+from dragoman.server.keyring import KeyRing
+from dragoman.server.leases import Leases
+from dragoman.server.library import Library
+from dragoman.server.sources import open_sources
+from dragoman.server.watch import Watch
 from dragoman.store import Store
-from dragoman.upstream.auth import ApiKey, Credentials, DefaultCredentials
+from dragoman.upstream.auth import DefaultCredentials
+from dragoman.upstream.breaker import Breaker
 from dragoman.upstream.client import UpstreamClient
 from dragoman.upstream.hosts import Host
+from dragoman.upstream.keys import Key
 from dragoman.upstream.retry import Budget
 
 _KNOWN_REFUSALS = 4096
+_KNOWN_BREAKERS = 256
+_KNOWN_TARGETS = 256
+_USUAL_NAME = 128  # characters
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
 class Gateway:
     def __init__(
-        self, config: Config, store: Store, *, keys: tuple[str, ...], emulator_url: str = ""
+        self,
+        config: Config,
+        store: Store,
+        *,
+        keys: tuple[str, ...],
+        admin_keys: tuple[str, ...] = (),
+        emulator_url: str = "",
+        watched: bool = True,
     ) -> None:
         upstream = config.upstream
         self.config = config
-        self.draining = False  # no new work, please
+        self.draining = False  # not ready any more: no new work, please
+        self.closing = False  # new work is refused
         self._needs_proto_schemas: set[tuple[str, int]] = set()
+        self._targets: dict[str, Target] = {}
         self.store = store
+        self.leases = Leases(store.turns)
+        self.redactor = Redactor((*secrets_of(config), *keys, *admin_keys))
+        unnoted = ObserveConfig(log="off", ledger=False)
+        noted = config if watched else msgspec.structs.replace(config, home="", observe=unnoted)
+        self.watch = Watch(noted, self.redactor, store.ledger)
         self.settings = Settings(
             strict_tool_validation=config.strict_tool_validation,
             enable_tool_calling=config.enable_tool_calling,
         )
         self.gate = Gate(
             keys,
+            admin_keys=admin_keys,
             open_to_all=config.server.no_auth
             or (config.backend == "emulator" and is_loopback(config.server.host)),
             allowed_hosts=(*config.server.allowed_hosts, config.server.host),
+            own_google_keys=_takes_google_keys(config),
         )
+        alone = config.backend == "emulator" and is_loopback(config.server.host)
+        self.door = Door(self.gate, store, is_open=alone)  # of the dashboard
+        self.callers = caller_names(config, dict.fromkeys((*keys, *admin_keys), "gateway key"))
+        self.started_s = time.time()
+        self.sources = open_sources(config, store, self.gate.key_hashes, self.target)  # of tools we add
         self.host = Host(
             backend=config.backend,
             base_url=emulator_url if config.backend == "emulator" else upstream.base_url,
@@ -52,40 +91,87 @@ class Gateway:
             idle_timeout_s=upstream.idle_timeout_s,
             total_timeout_s=upstream.total_timeout_s,
         )
-        self._credentials: Credentials = ApiKey(upstream.api_key)
-        if config.backend == "vertex" and not upstream.api_key:
-            self._credentials = DefaultCredentials(upstream.project)
+        self.library = Library(config.media)
+        self.keys = KeyRing(upstream.all_keys, store)
+        limits = config.limits
+        self.is_limited = bool(limits.key or limits.session or limits.repeated_calls)
+        self.budget = Budget(attempts=upstream.max_attempts, wait_s=upstream.max_wait_s)  # of one request
+        self._breakers: dict[str, Breaker] = {}
+        self._default: DefaultCredentials | None = None
+        if config.backend == "vertex" and not upstream.all_keys:
+            self._default = DefaultCredentials(upstream.project)
 
     def refuse_while_draining(self) -> None:
         if self.draining:
-            raise DragomanError("the gateway is shutting down", kind="overloaded", retry_after_s=1)
+            raise _shutting_down()
+
+    def refuse_while_closing(self) -> None:
+        if self.closing:
+            raise _shutting_down()
 
     def target(self, model: str, tools: tuple[Tool, ...] = ()) -> Target:
+        target = self._targets.get(model) or self._find_target(model)
+        refused = self._needs_proto_schemas
+        if refused and (target.model, hash(tools)) in refused:
+            return msgspec.structs.replace(target, proto_schemas=True)
+        return target
+
+    def _find_target(self, model: str) -> Target:
         real = model_for(model, self.config.models)
         if not self.host.has_aliases:
             real = gemini.ALIASES.get(real, real)
         if not _MODEL_NAME.fullmatch(real):  # it becomes part of an address and of a header
             raise InvalidRequest(f"{model[:200]!r} is no name of a model", where="model")
-        return Target(
-            model=real,
-            backend=self.config.backend,
-            proto_schemas=bool(self._needs_proto_schemas)
-            and (real, hash(tools)) in self._needs_proto_schemas,
-        )
+        target = Target(model=real, backend=self.config.backend)
+        if len(model) <= _USUAL_NAME:  # names come from clients
+            if len(self._targets) >= _KNOWN_TARGETS:
+                self._targets.clear()
+            self._targets[model] = target
+        return target
 
     def learn(self, target: Target, tools: tuple[Tool, ...]) -> None:
         """Tools a model took only in the older schema form are not sent to it in the newer one again."""
         if target.proto_schemas and len(self._needs_proto_schemas) < _KNOWN_REFUSALS:
             self._needs_proto_schemas.add((target.model, hash(tools)))
 
-    def budget(self) -> Budget:
-        return Budget(attempts=self.config.upstream.max_attempts, wait_s=self.config.upstream.max_wait_s)
+    def fallbacks(self, model: str) -> tuple[str, ...]:
+        """Models that may stand in for this one, in their order; where money is limited, those with a price."""
+        others, limits = self.config.models.fallbacks.get(model, ()), self.config.limits
+        if not others or not needs_price(limits):
+            return others
+        return tuple(other for other in others if find_price(other, limits) is not None)
 
-    async def auth_headers(self, caller: Caller) -> dict[str, str]:
-        if caller.google_key:
-            return {"x-goog-api-key": caller.google_key}
-        return await self._credentials.headers()
+    def breaker(self, model: str) -> Breaker:
+        found = self._breakers.get(model)
+        if found is None:
+            if len(self._breakers) >= _KNOWN_BREAKERS:  # names come from clients
+                self._breakers.clear()
+            found = self._breakers[model] = Breaker()
+        return found
+
+    @property
+    def breakers(self) -> Mapping[str, Breaker]:
+        """Of the models that were asked here."""
+        return self._breakers
+
+    async def auth_headers(self, key: Key) -> dict[str, str]:
+        if self._default is not None:
+            return await self._default.headers()
+        return {"x-goog-api-key": key.secret} if key.secret else {}
 
     async def close(self) -> None:
+        for source in self.sources:
+            await source.close()
+        await self.watch.close()
         await self.client.close()
         await self.store.close()
+
+
+def _takes_google_keys(config: Config) -> bool:
+    """Google tells whether such a key is real, but not whether its owner may use this machine."""
+    when = config.server.google_callers
+    return when == "always" or (when == "loopback" and is_loopback(config.server.host))
+
+
+def _shutting_down() -> DragomanError:
+    return DragomanError("the gateway is shutting down", kind="overloaded", retry_after_s=1)

@@ -1,69 +1,94 @@
-"""The little of HTTP we need on top of ASGI: a request's head and body, and an answer that may be a stream."""
+"""The little of HTTP we need on top of ASGI: a request's head, and an answer that may be a stream."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote, unquote
 
-from dragoman.dialects.base import Reply
-from dragoman.errors import DragomanError
+from dragoman.dialects.base import HeaderList, Reply
+from dragoman.errors import InvalidRequest
+from dragoman.server.sigv4 import Head
+from dragoman.server.trail import Trail
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-HeaderList = tuple[tuple[str, str], ...]
 
 JSON_HEADERS: HeaderList = (("content-type", "application/json"),)
 _STREAM_HEADERS: HeaderList = (("cache-control", "no-cache, no-transform"), ("x-accel-buffering", "no"))
 
-
-_PATIENCE = 4  # times the limit
+_KEY_PREFIX = "/key/"
+_MOST_NAMES = 512  # of headers, that are remembered
+#: What decides who asks, for whom, and what a body is. A content-length beside a transfer-encoding never gets here.
+_SINGLE = (
+    *(b"host", b"origin", b"sec-fetch-site", b"content-type", b"content-length", b"transfer-encoding"),
+    *(b"authorization", b"x-api-key", b"x-goog-api-key", b"x-amz-security-token", b"x-amz-target"),
+)
 
 
 class ClientLeft(Exception):
     """The client closed the connection before it got its answer."""
 
 
+class BodyCut(ClientLeft):
+    """It closed it before we had all of its body, or sent one that cannot be read on."""
+
+
+def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
+    """What two readers could understand differently is refused: the other one may be a proxy in front of us.
+
+    `headers` are those of the scope.
+    """
+    raw = scope["headers"]
+    if len(headers) != len(raw):  # one of them comes again
+        names = [name for name, _ in raw]
+        twice = next((name for name in _SINGLE if names.count(name) > 1), b"")
+        if twice:
+            raise InvalidRequest(f"the header {twice.decode()} may come only once")
+    if "content-encoding" in headers:
+        codings = [value.lower() for name, value in raw if name == b"content-encoding"]
+        if any(coding not in (b"", b"identity") for coding in codings):
+            raise InvalidRequest("compressed bodies are not taken here: leave out content-encoding")
+
+
 def headers_of(scope: Scope) -> dict[str, str]:
-    """Names in lower case; of a repeated header the last one counts."""
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    """Names are in lower case, as ASGI says; of a repeated header the last one counts."""
+    return {_NAMES.get(name) or _learn(name): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+_NAMES: dict[bytes, str] = {}
+
+
+def _learn(name: bytes) -> str:
+    text = name.decode("latin-1")
+    if len(_NAMES) < _MOST_NAMES:
+        _NAMES[name] = text
+    return text
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
+    if not scope.get("query_string"):
+        return {}
+    return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
 
 
-async def read_body(receive: Receive, headers: dict[str, str], max_bytes: int) -> bytes:
-    """The whole body. One that is too large is read and thrown away, up to a point: most clients look for an
-    answer only after they have sent everything."""
-    declared = headers.get("content-length", "")
-    too_large = declared.isdigit() and int(declared) > max_bytes
-    if too_large and "expect" in headers:
-        raise _too_large(max_bytes)
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientLeft
-        piece = message.get("body", b"")
-        size += len(piece)
-        too_large = too_large or size > max_bytes
-        if too_large:
-            pieces.clear()
-        else:
-            pieces.append(piece)
-        if not message.get("more_body", False) or size > _PATIENCE * max_bytes:
-            break
-    if too_large:
-        raise _too_large(max_bytes)
-    return b"".join(pieces)
+def address_of(scope: Scope) -> tuple[str, dict[str, str]]:
+    """Path and query. `/key/KEY/rest` is `/rest?key=KEY`: for clients that bring a login of their own to any address.
+
+    A key with a slash in it is escaped twice; the server has undone one escaping before we see the path.
+    """
+    path, query = scope["path"], query_of(scope)
+    if not path.startswith(_KEY_PREFIX):
+        return path, query
+    key, _, rest = path.removeprefix(_KEY_PREFIX).partition("/")
+    return "/" + rest.lstrip("/"), query | {"key": unquote(key)}
 
 
-def _too_large(max_bytes: int) -> DragomanError:
-    return DragomanError(f"the request body is larger than {max_bytes} bytes", kind="too_large")
+def head_of(scope: Scope) -> Head:
+    path = scope.get("raw_path") or quote(scope["path"]).encode()
+    return Head(scope["method"], path, scope.get("query_string", b""), scope["headers"])
 
 
 class Outlet:
@@ -73,11 +98,13 @@ class Outlet:
     leaves whatever happens.
     """
 
-    def __init__(self, send: Send, request_id: str) -> None:
-        self.request_id = request_id
-        self._send = send
+    def __init__(self, send: Send, trail: Trail) -> None:
+        self.request_id = trail.id
+        self.trail = trail
+        self._asgi_send = send
         self._loop = asyncio.get_running_loop()
-        self._headers: HeaderList = (("x-dragoman-request-id", request_id), ("request-id", request_id))
+        self._headers: dict[str, str] = {"x-dragoman-request-id": trail.id, "x-dragoman-notes": "0"}
+        self._id_header = ""
         self._opening = b""
         self._content_type = ""
         self._ping: Callable[[], bytes] = bytes
@@ -86,31 +113,40 @@ class Outlet:
         self._ticking: asyncio.Task[None] | None = None
         self._last_write = 0.0
         self._writing = False
+        self.holds = False  # bytes are made and wait for something: a ping must not overtake them
         self.started = False
+        self.ended = False  # the last byte is on its way: whoever goes now has got everything
 
     def prepare_stream(
         self, content_type: str, opening: bytes, ping: Callable[[], bytes], *, grace_s: float, ping_s: float
     ) -> None:
         self._content_type, self._opening, self._ping, self._ping_s = content_type, opening, ping, ping_s
-        self._timer = self._loop.call_later(grace_s, self._tick)
+        self._tick_in(grace_s)
+
+    def name_request(self, header: str) -> None:
+        """Tell the request's id also under the name that the caller's libraries look for."""
+        self._id_header = header
 
     def add_headers(self, headers: HeaderList) -> None:
-        self._headers += headers
+        """The later value of the same header counts."""
+        self._headers |= dict(headers)
 
     async def reply(self, reply: Reply) -> None:
         self._stop_timer()
         length = ("content-length", str(len(reply.body)))
         await self._start(reply.status, (*reply.headers, length))
-        await self._send({"type": "http.response.body", "body": reply.body, "more_body": False})
+        await self._send(reply.body, more=False)
 
     async def write(self, data: bytes) -> None:
         if self._ticking is not None:
             await self._ticking
         if not self.started:
             data = await self._open() + data
+            self._tick_in(self._ping_s)  # the grace is over, however long it could have been
         if data:
             self._writing = True
-            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+            self.trail.gave(data)
+            await self._asgi_send({"type": "http.response.body", "body": data, "more_body": True})
             self._writing = False
             self._last_write = self._loop.time()
 
@@ -120,7 +156,7 @@ class Outlet:
             await self._ticking
         if not self.started:
             data = await self._open() + data
-        await self._send({"type": "http.response.body", "body": data, "more_body": False})
+        await self._send(data, more=False)
 
     def close(self) -> None:
         self._stop_timer()
@@ -131,31 +167,47 @@ class Outlet:
         await self._start(200, (("content-type", self._content_type), *_STREAM_HEADERS))
         return self._opening
 
+    def _overhead(self) -> tuple[str, str]:
+        return "x-dragoman-overhead-ms", f"{self.trail.overhead_ms:.2f}"
+
     async def _start(self, status: int, headers: HeaderList) -> None:
         self.started = True
         self._last_write = self._loop.time()
+        named = ((self._id_header, self.request_id),) if self._id_header else ()
         raw = [
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in (*headers, *self._headers)
+            (name.encode("latin-1"), value.encode("latin-1"))
+            for name, value in (*headers, *self._headers.items(), *named, self._overhead())
         ]
-        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+        self.trail.status = status
+        await self._asgi_send({"type": "http.response.start", "status": status, "headers": raw})
+
+    async def _send(self, data: bytes, *, more: bool) -> None:
+        self.trail.gave(data)
+        self.ended = self.ended or not more
+        await self._asgi_send({"type": "http.response.body", "body": data, "more_body": more})
 
     def _tick(self) -> None:
         """Open the stream, or ping it; a reader who is still taking the last bytes needs neither."""
         idle = self._loop.time() - self._last_write
         if self.started and idle < self._ping_s:
-            self._timer = self._loop.call_later(self._ping_s - idle, self._tick)
+            self._tick_in(self._ping_s - idle)
             return
-        self._timer = self._loop.call_later(self._ping_s, self._tick)
-        if not self._writing and self._ticking is None:
+        self._tick_in(self._ping_s)
+        if not self._writing and not self.holds and self._ticking is None:
             opening = not self.started
             self.started = True  # from this moment a refusal must be told inside the stream
-            self._ticking = self._loop.create_task(self._write_tick(opening))
+            ping = b"" if opening else self._ping()  # now, before anything else is made that comes behind it
+            self._ticking = self._loop.create_task(self._write_tick(opening, ping))
 
-    async def _write_tick(self, opening: bool) -> None:
-        data = await self._open() if opening else self._ping()
+    async def _write_tick(self, opening: bool, ping: bytes) -> None:
+        data = await self._open() if opening else ping
         self._last_write = self._loop.time()
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        await self._send(data, more=True)
         self._ticking = None
+
+    def _tick_in(self, delay_s: float) -> None:
+        self._stop_timer()
+        self._timer = self._loop.call_later(delay_s, self._tick)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

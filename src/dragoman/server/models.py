@@ -13,7 +13,7 @@ from dragoman.errors import InvalidRequest
 from dragoman.server.pages import read_size
 
 #: Shown to clients; anything else still works.
-_GEMINI = (
+GEMINI = (
     "gemini-4-carbon",
     "gemini-4-argon",
     "gemini-3.8-flash",
@@ -23,7 +23,21 @@ _GEMINI = (
     "gemini-3.5-flash-lite",
     "gemini-3.1-pro-preview",
 )
-_FAMILIES = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
+FAMILIES = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
+#: How Kiro learns that it may say how hard to think.
+_EFFORT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "thinking": {
+            "type": "object",
+            "properties": {"type": {"type": "string", "enum": ["adaptive", "disabled"]}},
+        },
+        "output_config": {
+            "type": "object",
+            "properties": {"effort": {"type": "string", "enum": ["low", "medium", "high", "max"]}},
+        },
+    },
+}
 _UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 _ANTHROPIC_PAGE, _GEMINI_PAGE, _MOST = 20, 50, 1000
 _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
@@ -39,8 +53,8 @@ def get_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
 
 def _anthropic_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
     """Discovery takes only ids with "claude" in them, so every Gemini model has such an alias too."""
-    names = (*_FAMILIES, *(f"claude-{model}" for model in _GEMINI), *_GEMINI)
-    shown, more = _page(names, query, "after_id", read_size(query, "limit", _ANTHROPIC_PAGE, _MOST))
+    names = (*FAMILIES, *(f"claude-{model}" for model in GEMINI), *GEMINI)
+    shown, more = page_of_names(names, query, "after_id", read_size(query, "limit", _ANTHROPIC_PAGE, _MOST))
     data = [_anthropic_model(name, models) for name in shown]
     ends = {"first_id": shown[0] if shown else None, "last_id": shown[-1] if shown else None}
     return {"data": data, "has_more": more, **ends}
@@ -52,7 +66,7 @@ def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     return {
         "type": "model",
         "id": name,
-        "display_name": _title(real) if "gemini" in name else f"{_title(name)} → {_title(real)}",
+        "display_name": title(real) if "gemini" in name else f"{title(name)} → {title(real)}",
         "created_at": _UNKNOWN_DATE,
         "lifecycle": "active",
         "max_input_tokens": profile.input_tokens,
@@ -62,7 +76,7 @@ def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
 
 def _openai_list(models: ModelsConfig, _query: Mapping[str, str]) -> dict[str, Any]:
     """All at once: OpenAI's list has no pages."""
-    return {"object": "list", "data": [_openai_model(name, models) for name in (*_GEMINI, *_FAMILIES)]}
+    return {"object": "list", "data": [_openai_model(name, models) for name in (*GEMINI, *FAMILIES)]}
 
 
 def _openai_model(name: str, models: ModelsConfig) -> dict[str, Any]:
@@ -79,12 +93,35 @@ def _openai_model(name: str, models: ModelsConfig) -> dict[str, Any]:
 
 def _gemini_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
     """The name of the last model is the token of the page behind it."""
-    shown, more = _page(_GEMINI, query, "pageToken", read_size(query, "pageSize", _GEMINI_PAGE, _MOST))
+    shown, more = page_of_names(GEMINI, query, "pageToken", read_size(query, "pageSize", _GEMINI_PAGE, _MOST))
     found: dict[str, Any] = {"models": [_gemini_model(name, models) for name in shown]}
     return {**found, "nextPageToken": shown[-1]} if more else found
 
 
-def _page(
+def _amazonq_list(models: ModelsConfig, _query: Mapping[str, str]) -> dict[str, Any]:
+    """The default is one of the list: a client that saved another service's model falls back to it."""
+    names = dict.fromkeys((models.default, *GEMINI))
+    return {
+        "models": [_amazonq_model(name, models) for name in names],
+        "defaultModel": _amazonq_model(models.default, models),
+    }
+
+
+def _amazonq_model(name: str, models: ModelsConfig) -> dict[str, Any]:
+    profile = gemini.profile_of(model_for(name, models))
+    return {
+        "modelId": name,
+        "modelName": title(name),
+        "description": "Google Gemini through Dragoman",
+        "tokenLimits": {"maxInputTokens": profile.input_tokens, "maxOutputTokens": profile.output_tokens},
+        "supportedInputTypes": ["TEXT", "IMAGE"],
+        "additionalModelRequestFieldsSchema": _EFFORT_SCHEMA,
+        "rateMultiplier": 1,
+        "rateUnit": "Credit",
+    }
+
+
+def page_of_names(
     names: tuple[str, ...], query: Mapping[str, str], field: str, size: int
 ) -> tuple[tuple[str, ...], bool]:
     """The names behind the one that `field` tells, and whether there are more."""
@@ -100,7 +137,7 @@ def _gemini_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     return {
         "name": f"models/{name}",
         "version": "001",
-        "displayName": _title(name),
+        "displayName": title(name),
         "inputTokenLimit": profile.input_tokens,
         "outputTokenLimit": profile.output_tokens,
         "supportedGenerationMethods": _METHODS,
@@ -108,13 +145,14 @@ def _gemini_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     }
 
 
-def _title(name: str) -> str:
+def title(name: str) -> str:
     return name.replace("-", " ").title()
 
 
 _LISTS: dict[str, Callable[[ModelsConfig, Mapping[str, str]], dict[str, Any]]] = {
     "anthropic": _anthropic_list,
     "gemini": _gemini_list,
+    "amazonq": _amazonq_list,
 }
 _MODELS: dict[str, Callable[[str, ModelsConfig], dict[str, Any]]] = {
     "anthropic": _anthropic_model,

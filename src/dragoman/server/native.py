@@ -23,7 +23,8 @@ async def gemini(call: Call, outlet: Outlet) -> None:
         call.dialect = GeminiClient(model, "sse" if asked.stream else "whole")
         tools, tool_config = before.inherited("tools"), before.inherited("tool_choice")
         exchange = call.exchange(keep=bool(asked.conversation))
-        exchange.decode(request_body(asked, before.items, tools, tool_config), call.headers)
+        request = exchange.decode(request_body(asked, before.items, tools, tool_config), call.headers)
+        exchange.request = msgspec.structs.replace(request, session=asked.conversation)
 
         config = bytes(asked.rest.get("toolConfig", b""))
 

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-import random
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-import msgspec
-
-from dragoman.dialects.base import ClientDialect, Reply, Target
+from dragoman.dialects.base import ClientDialect, Reply
 from dragoman.errors import DragomanError, UpstreamGarbage
-from dragoman.exchange import Exchange, InvalidArguments
-from dragoman.ir import Finished, Sealed, unseal
-from dragoman.repair import TEXT_KEY
+from dragoman.exchange import Exchange
+from dragoman.ir import Event, Finished, Sealed, Usage, unseal
+from dragoman.mending import InvalidArguments
+from dragoman.repair import HIDDEN_KEY, TEXT_KEY
 from dragoman.server.auth import Caller
+from dragoman.server.desks import open_desk
+from dragoman.server.diagnose import explain
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.metered import Meter
+from dragoman.server.own import Desk, Later, Outcome
+from dragoman.server.reach import quietly
+from dragoman.server.way import Way
 from dragoman.store import StoreUnavailable
+from dragoman.upstream.client import UpstreamAnswer
 from dragoman.upstream.hosts import Method
-from dragoman.upstream.retry import wait_before_retry
 
 _log = logging.getLogger("dragoman")
-
-#: How long a stream waits for Google's status before it opens by itself.
-OPENING_GRACE_S = 0.4
 
 _MALFORMED = (
     "Your last reply was not a valid function call. Reply again: call the functions exactly as declared."
 )
 
-#: What Google complained about -> the form of the same request that may please it, once (pains A12, B12, I2).
-_CURES: dict[str, dict[str, bool]] = {
-    "schema_form": {"proto_schemas": True},
-    "signature": {"trust_signatures": False},
-    "thinking": {"own_thinking": True},
-}
-
+#: Keys of what belongs to one caller; the ids of calls are nobody else's.
+_SCOPED = (TEXT_KEY, HIDDEN_KEY)
 
 #: Called with the finished exchange before the client learns that it is finished.
 OnAnswer = Callable[[Exchange], Awaitable[None]]
@@ -44,6 +42,12 @@ OnAnswer = Callable[[Exchange], Awaitable[None]]
 
 class Relay:
     """One client request on its way."""
+
+    _recalled: dict[str, Sealed] | None = None  # until the store has answered
+    _body = b""
+    _status = 0  # of Google's answer
+    _prepared = False
+    _committed = False  # the client has seen something of this round: nothing can be taken back
 
     def __init__(
         self,
@@ -53,6 +57,8 @@ class Relay:
         outlet: Outlet,
         caller: Caller,
         on_answer: OnAnswer | None = None,
+        headers: Mapping[str, str] | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._gateway = gateway
         self._dialect = dialect
@@ -60,27 +66,29 @@ class Relay:
         self._outlet = outlet
         self._caller = caller
         self._on_answer = on_answer
-        self._target = gateway.target(exchange.request.model, exchange.request.tools)
-        self._body = b""
-        self._committed = False  # the client has seen something of the answer: nothing can be taken back
+        self._headers = headers or {}
+        self._meter = meter
+        self._way = Way(gateway, caller, exchange.request)
 
     async def run(self) -> None:
         exchange, outlet, gateway = self._exchange, self._outlet, self._gateway
-        recalled = await self._recall()
-        self._body = exchange.encode(self._target, recalled)
-        outlet.add_headers(
-            (("x-dragoman-model", self._target.model), ("x-dragoman-notes", str(len(exchange.notes))))
-        )
-        if exchange.request.stream:
-            opening = exchange.open()
-            ping_s = gateway.config.server.ping_s
-            kind = self._dialect.stream_type
-            outlet.prepare_stream(kind, opening, exchange.ping, grace_s=OPENING_GRACE_S, ping_s=ping_s)
-        error = await self._attempts(recalled)
+        outlet.trail.follow(exchange)
+        desk = await self._find_desk()
+        try:
+            if desk is not None:  # what Google thinks of our tools is nothing it thinks of the client's
+                self._way = Way(gateway, self._caller, exchange.request)
+            error = await self._answer(desk)
+        finally:
+            if desk is not None:
+                await desk.close()
         if error is not None:
             await self._fail(error)
             return
         rest = exchange.finish()
+        if exchange.memories:
+            await self._remember()
+        if desk is not None and desk.later is not None:
+            await quietly(desk.later.done())
         if self._on_answer is not None:
             try:
                 await self._on_answer(exchange)
@@ -92,88 +100,227 @@ class Relay:
         else:
             await outlet.reply(Reply(200, rest, JSON_HEADERS))
 
-    async def _attempts(self, recalled: dict[str, Sealed]) -> DragomanError | None:
-        budget = self._gateway.budget()
-        attempt = 1
+    async def _answer(self, desk: Desk | None) -> DragomanError | None:
+        """Everything but the end of the answer, which nobody has been told of yet."""
+        await self._recall()
+        if desk is None or desk.later is None:
+            self._encode()
+        else:
+            self._prepare()  # what it goes on from may take long to come
+            try:
+                resumed = await desk.later.resume()
+                desk.rounds.resume(resumed.found, resumed.behind)
+                self._encode()
+            except DragomanError as error:
+                return error
+        exchange = self._exchange
+        self._outlet.add_headers((("x-dragoman-notes", str(len(exchange.notes))), *exchange.headers))
+        self._prepare()
+        return await (self._attempts() if desk is None else self._rounds(desk))
+
+    def _prepare(self) -> None:
+        """A stream opens soon, by itself, and is kept alive from then on."""
+        if self._exchange.request.stream and not self._prepared:
+            self._prepared = True
+            kind, grace_s = self._dialect.stream_type, self._dialect.opening_grace_s
+            opening, ping_s = self._exchange.open(), self._gateway.config.server.ping_s
+            self._outlet.prepare_stream(kind, opening, self._exchange.ping, grace_s=grace_s, ping_s=ping_s)
+
+    async def _find_desk(self) -> Desk | None:
+        return await open_desk(
+            self._gateway,
+            self._exchange,
+            self._caller,
+            request_id=self._outlet.request_id,
+            dialect=self._dialect.name,
+            headers=self._headers,
+        )
+
+    async def _rounds(self, desk: Desk) -> DragomanError | None:
+        """Attempts until an answer leaves nothing for us to run."""
+        exchange = self._exchange
+        await self._show(desk.show)
+        approved = desk.rounds.approved
+        if approved:
+            self._outlet.trail.ran([call.name for call in approved])
+            outcomes = await desk.run(approved, agreed=True)
+            self._outlet.trail.ended(approved, outcomes)
+            await self._show([event for outcome in outcomes for event in outcome.show])
+            desk.rounds.answer([outcome.result for outcome in outcomes if outcome.result is not None])
+            try:
+                self._encode()
+            except DragomanError as unfit:
+                return unfit
         while True:
+            error = await self._attempts()
+            calls = exchange.own_calls
+            if error is not None or not calls:
+                return error
+            self._outlet.trail.ran([call.name for call in calls])
+            outcomes = await desk.run(calls)
+            self._outlet.trail.ended(calls, outcomes)
+            await self._show([event for outcome in outcomes for event in outcome.show])
+            spent = functools.reduce(Usage.plus, (outcome.usage for outcome in outcomes))
+            if desk.later is not None and any(outcome.later for outcome in outcomes):
+                exchange.facts.usage = exchange.facts.usage.plus(spent)
+                return await self._suspend(desk, desk.later, outcomes, spent)
+            exchange.settle(
+                [outcome.result for outcome in outcomes],
+                reveal=[tool for outcome in outcomes for tool in outcome.reveal],
+                enough=desk.enough,
+                spent=spent,
+            )
+            if not exchange.goes_on:
+                return None
+            try:
+                if self._meter is not None:
+                    await self._meter.go_on(exchange.facts.usage)
+                self._encode()
+            except DragomanError as refused:
+                return refused
+            self._way.begin()
+            self._committed = False
+
+    async def _suspend(
+        self, desk: Desk, later: Later, outcomes: Sequence[Outcome], spent: Usage
+    ) -> DragomanError | None:
+        """Others answer some of the calls: kept before the client learns that the answer is over."""
+        pairs = zip(self._exchange.own_calls, outcomes, strict=True)
+        calls = [call for call, outcome in pairs if outcome.later]
+        results = [outcome.result for outcome in outcomes]
+        shown = desk.rounds.suspend(results, {call.id for call in calls}, later.words(calls), spent)
+        await self._show(shown)
+        try:
+            await later.suspend(calls, *desk.rounds.record())
+        except DragomanError as lost:
+            return lost
+        return None
+
+    async def _show(self, events: Sequence[Event]) -> None:
+        out = self._exchange.show(events) if events else b""
+        if out:
+            await self._outlet.write(out)
+
+    async def _attempts(self) -> DragomanError | None:
+        way = self._way
+        while True:
+            self._status = 0
             error = await self._attempt()
-            if error is None:
-                self._gateway.learn(self._target, self._exchange.request.tools)
+            self._outlet.trail.attempted(way.target, way.key_name, self._status, error)
+            await way.learn(error)
             if error is None or self._committed:
                 return error
-            healed = _heal(error, self._target)
-            wait = 0.0 if healed is not None else wait_before_retry(error, attempt, budget, random.random())  # noqa: S311 (jitter)
-            if wait is None:
+            wait_s = way.next(error)
+            if wait_s is None:
                 return error
-            await asyncio.sleep(wait)
-            self._target = healed or self._target
-            self._body = self._exchange.encode(self._target, recalled, feedback=_feedback(error))
-            budget, attempt = budget.after(wait), attempt + 1
+            if way.note is not None:
+                self._exchange.revise(self._exchange.request.messages, (way.note,))
+            await asyncio.sleep(wait_s)
+            self._encode(_feedback(error))
+            self._outlet.add_headers((("x-dragoman-notes", str(len(self._exchange.notes))),))
+
+    def _encode(self, feedback: str = "") -> None:
+        """The body for where the way leads now; the client is told while it can be."""
+        target, wanted = self._way.target, self._way.wanted
+        self._body = self._exchange.encode(target, self._recalled, feedback=feedback)
+        self._outlet.add_headers((("x-dragoman-model", target.model),))
+        if target.model != wanted:
+            self._outlet.add_headers((("x-dragoman-fallback", f"{wanted} -> {target.model}"),))
 
     async def _attempt(self) -> DragomanError | None:
         """One call of the upstream; None if the answer is good."""
-        exchange = self._exchange
+        exchange, outlet, clock = self._exchange, self._outlet, time.monotonic
         stream = exchange.request.stream
         method: Method = "streamGenerateContent" if stream else "generateContent"
-        url = self._gateway.host.url(self._target.model, method)
+        url = self._gateway.host.url(self._way.target.model, method)
+        trail, capture = outlet.trail, outlet.trail.capture
+        trail.sent(self._body)
         try:
-            headers = await self._gateway.auth_headers(self._caller)
+            headers = await self._way.headers()
+            asked = clock()
             async with self._gateway.client.post(url, headers, self._body, stream=stream) as answer:
+                self._status = answer.status
+                trail.waited_s += clock() - asked
                 if answer.status != 200:
-                    return exchange.upstream.decode_error(answer.status, answer.headers, await answer.read())
+                    return await self._refusal(answer)
                 self._body = b""
-                while data := await answer.read_some():
+                while True:
+                    asked = clock()
+                    data = await answer.read_some()
+                    trail.waited_s += clock() - asked
+                    if not data:
+                        break
+                    if capture is not None:
+                        capture.hear(data)
                     out = exchange.receive(data)
                     if exchange.memories:
                         await self._remember()
                     if out:
                         self._committed = True
-                        await self._outlet.write(out)
+                        await outlet.write(out)
                     if exchange.failure is not None:
                         return exchange.failure
+                    if exchange.has_finish:
+                        answer.hurry()
         except DragomanError as error:
-            return error
+            if not exchange.has_finish:  # else everything was said, and only the end of it got lost
+                return error
+        return await self._conclude()
+
+    async def _conclude(self) -> DragomanError | None:
+        """All that came has been read: what it comes to."""
+        exchange = self._exchange
         out = exchange.end()
-        await self._remember()
+        if exchange.memories:
+            await self._remember()
         if out:
             self._committed = True
             await self._outlet.write(out)
         return exchange.failure or _unusable(exchange)
 
-    async def _recall(self) -> dict[str, Sealed]:
-        wanted = {self._kept_as(key): key for key in self._exchange.wanted}
-        if not wanted:
-            return {}
+    async def _refusal(self, answer: UpstreamAnswer) -> DragomanError:
+        told, capture = await answer.read(), self._outlet.trail.capture
+        if capture is not None:
+            capture.hear(told)
+        refusal = self._exchange.upstream.decode_error(answer.status, answer.headers, told)
+        return explain(refusal, self._body, self._way.target)
+
+    async def _recall(self) -> None:
+        keys, rounds = self._exchange.wanted, self._exchange.rounds
+        hidden = rounds.places if rounds is not None else {}
+        if not keys and not hidden:
+            self._recalled = {}
+            return
+        scope = f"{self._caller.scope}/"  # as in `_kept_as`, for a whole history at once
+        wanted = {scope + key if key.startswith(_SCOPED) else key: key for key in (*keys, *hidden)}
         try:
             found = await self._gateway.store.recall(wanted)
         except StoreUnavailable as error:
             _log.warning("%s; signatures the client did not keep are replaced by Google's sentinel", error)
-            return {}
-        return {wanted[key]: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
+            return
+        known = {wanted[key]: word for key, word in found.items()}
+        if rounds is not None:
+            rounds.remind({key: known.pop(key) for key in hidden if key in known})
+        self._recalled = {key: sealed for key, word in known.items() if (sealed := unseal(word)) is not None}
 
     def _kept_as(self, key: str) -> str:
         """Two callers may say the same words: what the model thought for one is not brought to the other."""
-        return f"{self._caller.scope}/{key}" if key.startswith(TEXT_KEY) else key
+        return f"{self._caller.scope}/{key}" if key.startswith(_SCOPED) else key
 
     async def _remember(self) -> None:
         """What the answer taught us is safe before the bytes that need it leave."""
         memories, self._exchange.memories = self._exchange.memories, []
-        if not memories:
-            return
+        self._outlet.holds = True
         try:
             await self._gateway.store.remember([(self._kept_as(key), word) for key, word in memories])
         except StoreUnavailable as error:
             _log.warning("%s; a client that drops thinking will need Google's sentinel", error)
+        finally:
+            self._outlet.holds = False
 
     async def _fail(self, error: DragomanError) -> None:
-        # Kinds only: the words may quote what a user wrote.
-        _log.warning(
-            "%s: %s failed: %s (HTTP %s)",
-            self._outlet.request_id,
-            self._target.model,
-            error.kind,
-            error.status,
-        )
+        error = self._gateway.redactor.told(error)
+        self._outlet.trail.failed(error)
         in_stream = self._exchange.request.stream and error.kind in self._dialect.fails_in_stream
         if self._outlet.started or in_stream:
             await self._outlet.finish(self._exchange.fail(error))
@@ -187,7 +334,7 @@ def _unusable(exchange: Exchange) -> DragomanError | None:
     if finished.reason == "malformed":
         why = f"Gemini stopped with {finished.raw}. {finished.detail}".strip()
         return UpstreamGarbage(why, kind="overloaded", code=finished.raw)
-    if finished.reason in ("end", "other") and not exchange.has_content:
+    if finished.reason in ("end", "other", "tool_calls") and not exchange.has_content:
         return UpstreamGarbage("the model gave an empty answer", kind="overloaded")
     return None
 
@@ -196,11 +343,3 @@ def _feedback(error: DragomanError) -> str:
     if isinstance(error, InvalidArguments):
         return f"Your last reply could not be used: {error.message}. Reply again."
     return _MALFORMED if "CALL" in error.code else ""
-
-
-def _heal(error: DragomanError, target: Target) -> Target | None:
-    cure = _CURES.get(error.code)
-    if cure is None:
-        return None
-    healed = msgspec.structs.replace(target, **cure)
-    return healed if healed != target else None

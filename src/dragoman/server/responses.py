@@ -29,7 +29,8 @@ from dragoman.exchange import Exchange
 from dragoman.server.converse import Call, count_tokens, relay
 from dragoman.server.http import JSON_HEADERS, Outlet
 from dragoman.server.pages import page_of
-from dragoman.server.sessions import Kept, Session, decode_kept, id_of, look, not_found, reach, session
+from dragoman.server.reach import reach
+from dragoman.server.sessions import Kept, Session, decode_kept, id_of, look, not_found, session
 from dragoman.store import Turn
 from dragoman.tokens import new_token
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cache
+from typing import Literal
+from uuid import uuid4
 
 import msgspec
 
 from dragoman.dialects import CLIENTS
+from dragoman.dialects.amazonq import AmazonQ, control
 from dragoman.dialects.base import ClientDialect, Reply
+from dragoman.dialects.bedrock import ConverseClient, CountClient, InvokeClient
 from dragoman.dialects.gemini.client import Framing, GeminiClient
 from dragoman.errors import DragomanError
+from dragoman.observe.metrics import render
+from dragoman.server.admin import OPERATIONS
+from dragoman.server.amazonq import operate
 from dragoman.server.conversations import (
     add_items,
     create_conversation,
@@ -22,9 +30,12 @@ from dragoman.server.conversations import (
     update_conversation,
 )
 from dragoman.server.converse import Call, converse, count_tokens
+from dragoman.server.dashboard import DASHBOARD
 from dragoman.server.http import JSON_HEADERS, Outlet
 from dragoman.server.models import get_model, list_models
 from dragoman.server.native import gemini
+from dragoman.server.openapi import openapi
+from dragoman.server.profiles import foundation_models, inference_profiles
 from dragoman.server.responses import (
     cancel_response,
     compact,
@@ -37,7 +48,9 @@ from dragoman.server.responses import (
 )
 
 Handler = Callable[[Call, Outlet], Awaitable[None]]
+_METRICS_HEADERS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
 Headers = Mapping[str, str]
+DoorName = Literal["key", "dashboard", "login"]
 
 
 async def models(call: Call, outlet: Outlet) -> None:
@@ -59,20 +72,28 @@ async def ready(call: Call, outlet: Outlet) -> None:
     await health(call, outlet)
 
 
+async def metrics(call: Call, outlet: Outlet) -> None:
+    """For Prometheus, with a gateway key of the admin role as its bearer token."""
+    await outlet.reply(Reply(200, render(call.gateway.watch.numbers()), _METRICS_HEADERS))
+
+
 async def nothing(call: Call, outlet: Outlet) -> None:
     """Paths clients call for their own sake: greetings and telemetry, which goes no further."""
     await outlet.reply(Reply(200, b"{}", JSON_HEADERS))
 
 
 class Route(msgspec.Struct, frozen=True):
-    """What a path needs: a handler, the dialect it is spoken in, and whether it is open to everybody.
+    """What a path needs: a handler, the dialect it is spoken in, and whether it is open to everybody, or only to
+    keys with the admin role.
 
-    No dialect: the headers tell.
+    No dialect: the headers tell. The dashboard has a door of its own, where a cookie is as good as a key.
     """
 
     handler: Handler
     dialect: str = ""
     public: bool = False
+    admin: bool = False
+    door: DoorName = "key"
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -81,6 +102,8 @@ class Found(msgspec.Struct, frozen=True):
     handler: Handler
     dialect: ClientDialect
     public: bool
+    admin: bool
+    door: DoorName
     names: dict[str, str]
 
 
@@ -95,17 +118,35 @@ _EXACT: dict[tuple[str, str], Route] = {
     ("POST", "/v1/conversations"): Route(create_conversation, "openai_responses"),
     ("POST", "/v1/gemini"): Route(gemini, "gemini"),
     ("GET", "/v1/models"): Route(models),
+    ("GET", "/inference-profiles"): Route(inference_profiles, "bedrock"),
+    ("GET", "/foundation-models"): Route(foundation_models, "bedrock"),
     ("GET", "/healthz"): Route(health, public=True),
     ("GET", "/readyz"): Route(ready, public=True),
+    ("GET", "/metrics"): Route(metrics, admin=True),
     ("GET", "/"): Route(health, public=True),
+    ("GET", "/openapi.json"): Route(openapi, "openai_chat", public=True),
     ("GET", "/api/hello"): Route(nothing, "anthropic", public=True),
 }
+
+#: Names the operation of Amazon's clients, whatever the service in front of the dot.
+_TARGET = "x-amz-target"
+
+
+def _operations(names: Iterable[str]) -> re.Pattern[str]:
+    """Paths of the same clients where they have paths; the case of letters differs between them."""
+    return re.compile(f"/(?P<operation>{'|'.join(names)})", re.IGNORECASE)
+
+
+_CHAT_PATHS = _operations(control.CHATS)
 
 #: AI Studio, Vertex with or without a project, and litellm, which leaves the version out.
 _MODELS_PATH = (
     r"(?:/v1|/v1beta|/v1beta1|/v1alpha)?"
     r"(?:(?:/projects/[^/]+/locations/[^/]+)?/publishers/google)?/models"
 )
+#: The verb of a route that takes all of them.
+_ANY = "*"
+_AMAZON = Route(operate, "amazonq")
 _PATTERNS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
     (
         "POST",
@@ -140,17 +181,50 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
             ("DELETE", r"/v1/conversations/(?P<id>[^/]+)/items/(?P<item>[^/]+)", delete_item),
         )
     ),
+    ("POST", _CHAT_PATHS, _AMAZON),
+    (_ANY, _operations(control.CONTROL), _AMAZON),
+    *(
+        ("POST", re.compile(rf"/model/(?P<model>.+)/(?P<method>{method})"), Route(handler, "bedrock"))
+        for method, handler in (
+            ("converse", converse),
+            ("converse-stream", converse),
+            ("invoke", converse),
+            ("invoke-with-response-stream", converse),
+            ("count-tokens", count_tokens),
+        )
+    ),
+    ("GET", re.compile(r"/inference-profiles/(?P<model>.+)"), Route(inference_profiles, "bedrock")),
+    ("GET", re.compile(r"/foundation-models/(?P<model>.+)"), Route(foundation_models, "bedrock")),
+    *(
+        (
+            one.method,
+            re.compile(one.path.replace("{id}", "(?P<id>.+)")),
+            Route(one.handler, "openai_chat", admin=True),
+        )
+        for one in OPERATIONS
+    ),
     ("POST", re.compile(r"/api/(?:event_logging|claude_code|claude_cli)/.*"), Route(nothing, "anthropic")),
+    *(
+        (
+            one.method,
+            one.path,
+            Route(one.handler, "openai_chat", public=one.public, admin=not one.public, door=one.door),
+        )
+        for one in DASHBOARD
+    ),
 )
 
 
 def find_route(method: str, path: str, headers: Headers, query: Headers) -> Found:
     method = "GET" if method == "HEAD" else method
+    target = headers.get(_TARGET, "")
+    if target and path == "/":
+        return _found(_AMAZON, path, headers, query, {"operation": target})
     route = _EXACT.get((method, path))
     if route is not None:
-        return _found(route, path, headers, query, {})
+        return _ready(route) or _found(route, path, headers, query, {})
     for verb, pattern, candidate in _PATTERNS:
-        match = pattern.fullmatch(path) if verb == method else None
+        match = pattern.fullmatch(path) if verb in (method, _ANY) else None
         if match is not None:
             names = {name: value for name, value in match.groupdict().items() if value is not None}
             return _found(candidate, path, headers, query, names)
@@ -164,21 +238,36 @@ def find_route(method: str, path: str, headers: Headers, query: Headers) -> Foun
 
 def dialect_of(path: str, headers: Headers) -> ClientDialect:
     """Who asks, where the path does not say: by what only its clients send."""
+    if path.startswith(("/model/", "/inference-profiles", "/foundation-models")):
+        return CLIENTS["bedrock"]
     if "anthropic-version" in headers or path.startswith(("/v1/messages", "/api/")):
         return CLIENTS["anthropic"]
     if "x-goog-api-key" in headers or ":" in path or path.startswith(("/v1beta", "/v1alpha")):
         return GeminiClient()
+    if _TARGET in headers or "amz-sdk-invocation-id" in headers or _CHAT_PATHS.fullmatch(path):
+        return CLIENTS["amazonq"]
     return CLIENTS["openai_chat"]
 
 
+@cache
+def _ready(route: Route) -> Found | None:
+    """Where the path says everything nothing is made for one request."""
+    if not route.dialect or route.dialect in _MADE:
+        return None
+    return _found(route, "", {}, {}, {})
+
+
 def _found(route: Route, path: str, headers: Headers, query: Headers, names: dict[str, str]) -> Found:
-    if route.dialect == "gemini":
-        dialect: ClientDialect = GeminiClient(
-            names.get("model", ""), _framing(names.get("method", ""), query)
-        )
+    make = _MADE.get(route.dialect)
+    if make is not None:
+        dialect = make(names, headers, query)
     else:
         dialect = CLIENTS[route.dialect] if route.dialect else dialect_of(path, headers)
-    return Found(route.handler, dialect, route.public, names)
+    return Found(route.handler, dialect, route.public, route.admin, route.door, names)
+
+
+def _gemini(names: dict[str, str], _headers: Headers, query: Headers) -> ClientDialect:
+    return GeminiClient(names.get("model", ""), _framing(names.get("method", ""), query))
 
 
 def _framing(method: str, query: Headers) -> Framing:
@@ -187,3 +276,25 @@ def _framing(method: str, query: Headers) -> Framing:
     if method != "streamGenerateContent":
         return "whole"
     return "sse" if "sse" in (query.get("alt"), query.get("$alt")) else "array"
+
+
+def _amazonq(_names: dict[str, str], headers: Headers, _query: Headers) -> ClientDialect:
+    return AmazonQ(headers.get(_TARGET, ""), str(uuid4()))
+
+
+def _bedrock(names: dict[str, str], _headers: Headers, _query: Headers) -> ClientDialect:
+    """What is said to InvokeModel is said in Anthropic's words."""
+    model, method = names.get("model", ""), names.get("method", "")
+    if method == "count-tokens":
+        return CountClient(CLIENTS["anthropic"], model)
+    if method.startswith("invoke"):
+        return InvokeClient(CLIENTS["anthropic"], model, stream=method != "invoke")
+    return ConverseClient(model, stream=method == "converse-stream")
+
+
+#: Dialects whose requests say part of what they want outside the body.
+_MADE: dict[str, Callable[[dict[str, str], Headers, Headers], ClientDialect]] = {
+    "amazonq": _amazonq,
+    "bedrock": _bedrock,
+    "gemini": _gemini,
+}

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.server.converse import Call
-from dragoman.store import Conversation, HeadMoved, StoreUnavailable, Turn
-from dragoman.tokens import new_token
+from dragoman.server.leases import LetGo
+from dragoman.server.reach import reach
+from dragoman.store import Conversation, HeadMoved, Turn
 
 T = TypeVar("T")
-LetGo = Callable[[], Awaitable[None]]
 
 #: Names that only we give; one that is not known was deleted or never existed.
 MADE_HERE = "conv_"
@@ -23,9 +22,6 @@ MADE_HERE = "conv_"
 _PATHS = {"openai_responses": "/v1/responses", "gemini": "/v1/gemini"}
 
 _LONGEST_NAME = 512
-
-#: A process that dies holds up its conversation for so long.
-_LEASE_S = 30.0
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +117,9 @@ async def session(call: Call, *, conversation: str = "", previous: str = "") -> 
     if not conversation:
         yield Session(call, "", await _chain(call, previous, "previous_response_id"))
         return
-    async with _leased(call, f"{scope}/{conversation}") as let_go:
+    async with call.gateway.leases.hold(f"{scope}/{conversation}") as let_go:
+        if let_go is None:
+            raise _busy()
         found = await reach(turns.conversation(scope, conversation))
         if found is None and conversation.startswith(MADE_HERE):
             raise not_found("Conversation", conversation)
@@ -154,49 +152,6 @@ async def _chain(call: Call, turn_id: str, where: str) -> list[Turn]:
         why = f"{turn_id!r} is not kept here, or something said before it is not kept any more"
         raise InvalidRequest(why, where=where, code="previous_response_not_found")
     return turns
-
-
-@asynccontextmanager
-async def _leased(call: Call, name: str) -> AsyncIterator[LetGo]:
-    turns = call.gateway.store.turns
-    holder = new_token()
-    if not await reach(turns.lease(name, holder, _LEASE_S)):
-        raise _busy()
-    renewing = asyncio.get_running_loop().create_task(
-        _renew(lambda: turns.lease(name, holder, _LEASE_S)), name=f"lease {name}"
-    )
-
-    async def let_go() -> None:
-        renewing.cancel()
-        await asyncio.shield(_quietly(turns.release(name, holder)))
-
-    try:
-        yield let_go
-    finally:
-        await let_go()
-
-
-async def _renew(lease: Callable[[], Awaitable[bool]]) -> None:
-    """A renewal that fails is found out when the turn is saved."""
-    while True:
-        await asyncio.sleep(_LEASE_S / 3)
-        await _quietly(lease())
-
-
-async def _quietly(work: Awaitable[Any]) -> None:
-    try:
-        await work
-    except StoreUnavailable:
-        return
-
-
-async def reach(work: Awaitable[T]) -> T:
-    """State that is needed and cannot be had: nothing wrong is answered, the client may come again."""
-    try:
-        return await work
-    except StoreUnavailable as error:
-        why = f"the state of this conversation cannot be reached: {error}"
-        raise DragomanError(why, kind="overloaded", retry_after_s=2) from error
 
 
 def _busy() -> DragomanError:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from dragoman.store.base import Conversation, HeadMoved, Turn
+from dragoman.store.base import MAX_CALLS, Charge, Conversation, Entry, HeadMoved, Toolset, Turn
+from dragoman.store.memory_ledger import MemoryLedger
 
 
 class MemoryStore:
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._kept: dict[str, str] = {}
         self.turns = MemoryTurns(now)
+        self.meters = MemoryMeters(now)
+        self.session_tools = MemorySessionTools()
+        self.ledger = MemoryLedger(now)
 
     async def recall(self, keys: Collection[str]) -> dict[str, str]:
         return {key: self._kept[key] for key in keys if key in self._kept}
@@ -81,3 +86,88 @@ class MemoryTurns:
     async def release(self, name: str, holder: str) -> None:
         if self._leases.get(name, ("", 0.0))[0] == holder:
             del self._leases[name]
+
+
+class MemoryMeters:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._shown: dict[str, tuple[int, int]] = {}
+
+    async def charge(self, charges: Sequence[Charge]) -> str:
+        for one in charges:
+            if one.limit and self._amount(one.name) + one.amount > one.limit:
+                return one.name
+        for one in charges:
+            self._shown[one.name] = self._amount(one.name) + one.amount, one.ends_s
+        return ""
+
+    async def read(self, names: Collection[str]) -> dict[str, int]:
+        return {name: self._amount(name) for name in names}
+
+    def _amount(self, name: str) -> int:
+        amount, ends_s = self._shown.get(name, (0, 0))
+        return amount if ends_s > self._now() else 0
+
+
+class _Session:
+    def __init__(self) -> None:
+        self.toolset: Toolset | None = None
+        self.calls: dict[str, bytes] = {}
+        self.last: list[str] = []
+        self.results: dict[str, bytes] = {}
+
+
+class MemorySessionTools:
+    def __init__(self) -> None:
+        self._sessions: defaultdict[tuple[str, str], _Session] = defaultdict(_Session)
+
+    async def set_tools(self, scope: str, session: str, tools: bytes) -> None:
+        self._set(scope, session, tools=tools)
+
+    async def set_config(self, scope: str, session: str, config: bytes) -> None:
+        self._set(scope, session, config=config)
+
+    def _set(self, scope: str, session: str, **values: bytes) -> None:
+        known = self._sessions[scope, session]
+        known.toolset = msgspec.structs.replace(known.toolset or Toolset(), **values)
+
+    async def toolset(self, scope: str, session: str) -> Toolset | None:
+        return self._get(scope, session).toolset
+
+    async def clear(self, scope: str, session: str) -> bool:
+        return self._sessions.pop((scope, session), None) is not None
+
+    async def register_calls(
+        self, scope: str, session: str, calls: Sequence[Entry], *, last: bool = True
+    ) -> None:
+        known = self._sessions[scope, session]
+        known.calls |= dict(calls)
+        known.calls = dict(list(known.calls.items())[-MAX_CALLS:])
+        known.last = [own for own, _ in calls] if last else known.last
+
+    async def call(self, scope: str, session: str, call_id: str) -> bytes | None:
+        return self._get(scope, session).calls.get(call_id)
+
+    async def calls(self, scope: str, session: str) -> list[Entry]:
+        return list(self._get(scope, session).calls.items())
+
+    async def last_calls(self, scope: str, session: str) -> list[Entry]:
+        known = self._get(scope, session)
+        return [(own, known.calls[own]) for own in known.last if own in known.calls]
+
+    async def add_results(self, scope: str, session: str, results: Sequence[Entry]) -> None:
+        self._sessions[scope, session].results |= dict(results)
+
+    async def results(self, scope: str, session: str) -> dict[str, bytes]:
+        return dict(self._get(scope, session).results)
+
+    async def take_results(
+        self, scope: str, session: str, call_ids: Collection[str] | None = None
+    ) -> dict[str, bytes]:
+        waiting = self._get(scope, session).results
+        wanted = list(waiting) if call_ids is None else call_ids
+        return {own: waiting.pop(own) for own in wanted if own in waiting}
+
+    def _get(self, scope: str, session: str) -> _Session:
+        """Looking begins nothing."""
+        return self._sessions.get((scope, session)) or _Session()

@@ -9,21 +9,27 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from pathlib import Path
 
 from dragoman.errors import ConfigError
-from dragoman.memo import Memo
 from dragoman.store.base import StoreUnavailable
+from dragoman.store.recent import RECENT_BYTES, Recent
+from dragoman.store.sqlite_ledger import SqliteLedger, ledger_path
+from dragoman.store.sqlite_meters import SCHEMA as METERS_SCHEMA
+from dragoman.store.sqlite_meters import SqliteMeters
+from dragoman.store.sqlite_sessions import SCHEMA as SESSIONS_SCHEMA
+from dragoman.store.sqlite_sessions import SqliteSessionTools
 from dragoman.store.sqlite_turns import SCHEMA as TURNS_SCHEMA
 from dragoman.store.sqlite_turns import SqliteTurns
 
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 _KEYS_PER_QUERY = 500
 _WRITES_BETWEEN_PRUNES = 100
 _ROWS_PER_PRUNE = 10 * _WRITES_BETWEEN_PRUNES
 _TREES_PER_PRUNE = 2 * _WRITES_BETWEEN_PRUNES
-_RECENT_BYTES = 32 * 1024 * 1024
 _LOCK_S = 0.2  # another worker's write; the event loop waits with us
+_OPEN_LOCK_S = 10.0  # other workers that start
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS memory (
     id INTEGER PRIMARY KEY,  -- rows lie in order of age, so that forgetting the oldest frees whole pages
@@ -37,27 +43,42 @@ CREATE INDEX IF NOT EXISTS memory_by_age ON memory (written);
 _REMEMBER = "INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?)"
 _FORGET_OLD = "DELETE FROM memory WHERE id IN (SELECT id FROM memory WHERE written < ? LIMIT ?)"
 _FORGET_OLDEST = "DELETE FROM memory WHERE id IN (SELECT id FROM memory ORDER BY id LIMIT ?)"
-_ENTRY_BYTES = 200
+_NEVER_WRITTEN = (None, 0)
 _log = logging.getLogger("dragoman")
 
 
 class SqliteStore:
     """Bounded by age and by size: the oldest go first. `now` gives seconds since the epoch."""
 
-    def __init__(self, path: Path, *, max_age_s: float, max_bytes: int, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        max_age_s: float,
+        max_bytes: int,
+        now: Callable[[], float],
+        recent_bytes: int = RECENT_BYTES,
+    ) -> None:
         self._max_age_s = max_age_s
         self._max_bytes = max_bytes
         self._now = now
         self._writes = 0
-        self._recent: Memo[str, tuple[str | None, int]] = Memo(_RECENT_BYTES)
+        self._recent_bytes = recent_bytes
+        self._recent = Recent(recent_bytes)
+        self.ledger = SqliteLedger(ledger_path(path), now)
         try:
-            self._db = sqlite3.connect(path, timeout=_LOCK_S, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(
+                path, timeout=_OPEN_LOCK_S, isolation_level=None, check_same_thread=False
+            )
             for setting in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL"):
                 self._db.execute(f"PRAGMA {setting}")
-            self._db.executescript(_SCHEMA + TURNS_SCHEMA)
+            self._db.executescript(_SCHEMA + TURNS_SCHEMA + METERS_SCHEMA + SESSIONS_SCHEMA)
             self.turns = SqliteTurns(self._db, now, self._wrote)
+            self.meters = SqliteMeters(self._db, now)
+            self.session_tools = SqliteSessionTools(self._db, now, self._wrote, max_age_s=max_age_s)
             self._check_version(path)
             self.prune()
+            self._db.execute(f"PRAGMA busy_timeout={_LOCK_S * 1000:.0f}")
         except sqlite3.Error as error:
             hint = "move it away to start anew; only the signatures of past conversations are lost"
             raise ConfigError(f"the state file {path} cannot be used: {error}\n{hint}") from error
@@ -69,21 +90,12 @@ class SqliteStore:
         self._db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
 
     async def recall(self, keys: Collection[str]) -> dict[str, str]:
-        """A key that is not found is never looked for again: what a client can bring back was written
-        before the client got it."""
-        found: dict[str, tuple[str | None, int]] = {}
-        unknown: list[str] = []
-        for key in keys:
-            kept = self._recent.find(key)
-            if kept is None:
-                unknown.append(key)
-            else:
-                found[key] = kept
+        found, unknown = self._recent.find(keys)
         if unknown:
             selected = self._select(unknown)
             for key in unknown:
-                found[key] = selected.get(key, (None, 0))
-                self._keep(key, *found[key])
+                kept = found[key] = selected.get(key, _NEVER_WRITTEN)
+                self._recent.keep(key, *kept)
         oldest = self._oldest()
         return {
             key: value for key, (value, written) in found.items() if value is not None and written >= oldest
@@ -91,20 +103,20 @@ class SqliteStore:
 
     def _select(self, keys: list[str]) -> dict[str, tuple[str, int]]:
         found: dict[str, tuple[str, int]] = {}
-        for start in range(0, len(keys), _KEYS_PER_QUERY):
-            group = keys[start : start + _KEYS_PER_QUERY]
-            marks = ",".join("?" * len(group))
-            query = f"SELECT key, value, written FROM memory WHERE key IN ({marks})"  # noqa: S608 (marks only)
-            try:
-                rows = self._db.execute(query, group).fetchall()
-            except sqlite3.Error as error:
-                raise StoreUnavailable(f"state cannot be read: {error}") from error
-            found.update((key, (value, written)) for key, value, written in rows)
+        try:
+            for start in range(0, len(keys), _KEYS_PER_QUERY):
+                group = keys[start : start + _KEYS_PER_QUERY]
+                for key, value, written in self._db.execute(_recall_query(len(group)), group):
+                    found[key] = value, written
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"state cannot be read: {error}") from error
         return found
 
     async def remember(self, items: Sequence[tuple[str, str]]) -> None:
         written = int(self._now())
         rows = [(key, value, written) for key, value in items]
+        for row in rows:  # first: what cannot be written is known at least as long as we live
+            self._recent.keep(*row)
         try:
             if len(rows) == 1:  # a statement alone is a transaction of its own
                 self._db.execute(_REMEMBER, rows[0])
@@ -114,19 +126,15 @@ class SqliteStore:
                     self._db.executemany(_REMEMBER, rows)
         except sqlite3.Error as error:
             raise StoreUnavailable(f"state cannot be written: {error}") from error
-        for key, value in items:
-            self._keep(key, value, written)
         self._wrote()
 
     async def close(self) -> None:
+        await self.ledger.close()
         self._db.close()
-
-    def _keep(self, key: str, value: str | None, written: int) -> None:
-        self._recent.put(key, _ENTRY_BYTES + len(key) + len(value or ""), (value, written))
 
     def prune(self) -> None:
         """Forget all that is too old, then the oldest while there is too much."""
-        self._recent = Memo(_RECENT_BYTES)
+        self._recent = Recent(self._recent_bytes)
         while self._forget():
             pass
         self._db.executescript("PRAGMA incremental_vacuum")  # a script, because `execute` frees one page only
@@ -148,12 +156,15 @@ class SqliteStore:
         """How many rows went."""
         gone = self._db.execute(_FORGET_OLD, (self._oldest(), _ROWS_PER_PRUNE)).rowcount
         gone += self.turns.forget(self._oldest(), _TREES_PER_PRUNE)
+        gone += self.meters.forget(_ROWS_PER_PRUNE)
+        gone += self.session_tools.forget(self._oldest(), _TREES_PER_PRUNE)
         if self._used_bytes() > self._max_bytes:
             gone += self._db.execute(_FORGET_OLDEST, (_ROWS_PER_PRUNE,)).rowcount
         for _ in range(_TREES_PER_PRUNE):  # one by one: a conversation may be as large as all the rest
             if self._used_bytes() <= self._max_bytes:
                 break
-            gone += self.turns.forget_oldest()
+            older = self.turns.oldest() <= self.session_tools.oldest()
+            gone += (self.turns if older else self.session_tools).forget_oldest()
         return gone
 
     def _oldest(self) -> int:
@@ -165,3 +176,9 @@ class SqliteStore:
             for name in ("page_count", "freelist_count", "page_size")
         )
         return int((pages - free) * size)
+
+
+@cache
+def _recall_query(keys: int) -> str:
+    marks = ",".join("?" * keys)
+    return f"SELECT key, value, written FROM memory WHERE key IN ({marks})"  # noqa: S608 (marks only)

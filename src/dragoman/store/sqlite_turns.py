@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-from dragoman.store.base import Conversation, HeadMoved, StoreUnavailable, Turn
+from dragoman.store.base import Conversation, HeadMoved, Turn
+from dragoman.store.sqlite_access import Access
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS turn (
@@ -83,12 +83,13 @@ class SqliteTurns:
         self, db: sqlite3.Connection, now: Callable[[], float], after_save: Callable[[], None]
     ) -> None:
         self._db = db
+        self._access = Access(db)
         self._now = now
         self._after_save = after_save
 
     async def save(self, turn: Turn, conversation: str = "") -> None:
         used = int(self._now())
-        with self._writing():
+        with self._access.writing():
             row = self._db.execute(
                 "SELECT tree FROM turn WHERE scope = ? AND id = ?", (turn.scope, turn.parent)
             ).fetchone()
@@ -106,14 +107,14 @@ class SqliteTurns:
         self._after_save()
 
     async def chain(self, scope: str, turn_id: str) -> list[Turn]:
-        with self._reading():
+        with self._access.reading():
             rows = self._db.execute(_CHAIN, {"scope": scope, "id": turn_id}).fetchall()
         if not rows or rows[0][1]:
             return []
         return [Turn(id=own, scope=scope, parent=parent, data=data) for own, parent, data in rows]
 
     async def turn(self, scope: str, turn_id: str) -> Turn | None:
-        with self._reading():
+        with self._access.reading():
             row = self._db.execute(_TURN, (scope, turn_id)).fetchone()
         if row is None:
             return None
@@ -122,7 +123,7 @@ class SqliteTurns:
 
     async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
         which = (scope, turn_id)
-        with self._writing():
+        with self._access.writing():
             gone = self._db.execute("DELETE FROM answer WHERE scope = ? AND id = ?", which).rowcount
             if not keep_line:
                 gone += self._db.execute("DELETE FROM turn WHERE scope = ? AND id = ?", which).rowcount
@@ -130,7 +131,7 @@ class SqliteTurns:
 
     async def conversation(self, scope: str, name: str) -> Conversation | None:
         query = "SELECT head, data, created FROM conversation WHERE scope = ? AND name = ?"
-        with self._reading():
+        with self._access.reading():
             row = self._db.execute(query, (scope, name)).fetchone()
         if row is None:
             return None
@@ -140,22 +141,22 @@ class SqliteTurns:
     async def put_conversation(self, conversation: Conversation) -> None:
         item = conversation
         values = (item.scope, item.name, item.head, item.data, item.created_s, int(self._now()))
-        with self._writing():
+        with self._access.writing():
             self._db.execute(_PUT_CONVERSATION, values)
 
     async def delete_conversation(self, scope: str, name: str) -> bool:
-        with self._writing():
+        with self._access.writing():
             gone = self._db.execute("DELETE FROM conversation WHERE scope = ? AND name = ?", (scope, name))
             return gone.rowcount > 0
 
     async def lease(self, name: str, holder: str, seconds: float) -> bool:
         now = self._now()
         values = {"name": name, "holder": holder, "until": now + seconds, "now": now}
-        with self._writing():
+        with self._access.writing():
             return self._db.execute(_LEASE, values).rowcount > 0
 
     async def release(self, name: str, holder: str) -> None:
-        with self._writing():
+        with self._access.writing():
             self._db.execute("DELETE FROM lease WHERE name = ? AND holder = ?", (name, holder))
 
     def forget(self, oldest_s: int, most: int) -> int:
@@ -165,8 +166,13 @@ class SqliteTurns:
     def forget_oldest(self) -> int:
         return self._forget("ORDER BY used", (1,))
 
+    def oldest(self) -> float:
+        """When the tree that is unused for longest was used; never, if there is none."""
+        (used,) = self._db.execute("SELECT min(used) FROM tree").fetchone()
+        return float("inf") if used is None else used
+
     def _forget(self, which: str, values: tuple[int, ...]) -> int:
-        with self._transaction():
+        with self._access.transaction():
             query = f"SELECT scope, id FROM tree {which} LIMIT ?"  # noqa: S608 (our own words only)
             trees = [{"scope": scope, "id": own} for scope, own in self._db.execute(query, values)]
             for statement in _DROP_TREE:
@@ -174,27 +180,6 @@ class SqliteTurns:
         return len(trees)
 
     def _drop_conversations(self, oldest_s: int) -> int:
-        with self._transaction():
+        with self._access.transaction():
             self._db.execute("DELETE FROM lease WHERE until < ?", (oldest_s,))
             return self._db.execute("DELETE FROM conversation WHERE used < ?", (oldest_s,)).rowcount
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StoreUnavailable(f"state cannot be read: {error}") from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            with self._transaction():
-                yield
-        except sqlite3.Error as error:
-            raise StoreUnavailable(f"state cannot be written: {error}") from error
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.errors import ConfigError
+from dragoman.redact import redact, redact_value
 from dragoman.tools.hooks import Execution
-from dragoman.tools.secrets import redact, redact_value
 
 AUDIT_FILE = "audit.jsonl"
 MIB = 1024 * 1024
@@ -34,6 +34,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     session: str = ""
     caller: str = ""
+    request: str = ""
+    profile: str = ""
     digest: str = ""
     args: Any = None
     bytes: int = 0
@@ -87,6 +89,8 @@ class AuditLog:
             reason=redact(entry.decision.reason),
             session=entry.session,
             caller=entry.caller or f"uid {os.getuid()}",
+            request=entry.request,
+            profile=entry.profile,
             digest=hashlib.sha256(entry.args).hexdigest()[:_DIGITS],
             args=_arguments(entry.args) if self._full else None,
             bytes=entry.result_bytes,

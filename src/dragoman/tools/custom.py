@@ -35,10 +35,18 @@ def load_tools(folder: Path, *, must_exist: bool = False) -> list[ToolDefinition
     return list(found.values())
 
 
+def load_file(folder: Path, name: str) -> list[ToolDefinition]:
+    """The tools of one file in the folder."""
+    file = _absolute(folder) / f"{name}.py"
+    if not file.is_file():
+        raise InvalidTool("there is no such file", where=str(file))
+    _check_owner(file.parent)
+    _check_owner(file)
+    return [definition for definition, _ in _tools_of(_load(file), str(file))]
+
+
 def _from_folder(folder: Path, must_exist: bool) -> Iterator[tuple[ToolDefinition, str]]:
-    folder = folder.expanduser()
-    if not folder.is_absolute():
-        raise InvalidTool("the folder of your tools must be given with its whole path", where=str(folder))
+    folder = _absolute(folder)
     if not folder.is_dir():
         if must_exist:
             raise InvalidTool("there is no such folder", where=str(folder))
@@ -48,6 +56,13 @@ def _from_folder(folder: Path, must_exist: bool) -> Iterator[tuple[ToolDefinitio
         if not file.name.startswith(("_", ".")):
             _check_owner(file)
             yield from _tools_of(_load(file), str(file))
+
+
+def _absolute(folder: Path) -> Path:
+    folder = folder.expanduser()
+    if not folder.is_absolute():
+        raise InvalidTool("the folder of your tools must be given with its whole path", where=str(folder))
+    return folder
 
 
 def _check_owner(path: Path) -> None:

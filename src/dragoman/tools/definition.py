@@ -33,7 +33,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """For whom a tool runs. `progress` shows a line while it runs; `stopped` says that nobody waits any more."""
 
     session: str = ""
-    caller: str = ""  # for the audit log
+    caller: str = ""  # for the audit log, as are the next two
+    request: str = ""
+    profile: str = ""
     progress: Callable[[str], None] = _silent
     stopped: Callable[[], bool] = _never
 

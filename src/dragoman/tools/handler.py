@@ -77,7 +77,7 @@ class Handler:
         self.metrics: dict[str, ToolMetrics] = {}
         self._timeout_s = timeout_s
         self._max_output_bytes = max_output_bytes
-        self._guard = guard
+        self.guard = guard
         self._journal = journal
         self._strict = strict
         self._cache = ResultCache(cache_bytes)
@@ -149,10 +149,10 @@ class Handler:
         return check_args(state.args, definition.schema)
 
     async def _decide(self, definition: ToolDefinition, args: dict[str, Any], context: Context) -> Decision:
-        if self._guard is None:
+        if self.guard is None:
             return UNGUARDED
         try:
-            return await self._guard.decide(definition, args, context)
+            return await self.guard.decide(definition, args, context)
         except Exception as error:  # a guard that fails has allowed nothing
             reason = f"The permission for {definition.name} could not be checked: {_describe(error)}"
             return Decision(allowed=False, reason=reason, by="a broken guard")
@@ -198,6 +198,8 @@ class Handler:
             at_s=at_s,
             outcome=state.outcome,
             cached=state.cached,
+            request=context.request,
+            profile=context.profile,
         )
         self._journal.record(entry)
 

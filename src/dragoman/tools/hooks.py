@@ -40,6 +40,8 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float  # seconds since the epoch, at the beginning
     outcome: Outcome = "ok"
     cached: bool = False
+    request: str = ""
+    profile: str = ""
 
 
 class Journal(Protocol):

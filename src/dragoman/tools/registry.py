@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, overload
@@ -61,6 +60,8 @@ class Registry:
 
     def explain_unknown(self, name: str) -> str:
         """What to tell a model that called a tool which does not exist."""
+        import difflib  # a model seldom gets a name wrong
+
         known = self.names()
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""

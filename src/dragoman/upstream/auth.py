@@ -1,26 +1,14 @@
-"""Official credentials only: an API key, or Google's application default credentials for Vertex (pain L9)."""
+"""Google's application default credentials, for Vertex; official credentials only (pain L9)."""
 
 from __future__ import annotations
 
 import asyncio
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 from dragoman.errors import ConfigError
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-
-
-class Credentials(Protocol):
-    async def headers(self) -> dict[str, str]: ...
-
-
-class ApiKey:
-    def __init__(self, key: str) -> None:
-        self._headers = {"x-goog-api-key": key} if key else {}
-
-    async def headers(self) -> dict[str, str]:
-        return self._headers
 
 
 class DefaultCredentials:

@@ -3,31 +3,61 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from urllib.request import getproxies, proxy_bypass
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
-import aiohttp
-import truststore
-from yarl import URL
+import msgspec
 
 from dragoman.config import LOOPBACK_NAMES
 from dragoman.errors import UpstreamCut, UpstreamError
+from dragoman.upstream.connection import Connection, Connections, Place
+from dragoman.upstream.http1 import BrokenAnswer, Head
 
-_KEEP_ALIVE_S = 60
+if TYPE_CHECKING:
+    from dragoman.upstream.proxied import Proxied, ProxiedAnswer
+
 _LOOKS = 4  # per idle time-out
+_TAIL_S = 5.0  # for the end of an answer that was said to its end
 _KNOWN_WAYS = 256
+_PORTS = {"http": 80, "https": 443}
+_HEAD = b"POST %b HTTP/1.1\r\nhost: %b\r\ncontent-type: application/json\r\naccept: */*\r\nuser-agent: dragoman\r\n"
+_OWN_HEADERS = {"content-type": "application/json", "user-agent": "dragoman"}
 
 
 class UpstreamAnswer:
-    """A running answer: status and headers are known, the body still comes."""
+    """A running answer: status and headers are known, the body still comes.
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
-        self.read = response.read  # all of the body
-        self.read_some = response.content.readany  # what has come by now; nothing at the end
+    `hurry` it when nothing that matters can follow.
+    """
+
+    def __init__(self, head: Head, coming: _Coming, watch: IdleWatch) -> None:
+        self.hurry = watch.hurry
+        self.status = head.status
+        self.headers: Mapping[str, str] = head.headers
+        self.read: Callable[[], Awaitable[bytes]] = coming.read  # all of the body
+        self.read_some: Callable[[], Awaitable[bytes]] = (
+            coming.read_some
+        )  # what has come by now; nothing at the end
+
+
+class _Coming(Protocol):
+    """Bytes of an answer on their way."""
+
+    @property
+    def waits(self) -> bool: ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+    async def read_some(self) -> bytes: ...
+
+    async def read(self) -> bytes: ...
+
+    def fail(self, error: Exception) -> None: ...
 
 
 class IdleWatch:
@@ -36,105 +66,196 @@ class IdleWatch:
     Only while somebody waits for bytes: a slow reader of ours is not Google's silence.
     """
 
-    def __init__(self, content: aiohttp.StreamReader, idle_s: float) -> None:
-        self._content = content
+    def __init__(self, coming: _Coming, idle_s: float, until: float) -> None:
+        self._coming = coming
         self._pause_s = idle_s / _LOOKS
+        self._until = until
+        self._loop = asyncio.get_running_loop()
         self._seen = -1
         self._quiet_looks = 0
         self._look()
 
     def _look(self) -> None:
-        quiet = self._content._waiter is not None and self._content.total_bytes == self._seen
+        quiet = self._coming.waits and self._coming.total_bytes == self._seen
         self._quiet_looks = self._quiet_looks + 1 if quiet else 0
-        self._seen = self._content.total_bytes
-        if self._quiet_looks >= _LOOKS:
-            self._content.set_exception(TimeoutError())
+        self._seen = self._coming.total_bytes
+        left_s = self._until - self._loop.time()
+        if self._quiet_looks >= _LOOKS or left_s <= 0:
+            self._coming.fail(TimeoutError())
         else:
-            self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._look)
+            self._timer = self._loop.call_later(min(self._pause_s, left_s), self._look)
+
+    def hurry(self) -> None:
+        self._pause_s = min(self._pause_s, _TAIL_S / _LOOKS)
+        self._timer.cancel()
+        self._look()
 
     def stop(self) -> None:
         self._timer.cancel()
+
+
+class _Way(msgspec.Struct, frozen=True):
+    """How an address is reached: directly with a head that is written once, or, without a place, as aiohttp does it."""
+
+    place: Place | None
+    head: bytes = b""
+    proxy: str | None = None
 
 
 class UpstreamClient:
     """One per process; opened lazily inside the event loop that uses it."""
 
     def __init__(self, *, connect_timeout_s: float, idle_timeout_s: float, total_timeout_s: float) -> None:
-        self._timeout = aiohttp.ClientTimeout(total=total_timeout_s, sock_connect=connect_timeout_s)
-        self._idle_timeout_s = idle_timeout_s
-        self._total_timeout_s = total_timeout_s
-        self._session: aiohttp.ClientSession | None = None
-        self._ways: dict[str, tuple[URL, str | None]] = {}
+        self._connect_timeout_s = connect_timeout_s
+        self.idle_timeout_s = idle_timeout_s
+        self.total_timeout_s = total_timeout_s
+        self.connections = Connections(connect_timeout_s, _trust)
+        self._proxied: Proxied | None = None
+        self._ways: dict[str, _Way] = {}
 
-    @asynccontextmanager
-    async def post(
-        self, url: str, headers: dict[str, str], body: bytes, *, stream: bool
-    ) -> AsyncIterator[UpstreamAnswer]:
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, stream: bool) -> _Post:
         """Leaving the block closes the connection at once unless the answer was read to its end."""
-        session = self._session or self._open()
-        address, proxy = self._ways.get(url) or self._find_way(url)
-        silence_s = self._idle_timeout_s if stream else self._total_timeout_s
-        try:
-            async with asyncio.timeout(silence_s):
-                response = await session.post(
-                    address,
-                    data=body,
-                    headers=headers,
-                    timeout=self._timeout,
-                    proxy=proxy,
-                    allow_redirects=False,  # the key must not follow
-                )
-            watch = IdleWatch(response.content, silence_s)
-            try:
-                yield UpstreamAnswer(response)
-            finally:
-                watch.stop()
-                if response.content.at_eof():
-                    response.release()
-                else:
-                    response.close()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _explain(error, url) from error
+        return _Post(self, url, headers, body, stream=stream)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        self.connections.close()
+        if self._proxied is not None:
+            await self._proxied.close()
+            self._proxied = None
 
-    def _find_way(self, url: str) -> tuple[URL, str | None]:
-        """The address parsed and its proxy, once: the session would read environment and netrc per request."""
-        address = URL(url, encoded=True)
-        host = address.host or ""
-        direct = host in LOOPBACK_NAMES or proxy_bypass(host)
-        way = address, None if direct else getproxies().get(address.scheme)
-        if len(self._ways) < _KNOWN_WAYS:
-            self._ways[url] = way
+    def way(self, url: str) -> _Way:
+        """Found once: it would otherwise be read from the environment with every request."""
+        way = self._ways.get(url)
+        if way is None:
+            way = _find_way(url)
+            if len(self._ways) < _KNOWN_WAYS:
+                self._ways[url] = way
         return way
 
-    def _open(self) -> aiohttp.ClientSession:
-        # The operating system's CAs, a company's included (pain N5).
-        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ssl=context)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            auto_decompress=True,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("user-agent",),
-            headers={"content-type": "application/json", "user-agent": "dragoman"},
-            read_bufsize=256 * 1024,
-        )
-        return self._session
+    async def ask_proxied(
+        self, url: str, headers: Mapping[str, str], body: bytes, proxy: str | None, within_s: float
+    ) -> ProxiedAnswer:
+        if self._proxied is None:
+            from dragoman.upstream.proxied import Proxied  # aiohttp is 15 MB, and few need it
+
+            self._proxied = Proxied(connect_timeout_s=self._connect_timeout_s, tls=_trust())
+        whole = {**_OWN_HEADERS, **headers}
+        return await self._proxied.ask(url, whole, body, proxy=proxy, within_s=within_s)
+
+
+class _Post:
+    """A request and its answer: from entering the block to leaving it."""
+
+    def __init__(
+        self, client: UpstreamClient, url: str, headers: Mapping[str, str], body: bytes, *, stream: bool
+    ) -> None:
+        self._client = client
+        self._url = url
+        self._headers = headers
+        self._body = body
+        self._silence_s = client.idle_timeout_s if stream else client.total_timeout_s
+        self._place: Place | None = None
+        self._coming: Connection | ProxiedAnswer | None = None
+        self._watch: IdleWatch | None = None
+
+    async def __aenter__(self) -> UpstreamAnswer:
+        client = self._client
+        until = asyncio.get_running_loop().time() + client.total_timeout_s
+        try:
+            way = client.way(self._url)
+            if way.place is None:
+                body, self._body = self._body, b""
+                coming = self._coming = await client.ask_proxied(
+                    self._url, self._headers, body, way.proxy, self._silence_s
+                )
+                head = await coming.head()
+            else:
+                head = await self._ask(way.place, way.head)
+        except (BrokenAnswer, OSError, TimeoutError) as error:
+            self._leave()
+            raise _explain(error, self._url) from error
+        except BaseException:
+            self._leave()
+            raise
+        assert self._coming is not None  # noqa: S101
+        self._watch = IdleWatch(self._coming, client.idle_timeout_s, until)
+        return UpstreamAnswer(head, self._coming, self._watch)
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if self._watch is not None:
+            self._watch.stop()
+        self._leave()
+        if isinstance(error, BrokenAnswer | OSError | TimeoutError):
+            raise _explain(error, self._url) from error
+
+    async def _ask(self, place: Place, head: bytes) -> Head:
+        """The body is let go of as soon as it is written: an open stream keeps nothing of it."""
+        body, self._body = self._body, b""
+        request = _request_head(head, self._headers, len(body)), body
+        self._place = place
+        connection = self._coming = await self._client.connections.take(place)
+        connection.ask(request)
+        del body, request
+        silence = asyncio.get_running_loop().call_later(self._silence_s, connection.fail, TimeoutError())
+        try:
+            return await connection.head()
+        finally:
+            silence.cancel()
+
+    def _leave(self) -> None:
+        coming, self._coming = self._coming, None
+        if isinstance(coming, Connection):
+            assert self._place is not None  # noqa: S101
+            self._client.connections.give_back(self._place, coming)
+        elif coming is not None:
+            coming.leave()
+
+
+def _find_way(url: str) -> _Way:
+    address = urlsplit(url)
+    host = address.hostname or ""
+    proxy = None if host in LOOPBACK_NAMES else _find_proxy(host, address.scheme)
+    if proxy or not url.isascii() or address.username is not None or address.scheme not in _PORTS:
+        return _Way(None, proxy=proxy)
+    place = Place(host, address.port or _PORTS[address.scheme], address.scheme == "https")
+    target = f"{address.path or '/'}?{address.query}" if address.query else address.path or "/"
+    return _Way(place, _HEAD % (target.encode(), address.netloc.encode()))
+
+
+def _find_proxy(host: str, scheme: str) -> str | None:
+    """The machine's own settings; where only the environment can say, and does not, nothing is loaded for it."""
+    if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    from urllib.request import getproxies, proxy_bypass  # with half of the standard library behind it
+
+    return None if proxy_bypass(host) else getproxies().get(scheme)
+
+
+def _request_head(head: bytes, headers: Mapping[str, str], length: int) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    if lines.count("\r") != len(headers) or lines.count("\n") != len(headers) or "\0" in lines:
+        raise UpstreamError("these credentials cannot be sent in a header", kind="permission")
+    return b"%b%bcontent-length: %d\r\n\r\n" % (head, lines.encode(), length)
+
+
+def _trust() -> ssl.SSLContext:
+    """The operating system's CAs, a company's included (pain N5)."""
+    import truststore
+
+    context: ssl.SSLContext = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def _explain(error: Exception, url: str) -> UpstreamError:
     """What went wrong on the way, in words that name the place but never a secret."""
     place = url.partition("?")[0]
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
+    if isinstance(error, ssl.SSLError):
         why = f"the certificate of {place} is not trusted; add the company's CA to the system or set SSL_CERT_FILE"
         return UpstreamError(why, kind="permission")
-    if isinstance(error, aiohttp.ServerTimeoutError | TimeoutError):
+    if isinstance(error, TimeoutError):
         return UpstreamError(f"{place} did not answer in time", kind="timeout")
-    if isinstance(error, aiohttp.ClientConnectorError):
+    if isinstance(error, OSError) and not isinstance(error, ConnectionResetError | BrokenPipeError):
         why = f"{place} cannot be reached ({error.strerror or error}); check the network, proxy and base URL"
         return UpstreamError(why, kind="overloaded")
     return UpstreamCut(f"the connection to {place} broke: {type(error).__name__}", kind="overloaded")

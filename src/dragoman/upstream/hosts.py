@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -10,6 +11,7 @@ Method = Literal["generateContent", "streamGenerateContent", "countTokens"]
 
 AI_STUDIO = "https://generativelanguage.googleapis.com"
 _MULTI_REGION = ("us", "eu")
+_KNOWN_URLS = 256
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,21 +29,28 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
         return self.backend != "vertex" and self.version in ("", "v1beta")
 
     def url(self, model: str, method: Method) -> str:
-        suffix = "?alt=sse" if method == "streamGenerateContent" else ""
-        return f"{self._base()}/{self._path()}models/{model}:{method}{suffix}"
+        return _url(self, model, method)
 
-    def _base(self) -> str:
-        if self.base_url:
-            return self.base_url
-        return vertex_base(self.location) if self.backend == "vertex" else AI_STUDIO
 
-    def _path(self) -> str:
-        if self.backend != "vertex":
-            return f"{self.version or 'v1beta'}/"
-        version = self.version or "v1beta1"
-        if self.project:
-            return f"{version}/projects/{self.project}/locations/{self.location}/publishers/google/"
-        return f"{version}/publishers/google/"  # an express key names no project
+@lru_cache(maxsize=_KNOWN_URLS)
+def _url(host: Host, model: str, method: Method) -> str:
+    suffix = "?alt=sse" if method == "streamGenerateContent" else ""
+    return f"{_base(host)}/{_path(host)}models/{model}:{method}{suffix}"
+
+
+def _base(host: Host) -> str:
+    if host.base_url:
+        return host.base_url
+    return vertex_base(host.location) if host.backend == "vertex" else AI_STUDIO
+
+
+def _path(host: Host) -> str:
+    if host.backend != "vertex":
+        return f"{host.version or 'v1beta'}/"
+    version = host.version or "v1beta1"
+    if host.project:
+        return f"{version}/projects/{host.project}/locations/{host.location}/publishers/google/"
+    return f"{version}/publishers/google/"  # an express key names no project
 
 
 def vertex_base(location: str) -> str:

@@ -25,6 +25,10 @@ REQUEST = {
     "tools": [
         {"name": name, "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
         for name in ("Read", "Glob")
+    ]
+    + [
+        {"type": "web_search_20250305", "name": "web_search", "max_uses": 8},
+        {"type": "code_execution_20250522", "name": "code_execution"},
     ],
 }
 
@@ -49,6 +53,7 @@ def test_golden(name: str) -> None:
 
 def test_every_situation_is_there() -> None:
     assert CASES == [
+        "code_execution",
         "max_tokens",
         "mid_stream_error",
         "safety_block",
@@ -56,6 +61,7 @@ def test_every_situation_is_there() -> None:
         "text",
         "text_and_two_calls",
         "thinking_and_text",
+        "web_search",
     ]
 
 

@@ -30,6 +30,7 @@ REQUEST = {
         },
         {"type": "function", "function": {"name": "Glob"}},
         {"type": "custom", "custom": {"name": "apply_patch"}},
+        {"type": "web_search"},
     ],
 }
 
@@ -55,6 +56,7 @@ def test_golden(name: str, stream: bool, suffix: str) -> None:
 
 def test_every_situation_is_there() -> None:
     assert CASES == [
+        "code_execution",
         "custom_call",
         "max_tokens",
         "mid_stream_error",
@@ -63,6 +65,7 @@ def test_every_situation_is_there() -> None:
         "text",
         "text_and_two_calls",
         "thinking_and_text",
+        "web_search",
     ]
 
 

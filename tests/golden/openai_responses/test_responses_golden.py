@@ -27,7 +27,11 @@ ASK: dict[str, Any] = {
     "stream": True,
     "store": False,
     "reasoning": {"summary": "auto"},
-    "include": ["reasoning.encrypted_content"],
+    "include": [
+        "reasoning.encrypted_content",
+        "web_search_call.action.sources",
+        "code_interpreter_call.outputs",
+    ],
     "input": [{"role": "user", "content": "What is in the folder?"}],
     "tools": [
         {"type": "function", "name": "exec_command", "parameters": {"type": "object"}},
@@ -40,6 +44,8 @@ ASK: dict[str, Any] = {
             "description": "",
             "tools": [{"type": "function", "name": "spawn_agent", "parameters": {"type": "object"}}],
         },
+        {"type": "web_search"},
+        {"type": "code_interpreter", "container": {"type": "auto"}},
     ],
 }
 
@@ -84,6 +90,7 @@ def test_every_situation_is_there() -> None:
         "codex_unknown_model",
     ]
     assert STREAMS == [
+        "code_execution",
         "every_shape_of_call",
         "max_tokens",
         "mid_stream_error",
@@ -92,6 +99,7 @@ def test_every_situation_is_there() -> None:
         "text",
         "text_and_two_calls",
         "thinking_and_text",
+        "web_search",
     ]
 
 

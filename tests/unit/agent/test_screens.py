@@ -12,11 +12,11 @@ from dragoman.agent.events import Answer, Question, Remark, Say, ShowCall, ShowR
 from dragoman.agent.jsonl import JsonScreen
 from dragoman.agent.limits import Spent
 from dragoman.agent.plain import PlainScreen
-from dragoman.agent.prices import LONG_PROMPT_TOKENS, cost_usd, price_of
 from dragoman.agent.tui.screen import TerminalScreen, describe_call, describe_result
 from dragoman.agent.tui.slash import describe_spent
 from dragoman.agent.tui.style import Style
 from dragoman.ir import ToolResult, Usage
+from dragoman.observe.prices import LONG_PROMPT_TOKENS, cost_usd, price_of
 from tests.unit.agent.playbook import call, result
 
 READ = call("a", "read_file", b'{"path": "src/main.rs", "limit": 5}')

@@ -6,12 +6,15 @@ import json
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from dragoman.cli.launch.client import Link, Model, Setup, flag_value
+from dragoman.cli.launch.places import AuthTable, JsonFile
 from dragoman.cli.launch.table import CLIENTS
 from dragoman.cli.main import LAUNCHED
+from dragoman.server.http import address_of
 
 BASE = "http://127.0.0.1:1"
 TOKEN = "dgm-secret"
@@ -38,7 +41,7 @@ def test_the_rest_of_the_environment_stays_and_the_key_is_nowhere_else(name: str
     made = setup(name, EDITOR="vi", NO_PROXY="corp")
     assert (made.env["PATH"], made.env["EDITOR"]) == ("/bin", "vi")
     assert made.env["NO_PROXY"] == "corp,127.0.0.1,localhost"
-    assert TOKEN in made.env.values()
+    assert TOKEN in str(made.env.values()) + str(made.edits)
     assert TOKEN not in str(made.args) + str(made.files)
 
 
@@ -181,6 +184,67 @@ def test_copilot_is_told_in_variables() -> None:
     assert env["COPILOT_PROVIDER_MAX_PROMPT_TOKENS"] == "1048576"
     assert not {"COPILOT_PROVIDER_BEARER_TOKEN", "COPILOT_PROVIDER_TRANSPORT", "COPILOT_OFFLINE"} & set(env)
     assert setup("copilot", COPILOT_MODEL="gemini-x").env["COPILOT_MODEL"] == "gemini-x"
+
+
+def settings_edit(made: Setup) -> tuple[JsonFile, dict[str, Any]]:
+    edit = made.edits[0]
+    assert isinstance(edit.place, JsonFile)
+    assert not edit.only_missing
+    return edit.place, dict(edit.values)
+
+
+SERVICE = {"endpoint": f"{BASE}/key/{TOKEN}", "region": "us-east-1"}
+
+
+def test_q_is_told_in_its_settings_for_as_long_as_it_runs(home: Path) -> None:
+    made = setup("q", "chat", XDG_DATA_HOME="/data")
+    place, values = settings_edit(made)
+    assert values == {"api.codewhisperer.service": SERVICE}
+    assert (place.path, place.lock) == ("/data/amazon-q/settings.json", "/data/amazon-q/settings.json")
+    assert settings_edit(setup("q", HOME=str(home)))[0].path == f"{home}/.local/share/amazon-q/settings.json"
+    assert TOKEN not in str(made.env)
+
+
+def test_q_gets_a_placeholder_without_a_secret_where_nobody_is_logged_in() -> None:
+    login = setup("q", XDG_DATA_HOME="/data").edits[1]
+    assert login.only_missing
+    assert login.place == AuthTable(path="/data/amazon-q/data.sqlite3")
+    token = json.loads(login.values["codewhisperer:odic:token"])
+    assert token["expires_at"] > "2900"
+    assert (token["refresh_token"], token["oauth_flow"]) == (None, "DeviceCode")
+    assert TOKEN not in str(login.values)
+
+
+def test_kiro_is_told_in_its_settings_and_gets_a_key_of_its_kind(home: Path) -> None:
+    made = setup("kiro", KIRO_API_KEY="ksk_mine", KIRO_KAS_ENDPOINT="https://else")
+    place, values = settings_edit(made)
+    assert values == {
+        "api.krs.service": SERVICE,
+        "api.cps.service": SERVICE,
+        "api.codewhisperer.service": SERVICE,
+    }
+    assert place.path == f"{home}/.kiro/settings/cli.json"
+    assert place.lock == f"{home}/.kiro/settings/cli.json.lock"
+    assert settings_edit(setup("kiro", KIRO_HOME="/kiro"))[0].path == "/kiro/settings/cli.json"
+    assert made.env["KIRO_API_KEY"] == f"ksk_{TOKEN}"
+    assert (made.env["KIRO_KAS_ENDPOINT"], made.env["KIRO_KAS_CONTROL_PLANE_ENDPOINT"]) == (BASE, BASE)
+    assert len(made.edits) == 1
+
+
+@pytest.mark.parametrize("name", ["q", "kiro"])
+@pytest.mark.parametrize("command", ["login", "logout", "settings", "whoami", "--version", "mcp"])
+def test_amazons_commands_without_a_model_are_left_alone(name: str, command: str) -> None:
+    made = setup(name, command, "x")
+    assert (made.edits, made.args) == ((), [])
+    assert TOKEN not in str(made.env)
+
+
+def test_a_key_with_a_slash_survives_the_address() -> None:
+    link = Link(base_url=BASE, token="a/b+c=%", models=(Model(id="m"),), folder=Path("/x"))
+    made = CLIENTS["q"].prepare(link, {}, [])
+    endpoint = made.edits[0].values["api.codewhisperer.service"]["endpoint"]
+    path, query = address_of({"path": unquote(urlsplit(endpoint).path) + "/", "query_string": b""})
+    assert (path, query) == ("/", {"key": "a/b+c=%"})
 
 
 def test_claude_is_told_of_its_own_settings_that_win(home: Path) -> None:

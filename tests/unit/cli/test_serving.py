@@ -18,6 +18,10 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.serve import run as serve_command
+from dragoman.errors import ConfigError
+from dragoman.server.auth import Caller
+from dragoman.server.gateway import Gateway
 from tests.unit.cli.conftest import Dragoman
 
 # Writes what it was given to the file REPORT, asks the gateway for its health, and leaves with CODE.
@@ -105,7 +109,59 @@ def test_serve_is_ready_and_stops_at_a_signal(clean_env: dict[str, str], home: P
         assert process.returncode == 0
         assert complained == ""
         assert key not in said
-    assert {stat.S_IMODE(file.stat().st_mode) for file in home.iterdir()} == {0o600}
+    modes = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in (home, *home.rglob("*"))}
+    assert modes == {(False, 0o600), (True, 0o700)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "admins", "others"),
+    [
+        pytest.param({}, ["gateway.key"], [], id="the key made at the first start"),
+        pytest.param(
+            {"DRAGOMAN_GATEWAY_KEY": "given-key-0123456789"}, ["given-key-0123456789"], [], id="given"
+        ),
+        pytest.param(
+            {"DRAGOMAN_SERVER_KEYS": "team-key-0123456789,team-key-2-0123456789"},
+            [],
+            ["team-key-0123456789", "team-key-2-0123456789"],
+            id="a team's keys are not",
+        ),
+        pytest.param(
+            {
+                "DRAGOMAN_SERVER_KEYS": "team-key-0123456789",
+                "DRAGOMAN_SERVER_ADMIN_KEYS": "boss-key-0123456789",
+            },
+            ["boss-key-0123456789"],
+            ["team-key-0123456789"],
+            id="unless listed",
+        ),
+    ],
+)
+def test_q6_who_is_an_admin_of_a_gateway(
+    monkeypatch: pytest.MonkeyPatch,
+    home: Path,
+    settings: dict[str, str],
+    admins: list[str],
+    others: list[str],
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(home))
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    made: list[Gateway] = []
+
+    def stop(gateway: Gateway, *_: Any) -> None:
+        made.append(gateway)
+        raise ConfigError("far enough")
+
+    monkeypatch.setattr("dragoman.server.worker.GatewayApp", stop)
+    with pytest.raises(ConfigError, match="far enough"):
+        serve_command(["--emulator", "--port", "0"])
+    keys = [(home / key).read_text().strip() if key == "gateway.key" else key for key in (*admins, *others)]
+    callers = [made[0].gate.admit({"x-api-key": key}, {}, 0) for key in keys]
+    assert [isinstance(one, Caller) and one.admin for one in callers] == [True] * len(admins) + [False] * len(
+        others
+    )
+    assert (home / "gateway.key").exists() == (not settings)
 
 
 def test_n3_a_port_in_use_is_said_with_a_way_out(dragoman: Dragoman, port: int) -> None:
@@ -166,6 +222,26 @@ def test_claude_gets_gateway_arguments_and_terminal(
     assert not {"ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_BEDROCK"} & set(report["env"])
     assert "emulator" in done.stderr
     assert not answers(report["env"]["ANTHROPIC_BASE_URL"])
+
+
+@pytest.mark.parametrize("command", ["claude", "serve"])
+def test_q12_modules_of_the_project_are_not_imported(
+    clean_env: dict[str, str], claude: dict[str, str], tmp_path: Path, command: str
+) -> None:
+    """The working directory may be a repository somebody just cloned."""
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("msgspec", "aiohttp", "dragoman"):
+        (project / f"{name}.py").write_text("open('owned', 'w').close(); raise SystemExit('hostile')")
+    argv = [sys.executable, "-P", "-m", "dragoman", command]
+    argv += ["--port", "0", "--workers", "2"] if command == "serve" else []
+    with subprocess.Popen(
+        argv, env=clean_env | claude, cwd=project, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(("said by claude", "ready on"))
+        process.terminate()
+    assert not (project / "owned").exists()
 
 
 def test_claude_uses_the_gateway_that_runs(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.conftest import Dragoman
+from tests.unit.dialects.amazonq.rust_cli import read
+from tests.unit.dialects.bedrock.grammar import read_stream
 
 TOOL = {"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
 REQUEST: dict[str, Any] = {
@@ -44,6 +48,35 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "input": "hi",
         "tools": [{"type": "function", **FUNCTION}],
     },
+    "amazonq": {
+        "conversationState": {
+            "currentMessage": {
+                "userInputMessage": {
+                    "content": "hi",
+                    "modelId": "claude-sonnet-4",
+                    "userInputMessageContext": {
+                        "tools": [
+                            {
+                                "toolSpecification": {
+                                    "name": "Bash",
+                                    "inputSchema": {"json": TOOL["input_schema"]},
+                                }
+                            }
+                        ]
+                    },
+                }
+            }
+        },
+        "additionalModelRequestFields": {"max_tokens": 100},
+    },
+    "bedrock": {
+        "modelId": "us.anthropic.claude-sonnet-4-5-v1:0",
+        "inferenceConfig": {"maxTokens": 100},
+        "messages": [{"role": "user", "content": [{"text": "hi"}]}],
+        "toolConfig": {
+            "tools": [{"toolSpec": {"name": "Bash", "inputSchema": {"json": TOOL["input_schema"]}}}]
+        },
+    },
     "gemini": {
         "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
         "generation_config": {"max_output_tokens": 100},
@@ -66,6 +99,16 @@ ANSWERED: dict[str, Callable[[Any], tuple[str, str, Any]]] = {
         found["output"][0]["content"][0]["text"],
         found["output"][1]["name"],
         json.loads(found["output"][1]["arguments"]),
+    ),
+    "amazonq": lambda found: (
+        found["events"][1]["assistantResponseEvent"]["content"],
+        found["events"][2]["toolUseEvent"]["name"],
+        json.loads(found["events"][3]["toolUseEvent"]["input"]),
+    ),
+    "bedrock": lambda found: (
+        found["output"]["message"]["content"][0]["text"],
+        found["output"]["message"]["content"][1]["toolUse"]["name"],
+        found["output"]["message"]["content"][1]["toolUse"]["input"],
     ),
     "gemini": lambda found: (
         found["candidates"][0]["content"]["parts"][0]["text"],
@@ -153,10 +196,33 @@ def test_every_client_gets_geminis_answer(
     whole = dragoman(*argv, stdin=as_bytes(ANSWER))
     assert whole.returncode == 0, whole.stderr
     assert ANSWERED[client](json.loads(whole.stdout)) == ("ok", "Bash", {"command": "ls"})
-    streamed = dragoman(*argv, "--stream", stdin=as_bytes(ANSWER))
+
+
+@pytest.mark.parametrize("client", STREAMED)
+def test_every_client_gets_geminis_answer_as_a_stream(dragoman: Dragoman, client: str) -> None:
+    streamed = dragoman("translate", "--from", "gemini", "--to", client, "--stream", stdin=as_bytes(ANSWER))
     opening, ending = STREAMED[client]
     assert streamed.stdout.startswith(opening)
     assert streamed.stdout.endswith(ending)
+
+
+def amazons_stream(client: str, env: dict[str, str]) -> bytes:
+    """Frames are no text: they are taken as they are written."""
+    argv = ("translate", "--from", "gemini", "--to", client, "--stream")
+    command = [sys.executable, "-m", "dragoman", *argv]
+    return subprocess.run(command, env=env, input=as_bytes(ANSWER), capture_output=True, check=True).stdout
+
+
+def test_amazon_qs_stream_is_written_as_the_frames_it_is(clean_env: dict[str, str]) -> None:
+    found = read(amazons_stream("amazonq", clean_env))
+    assert (found.text, found.calls) == ("ok", [("Bash", {"command": "ls"})])
+
+
+def test_bedrocks_stream_is_written_as_the_frames_it_is(clean_env: dict[str, str]) -> None:
+    told = read_stream(amazons_stream("bedrock", clean_env))
+    assert told.content[0] == {"text": "ok"}
+    assert told.content[1]["toolUse"]["input"] == {"command": "ls"}
+    assert told.stop == {"stopReason": "tool_use"}
 
 
 def test_geminis_own_request_may_name_its_model_on_the_command_line(dragoman: Dragoman) -> None:
@@ -199,7 +265,9 @@ def test_a_wrong_request_is_refused_with_its_place(dragoman: Dragoman) -> None:
         ("openai_responses", "gemini", REQUESTS["gemini"], "--from gemini --to gemini"),
         ("gemini", "gemini", REQUESTS["openai_chat"], "--from openai_chat"),
         ("anthropic", "gemini", ANSWER, "--from gemini --to CLIENT"),
+        ("openai_chat", "gemini", REQUESTS["bedrock"], "--from bedrock"),
         ("gemini", "openai_responses", REQUESTS["openai_responses"], "--from openai_responses"),
+        ("anthropic", "gemini", REQUESTS["amazonq"], "--from amazonq"),
     ],
 )
 def test_a_document_of_another_dialect_is_recognised(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
 import pytest
 
-from dragoman.config import Config, McpServer, load, load_config, show_config
-from dragoman.config.keys import SETTINGS
+from dragoman.config import Config, McpServer, Profile, load, load_config, show_config
+from dragoman.config.keys import SECRET_MEMBERS, SECRETS, SETTINGS
+from dragoman.config.limits import Fuse, PriceConfig
 from tests.unit.config.builders import KEY, loaded, refusal
 
 
@@ -42,11 +44,22 @@ SAMPLES = {
     "base_url": "https://example.com",
     "api_version": "v1beta",
     "keys": f"{KEY}-1, {KEY}-2",
+    "admin_keys": f"{KEY}-1, {KEY}-2",
     "rules": "gpt=gemini-x,o3=gemini-y",
     "host": "localhost",
+    "google_callers": "never",
     "audit": "full",
+    "log": "all",
+    "log_format": "json",
+    "capture": "errors",
     "isolation": "off",
+    "api_keys": "AIza-1, AIza-2",
+    "fallbacks": '{"gemini-x": ["gemini-y", "gemini-z"]}',
+    "key": '{"day": {"requests": 100, "usd": 2.5}}',
+    "session": '{"hour": {"tokens": 5}}',
+    "prices": '{"gemini-x": {"input": 1, "output": 2}}',
     "servers": '{"files": {"command": ["files-server", "."], "env": {"TOKEN": "t"}}}',
+    "profiles": '{"team": {"tools": ["python:mine"]}}',
 }
 
 
@@ -60,13 +73,20 @@ def test_every_setting_has_its_variable(key: str) -> None:
         value = getattr(value, name)
     expected = {
         "server.keys": (f"{KEY}-1", f"{KEY}-2"),
+        "server.admin_keys": (f"{KEY}-1", f"{KEY}-2"),
         "server.allowed_hosts": ("1",),
         "models.rules": {"gpt": "gemini-x", "o3": "gemini-y"},
+        "upstream.api_keys": ("AIza-1", "AIza-2"),
+        "models.fallbacks": {"gemini-x": ("gemini-y", "gemini-z")},
+        "limits.key": {"day": Fuse(requests=100, usd=2.5)},
+        "limits.session": {"hour": Fuse(tokens=5)},
+        "limits.prices": {"gemini-x": PriceConfig(input=1, output=2)},
         "tools.allow": ("1",),
         "tools.ask": ("1",),
         "tools.command_env": ("1",),
         "tools.deny": ("1",),
         "mcp.servers": {"files": McpServer(command=("files-server", "."), env={"TOKEN": "t"})},
+        "profiles": {"team": Profile(tools=("python:mine",))},
     }
     assert value == (expected[key] if key in expected else type(value)(text))
 
@@ -212,6 +232,40 @@ def test_show_hides_secrets_and_names_origins() -> None:
     assert "AIza-a" not in text
     assert 'api_key = "********"  # env GEMINI_API_KEY' in text
     assert 'keys = ["********"]  # my.toml' in text
+
+
+#: Settings that are called like secrets and are none.
+OPEN = {"agent.max_tokens", "limits.key"}
+
+
+def test_o5_every_setting_that_sounds_like_a_secret_is_one() -> None:
+    telling = re.compile(r"key|token|secret|passw|credential|auth|\burl$", re.IGNORECASE)
+    sounding = {key for key in SETTINGS if telling.search(key.rpartition(".")[2])}
+    assert sounding - OPEN - {"server.no_auth", "upstream.base_url"} <= SECRETS
+    assert SECRETS | SECRET_MEMBERS.keys() <= SETTINGS.keys()
+
+
+@pytest.mark.parametrize("key", sorted(SECRETS))
+def test_o5_no_secret_is_shown_nor_named_in_a_refusal(key: str) -> None:
+    secret = "canary-of-32-characters-0123456"
+    value = f"redis://:{secret}@db" if key == "store.url" else secret
+    result = loaded(None, {SETTINGS[key].env: value})
+    assert secret in repr(result.config)
+    assert secret not in show_config(result.config, result.sources)
+    section, _, name = key.rpartition(".")
+    for wrong in (f'{{ a = "{secret}" }}', f'["{secret}", 1]', f'[["{secret}"]]'):
+        assert secret not in refusal(f"[{section}]\n{name} = {wrong}")
+
+
+def test_o5_what_is_handed_to_mcp_servers_is_not_shown() -> None:
+    secret = "canary-of-32-characters-0123456"
+    result = loaded(
+        f"[mcp.servers.a]\ncommand = ['x']\nenv = {{ TOKEN = '{secret}' }}\n"
+        f"[mcp.servers.b]\nurl = 'https://x'\nheaders = {{ Authorization = 'Bearer {secret}' }}"
+    )
+    text = show_config(result.config, result.sources)
+    assert secret not in text
+    assert "TOKEN" in text
 
 
 def test_what_is_shown_loads_again() -> None:

@@ -18,6 +18,7 @@ def test_q10_any_other_address_needs_keys(host: str) -> None:
     assert f"--host: {host} can be reached from outside, so gateway keys must be set" in said
     assert "no_auth works on loopback only" in refusal(server__host=host, server__no_auth=True)
     assert loaded(server__host=host, server__keys=(KEY,)).config.server.keys == (KEY,)
+    assert loaded(server__host=host, server__admin_keys=(KEY,)).config.server.admin_keys == (KEY,)
     assert loaded(None, {"DRAGOMAN_GATEWAY_KEY": KEY}, server__host=host).config.server.host == host
 
 
@@ -41,6 +42,7 @@ def test_q10_keys_do_not_excuse_no_auth() -> None:
 )
 def test_q10_sample_gateway_keys_are_refused(key: str) -> None:
     assert "server.keys: this is a sample, not a key" in refusal(f"[server]\nkeys = ['{key}']")
+    assert "server.admin_keys: this is a sample" in refusal(f"[server]\nadmin_keys = ['{key}']")
     assert "DRAGOMAN_GATEWAY_KEY: this is a sample" in refusal(None, {"DRAGOMAN_GATEWAY_KEY": key})
 
 

@@ -55,7 +55,10 @@ def test_showing_the_settings_hides_what_servers_are_given() -> None:
         ("[mcp.servers.x]\ncommand=['a']\nheaders={a='b'}", "headers go to a url"),
         ("[mcp.servers.x]\nurl='https://b'\nenv={a='b'}", "env goes to a command"),
         ("[mcp.servers.'a b']\ncommand=['a']", "mcp.servers: must be a table of names"),
-        ("[mcp.servers.x]\ncomand=['a']", "unknown field `comand`"),
+        (
+            "[mcp.servers.x]\ncomand=['a']",
+            "my.toml: mcp.servers.x: unknown key comand; did you mean command?",
+        ),
         ("[tools]\naudit='all'", "tools.audit: must be one of digest, full, off"),
         ("[tools]\ntimeout_s=0", "tools.timeout_s: must be a number above 0"),
         ("[agent]\nmax_cost_usd=-1", "must be a number of at least 0"),

@@ -5,7 +5,21 @@ from __future__ import annotations
 import pytest
 
 from dragoman.counting import estimate_tokens
-from dragoman.ir import Media, Message, Native, Part, Request, Text, Thought, Tool, ToolCall, ToolResult
+from dragoman.ir import (
+    Media,
+    Message,
+    Native,
+    Part,
+    Request,
+    ServerCall,
+    ServerResult,
+    Source,
+    Text,
+    Thought,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 
 
 def estimate(*parts: Part, **fields: object) -> int:
@@ -33,6 +47,12 @@ def test_h1_even_an_empty_request_counts() -> None:
         (ToolResult(call_id="i", content=(Text(text="abcd"), Media(mime="image/png", data="x"))), 1_129),
         (ToolResult(call_id="i", response=b'{"a":1}!'), 10),
         (Native(json=b'{"executableCode":{}}...'), 10),
+        (ServerCall(id="i", kind="web_search", name="find", args=b'{"a":"bcd"}'), 7),
+        (ServerResult(call_id="i", kind="mcp", output="abcd"), 9),
+        (
+            ServerResult(call_id="i", kind="web_search", sources=(Source(url="abcd", title="e", text="f"),)),
+            11,
+        ),
     ],
 )
 def test_each_part_has_its_price(part: Part, tokens: int) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from dragoman.memo import Memo
+from dragoman.memo import ENTRY_BYTES, SHARED_BYTES, Memo, memo_lookups, share, shared_bytes
 
 
 def made(calls: list[str], value: str) -> Callable[[], str]:
@@ -68,3 +68,47 @@ def test_a_key_made_twice_at_once_weighs_once() -> None:
         key = f"key{turn}"
         memo.get(key, 1, lambda key=key: memo.get(key, 1, lambda: "inner"))  # type: ignore[misc]
     assert len(memo) == 3
+
+
+def test_a_memory_with_a_name_tells_how_well_it_remembers() -> None:
+    memo: Memo[str, int] = Memo(10_000, "a memory of tests")
+    assert [memo.get("a", 1, lambda: 1) for _ in range(3)] == [1, 1, 1]
+    assert memo_lookups()["a memory of tests"] == (2, 1)
+
+
+@pytest.fixture
+def shared() -> Iterator[None]:
+    share(0)  # nothing is left of earlier tests
+    yield
+    share(0)
+    share(SHARED_BYTES)
+
+
+@pytest.mark.usefixtures("shared")
+def test_memories_with_a_name_share_what_there_is_and_the_heaviest_gives_up_its_oldest() -> None:
+    entry = ENTRY_BYTES + 500
+    share(5 * entry)
+    heavy: Memo[int, int] = Memo(100 * entry, "heavy, of tests")
+    light: Memo[int, int] = Memo(100 * entry, "light, of tests")
+    light.put(0, 500, 0)
+    for number in range(10):
+        heavy.put(number, 500, number)
+    assert shared_bytes() == 5 * entry
+    assert (len(light), [number for number in range(10) if number in heavy]) == (1, [6, 7, 8, 9])
+    share(2 * entry)
+    assert (len(light), [number for number in range(10) if number in heavy]) == (1, [9])
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_memory_with_a_name_counts_its_entries_not_only_their_texts() -> None:
+    share(10 * ENTRY_BYTES)
+    memo: Memo[int, int] = Memo(SHARED_BYTES, "small things, of tests")
+    for number in range(1000):
+        memo.put(number, 0, number)
+    assert len(memo) == 10
+
+
+def test_one_without_a_name_is_its_owners_alone() -> None:
+    before = shared_bytes()
+    Memo[str, str](10).put("a", 10, "A")
+    assert shared_bytes() == before

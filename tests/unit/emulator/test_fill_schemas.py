@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dragoman.emulator.arguments.conform import conforms
 from dragoman.emulator.arguments.fill import fill_arguments, fill_value
-from dragoman.emulator.arguments.pattern import sample_pattern
+from dragoman.emulator.arguments.pattern import matches, sample_pattern
 from tests.unit.emulator.schemas import PATTERNS, Json, documents
 
 WORDS = st.sampled_from(
@@ -168,3 +168,9 @@ def test_a_schema_that_could_grow_without_end_is_cut_short() -> None:
     assert len(json.dumps(fill_value(wide, "x"))) < 100_000
     assert len(json.dumps(fill_value(endless, "x"))) < 100_000
     jsonschema.validate(fill_value(wide, "x"), wide)
+
+
+def test_a_pattern_that_python_reads_with_a_warning_is_only_read() -> None:
+    """Warnings are errors in whoever's test run this is part of."""
+    assert matches("[[a]", "[")
+    assert not matches("[[a]", "b")

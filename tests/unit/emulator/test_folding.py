@@ -65,7 +65,9 @@ def requests(draw: st.DrawFn) -> tuple[Json, Json]:
         case "functions":
             body["tools"] = declare("f", "g")
         case "built-in":
-            body["tools"] = [{"googleSearch": {}}, {"urlContext": {}}, {"codeExecution": {}}]
+            body["tools"] = [{"googleSearch": {}}, {"urlContext": {}}]
+            if not vertex:
+                body["tools"].append({"codeExecution": {}})
             if not vertex and model != OLD_MODEL:
                 body["toolConfig"] = {"includeServerSideToolInvocations": True}
         case "pieces":

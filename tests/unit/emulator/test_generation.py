@@ -122,6 +122,22 @@ REFUSED = {
         "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools "
         "with Function calling.",
     ),
+    "mode AUTO beside built-in tools": (
+        "gemini-3.8-flash",
+        hello(
+            tools=BUILT_IN,
+            toolConfig={
+                "includeServerSideToolInvocations": True,
+                "functionCallingConfig": {"mode": "AUTO"},
+            },
+        ),
+        "Request contains an invalid argument.",
+    ),
+    "built-in tools and json on 2.5": (
+        "gemini-2.5-flash",
+        hello(tools=[{"urlContext": {}}], generationConfig={"responseMimeType": "application/json"}),
+        "Tool use with a response mime type: 'application/json' is unsupported",
+    ),
     "duplicate functions": (
         "gemini-3.8-flash",
         hello(tools=declare("f", "f")),
@@ -172,6 +188,10 @@ ACCEPTED = {
         "gemini-3.8-flash",
         hello(tools=BUILT_IN, toolConfig={"includeServerSideToolInvocations": True}),
     ),
+    "built-in tools and json on 3.8": (
+        "gemini-3.8-flash",
+        hello(tools=[{"urlContext": {}}], generationConfig={"responseMimeType": "application/json"}),
+    ),
 }
 
 
@@ -188,6 +208,15 @@ def test_vertex_names_an_unsupported_level_its_own_way() -> None:
 def test_vertex_allows_penalties_on_old_models_and_no_mixed_tools() -> None:
     ask(hello(generationConfig={"presencePenalty": 1}), model=OLD_MODEL, path=VERTEX)
     assert "all search tools" in message(hello(tools=BUILT_IN), path=VERTEX)
+
+
+def test_vertex_lets_searches_stand_together_and_nothing_else() -> None:
+    search: list[Json] = [{"googleSearch": {}}, {"urlContext": {}}]
+    code: Json = {"codeExecution": {}}
+    ask(hello(tools=search), path=VERTEX)
+    ask(hello(tools=[code]), path=VERTEX)
+    assert "all search tools" in message(hello(tools=[*search, code]), path=VERTEX)
+    ask(hello(tools=[*search, code]))
 
 
 def test_the_catch_all_explains_itself_in_a_debug_detail() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dragoman.cli.emulator import FAULT_GROUPS, usage
-from dragoman.cli.emulator import _parser as emulator_parser
-from dragoman.cli.serve import _parser as serve_parser
+from dragoman.cli.emulator import make_parser as emulator_parser
+from dragoman.cli.serve import make_parser as serve_parser
 from dragoman.emulator.faults import FAULTS
 from dragoman.emulator.validate.keys import NEW_USER, REFUSED_KEYS
 from tests.unit.emulator.asking import OLD_MODEL, ask, hello, send

@@ -72,6 +72,14 @@ def test_what_is_asked_for_together_is_called_together(words: str, calls: list[t
     assert asked(words) == [calls]
 
 
+def test_what_a_schema_requires_may_be_nonsense() -> None:
+    """Google takes such a schema, so its tool may be asked for."""
+    odd = Function(
+        "find", "", {"type": "object", "properties": {"path": TEXT}, "required": [{"a": 1}, [2], 3, "path"]}
+    )
+    assert asked("find a.txt", [odd]) == [[("find", {"path": "a.txt"})]]
+
+
 def test_a_list_of_paths_for_one_function_stays_a_list() -> None:
     only = [tool for tool in TOOLS if tool.name == "read_many"]
     assert asked("read many: a.txt, b.txt and c.txt", only) == [

@@ -14,7 +14,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.repair import apply_signatures, last_user, text_key, wanted_keys
+from dragoman.repair import Signing, last_user, text_key
 
 SIGNATURE = Signature("c2ln", "gemini-g3")
 OTHER = Signature("b3RoZXI", "gemini-g3")
@@ -30,12 +30,12 @@ HISTORY = (
 
 
 def test_a11_unsigned_calls_and_texts_are_asked_for() -> None:
-    assert wanted_keys(HISTORY) == {
-        text_key(QUESTION, "a"): (2, 1),
-        "toolu_1": (2, 2),
-        "toolu_2": (2, 3),
-        text_key(HISTORY[3], "b"): (4, 0),
-    }
+    assert list(Signing(HISTORY).wanted) == [
+        text_key(QUESTION, "a"),
+        "toolu_1",
+        "toolu_2",
+        text_key(HISTORY[3], "b"),
+    ]
 
 
 def test_what_the_client_brought_is_not_asked_for() -> None:
@@ -43,11 +43,9 @@ def test_what_the_client_brought_is_not_asked_for() -> None:
     empty = Text(text="", signature=SIGNATURE)
     media = Media(mime="image/png", data="AAAA")
     text = Text(text="a", signature=SIGNATURE)
-    assert (
-        wanted_keys((QUESTION, Message(role="model", parts=(signed, empty, text, media, Text(text="")))))
-        == {}
-    )
-    assert wanted_keys((Message(role="user", parts=(CALL,)), Message(role="system", parts=(CALL,)))) == {}
+    answer = Message(role="model", parts=(signed, empty, text, media, Text(text="")))
+    assert not Signing((QUESTION, answer)).wanted
+    assert not Signing((Message(role="user", parts=(CALL,)), Message(role="system", parts=(CALL,)))).wanted
 
 
 def test_a_text_is_known_by_its_words_and_by_what_was_said_before() -> None:
@@ -69,9 +67,8 @@ def test_the_last_user_is_found() -> None:
 
 
 def test_a11_each_signature_returns_to_its_part() -> None:
-    places = wanted_keys(HISTORY)
     recalled = {"toolu_1": Sealed(SIGNATURE, "toolu_1"), text_key(HISTORY[3], "b"): Sealed(OTHER, ON_TEXT)}
-    got = apply_signatures(HISTORY, places, recalled)
+    got = Signing(HISTORY).sign(recalled)
     assert got[:2] == HISTORY[:2]
     assert got[2].parts == (
         Thought(text="t"),
@@ -84,19 +81,106 @@ def test_a11_each_signature_returns_to_its_part() -> None:
 
 def test_a2_one_that_came_on_a_closing_part_returns_on_one() -> None:
     recalled = {text_key(QUESTION, "a"): Sealed(SIGNATURE, AFTER_TEXT)}
-    got = apply_signatures(HISTORY, wanted_keys(HISTORY), recalled)
+    got = Signing(HISTORY).sign(recalled)
     assert got[2].parts[1:3] == (Text(text="a"), Text(text="", signature=SIGNATURE))
 
 
 def test_nothing_recalled_changes_nothing() -> None:
-    assert apply_signatures(HISTORY, wanted_keys(HISTORY), {}) is HISTORY
-    assert apply_signatures(HISTORY, {}, {"toolu_1": Sealed(SIGNATURE, "toolu_1")}) == HISTORY
+    assert Signing(HISTORY).sign({}) == HISTORY
+    assert Signing(HISTORY).sign(None) == HISTORY
+    assert Signing(HISTORY).sign({"toolu_9": Sealed(SIGNATURE, "toolu_9")}) == HISTORY
 
 
 def test_c7_every_call_of_a_recycled_id_is_signed_by_its_own_or_not_at_all() -> None:
     twice = (QUESTION, Message(role="model", parts=(CALL,)), QUESTION, Message(role="model", parts=(CALL,)))
-    got = apply_signatures(twice, wanted_keys(twice), {"toolu_1": Sealed(SIGNATURE, "toolu_1")})
+    got = Signing(twice).sign({"toolu_1": Sealed(SIGNATURE, "toolu_1")})
     assert [message.parts[0] for message in got if message.role == "model"] == [
         CALL,
         ToolCall(id="toolu_1", name="f", signature=SIGNATURE),
     ]
+
+
+def test_without_messages_nothing_is_wanted() -> None:
+    assert not Signing(()).wanted
+    assert Signing((), "one").sign({}) == ()
+
+
+def _said(number: int) -> tuple[Message, Message]:
+    """A step of a conversation, new objects every time."""
+    call = ToolCall(id=f"toolu_{number}", name="f")
+    result = ToolResult(call_id=call.id)
+    return Message(role="model", parts=(call,)), Message(role="user", parts=(result,))
+
+
+def _sealed(number: int) -> dict[str, Sealed]:
+    return {f"toolu_{number}": Sealed(SIGNATURE, f"toolu_{number}")}
+
+
+def _signatures(messages: tuple[Message, ...]) -> list[bool]:
+    return [
+        part.signature is not None
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    ]
+
+
+def _begin(*numbers: int) -> tuple[Message, ...]:
+    return (
+        Message(role="user", parts=(Text(text="q"),)),
+        *(message for number in numbers for message in _said(number)),
+    )
+
+
+def test_the_next_turn_of_the_same_caller_asks_for_what_is_new_alone() -> None:
+    turn = _begin(1)
+    first = Signing(turn, "one")
+    assert list(first.wanted) == ["toolu_1"]
+    signed = first.sign(_sealed(1))
+    assert first.sign(_sealed(1)) is signed
+    longer = (*turn, *_said(2))
+    second = Signing(longer, "one")
+    assert list(second.wanted) == ["toolu_2"]
+    assert _signatures(second.sign({})) == [True, False]
+    third = Signing((*longer, *_said(3)), "one")
+    assert list(third.wanted) == ["toolu_3"]
+    assert _signatures(third.sign(_sealed(3))) == [True, False, True]
+
+
+def test_a1_what_one_caller_was_told_is_not_used_for_another() -> None:
+    turn = _begin(1)
+    Signing(turn, "one").sign(_sealed(1))
+    assert list(Signing(turn, "other").wanted) == ["toolu_1"]
+    assert _signatures(Signing(turn, "other").sign({})) == [False]
+    assert list(Signing(turn).wanted) == ["toolu_1"]
+
+
+def test_a_store_that_could_not_be_asked_is_asked_again() -> None:
+    turn = _begin(1, 2)
+    Signing(turn[:3], "one").sign(_sealed(1))
+    assert _signatures(Signing(turn, "one").sign(None)) == [True, False]
+    again = Signing(turn, "one")
+    assert list(again.wanted) == ["toolu_2"]
+    assert _signatures(again.sign(_sealed(2))) == [True, True]
+
+
+def test_a_rewound_conversation_asks_for_what_it_says_instead() -> None:
+    turn = _begin(1, 2)
+    Signing(turn, "one").sign({**_sealed(1), **_sealed(2)})
+    forked = Signing((*turn[:3], *_said(3)), "one")
+    assert list(forked.wanted) == ["toolu_3"]
+    assert _signatures(forked.sign({})) == [True, False]
+
+
+def test_c7_an_id_that_comes_again_later_is_signed_at_its_last_place_with_a_memory_too() -> None:
+    turn = _begin(1)
+    Signing(turn, "one").sign(_sealed(1))
+    longer = (*turn, *_said(1))
+    again = Signing(longer, "one")
+    assert _signatures(again.sign(_sealed(1))) == _signatures(Signing(longer).sign(_sealed(1)))
+
+
+def test_a_history_that_begins_with_the_model_is_asked_for_as_a_whole() -> None:
+    turn = _said(1)
+    assert _signatures(Signing(turn, "one").sign(_sealed(1))) == [True]
+    assert list(Signing(turn, "one").wanted) == ["toolu_1"]

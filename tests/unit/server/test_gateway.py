@@ -39,3 +39,13 @@ async def test_b12_a_schema_google_refuses_costs_nobody_elses_tools_their_form()
     assert not gateway.target("gemini-3.8-flash", plain).proto_schemas
     assert not gateway.target("gemini-3.6-flash", odd).proto_schemas
     await gateway.close()
+
+
+async def test_names_of_models_that_clients_make_up_do_not_fill_the_memory() -> None:
+    gateway = Gateway(Config(upstream=UpstreamConfig(api_key="k")), MemoryStore(), keys=("k" * 20,))
+    for number in range(1000):
+        assert gateway.target(f"claude-haiku-{number}").model == "gemini-flash-lite-latest"
+    assert gateway.target("x" * 10_000).model == "gemini-flash-latest"
+    assert len(gateway._targets) <= 256
+    assert all(len(name) <= 128 for name in gateway._targets)
+    await gateway.close()

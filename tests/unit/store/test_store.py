@@ -11,27 +11,19 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.store import MemoryStore, SqliteStore, Store, StoreUnavailable
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from dragoman.store import SqliteStore, Store, StoreUnavailable
+from dragoman.store.recent import RECENT_BYTES
+from tests.unit.store.conftest import Clock
 
 
 def _sqlite(path: Path, clock: Callable[[], float] | None = None, **limits: float) -> SqliteStore:
-    max_bytes = int(limits.get("max_bytes", 1 << 24))
     return SqliteStore(
-        path, max_age_s=limits.get("max_age_s", 3600), max_bytes=max_bytes, now=clock or Clock()
+        path,
+        max_age_s=limits.get("max_age_s", 3600),
+        max_bytes=int(limits.get("max_bytes", 1 << 24)),
+        now=clock or Clock(),
+        recent_bytes=int(limits.get("recent_bytes", RECENT_BYTES)),
     )
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return MemoryStore() if request.param == "memory" else _sqlite(tmp_path / "state.db")
 
 
 async def test_what_was_remembered_is_recalled(store: Store) -> None:
@@ -113,10 +105,9 @@ async def test_a_key_that_was_not_there_is_found_once_it_is_written(store: Store
 
 
 async def test_many_conversations_do_not_push_each_other_out_of_one_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("dragoman.store.sqlite._RECENT_BYTES", 700)
-    store = _sqlite(tmp_path / "s.db")
+    store = _sqlite(tmp_path / "s.db", recent_bytes=700)
     items = [(f"k{number}", str(number)) for number in range(20)]
     await store.remember(items)
     for size in (5, 1, 20, 7):

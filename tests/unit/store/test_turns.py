@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dragoman.store import Conversation, HeadMoved, MemoryStore, SqliteStore, Store, StoreUnavailable, Turn
-
-
-class Clock:
-    now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from dragoman.store import Conversation, HeadMoved, SqliteStore, Store, StoreUnavailable, Turn
+from tests.unit.store.conftest import Clock
 
 
 def sqlite(path: Path, clock: Clock, max_bytes: int = 1 << 24) -> SqliteStore:
     return SqliteStore(path, max_age_s=3600, max_bytes=max_bytes, now=clock)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Store:
-    return MemoryStore(clock) if request.param == "memory" else sqlite(tmp_path / "state.db", clock)
 
 
 def turn(own: str, parent: str = "", scope: str = "a", data: bytes = b"{}") -> Turn:
@@ -90,7 +75,9 @@ async def test_new_data_of_a_conversation_leaves_its_head_alone(store: Store) ->
     await store.close()
 
 
-async def test_a_lease_is_one_holders_until_it_ends_or_is_given_back(store: Store, clock: Clock) -> None:
+async def test_a_lease_is_one_holders_until_it_ends_or_is_given_back(
+    store: Store, pass_time: Callable[[float], None]
+) -> None:
     turns = store.turns
     assert await turns.lease("demo", "first", 10)
     assert not await turns.lease("demo", "second", 10)
@@ -99,7 +86,7 @@ async def test_a_lease_is_one_holders_until_it_ends_or_is_given_back(store: Stor
     assert not await turns.lease("demo", "second", 10)
     await turns.release("demo", "first")
     assert await turns.lease("demo", "second", 10)
-    clock.now += 11
+    pass_time(11)
     assert await turns.lease("demo", "third", 10)
     await store.close()
 

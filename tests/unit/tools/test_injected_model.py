@@ -11,13 +11,13 @@ import pytest
 from dragoman.agent.tui.style import harmless
 from dragoman.agent.undo import backup_ids
 from dragoman.ir import Message, Text, ToolResult
+from dragoman.redact import redact
 from dragoman.tools.command import command_tool
 from dragoman.tools.definition import Context, ToolDefinition
 from dragoman.tools.fs import FileLimits, Files
 from dragoman.tools.isolation import Isolation
 from dragoman.tools.permissions import RuleGuard, Rules, Verdict
 from dragoman.tools.rules import _translate
-from dragoman.tools.secrets import redact
 
 CONTEXT = Context(session="s")
 

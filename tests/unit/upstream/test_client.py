@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UpstreamError
-from dragoman.upstream.auth import ApiKey, DefaultCredentials
+from dragoman.upstream.auth import DefaultCredentials
 from dragoman.upstream.client import UpstreamClient
 
 
@@ -120,11 +120,6 @@ async def test_n5_a_proxy_is_never_asked_for_this_machine(
     monkeypatch.delenv("no_proxy", raising=False)
     async with _server(OK) as port:
         assert await _get(client, f"http://127.0.0.1:{port}/") == b"hi"
-
-
-async def test_q11_a_key_goes_into_a_header() -> None:
-    assert await ApiKey("AIza1").headers() == {"x-goog-api-key": "AIza1"}
-    assert await ApiKey("").headers() == {}
 
 
 async def test_default_credentials_are_refreshed_once_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError, ErrorKind, UpstreamCut, UpstreamError
 from dragoman.upstream.hosts import Host, Method
-from dragoman.upstream.retry import Budget, wait_before_retry
+from dragoman.upstream.retry import Budget, next_step
 
 PLENTY = Budget(attempts=3, wait_s=60)
 
@@ -33,7 +33,48 @@ PLENTY = Budget(attempts=3, wait_s=60)
 def test_l1_how_long_to_wait(
     error: DragomanError, attempt: int, budget: Budget, expected: float | None
 ) -> None:
-    assert wait_before_retry(error, attempt, budget, jitter=0.0) == expected
+    step = next_step(error, attempt, budget, jitter=0.0)
+    assert (None if step is None else step.wait_s) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempt", "choices", "change"),
+    [
+        ("rate_limit", 1, "key model", "key"),
+        ("rate_limit", 1, "model", "model"),
+        ("rate_limit", 1, "", ""),
+        ("quota", 1, "key model", "key"),
+        ("quota", 1, "model", "model"),
+        ("quota", 1, "", None),
+        ("authentication", 1, "key", "key"),
+        ("authentication", 1, "model", None),
+        ("permission", 1, "key", "key"),
+        ("not_found", 1, "key model", "model"),
+        ("not_found", 1, "key", None),
+        ("overloaded", 1, "key model", ""),
+        ("overloaded", 2, "key model", "model"),
+        ("overloaded", 2, "key", ""),
+        ("internal", 2, "model", "model"),
+        ("timeout", 1, "model", "model"),
+        ("timeout", 1, "key", None),
+        ("invalid_request", 1, "key model", None),
+        ("overflow", 1, "key model", None),
+    ],
+)
+def test_l3_another_key_or_another_model_where_that_helps(
+    kind: ErrorKind, attempt: int, choices: str, change: str | None
+) -> None:
+    error = UpstreamError("x", kind=kind)
+    step = next_step(error, attempt, PLENTY, 0.0, other_key="key" in choices, other_model="model" in choices)
+    assert (None if step is None else step.change) == change
+    assert step is None or not step.change or step.wait_s == 0
+
+
+def test_nothing_is_tried_once_the_attempts_are_spent() -> None:
+    spent = Budget(attempts=1, wait_s=60)
+    assert (
+        next_step(UpstreamError("x", kind="quota"), 3, spent, 0.0, other_key=True, other_model=True) is None
+    )
 
 
 KINDS: list[ErrorKind] = ["rate_limit", "overloaded", "timeout", "internal", "quota", "invalid_request"]
@@ -43,16 +84,19 @@ KINDS: list[ErrorKind] = ["rate_limit", "overloaded", "timeout", "internal", "qu
     kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=30),
     after=st.none() | st.floats(0, 100),
     jitter=st.floats(0, 1),
+    other_key=st.booleans(),
+    other_model=st.booleans(),
 )
 def test_l2_one_request_never_costs_more_than_its_budget(
-    kinds: list[ErrorKind], after: float | None, jitter: float
+    kinds: list[ErrorKind], after: float | None, jitter: float, other_key: bool, other_model: bool
 ) -> None:
     budget, attempts, waited = PLENTY, 1, 0.0
     for kind in kinds:
-        wait = wait_before_retry(UpstreamError("x", kind=kind, retry_after_s=after), attempts, budget, jitter)
-        if wait is None:
+        error = UpstreamError("x", kind=kind, retry_after_s=after)
+        step = next_step(error, attempts, budget, jitter, other_key=other_key, other_model=other_model)
+        if step is None:
             break
-        budget, attempts, waited = budget.after(wait), attempts + 1, waited + wait
+        budget, attempts, waited = budget.after(step.wait_s), attempts + 1, waited + step.wait_s
     assert attempts <= 3
     assert waited <= 60
 

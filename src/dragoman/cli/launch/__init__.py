@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dragoman.cli.launch.start import run
+from dragoman.cli.launch.start import explain, run
 
-__all__ = ["run"]
+__all__ = ["explain", "run"]

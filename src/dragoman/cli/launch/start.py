@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,17 +15,23 @@ from urllib.parse import urlsplit
 from dragoman.cli.banner import GET_KEY, describe_upstream
 from dragoman.cli.foreground import run_foreground
 from dragoman.cli.gateway import open_gateway
-from dragoman.cli.launch.client import Client, Link, Model, Setup
+from dragoman.cli.launch.borrow import borrowed, repair
+from dragoman.cli.launch.client import Client, Env, Link, Model, Setup
 from dragoman.cli.launch.table import CLIENTS
-from dragoman.cli.screen import Failure, remark, warn
+from dragoman.cli.manual import LAUNCHER, sections
+from dragoman.cli.progress import working
+from dragoman.cli.screen import Failure, remark, say, warn
 from dragoman.cli.settings import find_key, read_settings, warn_all
+
+_FIRST_RUN_S = 20.0
 
 
 def run(name: str, argv: list[str]) -> int:
     """Start the client with every argument untouched and return its exit code."""
     client = CLIENTS[name]
-    program = _find(client)
     settings = read_settings()
+    repair(settings.home)
+    program = need_program(client)
     warn_all(settings)
     for conflict in client.conflicts(os.environ):
         warn(conflict)
@@ -40,7 +48,50 @@ def run(name: str, argv: list[str]) -> int:
         remark(f"{client.title} → {base_url} → {describe_upstream(settings.config)}")
         if settings.config.backend == "emulator":
             remark(f"for real answers set GEMINI_API_KEY ({GET_KEY})")
-        return run_foreground([program, *setup.args, *argv], setup.env)
+        _make_places(program, setup)
+        with borrowed(settings.home, setup.edits):
+            return run_foreground([program, *setup.args, *argv], setup.env)
+
+
+def explain(name: str) -> None:
+    """What the launcher does; `--help` itself goes to the client like every argument."""
+    client = CLIENTS[name]
+    lines = [
+        f"usage: dragoman {name} [ARGUMENTS OF {client.program} …]",
+        "",
+        f"Run {client.title} on Gemini. Every argument goes to it untouched, --help included.",
+        *(["", client.about] if client.about else []),
+        "",
+        f"Get it: {client.source}",
+        f"Another program than the one on the path: {client.variable}=/path/to/{client.program}",
+        "",
+        "examples:",
+        f"  dragoman {name}",
+        f"  dragoman {name} --help",
+        f"  {client.variable}=/opt/{client.program} dragoman {name}",
+        "",
+        sections(LAUNCHER),
+        "  any other  the client's own",
+    ]
+    say("\n".join(lines))
+
+
+def _make_places(program: str, setup: Setup) -> None:
+    """A client that has never run makes its own database, in its own way."""
+    for edit in setup.edits:
+        if edit.made_by and not Path(edit.place.path).exists():
+            with (
+                working(f"{Path(program).name} makes its own folder"),
+                contextlib.suppress(OSError, subprocess.TimeoutExpired),
+            ):
+                subprocess.run(  # noqa: S603
+                    [program, edit.made_by],
+                    env=setup.env,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=_FIRST_RUN_S,
+                    check=False,
+                )
 
 
 def _furnish(folder: Path, setup: Setup) -> None:
@@ -54,16 +105,21 @@ def _furnish(folder: Path, setup: Setup) -> None:
         (folder / name).symlink_to(target, target_is_directory=target.is_dir())
 
 
-def _find(client: Client) -> str:
-    given = os.environ.get(client.variable, "").strip()
-    found = shutil.which(given or client.program)
+def find_program(client: Client, env: Env) -> str | None:
+    """Where the client is: on the path, or where the user says."""
+    return shutil.which(env.get(client.variable, "").strip() or client.program, path=env.get("PATH"))
+
+
+def need_program(client: Client) -> str:
+    found = find_program(client, os.environ)
     if found is None:
+        given = os.environ.get(client.variable, "").strip()
         what = (
             f"{client.variable} is {given}, which is no program"
             if given
             else f"{client.title} is not installed: no {client.program} on PATH"
         )
-        hint = f"npm install -g {client.package}, or set {client.variable} to its path"
+        hint = f"{client.source}, or set {client.variable} to its path"
         raise Failure(what, hint=hint)
     return found
 

@@ -1,6 +1,6 @@
 """The clients: the least invasive way each of them offers to be pointed elsewhere (docs/clients.md).
 
-Variables and flags first, a throw-away file second, the user's own files never.
+Variables and flags first, a throw-away file second, the user's own files last and only for a while.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.client_env import CONTEXT_TOKENS, child_env, claude_env, settings_conflicts
+from dragoman.cli.launch.amazon import KIRO, Q
 from dragoman.cli.launch.client import KEY_VARIABLE, Client, Env, Link, Model, Setup, flag_value
 
 # Commands of a client that talk to no model: they would stumble over our arguments.
@@ -25,7 +26,7 @@ _QWEN_VARIABLES = {
     "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", ""),
 }
 # Google's SDK and the programs on it: another key, another cloud, another login.
-_GOOGLE_CONFLICTS = frozenset(
+GOOGLE_CONFLICTS = frozenset(
     {
         "GEMINI_CLI_USE_COMPUTE_ADC",
         "GEMINI_DEFAULT_AUTH_TYPE",
@@ -36,7 +37,7 @@ _GOOGLE_CONFLICTS = frozenset(
         "GOOGLE_VERTEX_BASE_URL",
     }
 )
-_COPILOT_CONFLICTS = frozenset(
+COPILOT_CONFLICTS = frozenset(
     {
         "COPILOT_PROVIDER_API_KEY_COMMAND",
         "COPILOT_PROVIDER_AZURE_API_VERSION",
@@ -112,9 +113,9 @@ def _gemini(link: Link, env: Env, _argv: list[str]) -> Setup:
     settings = _read_json(home / ".gemini" / "settings.json")
     login = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
     if settings == _merge(settings, login):
-        return Setup(env=child_env(env, without=_GOOGLE_CONFLICTS, added=added))
+        return Setup(env=child_env(env, without=GOOGLE_CONFLICTS, added=added))
     return Setup(
-        env=child_env(env, without=_GOOGLE_CONFLICTS, added=added | {"GEMINI_CLI_HOME": str(link.folder)}),
+        env=child_env(env, without=GOOGLE_CONFLICTS, added=added | {"GEMINI_CLI_HOME": str(link.folder)}),
         files={".gemini/settings.json": json.dumps(_merge(settings, login))},
         links=_gemini_links(home),
     )
@@ -151,7 +152,7 @@ def _qwen(link: Link, env: Env, argv: list[str]) -> Setup:
     url, key, path = _QWEN_VARIABLES.get(kind or "anthropic", _QWEN_VARIABLES["anthropic"])
     added = {url: link.base_url + path, key: link.token}
     return Setup(
-        env=child_env(env, without=_GOOGLE_CONFLICTS, added=added),
+        env=child_env(env, without=GOOGLE_CONFLICTS, added=added),
         args=[] if argv and argv[0] in _QWEN_COMMANDS else args,
     )
 
@@ -195,7 +196,7 @@ def _copilot(link: Link, env: Env, _argv: list[str]) -> Setup:
     return Setup(
         env=child_env(
             env,
-            without=_COPILOT_CONFLICTS,
+            without=COPILOT_CONFLICTS,
             defaults={
                 "COPILOT_MODEL": default.id,
                 "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": str(default.context_window),
@@ -231,8 +232,10 @@ _ROWS = (
     Client(title="Qwen Code", program="qwen", package="@qwen-code/qwen-code", prepare=_qwen),
     Client(title="pi", program="pi", package="@mariozechner/pi-coding-agent", prepare=_pi),
     Client(title="GitHub Copilot CLI", program="copilot", package="@github/copilot", prepare=_copilot),
+    Q,
+    KIRO,
 )
-CLIENTS = {client.program: client for client in _ROWS}
+CLIENTS = {client.name: client for client in _ROWS}
 
 
 def _merge(below: object, above: dict[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 
 import msgspec
 
 from dragoman import jsontext
+from dragoman.dialects.anthropic.echoed import read_call, read_result, readable
+from dragoman.dialects.anthropic.served import PREFIX
+from dragoman.dialects.anthropic.tool_search import RESULT, read_found
 from dragoman.dialects.anthropic.wire import (
+    NOTHING,
     Block,
     Source,
     ToolRef,
@@ -16,9 +21,9 @@ from dragoman.dialects.anthropic.wire import (
     decode_tool,
 )
 from dragoman.dialects.media import read_url
+from dragoman.dialects.thinking import decode_thought
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
-    ON_THOUGHT,
     REMINDER,
     Media,
     Message,
@@ -26,11 +31,9 @@ from dragoman.ir import (
     Role,
     Sealed,
     Text,
-    Thought,
     ToolCall,
     ToolResult,
     place_signatures,
-    unseal,
 )
 from dragoman.notes import Note
 
@@ -59,23 +62,38 @@ def decode_message(message: WireMessage) -> DecodedMessage:
     if role is None:
         raise InvalidRequest(f"{message.role!r} is not a role: use user, assistant or system", where=".role")
     reader = BlockReader()
-    blocks = _as_blocks(message.content)
-    parts = tuple(
-        part for index, block in enumerate(blocks) for part in reader.read(block, f".content[{index}]")
-    )
-    parts = place_signatures(parts, reader.sealed)
+    content = message.content
+    said = reader.read_content(_uncut(content) if isinstance(content, list) else content, ".content")
+    parts = place_signatures(said, reader.sealed) if reader.sealed else tuple(said)
     return DecodedMessage(_split_reminders(role, parts), tuple(reader.changes), tuple(reader.notes))
 
 
-def _as_blocks(content: str | list[Block] | None) -> list[Block]:
-    if isinstance(content, str):
-        return [Block(type="text", text=content)]
-    return content or []
+def _uncut(blocks: list[Block]) -> list[Block]:
+    """Text that was cut into blocks for the sake of its citations is one text."""
+    if [*map(_CITATIONS, blocks)].count(NOTHING) == len(blocks):  # nearly always
+        return blocks
+    whole: list[Block] = []
+    for block in blocks:
+        last = whole[-1] if whole else block
+        if last is not block and {block.type, last.type} == {"text"} and (_cites(last) or _cites(block)):
+            text = (last.text or "") + (block.text or "")
+            whole[-1] = Block(type="text", text=text, citations=_CITED)
+        else:
+            whole.append(block)
+    return whole
+
+
+_CITED = msgspec.Raw(b"[{}]")
+_CITATIONS = attrgetter("citations")
+
+
+def _cites(block: Block) -> bool:
+    return bytes(block.citations) not in (b"", b"null", b"[]")
 
 
 def _split_reminders(role: Role, parts: tuple[Part, ...]) -> tuple[Message, ...]:
     """Reminders beside results are the program's remarks, not a new turn of the user's."""
-    if not any(isinstance(part, ToolResult) for part in parts):
+    if len(parts) == 1 or ToolResult not in map(type, parts):
         return (Message(role=role, parts=parts),)
     remarks = tuple(part for part in parts if _is_reminder(part))
     rest = Message(role=role, parts=tuple(part for part in parts if not _is_reminder(part)))
@@ -94,18 +112,26 @@ class BlockReader:
         self.changes: list[ToolChange] = []
         self.notes: list[Note] = []
 
-    def read(self, block: Block, where: str) -> list[Part]:
+    def read_content(self, content: str | list[Block] | None, where: str) -> list[Part]:
+        if isinstance(content, str):
+            return [Text(text=content)]
+        parts: list[Part] = []
+        for index, block in enumerate(content or ()):
+            if block.type == "text":  # nearly half of all
+                parts.append(Text(text=block.text or ""))
+            else:
+                parts += self._read(block, f"{where}[{index}]")
+        return parts
+
+    def _read(self, block: Block, where: str) -> list[Part]:
         reader = _READERS.get(block.type)
         if reader is not None:
             return reader(self, block, where)
         if block.type.endswith(("_tool_result", "_tool_use")):
-            return self._foreign_tool(block, where)
+            return self._served(block, where) or self._foreign_tool(block, where)
         if block.text is not None:
             return [Text(text=block.text)]
         raise InvalidRequest(f"content blocks of type {block.type!r} are not understood", where=where)
-
-    def _text(self, block: Block, where: str) -> list[Part]:
-        return [Text(text=block.text or "")]
 
     def _media(self, block: Block, where: str) -> list[Part]:
         source = block.source
@@ -116,7 +142,7 @@ class BlockReader:
         if source.type == "text":
             return [*_titled(block), Text(text=source.data)]
         if source.type == "content":
-            return [*_titled(block), *self._nested(source.content, f"{where}.source.content")]
+            return [*_titled(block), *self.read_content(source.content, f"{where}.source.content")]
         if source.type == "url" and source.url:
             default = "application/pdf" if block.type == "document" else ""
             found = read_url(source.url, block.type, f"{where}.source", self.notes, default_mime=default)
@@ -126,14 +152,12 @@ class BlockReader:
             where=f"{where}.source",
         )
 
-    def _nested(self, content: str | list[Block] | None, where: str) -> list[Part]:
-        blocks = enumerate(_as_blocks(content))
-        return [part for index, block in blocks for part in self.read(block, f"{where}[{index}]")]
-
     def _content(self, block: Block, where: str) -> list[Part]:
         """The parts of a block that holds blocks itself."""
         where = f"{where}.content"
-        return self._nested(jsontext.decode(decode_blocks, bytes(block.content) or b"null", where), where)
+        return self.read_content(
+            jsontext.decode(decode_blocks, bytes(block.content) or b"null", where), where
+        )
 
     def _tool_use(self, block: Block, where: str) -> list[Part]:
         if not block.id or not block.name:
@@ -157,19 +181,18 @@ class BlockReader:
         return [ToolResult(call_id=block.tool_use_id, content=kept, is_error=bool(block.is_error))]
 
     def _thinking(self, block: Block, where: str) -> list[Part]:
-        sealed = unseal(block.signature or block.data)
-        if sealed is not None and sealed.target == ON_THOUGHT:
-            return [Thought(text=block.thinking, signature=sealed.signature)]
+        thought, sealed = decode_thought(block.thinking, block.signature or block.data, where, self.notes)
         if sealed is not None:
             self.sealed.append(sealed)
-        elif block.signature or block.data:
-            self.notes.append(
-                Note("dropped", where, "this signature is not Gemini's and means nothing to it")
-            )
-        return [Thought(text=block.thinking)] if block.thinking else []
+        return [thought] if thought is not None else []
 
     def _tool_reference(self, block: Block, where: str) -> list[Part]:
         return self._change(ToolChange(block.tool_name, available=True))
+
+    def _found_tools(self, block: Block, where: str) -> list[Part]:
+        found = read_found(block, block.tool_use_id.removeprefix(PREFIX), where)
+        self.changes += [ToolChange(name, available=True) for name in found.tools]
+        return [found]
 
     def _tool_addition(self, block: Block, where: str) -> list[Part]:
         tool = block.tool or ToolRef()
@@ -192,11 +215,23 @@ class BlockReader:
         head = " ".join(word for word in (block.title, block.source) if isinstance(word, str) and word)
         return [Text(text=head), *self._content(block, where)]
 
+    def _served(self, block: Block, where: str) -> list[Part]:
+        """A tool that a service ran, ours or another: nothing if nobody here knows what it does."""
+        if block.type.endswith("_tool_use"):
+            call = read_call(block, where)
+            return [call] if call is not None else []
+        read = read_result(block, where)
+        if read is None:
+            return []
+        result, sealed = read
+        self.sealed += sealed
+        return [result]
+
     def _foreign_tool(self, block: Block, where: str) -> list[Part]:
         """A server tool of another model's turn: its words are kept as text, its encrypted data is not."""
         payload = bytes(block.input) or bytes(block.content) or b"null"
         value = jsontext.decode(msgspec.json.decode, payload, where)
-        return [Text(text=f"[{block.type} {block.name or block.tool_use_id}] {_readable(value)}")]
+        return [Text(text=f"[{block.type} {block.name or block.tool_use_id}] {readable(value)}")]
 
     def _drop(self, block: Block, where: str) -> list[Part]:
         self.notes.append(Note("dropped", where, f"{block.type} has no meaning for Gemini"))
@@ -204,7 +239,6 @@ class BlockReader:
 
 
 _READERS: dict[str, Callable[[BlockReader, Block, str], list[Part]]] = {
-    "text": BlockReader._text,
     "image": BlockReader._media,
     "document": BlockReader._media,
     "tool_use": BlockReader._tool_use,
@@ -212,6 +246,7 @@ _READERS: dict[str, Callable[[BlockReader, Block, str], list[Part]]] = {
     "thinking": BlockReader._thinking,
     "redacted_thinking": BlockReader._thinking,
     "tool_reference": BlockReader._tool_reference,
+    RESULT: BlockReader._found_tools,
     "tool_addition": BlockReader._tool_addition,
     "tool_removal": BlockReader._tool_removal,
     "search_result": BlockReader._search_result,
@@ -226,15 +261,3 @@ _READERS: dict[str, Callable[[BlockReader, Block, str], list[Part]]] = {
 def _titled(block: Block) -> list[Part]:
     words = " ".join(word for word in (block.title, block.context) if word)
     return [Text(text=words)] if words else []
-
-
-def _readable(value: object) -> str:
-    def plain(value: object) -> object:
-        if isinstance(value, dict):
-            return {key: plain(item) for key, item in value.items() if not str(key).startswith("encrypted")}
-        return [plain(item) for item in value] if isinstance(value, list) else value
-
-    try:
-        return msgspec.json.encode(plain(value)).decode()
-    except RecursionError:
-        return "(nested too deeply to be shown)"

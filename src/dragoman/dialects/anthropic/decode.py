@@ -2,55 +2,93 @@
 
 from __future__ import annotations
 
+import operator
+import re
+from itertools import chain
+
 import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.anthropic.blocks import DecodedMessage, decode_message
-from dragoman.dialects.anthropic.tools import ToolSet, decode_tool_choice, decode_tool_set, extend, reveal
+from dragoman.dialects.anthropic.remote import read_remotes
+from dragoman.dialects.anthropic.tools import (
+    ToolSet,
+    decode_tool_choice,
+    decode_tool_set,
+    extend,
+    reveal,
+    server_tools_of,
+)
 from dragoman.dialects.anthropic.wire import (
     Block,
     Body,
     OutputConfig,
     WireFormat,
     WireMetadata,
-    WireThinking,
     decode_body,
 )
 from dragoman.dialects.anthropic.wire import decode_message as decode_wire_message
-from dragoman.dialects.base import EFFORTS, Decoded, Headers
-from dragoman.dialects.history import HISTORY_BYTES, placed_notes, read_pieces
+from dragoman.dialects.base import Decoded, Headers
+from dragoman.dialects.history import HISTORY_BYTES, placed_notes
+from dragoman.dialects.skim import IN_TOOLS, Skimmer
+from dragoman.dialects.thinking import decode_thinking
 from dragoman.errors import InvalidRequest
-from dragoman.ir import OutputFormat, Request, Sampling, Text, Thinking, ToolCall
+from dragoman.ir import OutputFormat, Request, Sampling, Text, ToolCall
 from dragoman.memo import Memo
-from dragoman.notes import Note
 
 #: Changes with every request and would keep Google's prefix cache from ever matching (pain F6).
 _BILLING_HEADER = "x-anthropic-billing-header:"
 
 
-_THINKS = frozenset({"enabled", "adaptive", "between_tools"})
+#: At the end of a message, on its last block. Of valid JSON an unescaped quote behind a comma begins a member.
+_CACHE_POINT = re.compile(
+    rb',\s?"cache_control":\s?\{"type":\s?"ephemeral"(?:,\s?"ttl":\s?"\w+")?\}(?=\}\]\}\Z)'
+)
+_LONGEST_POINT = 80
+_BEHIND_POINT = b"}}]}"  # and of few other messages
 
-_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES)
+
+def _without_cache_point(raw: bytes) -> bytes:
+    """The point moves on with every turn, and the message stays the same."""
+    if not raw.endswith(_BEHIND_POINT):
+        return raw
+    found = _CACHE_POINT.search(raw, max(0, len(raw) - _LONGEST_POINT))
+    return raw[: found.start()] + raw[found.end() :] if found is not None else raw
+
+
+_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "anthropic messages")
+_BODIES: Skimmer[Body] = Skimmer(
+    "anthropic",
+    lambda body: jsontext.decode_leniently(decode_body, body),
+    key="messages",
+    elements=operator.attrgetter("messages"),
+    tools=IN_TOOLS,
+    known_as=_without_cache_point,
+)
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
-    wire = jsontext.decode_leniently(decode_body, body)
+    skimmed = _BODIES.skim(body)
+    wire = skimmed.wire
     _refuse_threads(wire)
     if not wire.messages:
         raise InvalidRequest("at least one message is required", where="messages")
-    decoded = read_pieces(_MESSAGES, "messages", wire.messages, _message)
-    tool_set = extend(decode_tool_set(bytes(wire.tools)), _definitions(decoded))
+    decoded = skimmed.pieces(_MESSAGES, "messages", _message)
+    tool_set = extend(decode_tool_set(skimmed.tools), _definitions(decoded))
     choice = decode_tool_choice(wire.tool_choice, tool_set)
     loaded, removed = _tools_at_hand(decoded, tool_set)
-    tools, withheld = reveal(tool_set, loaded | set(choice.names), removed - set(choice.names))
-    thinking, unknown = _thinking(wire.thinking, wire.output_config)
-    messages = tuple(message for item in decoded for message in item.messages)
+    tools, withheld = reveal(tool_set, {*loaded, *choice.names}, removed - set(choice.names))
+    effort = wire.output_config.effort if wire.output_config is not None else None
+    thinking, unknown = decode_thinking(wire.thinking, effort)
+    messages = tuple(chain.from_iterable(map(_SAID, decoded)))
     request = Request(
         model=wire.model,
         messages=messages,
         system=_system(wire.system),
         tools=tools,
-        web_search=tool_set.web_search,
+        found=tuple(filter(tool_set.may_wait, loaded)) if tool_set.searches else (),
+        server_tools=server_tools_of(tool_set, wire.tool_choice),
+        remotes=read_remotes(wire.mcp_servers, tool_set.toolsets),
         tool_choice=choice,
         thinking=thinking,
         sampling=Sampling(
@@ -70,30 +108,38 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
     )
 
 
+_SAID, _CHANGES = operator.attrgetter("messages"), operator.attrgetter("changes")
+
+
 def _message(raw: bytes, where: str) -> DecodedMessage:
     return decode_message(jsontext.decode(decode_wire_message, raw, where))
 
 
 def _definitions(decoded: list[DecodedMessage]) -> list[bytes]:
-    return [change.definition for item in decoded for change in item.changes if change.definition]
+    return [change.definition for change in chain.from_iterable(map(_CHANGES, decoded)) if change.definition]
 
 
-def _tools_at_hand(decoded: list[DecodedMessage], tool_set: ToolSet) -> tuple[set[str], set[str]]:
-    """Tools the conversation has loaded or already called, and those it has taken away since."""
-    loaded = _called(decoded) if tool_set.deferred else set()
+def _tools_at_hand(decoded: list[DecodedMessage], tool_set: ToolSet) -> tuple[dict[str, None], set[str]]:
+    """Tools the conversation has loaded or already called, in that order, and those it has taken away since."""
+    loaded: dict[str, None] = {}
     removed: set[str] = set()
-    for change in (change for item in decoded for change in item.changes):
-        if change.available:
-            loaded.add(change.name)
-            removed.discard(change.name)
-        else:
-            removed.add(change.name)
+    if not tool_set.deferred and not any(map(_CHANGES, decoded)):  # nearly always
+        return loaded, removed
+    for item in decoded:
+        for change in item.changes:
+            if change.available:
+                loaded[change.name] = None
+                removed.discard(change.name)
+            else:
+                removed.add(change.name)
+        if tool_set.deferred:
+            loaded |= dict.fromkeys(_called(item))
     return loaded, removed
 
 
-def _called(decoded: list[DecodedMessage]) -> set[str]:
-    parts = (part for item in decoded for message in item.messages for part in message.parts)
-    return {part.name for part in parts if isinstance(part, ToolCall)}
+def _called(item: DecodedMessage) -> list[str]:
+    parts = (part for message in item.messages for part in message.parts)
+    return [part.name for part in parts if isinstance(part, ToolCall)]
 
 
 def _refuse_threads(wire: Body) -> None:
@@ -107,30 +153,15 @@ def _refuse_threads(wire: Body) -> None:
 
 
 def _system(system: str | list[Block] | None) -> tuple[Text, ...]:
-    blocks = [Block(type="text", text=system)] if isinstance(system, str) else system or []
+    blocks = [Block(type="text", text=system)] if isinstance(system, str) else system or ()
     texts = [_system_text(block, index) for index, block in enumerate(blocks)]
-    return tuple(Text(text=text) for text in texts if text and not text.startswith(_BILLING_HEADER))
+    return tuple([Text(text=text) for text in texts if text and not text.startswith(_BILLING_HEADER)])
 
 
 def _system_text(block: Block, index: int) -> str:
     if block.text is None and block.type != "text":
         raise InvalidRequest(f"{block.type!r} cannot stand here: use text", where=f"system[{index}]")
     return block.text or ""
-
-
-def _thinking(wire: WireThinking | None, output: OutputConfig | None) -> tuple[Thinking, list[Note]]:
-    word = output.effort if output is not None else None
-    effort = EFFORTS.get(word) if word else None
-    notes = [Note("dropped", "output_config.effort", f"{word!r} is not known")] if word and not effort else []
-    if wire is None:
-        return Thinking(effort=effort), notes
-    if wire.type == "disabled":
-        return Thinking(mode="off"), notes
-    if wire.type not in _THINKS:
-        return Thinking(effort=effort), [*notes, Note("dropped", "thinking", f"{wire.type!r} is not known")]
-    budget = wire.budget_tokens if wire.type == "enabled" and effort is None else None
-    show = wire.display != "omitted"
-    return Thinking(mode="on", budget_tokens=budget or None, effort=effort, show=show), notes
 
 
 def _output(config: OutputConfig | None, older: WireFormat | None) -> OutputFormat | None:
@@ -150,10 +181,13 @@ def _session(metadata: WireMetadata | None, headers: Headers) -> str:
         return named
     user = (metadata.user_id or "") if metadata is not None else ""
     try:
-        return msgspec.json.decode(user, type=_UserId).session_id
+        return _decode_user(user).session_id
     except (msgspec.DecodeError, RecursionError):
         return user.rpartition("_session_")[2]
 
 
 class _UserId(msgspec.Struct):
     session_id: str
+
+
+_decode_user = msgspec.json.Decoder(_UserId).decode

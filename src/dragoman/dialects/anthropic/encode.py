@@ -6,19 +6,24 @@ from typing import Any
 
 import msgspec
 
+from dragoman.dialects.anthropic.served import KINDS, call_block, citations, result_block
 from dragoman.dialects.base import Answer
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
+    Cited,
     Finished,
     Part,
     Response,
+    ServerCall,
+    ServerResult,
     StopReason,
     Text,
     Thought,
     ToolCall,
     Usage,
     seal,
+    text_events,
 )
 
 _json = msgspec.json.Encoder().encode
@@ -45,6 +50,7 @@ def encode_response(response: Response, answer: Answer) -> bytes:
 
 def encode_blocks(parts: tuple[Part, ...], answer: Answer) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
+    served: dict[str, ServerCall] = {}
     for part in parts:
         if isinstance(part, Thought) and answer.with_thinking:
             signature = seal(part.signature, ON_THOUGHT) if part.signature else ""
@@ -57,6 +63,13 @@ def encode_blocks(parts: tuple[Part, ...], answer: Answer) -> list[dict[str, Any
             blocks.append(
                 {"type": "tool_use", "id": part.id, "name": part.name, "input": msgspec.Raw(part.args)}
             )
+        elif isinstance(part, ServerCall) and part.kind in KINDS:
+            if part.kind == "tool_search" and part.signature and answer.with_thinking:
+                _carrier(blocks)["signature"] = seal(part.signature, part.id)
+            served[part.id] = part
+            blocks.append(call_block(part))
+        elif isinstance(part, ServerResult) and part.kind in KINDS:
+            blocks.append(result_block(part, served.get(part.call_id)))
     return blocks
 
 
@@ -102,16 +115,24 @@ def _usage(usage: Usage, answer: Answer) -> dict[str, Any]:
     }
     if usage.thought_tokens:
         counts["output_tokens_details"] = {"thinking_tokens": usage.thought_tokens}
+    if usage.searches or usage.fetches:
+        used = {"web_search_requests": usage.searches, "web_fetch_requests": usage.fetches}
+        counts["server_tool_use"] = used
     return counts
 
 
 def _add_text(blocks: list[dict[str, Any]], part: Text, answer: Answer) -> None:
+    """What rests on sources is a block of its own; other text goes on where text stands."""
+    for piece in text_events(part):
+        last = blocks[-1] if blocks else {}
+        if isinstance(piece, Cited):
+            blocks.append({"type": "text", "text": piece.text, "citations": citations(piece.sources)})
+        elif last.get("type") == "text" and "citations" not in last:
+            last["text"] += piece.text
+        else:
+            blocks.append({"type": "text", "text": piece.text})
     last = blocks[-1] if blocks else {}
-    if part.text and last.get("type") == "text":
-        last["text"] += part.text
-    elif part.text:
-        blocks.append({"type": "text", "text": part.text})
-    elif part.signature and answer.with_thinking and last.get("signature") == "":
+    if not part.text and part.signature and answer.with_thinking and last.get("signature") == "":
         last["signature"] = seal(part.signature, AFTER_TEXT)
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.dialects.anthropic.encode import encode_stop, encode_usage, open_message
 from dragoman.dialects.anthropic.errors import error_body
+from dragoman.dialects.anthropic.served import KINDS, call_block, citations, result_block
 from dragoman.dialects.base import Answer
 from dragoman.errors import DragomanError
 from dragoman.ir import (
@@ -16,10 +17,13 @@ from dragoman.ir import (
     CallDelta,
     CallEnded,
     CallStarted,
+    Cited,
     Event,
     Failed,
     Finished,
     Native,
+    ServerCall,
+    ServerResult,
     Signature,
     Signed,
     Started,
@@ -52,6 +56,7 @@ class MessagesStream:
         self._answer = answer
         self._index = -1
         self._open: str = ""
+        self._calls: dict[str, ServerCall] = {}
         self._usage = Usage()
 
     def open(self) -> bytes:
@@ -68,6 +73,8 @@ class MessagesStream:
                 return _DELTA % (self._index, b"text_delta", b"text", _json(event.text))
             case TextDelta():
                 return self._enter("text") + self._delta(b"text_delta", b"text", _json(event.text))
+            case Cited():
+                return self._cited(event)
             case CallDelta():
                 return self._delta(b"input_json_delta", b"partial_json", _json(event.json.decode()))
             case ThoughtDelta():
@@ -78,6 +85,13 @@ class MessagesStream:
                 return self._call(event)
             case CallEnded():
                 return self._leave()
+            case ServerCall() | ServerResult():
+                return self._served(event)
+            case _:
+                return self._note(event)
+
+    def _note(self, event: Usage | Started | Native | Finished | Failed) -> bytes:
+        match event:
             case Usage():
                 self._usage = event
                 return b""
@@ -93,6 +107,30 @@ class MessagesStream:
     def fail(self, error: DragomanError) -> bytes:
         return self._leave() + encode_event("error", error_body(error))
 
+    def _cited(self, event: Cited) -> bytes:
+        """A block of its own: its citations are of all its text."""
+        start = self._leave() + self._start("cited", b'{"type":"text","text":"","citations":[]}')
+        cited = (
+            self._delta(b"citations_delta", b"citation", _json(entry)) for entry in citations(event.sources)
+        )
+        text = self._delta(b"text_delta", b"text", _json(event.text))
+        return start + b"".join(cited) + text + self._leave()
+
+    def _served(self, event: ServerCall | ServerResult) -> bytes:
+        if event.kind not in KINDS:
+            return b""
+        if isinstance(event, ServerResult):
+            block = result_block(event, self._calls.get(event.call_id))
+            return self._leave() + self._start("served", _json(block)) + self._leave()
+        self._calls[event.id] = event
+        block = call_block(event)
+        given = _json(block["input"]).decode()
+        carrier = b""
+        if event.kind == "tool_search":  # a call to Google, which wants its signature back
+            carrier = self._carry(event.signature, event.id)
+        out = carrier + self._leave() + self._start("served", _json({**block, "input": {}}))
+        return out + self._delta(b"input_json_delta", b"partial_json", _json(given)) + self._leave()
+
     def _thought(self, event: ThoughtDelta) -> bytes:
         if not self._answer.with_thinking:
             return b""
@@ -107,11 +145,15 @@ class MessagesStream:
         return self._enter("thinking") + self._sign(event.signature, target) + self._leave()
 
     def _call(self, call: CallStarted) -> bytes:
-        carrier = b""
-        if call.signature is not None and self._answer.with_thinking:
-            carrier = self._enter("thinking") + self._sign(call.signature, call.id)
+        carrier = self._carry(call.signature, call.id)
         block = _json({"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
         return carrier + self._leave() + self._start("tool_use", block)
+
+    def _carry(self, signature: Signature | None, target: str) -> bytes:
+        """The signature of what follows, in the thinking before it."""
+        if signature is None or not self._answer.with_thinking:
+            return b""
+        return self._enter("thinking") + self._sign(signature, target)
 
     def _sign(self, signature: Signature, target: str) -> bytes:
         return self._delta(b"signature_delta", b"signature", _json(seal(signature, target)))

@@ -7,25 +7,48 @@ import re
 import msgspec
 
 from dragoman import jsontext
+from dragoman.dialects.anthropic.remote import TOOLSET, Toolset, read_toolset
+from dragoman.dialects.anthropic.tool_search import is_search, read_search
 from dragoman.dialects.anthropic.wire import WireTool, WireToolChoice, decode_tools
+from dragoman.dialects.location import decode_location
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Tool, ToolChoice
+from dragoman.ir import ServerKind, ServerTool, Tool, ToolChoice, remote_name
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
+_DATE = re.compile(r"_\d{8}$")
+
+#: Tools that Anthropic's servers run -> what they do; Google has its own for it.
+_SERVER_TOOLS: dict[str, ServerKind] = {
+    "web_search": "web_search",
+    "web_fetch": "web_fetch",
+    "code_execution": "code_execution",
+}
+
 
 class ToolSet(msgspec.Struct, frozen=True):
-    """All tools of a request; the deferred ones wait until the conversation refers to them."""
+    """All tools of a request; the deferred ones wait until the conversation refers to them.
+
+    `searches` find them, where the client does not do so itself. `hosted` names every tool that does not run at the
+    client's, also those that have no twin here.
+    """
 
     tools: tuple[Tool, ...] = ()
     deferred: frozenset[str] = frozenset()
-    web_search: bool = False
-    server_tools: frozenset[str] = frozenset()
+    server_tools: tuple[ServerTool, ...] = ()
+    searches: tuple[ServerTool, ...] = ()
+    hosted: frozenset[str] = frozenset()
     notes: tuple[Note, ...] = ()
+    toolsets: tuple[Toolset, ...] = ()
+
+    def may_wait(self, name: str) -> bool:
+        """Whether a tool of this name is deferred, or one of a deferred server's, whose tools are not known here."""
+        servers = (toolset.server for toolset in self.toolsets if toolset.defers is not None)
+        return name in self.deferred or any(name.startswith(remote_name(server, "")) for server in servers)
 
 
 #: The same tools come with every turn.
-_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(max_bytes=32 * 1024 * 1024)
+_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "anthropic tool sets")
 
 
 def decode_tool_set(raw: bytes, where: str = "tools") -> ToolSet:
@@ -42,60 +65,99 @@ def extend(tool_set: ToolSet, definitions: list[bytes]) -> ToolSet:
     return ToolSet(
         tool_set.tools + more.tools,
         tool_set.deferred | more.deferred,
-        tool_set.web_search or more.web_search,
-        tool_set.server_tools | more.server_tools,
+        tool_set.server_tools + more.server_tools,
+        tool_set.searches + more.searches,
+        tool_set.hosted | more.hosted,
         tool_set.notes + more.notes,
+        tool_set.toolsets + more.toolsets,
     )
 
 
 def _decode_tool_set(raw: bytes, place: str) -> ToolSet:
     tools: list[Tool] = []
     deferred: set[str] = set()
-    server: set[str] = set()
+    server_tools: list[ServerTool] = []
+    searches: list[ServerTool] = []
+    hosted: set[str] = set()
+    toolsets: list[Toolset] = []
     notes: list[Note] = []
-    web_search = searches_itself = False
     for index, wire in enumerate(jsontext.decode(decode_tools, jsontext.checked(raw, place), place) or ()):
         kind = wire.type or "custom"
         where = f"{place}[{index}]"
-        tool = _decode_tool(wire, kind, where)
+        family = _DATE.sub("", kind)
+        tool = _decode_tool(wire, family, where)
         if tool is not None:
             tools.append(tool)
-            if wire.defer_loading:
+            if tool.deferred:
                 deferred.add(tool.name)
             continue
-        server.add(wire.name)
-        if kind.startswith("web_search"):
-            web_search = True
-        elif kind.startswith("tool_search"):
-            searches_itself = True
+        hosted.add(wire.name)
+        if family in _SERVER_TOOLS:
+            server_tools.append(_server_tool(wire, family, where))
+        elif is_search(family):
+            searches.append(read_search(wire, family, where))
+        elif kind == TOOLSET:
+            toolsets.append(read_toolset(wire, where))
         else:
             notes.append(Note("dropped", where, f"{kind} has no twin here"))
-    if searches_itself:  # nobody on the client's side could reveal them
-        deferred.clear()
-    return ToolSet(tuple(tools), frozenset(deferred), web_search, frozenset(server), tuple(notes))
+    if searches and not deferred and not any(toolset.defers for toolset in toolsets):
+        why = "no tool is deferred: all can be seen"
+        notes += [Note("dropped", search.where, why) for search in searches]
+        searches = []
+    return ToolSet(
+        tuple(tools),
+        frozenset(deferred),
+        tuple(server_tools),
+        tuple(searches),
+        frozenset(hosted),
+        tuple(notes),
+        tuple(toolsets),
+    )
 
 
-def _decode_tool(wire: WireTool, kind: str, where: str) -> Tool | None:
-    if kind == "custom":
+def _decode_tool(wire: WireTool, family: str, where: str) -> Tool | None:
+    if family == "custom":
         if not wire.name:
             raise InvalidRequest("a tool needs a name", where=where)
         schema = bytes(wire.input_schema) or b"{}"
         jsontext.decode(msgspec.json.decode, schema, f"{where}.input_schema")
-        return Tool(name=wire.name, description=wire.description or "", schema=schema, where=where)
-    family = re.sub(r"_\d{8}$", "", kind)
+        described = wire.description or ""
+        deferred = bool(wire.defer_loading)
+        return Tool(name=wire.name, description=described, schema=schema, where=where, deferred=deferred)
     known = _CLIENT_TOOLS.get(family)
     if known is None:
         return None
     description, schema = known
-    return Tool(name=wire.name or family, description=description, schema=schema, where=where)
+    return Tool(
+        name=wire.name or family,
+        description=description,
+        schema=schema,
+        where=where,
+        deferred=bool(wire.defer_loading),
+    )
+
+
+def _server_tool(wire: WireTool, family: str, where: str) -> ServerTool:
+    return ServerTool(
+        kind=_SERVER_TOOLS[family],
+        name=wire.name or family,
+        where=where,
+        max_uses=wire.max_uses,
+        allowed_domains=tuple(wire.allowed_domains or ()),
+        blocked_domains=tuple(wire.blocked_domains or ()),
+        location=decode_location(wire.user_location),
+    )
 
 
 def reveal(
     tool_set: ToolSet, loaded: set[str], removed: set[str]
 ) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    """The tools the model may see now; the withheld ones in one note (pain F4)."""
-    hidden = (tool_set.deferred - loaded) | removed
-    withheld = [tool.name for tool in tool_set.tools if tool.name in hidden]
+    """The tools the model may see now; the withheld ones in one note (pain F4).
+
+    Where the client does not search itself all are there: whoever searches shows what is found.
+    """
+    hidden = removed if tool_set.searches else (tool_set.deferred - loaded) | removed
+    withheld = [tool.name for tool in tool_set.tools if tool.name in hidden] if hidden else []
     if not withheld:
         return tool_set.tools, ()
     why = f"{len(withheld)} tool(s) wait until the conversation loads them: {', '.join(withheld[:5])}"
@@ -108,13 +170,23 @@ def decode_tool_choice(wire: WireToolChoice | None, tool_set: ToolSet) -> ToolCh
         return ToolChoice()
     parallel = not wire.disable_parallel_tool_use
     if wire.type == "tool":
-        if wire.name and wire.name in tool_set.server_tools:  # forcing a server tool: it is always used
+        if wire.name and wire.name in tool_set.hosted:  # see `server_tools_of`
             return ToolChoice(parallel=parallel)
         return ToolChoice(mode="any", names=(wire.name,), parallel=parallel)
     match wire.type:
         case "auto" | "any" | "none":
             return ToolChoice(mode=wire.type, parallel=parallel)
     raise InvalidRequest(f"{wire.type!r} is not one of auto, any, tool, none", where="tool_choice.type")
+
+
+def server_tools_of(tool_set: ToolSet, wire: WireToolChoice | None) -> tuple[ServerTool, ...]:
+    """The tools that are run for the client; the one that is chosen must be used. What is deferred stays so."""
+    if wire is not None and wire.type == "none":
+        return tool_set.searches
+    every = tool_set.server_tools + tool_set.searches
+    if wire is None or wire.type != "tool":
+        return every
+    return tuple(msgspec.structs.replace(tool, forced=tool.name == wire.name) for tool in every)
 
 
 #: Tools Anthropic defines and the client runs: the schema is implied by the type.

@@ -6,7 +6,10 @@ from typing import Any
 
 import msgspec
 
-_NOTHING = msgspec.Raw(b"")
+from dragoman.dialects.location import WireLocation
+from dragoman.dialects.thinking import WireThinking
+
+NOTHING = msgspec.Raw(b"")
 
 
 class Source(msgspec.Struct):
@@ -23,7 +26,7 @@ class ToolRef(msgspec.Struct):
     """A tool that comes or goes in the middle of a conversation: by name, or with its definition."""
 
     name: str = ""
-    definition: msgspec.Raw = _NOTHING
+    definition: msgspec.Raw = NOTHING
 
 
 class Block(msgspec.Struct):
@@ -36,15 +39,17 @@ class Block(msgspec.Struct):
     context: str | None = None
     id: str = ""
     name: str = ""
-    input: msgspec.Raw = _NOTHING
+    input: msgspec.Raw = NOTHING
     tool_use_id: str = ""
-    content: msgspec.Raw = _NOTHING
+    content: msgspec.Raw = NOTHING
     is_error: bool | None = None
     thinking: str = ""
     signature: str | None = None
     data: str = ""
     tool_name: str = ""
     tool: ToolRef | None = None
+    server_name: str = ""
+    citations: msgspec.Raw = NOTHING
 
 
 class WireMessage(msgspec.Struct):
@@ -56,8 +61,30 @@ class WireTool(msgspec.Struct):
     name: str = ""
     type: str | None = None
     description: str | None = None
-    input_schema: msgspec.Raw = _NOTHING
+    input_schema: msgspec.Raw = NOTHING
     defer_loading: bool | None = False
+    max_uses: int | None = None
+    allowed_domains: list[str] | None = None
+    blocked_domains: list[str] | None = None
+    user_location: WireLocation | None = None
+    mcp_server_name: str | None = None
+    default_config: WireEnabled | None = None
+    configs: dict[str, WireEnabled] | None = None
+
+
+class WireEnabled(msgspec.Struct):
+    """Of the tools of an MCP server, or of one of them."""
+
+    enabled: bool | None = None
+    allowed_tools: list[str] | None = None
+    defer_loading: bool | None = None
+
+
+class WireMcpServer(msgspec.Struct):
+    name: str
+    url: str = ""
+    authorization_token: str | None = None
+    tool_configuration: WireEnabled | None = None
 
 
 class WireToolChoice(msgspec.Struct):
@@ -66,15 +93,9 @@ class WireToolChoice(msgspec.Struct):
     disable_parallel_tool_use: bool | None = False
 
 
-class WireThinking(msgspec.Struct):
-    type: str
-    budget_tokens: int | None = None
-    display: str | None = None
-
-
 class WireFormat(msgspec.Struct):
     type: str = ""
-    schema: msgspec.Raw = _NOTHING
+    schema: msgspec.Raw = NOTHING
 
 
 class OutputConfig(msgspec.Struct):
@@ -91,7 +112,7 @@ class Body(msgspec.Struct):
     messages: list[msgspec.Raw]
     max_tokens: int | None = None
     system: str | list[Block] | None = None
-    tools: msgspec.Raw = _NOTHING
+    tools: msgspec.Raw = NOTHING
     tool_choice: WireToolChoice | None = None
     thinking: WireThinking | None = None
     output_config: OutputConfig | None = None
@@ -102,6 +123,7 @@ class Body(msgspec.Struct):
     top_p: float | None = None
     top_k: int | None = None
     stream: bool | None = False
+    mcp_servers: list[WireMcpServer] | None = None
     thread: Any = None
 
 

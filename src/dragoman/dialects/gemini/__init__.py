@@ -1,6 +1,8 @@
 """Google's generateContent, as an upstream: AI Studio and Vertex are one dialect with two address books."""
 
+from dragoman.dialects.gemini.builtin import can_mix, one_of_a_kind
 from dragoman.dialects.gemini.encode import (
+    context_tokens,
     decode_count,
     encode_count,
     encode_request,
@@ -8,6 +10,7 @@ from dragoman.dialects.gemini.encode import (
     origin_of,
 )
 from dragoman.dialects.gemini.errors import decode_error
+from dragoman.dialects.gemini.grounding import admits
 from dragoman.dialects.gemini.models import ALIASES, Profile, profile_of
 
 name = "gemini"
@@ -15,12 +18,16 @@ name = "gemini"
 __all__ = [
     "ALIASES",
     "Profile",
+    "admits",
+    "can_mix",
+    "context_tokens",
     "decode_count",
     "decode_error",
     "encode_count",
     "encode_request",
     "ends_with_user",
     "name",
+    "one_of_a_kind",
     "origin_of",
     "profile_of",
 ]

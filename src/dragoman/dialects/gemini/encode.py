@@ -8,14 +8,17 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.base import Encoded, Target
-from dragoman.dialects.gemini.contents import NOBODY, encode_contents
+from dragoman.dialects.base import Encoded, Target, UpstreamStream
+from dragoman.dialects.gemini.builtin import BuiltIns, encode_built_ins
+from dragoman.dialects.gemini.contents import NOBODY, Setting, encode_contents
+from dragoman.dialects.gemini.grounded import GroundedStream
 from dragoman.dialects.gemini.models import Profile, profile_of
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.thinking import encode_thinking
-from dragoman.dialects.gemini.tools import Declarations, declare, encode_tool_choice, encode_tools
-from dragoman.errors import UpstreamGarbage
-from dragoman.ir import Request, Sampling
+from dragoman.dialects.gemini.tools import Declarations, declare, encode_tool_choice
+from dragoman.errors import InvalidRequest, UpstreamGarbage
+from dragoman.ir import Request, Sampling, Thinking
+from dragoman.memo import Memo
 from dragoman.notes import Note
 from dragoman.schema import clean_schema
 
@@ -36,20 +39,28 @@ def ends_with_user(target: Target) -> bool:
     return profile_of(target.model).ends_with_user
 
 
+def context_tokens(target: Target) -> int:
+    return profile_of(target.model).input_tokens
+
+
 def encode_request(request: Request, target: Target, new_id: Callable[[], str]) -> Encoded:
-    body, declarations, notes = _body(request, target)
+    for remote in request.remotes:  # an address in a request is followed only where the operator says so (Q9)
+        why = f"the MCP server {remote.label!r} is not called from here; its operator may allow it (mcp.servers)"
+        raise InvalidRequest(why, where=remote.where)
+    body, declarations, built_ins, notes = _body(request, target)
     origin = origin_of(target)
     single = not request.tool_choice.parallel
 
-    def reader() -> GeminiStream:
-        return GeminiStream(declarations.names, origin, new_id, single_call=single)
+    def reader() -> UpstreamStream:
+        plain = GeminiStream(declarations.names, origin, new_id, single_call=single)
+        return GroundedStream(plain, built_ins, origin, new_id) if built_ins.offered else plain
 
     return Encoded(body=_ENCODER.encode(body), notes=notes, reader=reader)
 
 
 def encode_count(request: Request, target: Target) -> bytes:
     """Only the wrapped form counts system and tools on AI Studio; Vertex takes the fields as they are."""
-    body, _, _ = _body(request, target)
+    body, *_ = _body(request, target)
     body.pop("toolConfig", None)
     if target.backend == "vertex":
         return _ENCODER.encode(body)
@@ -67,18 +78,22 @@ class _Count(msgspec.Struct):
     totalTokens: int = 0  # noqa: N815
 
 
-def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declarations, tuple[Note, ...]]:
+def _body(
+    request: Request, target: Target
+) -> tuple[dict[str, Any], Declarations, BuiltIns, tuple[Note, ...]]:
     profile = profile_of(target.model)
     declarations = declare(request.tools, target)
-    notes = list(declarations.notes)
+    functions = bool(declarations.declared)
+    built_ins = encode_built_ins(request.server_tools, target, functions=functions)
+    notes = [*declarations.notes, *built_ins.notes]
     origin = origin_of(target) if target.trust_signatures else NOBODY
-    contents, lost = encode_contents(request.messages, profile, declarations.names, origin)
+    setting = Setting(profile, declarations.names, origin, bool(built_ins.offered))
+    contents, lost = encode_contents(request.messages, setting)
     notes += lost
-    tools, without = encode_tools(request, declarations)
-    config, asked, changed = _generation_config(request, target)
-    notes += (*without, *changed)
-    system = [part.text for part in request.system] + asked
-    if declarations.declared and not request.tool_choice.parallel:
+    config, asked, changed = _generation_config(request, target, tooled=functions or bool(built_ins.tools))
+    notes += changed
+    system = [part.text for part in request.system] + asked + list(built_ins.asked)
+    if functions and not request.tool_choice.parallel:
         system.append(_ONE_CALL)
         why = (
             "Gemini has no such switch; it is asked for in the instructions, and further calls are held back"
@@ -87,13 +102,44 @@ def _body(request: Request, target: Target) -> tuple[dict[str, Any], Declaration
     body = {
         "contents": contents,
         "systemInstruction": {"parts": [{"text": text} for text in system]} if system else None,
-        "tools": tools or None,
-        "toolConfig": encode_tool_choice(request.tool_choice, declarations),
+        "tools": _tools(declarations, built_ins) or None,
+        "toolConfig": _tool_config(request, declarations, built_ins) or None,
         "generationConfig": config or None,
     }
     body = {key: value for key, value in body.items() if value is not None}
     _add_native(body, request.native, target)
-    return body, declarations, tuple(notes)
+    for place in target.without:
+        notes += _leave_away(body, place)
+    return body, declarations, built_ins, tuple(notes)
+
+
+def _tools(declarations: Declarations, built_ins: BuiltIns) -> list[dict[str, Any]]:
+    functions = [{"functionDeclarations": declarations.json}] if declarations.declared else []
+    return [*functions, *built_ins.tools]
+
+
+def _tool_config(request: Request, declarations: Declarations, built_ins: BuiltIns) -> dict[str, Any]:
+    config = encode_tool_choice(request.tool_choice, declarations) or {}
+    return {**config, "includeServerSideToolInvocations": True} if built_ins.shown else config
+
+
+def _leave_away(body: dict[str, Any], place: str) -> list[Note]:
+    """What this back end does not know, by the name it gave it: `generation_config.responseJsonSchema`."""
+    *parents, field = (_alike(name) for name in place.split("."))
+    node: Any = body
+    for parent in parents:
+        node = next((value for name, value in node.items() if _alike(name) == parent), None)
+        if not isinstance(node, dict):
+            return []
+    gone = [name for name in node if _alike(name) == field]
+    for name in gone:
+        del node[name]
+    return [Note("dropped", name, "this back end does not know it") for name in gone]
+
+
+def _alike(name: str) -> str:
+    """Google spells the same name in two ways."""
+    return name.replace("_", "").lower()
 
 
 def _add_native(body: dict[str, Any], native: tuple[tuple[str, bytes], ...], target: Target) -> None:
@@ -110,15 +156,32 @@ def _add_native(body: dict[str, Any], native: tuple[tuple[str, bytes], ...], tar
 
 
 def _generation_config(
-    request: Request, target: Target
+    request: Request, target: Target, *, tooled: bool
 ) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
     profile = profile_of(target.model)
-    config, notes = _sampling(request.sampling, profile)
-    thinking, lost = encode_thinking(request.thinking, request.sampling, profile)
+    known = _SETTINGS.find((request.sampling, request.thinking, target.model))
+    sampling, thinking, notes = known or _settings(request.sampling, request.thinking, target.model)
+    config = {**sampling}
     if thinking and not target.own_thinking:
-        config["thinkingConfig"] = thinking
-    output, asked, more = _output(request, profile, vertex=target.backend == "vertex")
-    return {**config, **output}, asked, (*notes, *lost, *more)
+        config["thinkingConfig"] = {**thinking}
+    output, asked, more = _output(request, profile, tooled=tooled, vertex=target.backend == "vertex")
+    return {**config, **output}, asked, (*notes, *more)
+
+
+#: `generationConfig` without what it says of thinking, that, and what got lost.
+_Settings = tuple[dict[str, Any], dict[str, Any], tuple[Note, ...]]
+
+#: The same come with every turn.
+_SETTINGS: Memo[tuple[Sampling, Thinking, str], _Settings] = Memo(1024 * 1024, "settings")
+
+
+def _settings(sampling: Sampling, thinking: Thinking, model: str) -> _Settings:
+    profile = profile_of(model)
+    config, notes = _sampling(sampling, profile)
+    thoughts, lost = encode_thinking(thinking, sampling, profile)
+    settings = config, thoughts, (*notes, *lost)
+    _SETTINGS.put((sampling, thinking, model), len(model) + 4 * sum(map(len, sampling.stop)), settings)
+    return settings
 
 
 def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], list[Note]]:
@@ -154,7 +217,7 @@ def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], lis
 
 
 def _output(
-    request: Request, profile: Profile, *, vertex: bool
+    request: Request, profile: Profile, *, tooled: bool, vertex: bool
 ) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
     """JSON output; where functions exclude it, the wish goes into the instructions (pain B16)."""
     if request.output is None:
@@ -162,7 +225,8 @@ def _output(
     schema = request.output.schema
     where = "output_config.format"
     wanted = None if schema is None else jsontext.decode(msgspec.json.decode, schema, f"{where}.schema")
-    if request.tools and (not profile.json_with_functions or request.tool_choice.mode in ("any", "none")):
+    excluded = request.tools and request.tool_choice.mode in ("any", "none")
+    if excluded or (tooled and not profile.json_with_functions):
         why = "JSON output cannot be enforced beside these tools; it is asked for in the instructions"
         return {}, [_wish(schema)], (Note("moved", where, why),)
     config: dict[str, Any] = {"responseMimeType": "application/json"}

@@ -31,17 +31,27 @@ _OVERFLOW = re.compile(
     r"input token count (?:is )?\(?(\d+)\)?\s+"
     r"(?:exceeds the maximum number of tokens allowed|but (?:the )?model only supports up to) \(?(\d+)\)?"
 )
-Complaint = Literal["", "schema_form", "signature", "thinking"]
+Complaint = Literal[
+    "", "states", "schema_form", "signature", "thinking", "tool_mix", "pairing", "field", "opaque"
+]
 
 #: Refusals another form of the same request may cure; told apart here, because nobody else reads Google's words.
 _COMPLAINTS: dict[Complaint, re.Pattern[str]] = {
     "signature": re.compile(r"thought[_ ]signature", re.IGNORECASE),
     "thinking": re.compile(r"thinking[_ ](level|budget)|only works in thinking mode", re.IGNORECASE),
-    "schema_form": re.compile(
-        r"parameters_?json_?schema|function_?declarations\S*parameters|too many states|nesting depth",
+    "states": re.compile(r"too many states|too complex", re.IGNORECASE),
+    "tool_mix": re.compile(
+        r"Multiple tools are supported only|Built-in tools with Function calling|Tool use with function calling",
         re.IGNORECASE,
     ),
+    "schema_form": re.compile(
+        r"parameters_?json_?schema|function_?declarations\S*parameters|nesting depth", re.IGNORECASE
+    ),
+    "pairing": re.compile(r"function (call|response) (turn|parts)", re.IGNORECASE),
+    "field": re.compile(r"""Unknown name "\w+"(: | at '(generation|tool)_config\S*': )Cannot find field"""),
+    "opaque": re.compile(r"Request contains an invalid argument\.?"),
 }
+_UNKNOWN_FIELD = re.compile(r"""Unknown name "(\w+)"(?: at '([^']+)')?: Cannot find field""")
 _HOPELESS = re.compile(r"limit: 0\b|credits are depleted")
 _RETRY_TEXT = re.compile(r"retry in (\d+(?:\.\d+)?)\s*(ms|s)")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -88,12 +98,19 @@ def decode_error_body(status: int, body: bytes) -> UpstreamError:
     error = UpstreamError(_message(google), kind=_kind(status, google), status=status)
     error.retry_after_s = _retry_after(google)
     error.code = _complaint(google.message) if error.kind == "invalid_request" else ""
+    error.place = _place(google.message) if error.code == "field" else ""
     error.native = msgspec.json.encode({"error": google.error})
     return error
 
 
 def _complaint(message: str) -> Complaint:
     return next((name for name, pattern in _COMPLAINTS.items() if pattern.search(message)), "")
+
+
+def _place(message: str) -> str:
+    found = _UNKNOWN_FIELD.search(message)
+    name, at = found.groups() if found else ("", "")
+    return f"{at}.{name}" if at else name
 
 
 def _message(google: Status) -> str:

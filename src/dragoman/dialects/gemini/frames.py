@@ -10,6 +10,11 @@ from dragoman.sse import MAX_EVENT_BYTES, SseDecoder
 _OUTSIDE = re.compile(rb'["{}\[\]]')
 _INSIDE = re.compile(rb'["\\]')
 _BEFORE_ALL = b" \t\r\n\xef\xbb\xbf"  # white space and the byte order mark
+_FIELD = b"data: "
+_OBJECT = _FIELD + b"{"
+_END = b"\r\n\r\n"
+_NEXT = _END + _FIELD
+_NEXT_OBJECT = _END + _OBJECT
 _NO_DOCUMENT = (b"", b"[DONE]")
 
 
@@ -36,29 +41,38 @@ class FrameDecoder:
 
 
 class SseFrames:
-    """Server-sent events; the usual network read, one whole event of one line, takes the short way."""
+    """Server-sent events; the usual network read, whole events of one line each, takes the short way."""
 
     def __init__(self) -> None:
         self._sse = SseDecoder()
         self._between_events = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        end = len(data) - 4
-        if (
-            self._between_events
-            and data.startswith(b"data: {")
-            and data.find(b"\r") == end
-            and data.find(b"\n") == end + 1
-            and data.endswith(b"\r\n\r\n")
-            and end < MAX_EVENT_BYTES
-        ):
-            return [data[6:end]]
+        if self._between_events:
+            whole, end, rest = data.rpartition(_END)
+            frames = _plain_frames(whole) if end else []
+            data = rest if frames else data
+            return frames + self._feed(data) if data else frames
+        place = data.find(_END)
+        begun = data if place < 0 else data[: place + len(_END)]
+        frames = self._feed(begun)
+        data = data[len(begun) :]
+        return frames + self.feed(data) if data else frames
+
+    def _feed(self, data: bytes) -> list[bytes]:
         frames = [event.data for event in self._sse.feed(data) if event.data.strip() not in _NO_DOCUMENT]
         self._between_events = self._sse.is_between_events
         return frames
 
     def close(self) -> list[bytes]:
         return [event.data for event in self._sse.close() if event.data.strip() not in _NO_DOCUMENT]
+
+
+def _plain_frames(events: bytes) -> list[bytes]:
+    """The data of events with their ends between them, if each is one line with an object; otherwise nothing."""
+    breaks = 2 * events.count(_NEXT_OBJECT)
+    plain = events.count(b"\n") == breaks == events.count(b"\r") and len(events) < MAX_EVENT_BYTES
+    return events.removeprefix(_FIELD).split(_NEXT) if plain and events.startswith(_OBJECT) else []
 
 
 class WholeFrame:

@@ -28,7 +28,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     ends_with_user: bool = True
     samples: bool = False  # temperature, topP and topK have an effect
     penalties: bool = False
-    json_with_functions: bool = True
+    json_with_functions: bool = True  # and with what Google runs itself
+    mixes_tools: bool = True  # runs tools of its own beside functions, and tells of them in the answer
     input_tokens: int = 1_048_576
     output_tokens: int = 65_536
 
@@ -43,6 +44,7 @@ _GEMINI_2 = Profile(
     ends_with_user=False,
     samples=True,
     json_with_functions=False,
+    mixes_tools=False,
 )
 _GEMINI_3 = Profile(
     family="g3", levels=("minimal", "low", "medium", "high"), ends_with_user=False, samples=True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from dragoman import jsontext
 from dragoman.dialects.base import Target
 from dragoman.dialects.gemini.client.wire import camel
 from dragoman.ir import Tool
@@ -23,15 +25,20 @@ _STRING_FORMATS = ("enum", "date-time")
 
 def native_declaration(tool: Tool, target: Target) -> tuple[Any, tuple[Note, ...]]:
     """The declaration as it came; its `parameters` compiled anew if they break a rule of Google's (3.1)."""
-    fields = {camel(name): value for name, value in msgspec.json.decode(tool.native).items()}
-    parameters = fields.get("parameters")
     vertex = target.backend == "vertex"
-    if parameters is None or _is_taken(parameters, vertex):
+    fields, taken = jsontext.decode(partial(_judge, vertex=vertex), tool.native, tool.where)
+    if taken:
         return msgspec.Raw(tool.native), ()
     where = f"{tool.where}.parameters"
     schema = msgspec.json.decode(tool.schema)
     fields["parameters"], notes = compile_schema(schema, where=where, vertex=vertex)
     return {name: value for name, value in fields.items() if value is not None}, notes
+
+
+def _judge(native: bytes | msgspec.Raw, vertex: bool) -> tuple[dict[str, Any], bool]:
+    fields = {camel(name): value for name, value in msgspec.json.decode(native).items()}
+    parameters = fields.get("parameters")
+    return fields, parameters is None or _is_taken(parameters, vertex)
 
 
 def _is_taken(node: Any, vertex: bool) -> bool:
@@ -47,17 +54,18 @@ def _is_taken(node: Any, vertex: bool) -> bool:
 
 def _is_sound(schema: dict[str, Any], kind: str, vertex: bool) -> bool:
     """The rules of one node; one that is only a choice between others needs no type."""
-    properties = schema.get("properties") or {}
-    required = schema.get("required") or ()
+    properties, required, words = (schema.get(key) or [] for key in ("properties", "required", "enum"))
+    properties = properties or {}
+    if not isinstance(properties, dict) or not isinstance(required, list) or not isinstance(words, list):
+        return False
     return all(
         (
             kind in _TYPES or (not kind and bool(schema.get("anyOf"))),
             ("items" in schema) == (kind == "ARRAY"),
             bool(properties) == (kind == "OBJECT") or (vertex and kind == "OBJECT"),
-            isinstance(properties, dict) and "" not in properties,
-            all(name in properties for name in required),
-            not schema.get("enum")
-            or (kind == "STRING" and all(isinstance(word, str) for word in schema["enum"])),
+            "" not in properties,
+            all(isinstance(name, str) and name in properties for name in required),
+            not words or (kind == "STRING" and all(isinstance(word, str) for word in words)),
             kind != "STRING" or vertex or schema.get("format", "enum") in _STRING_FORMATS,
         )
     )
@@ -66,8 +74,7 @@ def _is_sound(schema: dict[str, Any], kind: str, vertex: bool) -> bool:
 def _children(schema: dict[str, Any]) -> list[Any]:
     """Every node below; Google takes one object for a list of one."""
     properties, choices = schema.get("properties") or {}, schema.get("anyOf") or []
-    named = list(properties.values()) if isinstance(properties, dict) else [None]
-    return [*named, *(choices if isinstance(choices, list) else [choices]), *_items(schema)]
+    return [*properties.values(), *(choices if isinstance(choices, list) else [choices]), *_items(schema)]
 
 
 def _items(schema: dict[str, Any]) -> list[Any]:

@@ -5,8 +5,9 @@ A whole answer is a stream of one chunk.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -63,7 +64,15 @@ _TOLD = frozenset(
 )
 _MAX_SNAPSHOTS = 1_000
 _DIGITS = 18
+_ANY_NUMBER = bytes.maketrans(b"123456789", b"000000000")
+_NUMBERED = re.compile(rb'[A-Za-z_"]\d')  # a name or a text with a digit in it, which is no number
 _decode_counts = msgspec.json.Decoder(dict[str, Any] | None).decode
+
+#: All that may be native, in one look: nearly always it is nothing.
+_fields_of = attrgetter(*NATIVE_FIELDS)
+_parts_of = attrgetter(*NATIVE_PARTS)
+_NO_FIELDS = (NOTHING,) * len(NATIVE_FIELDS)
+_NO_PARTS = (NOTHING,) * len(NATIVE_PARTS)
 
 
 class GeminiStream:
@@ -85,10 +94,15 @@ class GeminiStream:
         self._over = False
         self._calls = 0
         self._open: OpenCall | None = None
+        self._made: set[tuple[str, bytes]] = set()  # calls by Google's own ids
         self._snapshots: list[bytes] = []
         self._counts: dict[str, Any] = {}
         self._finish: Finished | None = None
         self.notes: list[Note] = []
+
+    @property
+    def has_finish(self) -> bool:
+        return self._finish is not None
 
     def feed(self, data: bytes) -> list[Event]:
         try:
@@ -152,10 +166,10 @@ class GeminiStream:
                 events.append(TextDelta(part.text))  # nearly every part of a stream
             else:
                 self._part(part, events)
-        for name, field in NATIVE_FIELDS.items():
-            found = getattr(candidate, name)
-            if found is not NOTHING:
-                events.append(_native(found, field))
+        beside = _fields_of(candidate)
+        if beside != _NO_FIELDS:
+            fields = zip(NATIVE_FIELDS.values(), beside, strict=True)
+            events += [_native(found, field) for field, found in fields if found is not NOTHING]
         raw = candidate.finish_reason
         if raw and raw != "FINISH_REASON_UNSPECIFIED":
             reason = stop_reason(raw, has_calls=False)
@@ -172,15 +186,8 @@ class GeminiStream:
             if signature:
                 events.append(Signed(signature, ON_THOUGHT))
             return
-        native = {
-            field: getattr(part, name)
-            for name, field in NATIVE_PARTS.items()
-            if getattr(part, name) is not NOTHING
-        }
-        if native:
-            if part.thought_signature:
-                native["thoughtSignature"] = part.thought_signature
-            events.append(_native(msgspec.json.encode(native)))
+        if _parts_of(part) != _NO_PARTS:
+            events.append(_native_part(part))
             return
         if part.text:
             events.append(TextDelta(part.text))
@@ -190,7 +197,7 @@ class GeminiStream:
     def _call(self, call: FunctionCall, signature: Signature | None, events: list[Event]) -> None:
         """A call is told when it is whole: text and usage may come while its arguments stream."""
         args = bytes(call.args)
-        if call.name:
+        if call.name and not (call.id and self._open is not None and self._open.upstream == call.id):
             events += self._end_call()
             if self._single_call and self._calls:
                 self.notes.append(Note("dropped", call.name, "the client takes one tool call at a time"))
@@ -198,19 +205,30 @@ class GeminiStream:
             self._calls += 1
             own = self._new_id()
             identity = client_id(own, call.id) if call.id else own
-            self._open = OpenCall(identity, self._names.from_wire(call.name), PartialArgs())
+            name = self._names.from_wire(call.name)
+            self._open = OpenCall(identity, name, PartialArgs(), upstream=call.id or "")
         if self._open is None:
             if args:
                 raise UpstreamGarbage("the upstream sent a function call without a name", kind="overloaded")
             return
         self._open.signature = self._open.signature or signature
-        self._open.partial.feed(call.partial_args or [])
+        if call.partial_args:
+            self._open.partial.feed(call.partial_args)
         if not call.will_continue:
             events += self._end_call(args if args != _NULL else b"")
 
     def _end_call(self, args: bytes = b"") -> list[Event]:
+        """A call that comes again, id and all, is one that a proxy has repeated: it is made once."""
         call, self._open = self._open, None
-        return call.events(args) if call is not None else []
+        if call is None:
+            return []
+        whole = call.whole(args)
+        told = call.upstream, msgspec.json.encode((call.name, whole), order="deterministic")
+        if call.upstream and told in self._made:
+            self.notes.append(Note("dropped", call.name, "the upstream told this call twice"))
+            return []
+        self._made.add(told)
+        return call.events(args)
 
     def _end(self, finish: Finished) -> list[Event]:
         """Only STOP ends a call that is still open; what a limit cut is not passed on as whole (pain D4)."""
@@ -224,10 +242,8 @@ class GeminiStream:
 
     def _count(self) -> None:
         """Any count may be absent from a chunk; what was said before still holds. An odd one costs no answer."""
-        for raw in self._snapshots:
-            with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                found = _decode_counts(raw) or {}
-                self._counts |= {name: count for name, count in found.items() if count is not None}
+        for raw in _telling(self._snapshots):
+            self._counts |= _read_counts(raw)
         self._snapshots = []
 
     def _usage(self) -> list[Event]:
@@ -235,29 +251,24 @@ class GeminiStream:
         self._count()
         if not self._counts:
             return []
-        thoughts = self._counted("thoughtsTokenCount")
+        count = self._counts.get
+        thoughts = _number(count("thoughtsTokenCount"))
         usage = Usage(
-            input_tokens=self._counted("promptTokenCount") + self._counted("toolUsePromptTokenCount"),
-            cached_tokens=self._counted("cachedContentTokenCount"),
-            output_tokens=self._counted("candidatesTokenCount") + thoughts,
+            input_tokens=_number(count("promptTokenCount")) + _number(count("toolUsePromptTokenCount")),
+            cached_tokens=_number(count("cachedContentTokenCount")),
+            output_tokens=_number(count("candidatesTokenCount")) + thoughts,
             thought_tokens=thoughts,
         )
         if self._counts.keys() <= _TOLD:
             return [usage]
         return [Native(json=msgspec.json.encode(self._counts), field="usageMetadata"), usage]
 
-    def _counted(self, name: str) -> int:
-        """Google writes large numbers as text."""
-        count = self._counts.get(name)
-        if isinstance(count, str) and count.isascii() and count.isdigit():
-            return int(count[:_DIGITS])
-        return count if isinstance(count, int) else 0
-
     def _fail(self, error: UpstreamError) -> list[Event]:
         if self._over:
             return []
         self._over = True
-        return [*self._usage(), Failed(error)]
+        # Its frames hold the list that it goes into.
+        return [*self._usage(), Failed(error.with_traceback(None))]
 
 
 class OpenCall(msgspec.Struct):
@@ -267,17 +278,54 @@ class OpenCall(msgspec.Struct):
     name: str
     partial: PartialArgs
     signature: Signature | None = None
+    upstream: str = ""  # Google's own id
 
-    def events(self, args: bytes) -> list[Event]:
-        whole = args or self.partial.close()
+    def whole(self, args: bytes) -> dict[str, Any]:
         try:
-            msgspec.json.decode(whole, type=dict[str, Any])
+            return msgspec.json.decode(args or self.partial.close(), type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise UpstreamGarbage(
                 f"the arguments of {self.name} are not an object", kind="overloaded"
             ) from None
+
+    def events(self, args: bytes) -> list[Event]:
         started = CallStarted(id=self.id, name=self.name, signature=self.signature)
-        return [started, CallDelta(whole), CallEnded()]
+        return [started, CallDelta(args or self.partial.close()), CallEnded()]
+
+
+def _telling(snapshots: list[bytes]) -> list[bytes]:
+    """Those that no later one repeats with other numbers, in their order: few of hundreds, and reading is dear."""
+    last: dict[bytes, bytes] = {}
+    for raw in reversed(snapshots):
+        shape = raw.translate(_ANY_NUMBER)
+        if shape not in last:
+            last.setdefault(raw if _NUMBERED.search(shape) else shape, raw)
+    return list(reversed(last.values()))
+
+
+def _read_counts(raw: bytes) -> dict[str, Any]:
+    try:
+        found = _decode_counts(raw) or {}
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return {name: count for name, count in found.items() if count is not None}
+
+
+def _number(count: object) -> int:
+    """Google writes large numbers as text."""
+    if isinstance(count, int):
+        return count
+    if isinstance(count, str) and count.isascii() and count.isdigit():
+        return int(count[:_DIGITS])
+    return 0
+
+
+def _native_part(part: Part) -> Native:
+    fields = zip(NATIVE_PARTS.values(), _parts_of(part), strict=True)
+    native = {field: found for field, found in fields if found is not NOTHING}
+    if part.thought_signature:
+        native["thoughtSignature"] = part.thought_signature
+    return _native(msgspec.json.encode(native))
 
 
 def _native(raw: bytes | msgspec.Raw, field: str = "") -> Native:

@@ -10,10 +10,10 @@ from dragoman import jsontext
 from dragoman.dialects.base import Target
 from dragoman.dialects.gemini.native import native_declaration
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Request, Tool, ToolChoice
+from dragoman.ir import Tool, ToolChoice
 from dragoman.memo import Memo
 from dragoman.notes import Note
-from dragoman.schema import NameMap, clean_schema, compile_schema
+from dragoman.schema import NameMap, clean_schema, compile_schema, relax_schema
 
 _MODE: dict[str, str] = {"any": "ANY", "none": "NONE", "validated": "VALIDATED"}
 _ENCODER = msgspec.json.Encoder()
@@ -30,16 +30,22 @@ class Declarations(msgspec.Struct, frozen=True):
 
 #: The same tools come with every turn of a conversation: translate them once. Tools that are loaded later
 #: change the set, not the others' schemas.
-_PARAMETERS: Memo[tuple[bytes, bool, bool], tuple[msgspec.Raw | None, tuple[Note, ...]]] = Memo(
-    16 * 1024 * 1024
+_PARAMETERS: Memo[tuple[bytes, bool, bool, bool], tuple[msgspec.Raw | None, tuple[Note, ...]]] = Memo(
+    16 * 1024 * 1024, "schemas"
 )
-_DECLARATIONS: Memo[tuple[tuple[Tool, ...], str, bool], Declarations] = Memo(max_bytes=32 * 1024 * 1024)
+_DECLARATIONS: Memo[tuple[tuple[Tool, ...], str, bool, bool], Declarations] = Memo(
+    32 * 1024 * 1024, "declarations"
+)
 
 
 def declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
-    weight = sum(len(tool.schema) + len(tool.description) + len(tool.native) + 200 for tool in tools)
-    key = (tools, target.backend, target.proto_schemas)
-    return _DECLARATIONS.get(key, weight, lambda: _declare(tools, target))
+    key = (tools, target.backend, target.proto_schemas, target.relaxed_schemas)
+    known = _DECLARATIONS.find(key)
+    if known is None:
+        known = _declare(tools, target)
+        weight = sum(len(tool.schema) + len(tool.description) + len(tool.native) + 200 for tool in tools)
+        _DECLARATIONS.put(key, weight, known)
+    return known
 
 
 def _declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
@@ -55,7 +61,8 @@ def _declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
             continue
         if wire != tool.name:
             notes.append(Note("renamed", f"{tool.where}.name", f"{tool.name!r} is {wire!r} for Gemini"))
-        if tool.native and wire == tool.name and not target.proto_schemas:
+        as_it_is = not (target.proto_schemas or target.relaxed_schemas)
+        if tool.native and wire == tool.name and as_it_is:
             declarations[tool.name], lost = native_declaration(tool, target)
         else:
             declarations[tool.name], lost = _declaration(tool, wire, target)
@@ -69,11 +76,11 @@ def _declaration(tool: Tool, wire: str, target: Target) -> tuple[dict[str, Any],
     if tool.description:
         declaration["description"] = tool.description
     where = f"{tool.where}.input_schema"
-    proto, vertex = target.proto_schemas, target.backend == "vertex"
+    proto, relaxed, vertex = target.proto_schemas, target.relaxed_schemas, target.backend == "vertex"
     parameters, notes = _PARAMETERS.get(
-        (tool.schema, proto, vertex),
+        (tool.schema, proto, relaxed, vertex),
         3 * len(tool.schema),
-        lambda: _parameters(tool.schema, where, proto, vertex),
+        lambda: _parameters(tool.schema, where, proto=proto, relaxed=relaxed, vertex=vertex),
     )
     if parameters is not None:
         declaration["parameters" if proto else "parametersJsonSchema"] = parameters
@@ -81,22 +88,15 @@ def _declaration(tool: Tool, wire: str, target: Target) -> tuple[dict[str, Any],
 
 
 def _parameters(
-    schema: bytes, where: str, proto: bool, vertex: bool
+    schema: bytes, where: str, *, proto: bool, relaxed: bool, vertex: bool
 ) -> tuple[msgspec.Raw | None, tuple[Note, ...]]:
     """What Google gets for a schema; the places in the notes are below the schema."""
     decoded = jsontext.decode(msgspec.json.decode, schema, where)
+    decoded, eased = relax_schema(decoded, where="") if relaxed else (decoded, ())
     translate = compile_schema if proto else clean_schema
     parameters, notes = translate(decoded, where="", vertex=vertex)
+    notes = (*eased, *notes)
     return None if parameters is None else msgspec.Raw(_ENCODER.encode(parameters)), notes
-
-
-def encode_tools(request: Request, declarations: Declarations) -> tuple[list[Any], tuple[Note, ...]]:
-    if not declarations.declared:
-        return ([{"googleSearch": {}}], ()) if request.web_search else ([], ())
-    tools = [{"functionDeclarations": declarations.json}]
-    if not request.web_search:
-        return tools, ()
-    return tools, (Note("dropped", "tools", "web search beside functions is not offered yet"),)
 
 
 def encode_tool_choice(choice: ToolChoice, declarations: Declarations) -> dict[str, Any] | None:

@@ -9,17 +9,19 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import EFFORTS, Decoded, Headers
-from dragoman.dialects.history import HISTORY_BYTES, placed_notes, read_pieces
+from dragoman.dialects.history import HISTORY_BYTES, placed_notes
 from dragoman.dialects.openai_chat.encode import Echo
 from dragoman.dialects.openai_chat.messages import DecodedMessage, decode_message
 from dragoman.dialects.openai_chat.tools import (
     ToolSet,
     decode_legacy_choice,
+    decode_search,
     decode_tool_choice,
     decode_tool_set,
 )
 from dragoman.dialects.openai_chat.wire import Body, WireFormat, decode_body, decode_schema
 from dragoman.dialects.openai_chat.wire import decode_message as decode_wire_message
+from dragoman.dialects.skim import IN_TOOLS, Skimmer
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     Message,
@@ -60,14 +62,22 @@ _DROPPED: dict[str, str] = {
 #: Values that ask for nothing.
 _IDLE = frozenset({b"", b"null", b"false", b"0", b"{}", b"[]", b'"auto"', b'"default"', b'""'})
 
-_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES)
+_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "chat messages")
+_BODIES: Skimmer[Body] = Skimmer(
+    "chat",
+    lambda body: jsontext.decode_leniently(decode_body, body),
+    key="messages",
+    elements=operator.attrgetter("messages"),
+    tools=IN_TOOLS,
+)
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat clients say all in the body)
-    wire = jsontext.decode_leniently(decode_body, body)
+    skimmed = _BODIES.skim(body)
+    wire = skimmed.wire
     _refuse_unservable(wire)
-    decoded = read_pieces(_MESSAGES, "messages", wire.messages, _message)
-    tool_set, choice, legacy = _tools(wire)
+    decoded = skimmed.pieces(_MESSAGES, "messages", _message)
+    tool_set, choice, legacy = _tools(wire, skimmed.tools)
     system, messages, moved = _split_system([item.message for item in decoded])
     thinking, unknown = _thinking(wire.reasoning_effort)
     request = Request(
@@ -75,7 +85,9 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (C
         messages=_join_results(messages),
         system=system,
         tools=tool_set.tools,
-        web_search=tool_set.web_search or wire.web_search_options is not None,
+        server_tools=()
+        if choice.mode == "none"
+        else tool_set.server_tools + decode_search(wire.web_search_options),
         tool_choice=choice,
         thinking=thinking,
         sampling=_sampling(wire),
@@ -109,9 +121,9 @@ def _message(raw: bytes, where: str) -> DecodedMessage:
     return decode_message(jsontext.decode(decode_wire_message, raw, where))
 
 
-def _tools(wire: Body) -> tuple[ToolSet, ToolChoice, bool]:
+def _tools(wire: Body, tools: bytes) -> tuple[ToolSet, ToolChoice, bool]:
     """The tools, the choice, and whether they are spoken of in the older form."""
-    tool_set = decode_tool_set(bytes(wire.tools), "tools")
+    tool_set = decode_tool_set(tools, "tools")
     functions = decode_tool_set(bytes(wire.functions), "functions")
     if functions.tools and not tool_set.tools:
         return functions, decode_legacy_choice(wire.function_call), True
@@ -151,11 +163,15 @@ def _brings_result(message: Message) -> bool:
 
 
 def _join(group: tuple[Message, ...]) -> Message:
-    """The same results come back with every turn: they are joined once."""
-    noted: tuple[tuple[Message, ...], Message] | None = group[0].notebook.get("joined")
-    if noted is None or len(noted[0]) != len(group) or not all(map(operator.is_, noted[0], group)):
+    """The same results come back with every turn: they are joined once.
+
+    The first is left out of what is noted there: a circle would outlive its last user.
+    """
+    first, others = group[0], group[1:]
+    noted: tuple[tuple[Message, ...], Message] | None = first.notebook.get("joined")
+    if noted is None or len(noted[0]) != len(others) or not all(map(operator.is_, noted[0], others)):
         parts = tuple(part for message in group for part in message.parts)
-        noted = group[0].notebook["joined"] = group, Message(role="user", parts=parts)
+        noted = first.notebook["joined"] = others, Message(role="user", parts=parts)
     return noted[1]
 
 
@@ -207,6 +223,8 @@ def _dropped(wire: Body) -> list[Note]:
         for field, why in _DROPPED.items()
         if bytes(getattr(wire, field)) not in _IDLE
     ]
-    if wire.web_search_options:
-        notes.append(Note("dropped", "web_search_options", "Google searches without these settings"))
+    options = wire.web_search_options
+    if options is not None and options.search_context_size not in (None, "medium"):
+        why = "Google decides by itself how much it reads"
+        notes.append(Note("dropped", "web_search_options.search_context_size", why))
     return notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -15,7 +16,9 @@ from dragoman.ir import (
     ON_THOUGHT,
     Finished,
     Response,
+    ServerResult,
     Signature,
+    Source,
     StopReason,
     Text,
     Thought,
@@ -121,13 +124,43 @@ def encode_signature(signature: Signature, target: str) -> dict[str, Any]:
     return {"google": {"thought_signature": seal(signature, target)}}
 
 
+def encode_annotations(sources: Iterable[Source], start: int, end: int) -> list[dict[str, Any]]:
+    """Where the text between two of its characters is from."""
+    place = {"start_index": start, "end_index": end}
+    return [
+        {"type": "url_citation", "url_citation": {**place, "url": source.url, "title": source.title}}
+        for source in sources
+    ]
+
+
+def encode_uncited(results: Iterable[ServerResult], end: int) -> list[dict[str, Any]]:
+    """What was found for an answer that names no place for any of it: told at its end, since Chat has no other."""
+    found = {source.url: source for result in results for source in result.sources if not source.error}
+    return encode_annotations(found.values(), end, end) if end else []
+
+
+def _annotations(texts: Iterable[Text]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    before = 0
+    for text in texts:
+        for citation in text.citations:
+            found += encode_annotations(citation.sources, before + citation.start, before + citation.end)
+        before += len(text.text)
+    return found
+
+
 def _message(response: Response, answer: Answer, echo: Echo) -> dict[str, Any]:
-    text = "".join(part.text for part in response.parts if isinstance(part, Text))
+    texts = [part for part in response.parts if isinstance(part, Text)]
+    text = "".join(part.text for part in texts)
     thought = "".join(part.text for part in response.parts if isinstance(part, Thought))
     calls = [part for part in response.parts if isinstance(part, ToolCall)]
     refusal = encode_refusal(response.finished)
     empty = None if calls or refusal else ""
     message: dict[str, Any] = {"role": "assistant", "content": text or empty, "refusal": refusal}
+    results = (part for part in response.parts if isinstance(part, ServerResult))
+    annotations = _annotations(texts) or encode_uncited(results, len(text))
+    if annotations:
+        message["annotations"] = annotations
     if thought and answer.with_thinking:
         message["reasoning_content"] = thought
     signed = _signature(response, answer)

@@ -9,12 +9,14 @@ import msgspec
 from dragoman.dialects.base import Answer
 from dragoman.dialects.openai_chat.encode import (
     echo_of,
+    encode_annotations,
     encode_call,
     encode_finish,
     encode_function,
     encode_id,
     encode_refusal,
     encode_signature,
+    encode_uncited,
     encode_usage,
 )
 from dragoman.dialects.openai_chat.errors import error_body
@@ -27,10 +29,13 @@ from dragoman.ir import (
     CallDelta,
     CallEnded,
     CallStarted,
+    Cited,
     Event,
     Failed,
     Finished,
     Native,
+    ServerCall,
+    ServerResult,
     Signed,
     Started,
     TextDelta,
@@ -67,6 +72,9 @@ class CompletionStream:
         self._args: list[bytes] = []
         self._calls = 0
         self._has_text = self._in_text = False
+        self._chars = 0
+        self._annotations: list[dict[str, Any]] = []
+        self._results: list[ServerResult] = []
         self._signature: dict[str, Any] | None = None
         self._call_signature: dict[str, Any] | None = None  # of the older form's only call
         self._usage = Usage()
@@ -81,6 +89,8 @@ class CompletionStream:
         match event:
             case TextDelta():
                 return self._text(event.text)
+            case Cited():
+                return self._cited(event)
             case ThoughtDelta():
                 return self._thought(event.text)
             case CallStarted():
@@ -94,10 +104,22 @@ class CompletionStream:
             case Signed():
                 self._sign(event)
                 return b""
+            case _:
+                return self._note(event)
+
+    def _note(self, event: Usage | Started | Native | ServerCall | ServerResult | Finished | Failed) -> bytes:
+        match event:
             case Usage():
                 self._usage = event
                 return b""
             case Started() | Native():
+                return b""
+            case ServerCall():
+                self._in_text = False
+                return b""
+            case ServerResult():
+                self._results.append(event)
+                self._in_text = False
                 return b""
             case Finished():
                 return self._finish(event)
@@ -120,7 +142,15 @@ class CompletionStream:
         if not text:
             return b""
         self._has_text = self._in_text = True
+        self._chars += len(text)
         return self._chunk(b'{"content":%b}' % _json(text))
+
+    def _cited(self, event: Cited) -> bytes:
+        """Its sources are told at the end, with their places in the whole text."""
+        out = self._text(event.text)
+        start = self._chars - len(event.text)
+        self._annotations += encode_annotations(event.sources, start, self._chars)
+        return out
 
     def _thought(self, text: str) -> bytes:
         self._in_text = False
@@ -168,6 +198,9 @@ class CompletionStream:
             delta["refusal"] = refusal
         elif not self._has_text and not self._calls:
             delta["content"] = ""
+        annotations = self._annotations or encode_uncited(self._results, self._chars)
+        if annotations:
+            delta["annotations"] = annotations
         signature = self._call_signature or self._signature
         if signature is not None:
             delta["extra_content"] = signature

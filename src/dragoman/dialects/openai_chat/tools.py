@@ -7,12 +7,14 @@ from typing import Literal
 import msgspec
 
 from dragoman import jsontext
+from dragoman.dialects.location import decode_location
 from dragoman.dialects.openai_chat import custom
 from dragoman.dialects.openai_chat.wire import (
     AllowedTools,
     CustomFormat,
     Named,
     NamedTool,
+    SearchOptions,
     WireCustom,
     WireFunction,
     WireTool,
@@ -21,7 +23,7 @@ from dragoman.dialects.openai_chat.wire import (
     decode_tools,
 )
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Tool, ToolChoice
+from dragoman.ir import ServerTool, Tool, ToolChoice
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
@@ -42,12 +44,12 @@ class ToolSet(msgspec.Struct, frozen=True):
 
     tools: tuple[Tool, ...] = ()
     custom: frozenset[str] = frozenset()
-    web_search: bool = False
+    server_tools: tuple[ServerTool, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
 #: The same tools come with every turn.
-_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(max_bytes=32 * 1024 * 1024)
+_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "chat tool sets")
 
 
 def decode_tool_set(raw: bytes, place: str) -> ToolSet:
@@ -60,7 +62,7 @@ def _decode_tool_set(raw: bytes, place: str) -> ToolSet:
     tools: list[Tool] = []
     freeform: set[str] = set()
     notes: list[Note] = []
-    web_search = False
+    server_tools: list[ServerTool] = []
     for index, wire in enumerate(jsontext.decode(decode_tools, jsontext.checked(raw, place), place) or ()):
         kind = wire.type or "function"
         where = f"{place}[{index}]"
@@ -70,11 +72,11 @@ def _decode_tool_set(raw: bytes, place: str) -> ToolSet:
             tools.append(_custom(wire, where, notes))
             freeform.add(tools[-1].name)
         elif kind.startswith("web_search"):
-            web_search = True
+            server_tools.append(ServerTool(kind="web_search", name=kind, where=where))
         else:
             why = f"tools of type {kind!r} run on OpenAI's servers and have no twin here"
             raise InvalidRequest(why, where=where)
-    return ToolSet(tuple(tools), frozenset(freeform), web_search, tuple(notes))
+    return ToolSet(tuple(tools), frozenset(freeform), tuple(server_tools), tuple(notes))
 
 
 def _function(wire: WireTool, where: str) -> Tool:
@@ -101,6 +103,14 @@ def _custom(wire: WireTool, where: str, notes: list[Note]) -> Tool:
         notes.append(Note("moved", f"{where}.format.grammar", why))
     description = custom.describe(definition.description or "", grammar)
     return Tool(name=definition.name, description=description, schema=custom.INPUT_SCHEMA, where=where)
+
+
+def decode_search(options: SearchOptions | None) -> tuple[ServerTool, ...]:
+    """`web_search_options`: Chat's own way to ask for a search."""
+    if options is None:
+        return ()
+    location = decode_location(options.user_location.approximate) if options.user_location else None
+    return (ServerTool(kind="web_search", where="web_search_options", location=location),)
 
 
 def decode_tool_choice(choice: str | WireToolChoice | None, *, parallel: bool) -> ToolChoice:

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.dialects.location import WireLocation
+
 NOTHING = msgspec.Raw(b"")
 
 
@@ -143,6 +145,15 @@ class StreamOptions(msgspec.Struct):
     include_usage: bool | None = False
 
 
+class UserLocation(msgspec.Struct):
+    approximate: WireLocation | None = None
+
+
+class SearchOptions(msgspec.Struct):
+    search_context_size: str | None = None
+    user_location: UserLocation | None = None
+
+
 class Body(msgspec.Struct):
     """The `Raw` fields behind the blank line are only looked at to say that they are dropped."""
 
@@ -168,7 +179,7 @@ class Body(msgspec.Struct):
     stream_options: StreamOptions | None = None
     n: int | None = None
     modalities: list[str] | None = None
-    web_search_options: dict[str, Any] | None = None
+    web_search_options: SearchOptions | None = None
     prompt_cache_key: str | None = None
 
     audio: msgspec.Raw = NOTHING

@@ -6,10 +6,12 @@ from typing import Literal
 
 from dragoman import jsontext
 from dragoman.dialects.openai_responses.builtin import BUILT_IN
+from dragoman.dialects.openai_responses.hosted import force_chosen, is_hosted
+from dragoman.dialects.openai_responses.tool_search import search_tool
 from dragoman.dialects.openai_responses.tools import ToolSet, find_name, names_in
 from dragoman.dialects.openai_responses.wire import WireChoice, decode_choice
 from dragoman.errors import InvalidRequest
-from dragoman.ir import ToolChoice
+from dragoman.ir import ServerTool, ToolChoice, remote_name
 
 _WHERE = "tool_choice"
 _MODES: dict[str, Literal["auto", "any", "none", "validated"]] = {
@@ -19,8 +21,8 @@ _MODES: dict[str, Literal["auto", "any", "none", "validated"]] = {
     "validated": "validated",
 }
 
-#: Tools of OpenAI's servers: nothing here can be made to use them, or to do without functions for them.
-_HOSTED = frozenset({"file_search", "code_interpreter", "image_generation", "programmatic_tool_calling"})
+#: Tools of OpenAI's servers that have no twin here: nothing can be made to use them.
+_ELSEWHERE = frozenset({"file_search", "image_generation", "programmatic_tool_calling"})
 
 
 def decode_tool_choice(raw: bytes, tool_set: ToolSet, *, parallel: bool) -> ToolChoice:
@@ -38,6 +40,17 @@ def decode_tool_choice(raw: bytes, tool_set: ToolSet, *, parallel: bool) -> Tool
     return ToolChoice(mode="any" if names else "auto", names=names, parallel=parallel)
 
 
+def chosen_server_tools(raw: bytes, tool_set: ToolSet) -> tuple[ServerTool, ...]:
+    """What is run for the client, as far as the choice allows it; what is deferred stays so."""
+    chosen = force_chosen(tool_set.server_tools, jsontext.decode(decode_choice, raw or b"null", _WHERE))
+    return chosen + searches_of(tool_set)
+
+
+def searches_of(tool_set: ToolSet) -> tuple[ServerTool, ...]:
+    """The search for deferred tools, if there are any and the client does not search itself."""
+    return (search_tool(tool_set.searched),) if tool_set.searched and tool_set.has_deferred else ()
+
+
 def _mode(word: str) -> Literal["auto", "any", "none", "validated"]:
     mode = _MODES.get(word)
     if mode is None:
@@ -52,8 +65,10 @@ def _chosen(wire: WireChoice, tool_set: ToolSet) -> tuple[str, ...]:
         return (find_name(tool_set, name, wire.namespace),)
     if kind == "namespace" and name:
         return names_in(tool_set, name)
+    if kind == "mcp" and any(remote.label == wire.server_label for remote in tool_set.remotes):
+        return (remote_name(wire.server_label or "", name or "*"),)
     if kind in BUILT_IN:
         return (kind,) if kind in tool_set.faces else ()
-    if kind in _HOSTED or kind.startswith(("web_search", "computer")):
+    if is_hosted(kind) or kind in _ELSEWHERE or kind.startswith("computer"):
         return ()
     raise InvalidRequest(f"a choice of type {kind!r} is not understood", where=f"{_WHERE}.type")

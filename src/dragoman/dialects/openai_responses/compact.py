@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.dialects.base import SSE_TYPE, Answer, Decoded, Headers, Reply
+from dragoman.dialects.base import OPENING_GRACE_S, SSE_TYPE, Answer, Decoded, Headers, Reply
 from dragoman.dialects.openai_responses.compaction import compact_request, compact_response
 from dragoman.dialects.openai_responses.decode import decode_request
 from dragoman.dialects.openai_responses.encode import encode_count
@@ -12,7 +12,7 @@ from dragoman.dialects.openai_responses.errors import encode_error, fails_in_str
 from dragoman.dialects.openai_responses.session import input_items
 from dragoman.dialects.openai_responses.stream import ResponsesStream, encode_response
 from dragoman.errors import DragomanError
-from dragoman.ir import Response
+from dragoman.ir import Response, ServerKind
 
 
 class Compaction:
@@ -22,8 +22,11 @@ class Compaction:
     call_prefix = "call"
     message_prefix = "resp"
     stream_type = SSE_TYPE
+    id_header = "x-request-id"
     keeps_native = False
+    server_kinds: frozenset[ServerKind] = frozenset()  # a summary shows none of them
     fails_in_stream = fails_in_stream
+    opening_grace_s = OPENING_GRACE_S
 
     def __init__(self, token: str) -> None:
         self._token = token  # makes the ids of the items unique

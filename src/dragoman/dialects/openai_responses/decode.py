@@ -9,11 +9,12 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import EFFORTS, Decoded, Headers
-from dragoman.dialects.history import HISTORY_BYTES, placed_notes, read_pieces
-from dragoman.dialects.openai_responses.choice import decode_tool_choice
+from dragoman.dialects.history import HISTORY_BYTES, placed_notes
+from dragoman.dialects.openai_responses.choice import chosen_server_tools, decode_tool_choice, searches_of
 from dragoman.dialects.openai_responses.compaction import WISH
 from dragoman.dialects.openai_responses.echo import make_echo
 from dragoman.dialects.openai_responses.items import DecodedItem, decode_item
+from dragoman.dialects.openai_responses.tool_search import found_remotely
 from dragoman.dialects.openai_responses.tools import ToolSet, combine, decode_tool_set, reveal
 from dragoman.dialects.openai_responses.wire import (
     Body,
@@ -24,10 +25,12 @@ from dragoman.dialects.openai_responses.wire import (
     decode_text,
 )
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire_item
+from dragoman.dialects.skim import IN_TOOLS, Skimmed, Skimmer
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     Message,
     OutputFormat,
+    RemoteServer,
     Request,
     Sampling,
     Text,
@@ -41,24 +44,35 @@ from dragoman.notes import Note
 
 ENCRYPTED = "reasoning.encrypted_content"
 
-_ITEMS: Memo[bytes, DecodedItem] = Memo(HISTORY_BYTES)
+_ITEMS: Memo[bytes, DecodedItem] = Memo(HISTORY_BYTES, "responses items")
+_BODIES: Skimmer[Body] = Skimmer(
+    "responses",
+    lambda body: jsontext.decode_leniently(decode_body, body),
+    key="input",
+    elements=lambda wire: () if isinstance(wire.input, str) else wire.input or (),
+    tools=IN_TOOLS,
+)
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
-    wire = jsontext.decode_leniently(decode_body, body)
+    skimmed = _BODIES.skim(body)
+    wire = skimmed.wire
     _refuse(wire)
-    items = _decode_input(wire)
-    tool_set, loaded = _tools_at_hand(bytes(wire.tools), items)
+    items = _without_settled(_decode_input(skimmed))
+    tool_set, loaded = _tools_at_hand(skimmed.tools, items)
     choice = decode_tool_choice(
         bytes(wire.tool_choice), tool_set, parallel=wire.parallel_tool_calls is not False
     )
-    tools, withheld = reveal(tool_set, loaded | set(choice.names))
+    server_tools = chosen_server_tools(bytes(wire.tool_choice), tool_set)
+    tools, withheld = reveal(tool_set, {*loaded, *choice.names})
     reasoning = jsontext.decode(decode_reasoning, bytes(wire.reasoning) or b"null", "reasoning")
     thinking, unknown = _thinking(reasoning)
     output, lost = _output(wire)
     compacts = any(item.compacts for item in items)
+    remotes = _remotes(tool_set, items)
     if compacts:
-        choice, output = ToolChoice(mode="none"), None
+        choice, remotes, output = ToolChoice(mode="none"), (), None
+        server_tools = searches_of(tool_set)
     system, messages = _conversation(items, compacts)
     instructions = (Text(text=wire.instructions),) if wire.instructions else ()
     request = Request(
@@ -66,7 +80,9 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
         messages=messages,
         system=(*instructions, *system, *tool_set.guides),
         tools=tools,
-        web_search=tool_set.web_search,
+        found=tuple(filter(tool_set.may_wait, loaded)) if tool_set.searched else (),
+        server_tools=server_tools,
+        remotes=remotes,
         tool_choice=choice,
         thinking=thinking,
         sampling=Sampling(max_tokens=wire.max_output_tokens, temperature=wire.temperature, top_p=wire.top_p),
@@ -95,31 +111,50 @@ def _refuse(wire: Body) -> None:
         raise InvalidRequest(why, where="prompt")
 
 
-def _decode_input(wire: Body) -> list[DecodedItem]:
+def _decode_input(skimmed: Skimmed[Body]) -> list[DecodedItem]:
+    wire = skimmed.wire
     if isinstance(wire.input, str):
         return [DecodedItem(role="user", parts=(Text(text=wire.input),))]
     if not wire.input:
         raise InvalidRequest("at least one input item is required", where="input")
-    return read_pieces(_ITEMS, "input", wire.input, _item)
+    return skimmed.pieces(_ITEMS, "input", _item)
+
+
+def _without_settled(items: list[DecodedItem]) -> list[DecodedItem]:
+    """A call that was carried out tells everything; that the user was asked before says nothing more."""
+    carried_out = {item.carried_out for item in items if item.carried_out}
+    if not carried_out:
+        return items
+    return [DecodedItem(role=item.role) if item.approval in carried_out else item for item in items]
 
 
 def _item(raw: bytes, where: str) -> DecodedItem:
     return decode_item(jsontext.decode(decode_wire_item, raw, where), raw)
 
 
-def _tools_at_hand(raw: bytes, items: list[DecodedItem]) -> tuple[ToolSet, set[str]]:
-    """All tools, also those the conversation brought, and the names of the ones it has loaded or called."""
+def _tools_at_hand(raw: bytes, items: list[DecodedItem]) -> tuple[ToolSet, dict[str, None]]:
+    """All tools, also those the conversation brought, and the names of the ones it has loaded or called, in order."""
     tool_set = decode_tool_set(raw)
-    loaded: set[str] = set()
+    brought: dict[int, ToolSet] = {}
     for index, item in enumerate(items):
         if item.tools:
-            more = decode_tool_set(item.tools, f"input[{index}].tools")
+            brought[index] = decode_tool_set(item.tools, f"input[{index}].tools")
+            more = msgspec.structs.replace(brought[index], remotes=()) if item.loads else brought[index]
             tool_set = combine(tool_set, more)
-            if item.loads:
-                loaded |= more.faces.keys()
-    if tool_set.deferred:
-        loaded |= {part.name for item in items for part in item.parts if isinstance(part, ToolCall)}
+    loaded: dict[str, None] = {}
+    for index, item in enumerate(items if tool_set.has_deferred else ()):
+        if item.loads and index in brought:
+            loaded |= dict.fromkeys((*brought[index].faces, *found_remotely(brought[index].remotes)))
+        loaded |= {part.name: None for part in item.parts if isinstance(part, ToolCall)}
     return tool_set, loaded
+
+
+def _remotes(tool_set: ToolSet, items: list[DecodedItem]) -> tuple[RemoteServer, ...]:
+    """The MCP servers that are asked for; whose tools were shown before is not shown them again."""
+    listed = {item.listed for item in items} if tool_set.remotes else set()
+    return tuple(
+        msgspec.structs.replace(remote, listed=remote.label in listed) for remote in tool_set.remotes
+    )
 
 
 def _conversation(items: list[DecodedItem], compacts: bool) -> tuple[tuple[Text, ...], tuple[Message, ...]]:
@@ -141,11 +176,14 @@ def _is_instruction(item: DecodedItem) -> bool:
 
 
 def _message(run: tuple[DecodedItem, ...]) -> Message:
-    """The same items come back with every turn: the very same message is made of them."""
-    first = run[0]
+    """The same items come back with every turn: the very same message is made of them.
+
+    The first is left out of what is noted there: a circle would outlive its last user.
+    """
+    first, others = run[0], run[1:]
     noted: tuple[tuple[DecodedItem, ...], Message] | None = first.notebook.get("message")
-    if noted is None or len(noted[0]) != len(run) or not all(map(operator.is_, noted[0], run)):
-        noted = first.notebook["message"] = run, _join(run)
+    if noted is None or len(noted[0]) != len(others) or not all(map(operator.is_, noted[0], others)):
+        noted = first.notebook["message"] = others, _join(run)
     return noted[1]
 
 

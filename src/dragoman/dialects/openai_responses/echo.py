@@ -37,12 +37,17 @@ DEFAULTS: dict[str, Any] = {
 
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
-    """`carries`: reasoning items are wanted, with what they encrypt; `compacts`: the answer is a summary."""
+    """`carries`: reasoning items are wanted, with what they encrypt; `compacts`: the answer is a summary.
+
+    `includes` is what else the client asked to see, `sources` the tools as it declared them.
+    """
 
     fields: dict[str, Any] = msgspec.field(default_factory=lambda: DEFAULTS)
     faces: dict[str, Face] = {}
+    sources: tuple[bytes, ...] = ()
     carries: bool = False
     compacts: bool = False
+    includes: frozenset[str] = frozenset()
 
     def face(self, name: str) -> Face:
         return self.faces.get(name) or Face(name=name)
@@ -72,7 +77,14 @@ def make_echo(wire: Body, tool_set: ToolSet, *, carries: bool, compacts: bool) -
         "user": wire.user,
     }
     known = {key: value for key, value in given.items() if value is not None}
-    return Echo(fields={**DEFAULTS, **known}, faces=tool_set.faces, carries=carries, compacts=compacts)
+    return Echo(
+        fields={**DEFAULTS, **known},
+        faces=tool_set.faces,
+        sources=tool_set.sources,
+        carries=carries,
+        compacts=compacts,
+        includes=frozenset(wire.include or ()),
+    )
 
 
 def _raw(raw: msgspec.Raw, where: str) -> msgspec.Raw | None:

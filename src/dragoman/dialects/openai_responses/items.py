@@ -12,11 +12,29 @@ from dragoman import jsontext
 from dragoman.dialects.openai_responses.builtin import SEARCH
 from dragoman.dialects.openai_responses.compaction import PREFACE, UNREADABLE, open_summary
 from dragoman.dialects.openai_responses.content import decode_parts, join_text
+from dragoman.dialects.openai_responses.echoed import read_served
+from dragoman.dialects.openai_responses.remote import bare_id
+from dragoman.dialects.openai_responses.tool_search import read_call, read_output
 from dragoman.dialects.openai_responses.tools import decode_tool_set, flat_name
 from dragoman.dialects.openai_responses.wire import Item, decode_content, decode_contents
 from dragoman.errors import InvalidRequest
-from dragoman.ir import ON_THOUGHT, Media, Part, Role, Sealed, Text, Thought, ToolCall, ToolResult, unseal
+from dragoman.ir import (
+    ON_THOUGHT,
+    Media,
+    Part,
+    Role,
+    Sealed,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    remote_name,
+    unseal,
+)
 from dragoman.notes import Note
+
+_CONSENTS = "The user has agreed to this call; what came of it is not known here."
+_DECLINES = "The user has declined this call."
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system", "developer": "system"}
 
@@ -30,6 +48,9 @@ class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     tools: bytes = b""
     loads: bool = False  # its tools may be called now, even those that are deferred
     compacts: bool = False
+    listed: str = ""  # the MCP server whose tools the client has seen
+    approval: str = ""  # the id of a call that waits, or waited, for the user's consent
+    carried_out: str = ""  # the id of such a call, which this is
     notes: tuple[Note, ...] = ()
 
     @cached_property
@@ -95,9 +116,10 @@ class _ItemReader:
         return self._call(self._name(), msgspec.json.encode({"input": self.item.input or ""}))
 
     def tool_search_call(self) -> DecodedItem:
-        if not self.item.call_id:  # searched by OpenAI's servers
-            return self.foreign()
-        return self._call(SEARCH, self._args(bytes(self.item.arguments)))
+        args = self._args(bytes(self.item.arguments))
+        if not self.item.call_id:  # the service has searched
+            return self._said([read_call(self.item.id, args)])
+        return self._call(SEARCH, args)
 
     def local_shell_call(self) -> DecodedItem:
         return self._call("local_shell", self._object(self.item.action, ".action", without="type"))
@@ -118,10 +140,10 @@ class _ItemReader:
 
     def tool_search_output(self) -> DecodedItem:
         raw = jsontext.checked(bytes(self.item.tools), ".tools")
-        found = ", ".join(decode_tool_set(raw, ".tools").faces) or "none"
-        words = Text(text=f"Tools found, which can be called now: {found}")
+        faces = decode_tool_set(raw, ".tools").faces
         if not self.item.call_id:
-            return self._said([words], tools=raw, loads=True)
+            return self._said([read_output(self.item.id, faces)], role="model", tools=raw, loads=True)
+        words = Text(text=f"Tools found, which can be called now: {', '.join(faces) or 'none'}")
         return self._result([words], tools=raw, loads=True)
 
     def additional_tools(self) -> DecodedItem:
@@ -143,8 +165,38 @@ class _ItemReader:
     def compaction_trigger(self) -> DecodedItem:
         return DecodedItem(role=self.role, compacts=True)
 
+    def listed_tools(self) -> DecodedItem:
+        return DecodedItem(role=self.role, listed=self.item.server_label or "")
+
     def item_reference(self) -> DecodedItem:
         raise InvalidRequest(f"there is no stored item with the id {self.item.id!r}", where=".id")
+
+    def approval_request(self) -> DecodedItem:
+        identity = bare_id(self.item.id)
+        name = remote_name(self.item.server_label or "", self.item.name or "")
+        raw = bytes(self.item.arguments)
+        args = jsontext.decode(_decode_string, raw, ".arguments").encode() if raw[:1] == b'"' else raw
+        call = ToolCall(id=identity, name=name, args=self._args(args))
+        return DecodedItem(role=self.role, parts=(call,), approval=identity)
+
+    def approval_response(self) -> DecodedItem:
+        """Until the tool has run, the model knows that it may."""
+        identity = bare_id(self.item.approval_request_id)
+        consents = bool(self.item.approve)
+        words = [_CONSENTS if consents else _DECLINES, self.item.reason or ""]
+        result = ToolResult(
+            call_id=identity,
+            content=(Text(text=" ".join(filter(None, words))),),
+            is_error=not consents,
+            approval="yes" if consents else "no",
+        )
+        return DecodedItem(role=self.role, parts=(result,), approval=identity)
+
+    def served(self) -> DecodedItem:
+        parts = read_served(self.item.kind, self.raw)
+        if parts is None:
+            return self.foreign()
+        return DecodedItem(role=self.role, parts=parts, carried_out=bare_id(self.item.approval_request_id))
 
     def foreign(self) -> DecodedItem:
         """A server tool of another model's turn: its words are kept as text, its encrypted data is not."""
@@ -239,16 +291,16 @@ _READERS: dict[str, tuple[Role, Callable[[_ItemReader], DecodedItem]]] = {
     "additional_tools": ("system", _ItemReader.additional_tools),
     "computer_call": ("model", _ItemReader.foreign),
     "computer_call_output": ("user", _ItemReader.computer_call_output),
-    "web_search_call": ("model", _ItemReader.foreign),
+    "web_search_call": ("model", _ItemReader.served),
     "file_search_call": ("model", _ItemReader.foreign),
     "image_generation_call": ("model", _ItemReader.foreign),
-    "code_interpreter_call": ("model", _ItemReader.foreign),
-    "mcp_call": ("model", _ItemReader.foreign),
-    "mcp_approval_request": ("model", _ItemReader.foreign),
-    "mcp_approval_response": ("user", _ItemReader.foreign),
+    "code_interpreter_call": ("model", _ItemReader.served),
+    "mcp_call": ("model", _ItemReader.served),
+    "mcp_approval_request": ("model", _ItemReader.approval_request),
+    "mcp_approval_response": ("user", _ItemReader.approval_response),
     "program": ("model", _ItemReader.foreign),
     "program_output": ("user", _ItemReader.foreign),
-    "mcp_list_tools": ("system", _ItemReader.dropped),
+    "mcp_list_tools": ("system", _ItemReader.listed_tools),
     "configuration_update": ("system", _ItemReader.dropped),
     "compaction": ("user", _ItemReader.compaction),
     "compaction_summary": ("user", _ItemReader.compaction),

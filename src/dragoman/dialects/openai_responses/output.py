@@ -34,8 +34,8 @@ def message_item(identity: str, content: list[Json], status: str) -> Json:
     return {"type": "message", "id": identity, "status": status, "role": "assistant", "content": content}
 
 
-def text_part(text: str) -> Json:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def text_part(text: str, annotations: list[Json] | None = None) -> Json:
+    return {"type": "output_text", "text": text, "annotations": annotations or [], "logprobs": []}
 
 
 def refusal_part(text: str) -> Json:

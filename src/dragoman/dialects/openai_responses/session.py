@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
+from dragoman.dialects.openai_responses.remote import keepable
 from dragoman.dialects.openai_responses.wire import ConversationId, Item, decode_item
 
 Fields = dict[str, msgspec.Raw]
@@ -61,7 +62,16 @@ def links_of(body: bytes) -> Links:
 def inheritable(body: bytes) -> Inherited:
     """What a later request of the same session may inherit from this one."""
     fields = _fields(body)
-    return Inherited(**{name: _given(fields, name) for name in Inherited.__struct_fields__})
+    given = {name: _given(fields, name) for name in Inherited.__struct_fields__}
+    return Inherited(**{**given, "tools": _without_logins(given["tools"])})
+
+
+def _without_logins(tools: bytes) -> bytes:
+    """What a client gives MCP servers to log in is said anew with every request, and kept nowhere."""
+    if b"mcp" not in tools:
+        return tools
+    value = jsontext.decode(msgspec.json.decode, tools, "tools")
+    return _json([keepable(tool) for tool in value]) if isinstance(value, list) else tools
 
 
 def forces_a_call(tool_choice: bytes) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 import msgspec
 
 from dragoman.dialects.base import Answer
-from dragoman.dialects.openai_responses import output
+from dragoman.dialects.openai_responses import output, served, tool_search
 from dragoman.dialects.openai_responses.encode import echo_of, encode_body, status_of
 from dragoman.dialects.openai_responses.errors import stream_error
 from dragoman.errors import DragomanError
@@ -17,12 +17,16 @@ from dragoman.ir import (
     CallDelta,
     CallEnded,
     CallStarted,
+    Cited,
     Event,
     Failed,
     Finished,
     Native,
     Response,
+    ServerCall,
+    ServerResult,
     Signed,
+    Source,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -57,6 +61,19 @@ def failed_stream(error: DragomanError, answer: Answer) -> bytes:
     return stream.open() + stream.fail(error)
 
 
+class Place:
+    """An item in the output: where it stands, and how events name it."""
+
+    __slots__ = ("index", "json")
+
+    def __init__(self, index: int, identity: str) -> None:
+        self.index = index
+        self.json = b'"item_id":%b,"output_index":%d' % (_json(identity), index)
+
+    def indexed(self, item: bytes) -> bytes:
+        return b'"output_index":%d,"item":%b' % (self.index, item)
+
+
 class ResponsesStream:
     """created, in_progress, then items (added, parts, done; one at a time, rising index), then one last event.
 
@@ -72,8 +89,13 @@ class ResponsesStream:
         self._items: list[bytes] = []
         self._open = ""
         self._id = ""
-        self._place = b""
+        self._where = Place(0, "")
         self._pieces: list[str] = []
+        self._chars = 0
+        self._annotations: list[dict[str, Any]] = []
+        self._found: dict[str, Source] = {}
+        self._placed = False  # some of what was found has its place in the text
+        self._running: dict[str, tuple[ServerCall, Place]] = {}
         self._encrypted: str | None = None
         self._call = CallStarted(id="", name="")
         self._args: list[bytes] = []
@@ -93,10 +115,13 @@ class ResponsesStream:
                 self._open == _MESSAGE and event.text
             ):  # first, because there are most of them
                 self._pieces.append(event.text)
+                self._chars += len(event.text)
                 self._number += 1
-                return _TEXT % (self._number, self._place, _json(event.text))
+                return _TEXT % (self._number, self._where.json, _json(event.text))
             case TextDelta():
-                return self._text(event)
+                return self._text(event.text)
+            case Cited():
+                return self._cited(event)
             case ThoughtDelta():
                 return self._thought(event)
             case Signed():
@@ -109,6 +134,13 @@ class ResponsesStream:
                 return b""
             case CallEnded():
                 return self._whole_call(b"".join(self._args) or b"{}")
+            case ServerCall() | ServerResult():
+                return self._served(event)
+            case _:
+                return self._note(event)
+
+    def _note(self, event: Usage | Started | Native | Finished | Failed) -> bytes:
+        match event:
             case Usage():
                 self._usage = event
                 return b""
@@ -122,17 +154,73 @@ class ResponsesStream:
                 assert_never(event)
 
     def fail(self, error: DragomanError) -> bytes:
-        return self._leave("incomplete") + self._end("failed", error=stream_error(error))
+        out = self._leave("incomplete")
+        for call, place in list(self._running.values()):
+            out += self._end_served(call, place, None)
+        return out + self._end("failed", error=stream_error(error))
 
-    def _text(self, event: TextDelta) -> bytes:
-        if not event.text:
+    def _text(self, text: str) -> bytes:
+        if not text:
             return b""
         if self._echo.compacts:
-            self._pieces.append(event.text)
+            self._pieces.append(text)
             return b""
-        out = self._leave() + self._start(_MESSAGE)
-        out += self._part("response.content_part.added", output.text_part(""))
-        return out + self.feed(event)
+        out = b""
+        if self._open != _MESSAGE:
+            out = self._leave() + self._start(_MESSAGE)
+            out += self._part("response.content_part.added", output.text_part(""))
+        return out + self.feed(TextDelta(text))
+
+    def _cited(self, event: Cited) -> bytes:
+        out = self._text(event.text)
+        if self._open != _MESSAGE:  # a summary has no sources
+            return out
+        self._placed = True
+        for entry in served.url_citations(event.sources, self._chars - len(event.text), self._chars):
+            fields = {"content_index": 0, "annotation_index": len(self._annotations), "annotation": entry}
+            self._annotations.append(entry)
+            out += self._at("response.output_text.annotation.added", fields)
+        return out
+
+    def _uncited(self) -> bytes:
+        """What was found and has no place in the answer, at its end: a search aside does not tell what rests on it."""
+        if self._placed or not self._found or self._open != _MESSAGE:
+            return b""
+        return self._cited(Cited("", tuple(self._found.values())))
+
+    def _served(self, event: ServerCall | ServerResult) -> bytes:
+        """An item of its own from the call on; several may run at once."""
+        if self._echo.compacts or event.kind not in served.KINDS:
+            return b""
+        if isinstance(event, ServerResult) and event.kind == "tool_search":
+            return self._whole_item(tool_search.output_item(event, self._echo.sources))
+        if isinstance(event, ServerResult):
+            self._found |= {source.url: source for source in event.sources if not source.error}
+            call, place = self._running[event.call_id]
+            told = self._tell_all(place, served.closing(call, event))
+            return told + self._end_served(call, place, event)
+        out = b""
+        if event.signature is not None and self._carries:
+            out = self._enter_reasoning()
+            self._encrypted = seal(event.signature, event.id)
+        out += self._leave()
+        if event.kind == "tool_search":
+            return out + self._whole_item(tool_search.call_item(event))
+        item = served.begun_item(event)
+        out += self._added(item["id"], item)
+        self._running[event.id] = event, self._where
+        return out + self._tell_all(self._where, served.opening(event))
+
+    def _whole_item(self, item: dict[str, Any]) -> bytes:
+        """One that is there at once."""
+        return self._added(item["id"], {**item, "status": "in_progress"}) + self._done(item)
+
+    def _end_served(self, call: ServerCall, place: Place, result: ServerResult | None) -> bytes:
+        del self._running[call.id]
+        return self._done(served.done_item(call, result, self._echo.includes), place)
+
+    def _tell_all(self, place: Place, told: served.Told) -> bytes:
+        return b"".join(self._at(event, fields, place) for event, fields in told)
 
     def _thought(self, event: ThoughtDelta) -> bytes:
         if not event.text or not self._carries:
@@ -176,7 +264,7 @@ class ResponsesStream:
             item = output.compaction_item(self._new_id("compaction"), "".join(self._pieces))
             out = self._added(item["id"], item) + self._done(item)
         else:
-            out = self._leave(status)
+            out = self._uncited() + self._leave(status)
             if incomplete == "content_filter":
                 out += self._refuse(finished.detail or f"Gemini stopped with {finished.raw}")
         return out + self._end(status, incomplete=incomplete)
@@ -206,6 +294,7 @@ class ResponsesStream:
 
     def _start(self, kind: str) -> bytes:
         self._open, self._pieces, self._encrypted = kind, [], None
+        self._chars, self._annotations = 0, []
         identity = self._new_id(kind)
         item = (
             output.message_item(identity, [], "in_progress")
@@ -218,7 +307,7 @@ class ResponsesStream:
         kind, text = self._open, "".join(self._pieces)
         self._open = ""
         if kind == _MESSAGE:
-            part = output.text_part(text)
+            part = output.text_part(text, self._annotations)
             done = {"content_index": 0, "text": text, "logprobs": []}
             return (
                 self._at("response.output_text.done", done)
@@ -238,17 +327,15 @@ class ResponsesStream:
 
     def _added(self, identity: str, item: dict[str, Any]) -> bytes:
         self._id = identity
-        self._place = b'"item_id":%b,"output_index":%d' % (_json(identity), len(self._items))
-        return self._event("response.output_item.added", self._indexed(_json(item)))
+        self._where = Place(len(self._items), identity)
+        self._items.append(b"")
+        return self._event("response.output_item.added", self._where.indexed(_json(item)))
 
-    def _done(self, item: dict[str, Any]) -> bytes:
+    def _done(self, item: dict[str, Any], place: Place | None = None) -> bytes:
         raw = _json(item)
-        out = self._event("response.output_item.done", self._indexed(raw))
-        self._items.append(raw)
-        return out
-
-    def _indexed(self, item: bytes) -> bytes:
-        return b'"output_index":%d,"item":%b' % (len(self._items), item)
+        place = place or self._where
+        self._items[place.index] = raw
+        return self._event("response.output_item.done", place.indexed(raw))
 
     def _tell(self, event: str, field: str, text: str) -> bytes:
         return self._at(f"{event}.delta", {"delta": text}) + self._at(f"{event}.done", {field: text})
@@ -259,8 +346,9 @@ class ResponsesStream:
     def _summary(self, event: str, **fields: Any) -> bytes:
         return self._at(f"response.reasoning_summary_{event}", {"summary_index": 0, **fields})
 
-    def _at(self, event: str, fields: dict[str, Any]) -> bytes:
-        return self._event(event, b"%b,%b" % (self._place, _json(fields)[1:-1]))
+    def _at(self, event: str, fields: dict[str, Any], place: Place | None = None) -> bytes:
+        told = b",%b" % _json(fields)[1:-1] if fields else b""
+        return self._event(event, (place or self._where).json + told)
 
     def _event(self, event: str, fields: bytes) -> bytes:
         self._number += 1

@@ -8,9 +8,11 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.openai_responses.builtin import BUILT_IN, GRAMMAR_HINT, INPUT_SCHEMA, SEARCH
+from dragoman.dialects.openai_responses.hosted import is_hosted, read_hosted
+from dragoman.dialects.openai_responses.remote import read_remote, without_secrets
 from dragoman.dialects.openai_responses.wire import WireTool, decode_tools
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Text, Tool
+from dragoman.ir import RemoteServer, ServerTool, Text, Tool, remote_name
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
@@ -26,21 +28,34 @@ class Face(msgspec.Struct, frozen=True):
 class ToolSet(msgspec.Struct, frozen=True, kw_only=True):
     """All tools of a request by the names Gemini gets; the deferred ones wait until they are loaded.
 
-    `raw` is what the client said, on one line and in this API's own form, for the answer to repeat.
+    `raw` is what the client said, on one line and in this API's own form, for the answer to repeat; `sources` are
+    all such lists, also those that came with the conversation.
     """
 
     raw: bytes = b"[]"
+    sources: tuple[bytes, ...] = ()
     tools: tuple[Tool, ...] = ()
     faces: dict[str, Face] = {}
     deferred: frozenset[str] = frozenset()
-    web_search: bool = False
+    server_tools: tuple[ServerTool, ...] = ()
+    remotes: tuple[RemoteServer, ...] = ()
     searchable: bool = False  # the client can look for deferred tools
+    searched: str = ""  # where the service is asked to
     guides: tuple[Text, ...] = ()
     notes: tuple[Note, ...] = ()
 
+    @property
+    def has_deferred(self) -> bool:
+        return bool(self.deferred) or any(remote.defers is not None for remote in self.remotes)
+
+    def may_wait(self, name: str) -> bool:
+        """Whether a tool of this name is deferred, or one of a deferred server's, whose tools are not known here."""
+        labels = (remote.label for remote in self.remotes if remote.defers is not None)
+        return name in self.deferred or any(name.startswith(remote_name(label, "")) for label in labels)
+
 
 #: The same tools come with every turn.
-_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(max_bytes=32 * 1024 * 1024)
+_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "responses tool sets")
 
 
 def flat_name(name: str, namespace: str | None) -> str:
@@ -49,12 +64,15 @@ def flat_name(name: str, namespace: str | None) -> str:
 
 
 def flatten(raw: bytes, where: str) -> bytes:
-    """A tool, a choice or a list of them on one line; the nested form of Chat becomes this API's own."""
+    """A tool, a choice or a list of them on one line, fit to be shown; the nested form of Chat becomes this API's
+    own."""
     value = jsontext.decode(msgspec.json.decode, raw, where)
     return msgspec.json.encode([_flat(item) for item in value] if isinstance(value, list) else _flat(value))
 
 
 def _flat(value: Any) -> Any:
+    if isinstance(value, dict) and value.get("type") == "mcp":
+        return without_secrets(value)
     nested = value.get("function") or value.get("allowed_tools") if isinstance(value, dict) else None
     if not isinstance(nested, dict):
         return value
@@ -71,18 +89,27 @@ def combine(first: ToolSet, more: ToolSet) -> ToolSet:
     """The tools of both; what was already there counts, because a search may find a tool again."""
     return ToolSet(
         raw=first.raw,
+        sources=first.sources + more.sources,
         tools=first.tools + tuple(tool for tool in more.tools if tool.name not in first.faces),
         faces={**more.faces, **first.faces},
         deferred=first.deferred | more.deferred,
-        web_search=first.web_search or more.web_search,
+        server_tools=first.server_tools + more.server_tools,
+        remotes=first.remotes + more.remotes,
         searchable=first.searchable or more.searchable,
+        searched=first.searched or more.searched,
         guides=first.guides + tuple(guide for guide in more.guides if guide not in first.guides),
         notes=first.notes + more.notes,
     )
 
 
 def reveal(tool_set: ToolSet, loaded: set[str]) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    """The tools the model may see now. Where the client cannot search, nothing can stay hidden."""
+    """The tools the model may see now. Where the client cannot search, nothing can stay hidden.
+
+    Where the service is to search, all are there: whoever does so shows what is found.
+    """
+    if tool_set.searched and not tool_set.has_deferred:
+        why = "tool_search has nothing to find: no tool is deferred"
+        return tool_set.tools, (Note("dropped", tool_set.searched, why),)
     hidden = tool_set.deferred - loaded if tool_set.searchable else frozenset()
     withheld = [tool.name for tool in tool_set.tools if tool.name in hidden]
     if not withheld:
@@ -102,19 +129,26 @@ class _Reader:
         self._deferred: set[str] = set()
         self._guides: list[Text] = []
         self._notes: list[Note] = []
-        self._web_search = self._searchable = False
+        self._server_tools: list[ServerTool] = []
+        self._remotes: list[RemoteServer] = []
+        self._searchable = False
+        self._searched = ""
 
     def read(self, raw: bytes) -> ToolSet:
         raw = jsontext.checked(raw, self._place)
         for index, wire in enumerate(jsontext.decode(decode_tools, raw, self._place) or ()):
             self._tool(wire, f"{self._place}[{index}]")
+        flat = flatten(raw, self._place)
         return ToolSet(
-            raw=flatten(raw, self._place),
+            raw=flat,
+            sources=(flat,),
             tools=tuple(self._tools),
             faces=self._faces,
             deferred=frozenset(self._deferred),
-            web_search=self._web_search,
+            server_tools=tuple(self._server_tools),
+            remotes=tuple(self._remotes),
             searchable=self._searchable,
+            searched=self._searched,
             guides=tuple(self._guides),
             notes=tuple(self._notes),
         )
@@ -127,11 +161,10 @@ class _Reader:
             self._namespace(wire, where)
         elif kind in BUILT_IN:
             self._built_in(wire, kind, where)
-        elif kind.startswith("web_search"):
-            self._web_search = True
+        elif is_hosted(kind):
+            self._server_tools.append(read_hosted(wire, kind, where, self._notes))
         elif kind == "mcp":
-            why = "MCP servers are not called from here: let the client connect to them and send functions"
-            raise InvalidRequest(why, where=where)
+            self._remotes.append(read_remote(wire, where))
         else:
             self._notes.append(Note("dropped", where, f"{kind} has no twin here"))
 
@@ -145,9 +178,11 @@ class _Reader:
             schema, description = _schema(inner, where), inner.description or ""
         item = "custom_tool_call" if kind == "custom" else "function_call"
         face = Face(item, inner.name, namespace)
-        self._add(flat_name(inner.name, namespace), face, description, schema, where)
-        if wire.defer_loading or inner.defer_loading:
-            self._deferred.add(flat_name(inner.name, namespace))
+        name = flat_name(inner.name, namespace)
+        deferred = bool(wire.defer_loading or inner.defer_loading)
+        self._add(name, face, description, schema, where, deferred=deferred)
+        if deferred:
+            self._deferred.add(name)
 
     def _namespace(self, wire: WireTool, where: str) -> None:
         if not wire.name:
@@ -163,8 +198,11 @@ class _Reader:
             self._guides.append(Text(text=words))
 
     def _built_in(self, wire: WireTool, kind: str, where: str) -> None:
+        if kind == SEARCH and wire.execution != "client":
+            self._searched = where
+            return
         runs_there = wire.environment is not None and wire.environment.type.startswith("container")
-        if runs_there or (kind == SEARCH and wire.execution != "client"):
+        if runs_there:
             self._notes.append(Note("dropped", where, f"{kind} on OpenAI's side has no twin here"))
             return
         known = BUILT_IN[kind]
@@ -172,9 +210,13 @@ class _Reader:
         self._add(kind, Face(known.item, kind), wire.description or known.description, schema, where)
         self._searchable = self._searchable or kind == SEARCH
 
-    def _add(self, name: str, face: Face, description: str, schema: bytes, where: str) -> None:
+    def _add(
+        self, name: str, face: Face, description: str, schema: bytes, where: str, *, deferred: bool = False
+    ) -> None:
         self._faces.setdefault(name, face)
-        self._tools.append(Tool(name=name, description=description, schema=schema, where=where))
+        self._tools.append(
+            Tool(name=name, description=description, schema=schema, where=where, deferred=deferred)
+        )
 
 
 def _schema(wire: WireTool, where: str) -> bytes:

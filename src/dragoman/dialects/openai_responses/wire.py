@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from dragoman.dialects.location import WireLocation
+
 NOTHING = msgspec.Raw(b"")
 
 
@@ -55,6 +57,10 @@ class Item(msgspec.Struct):
     operation: msgspec.Raw = NOTHING
     author: str | None = None
     recipient: str | None = None
+    server_label: str | None = None
+    approval_request_id: str | None = None
+    approve: bool | None = None
+    reason: str | None = None
 
     @property
     def kind(self) -> str:
@@ -71,6 +77,23 @@ class Environment(msgspec.Struct):
     type: str = ""
 
 
+class Filters(msgspec.Struct):
+    allowed_domains: list[str] | None = None
+    blocked_domains: list[str] | None = None
+
+
+class Filter(msgspec.Struct):
+    """Tools of an MCP server."""
+
+    tool_names: list[str] | None = None
+    read_only: bool | None = None
+
+
+class Approval(msgspec.Struct):
+    always: Filter | None = None
+    never: Filter | None = None
+
+
 class WireTool(msgspec.Struct):
     type: str | None = None
     name: str | None = None
@@ -83,6 +106,18 @@ class WireTool(msgspec.Struct):
     execution: str | None = None
     environment: Environment | None = None
     server_label: str | None = None
+    server_url: str | None = None
+    connector_id: str | None = None
+    tunnel_id: str | None = None
+    headers: dict[str, str] | None = None
+    authorization: str | None = None
+    allowed_tools: list[str] | Filter | None = None
+    require_approval: str | Approval | None = None
+    filters: Filters | None = None
+    user_location: WireLocation | None = None
+    search_context_size: str | None = None
+    external_web_access: bool | None = None
+    container: msgspec.Raw = NOTHING
 
 
 class WireChoice(msgspec.Struct):
@@ -91,6 +126,7 @@ class WireChoice(msgspec.Struct):
     namespace: str | None = None
     function: WireChoice | None = None  # the Chat spelling
     mode: str | None = None
+    server_label: str | None = None
     tools: list[WireChoice] | None = None
     allowed_tools: WireChoice | None = None  # the Chat spelling
 

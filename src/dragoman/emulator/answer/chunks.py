@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.answer.ending import write_ending
+from dragoman.emulator.answer.grounding import write_pages
 from dragoman.emulator.answer.hops import read_position
 from dragoman.emulator.answer.limits import apply_limits
 from dragoman.emulator.answer.parts import Batch, count_built_in, write_batches
@@ -31,6 +32,8 @@ class Candidate(msgspec.Struct, frozen=True):
 
     index: int
     batches: list[Batch]
+    opening: Json  # said beside the first parts
+    between: Json  # beside all but the last
     ending: Json
     thought_tokens: int
 
@@ -74,7 +77,13 @@ def _vary(reply: Reply, index: int, config: Mapping[str, Any]) -> Reply:
 def _write(request: Mapping[str, Any], reply: Reply, setting: Setting, index: int, start: int) -> Candidate:
     limited = apply_limits(request, reply, setting.model, hop_tokens=setting.hop_tokens, start=start)
     batches = list(write_batches(request, limited, setting, opening=not start))
-    return Candidate(index, batches, write_ending(request, limited, setting), limited.thought_tokens)
+    ending = write_ending(request, limited, setting)
+    opening = write_pages(reply) if not start else {}
+    # Recorded on 2.5: the metadata stands in every chunk, and is empty but for the last.
+    between: Json = (
+        {"groundingMetadata": {}} if "groundingMetadata" in ending and not setting.model.modern else {}
+    )
+    return Candidate(index, batches, opening, between, ending, limited.thought_tokens)
 
 
 def _row(candidates: Sequence[Candidate], place: int, backend: Backend) -> list[Json]:
@@ -86,8 +95,9 @@ def _row(candidates: Sequence[Candidate], place: int, backend: Backend) -> list[
         parts = candidate.batches[place].parts
         said: Json = {"content": {"parts": parts, "role": "model"} if parts else {}}
         last = place == len(candidate.batches) - 1
-        if last:
-            said |= candidate.ending
+        if not place:
+            said |= candidate.opening
+        said |= candidate.ending if last else candidate.between
         if last or candidate.index or not backend.is_vertex:
             said["index"] = candidate.index
         row.append(said)

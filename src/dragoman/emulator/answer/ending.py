@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dragoman.emulator.answer.grounding import write_grounding
 from dragoman.emulator.answer.hops import issue_token
 from dragoman.emulator.answer.limits import Limited
 from dragoman.emulator.answer.setting import Setting
@@ -29,12 +30,7 @@ def write_ending(request: Mapping[str, Any], limited: Limited, setting: Setting)
         ending["safetyRatings"] = _safety(request["safetySettings"], vertex=setting.backend.is_vertex)
     if reply.cites and reply.text:
         ending["citationMetadata"] = _citations(reply, vertex=setting.backend.is_vertex)
-    if reply.search and not reply.calls:
-        ending["groundingMetadata"] = _grounding(reply)
-    if reply.urls:
-        status = "URL_RETRIEVAL_STATUS_SUCCESS"
-        read = [{"retrievedUrl": url, "urlRetrievalStatus": status} for url in reply.urls]
-        ending["urlContextMetadata"] = {"urlMetadata": read}
+    ending |= write_grounding(request, reply, setting)
     return ending | _logprobs(request.get("generationConfig", {}), reply.text)
 
 
@@ -50,19 +46,6 @@ def _citations(reply: Reply, *, vertex: bool) -> Json:
     size = len(reply.text.encode())
     found: list[Json] = [{"startIndex": 0, "endIndex": size, "uri": uri} for uri in reply.cites]
     return {"citations": found} if vertex else {"citationSources": found}
-
-
-def _grounding(reply: Reply) -> Json:
-    sources = [
-        {"web": {"uri": f"https://example.com/{number}", "title": f"Example {number}"}} for number in (1, 2)
-    ]
-    segment = {"startIndex": 0, "endIndex": len(reply.text.encode()), "text": reply.text}
-    return {
-        "webSearchQueries": [reply.search],
-        "searchEntryPoint": {"renderedContent": "<div>example.com</div>"},
-        "groundingChunks": sources,
-        "groundingSupports": [{"segment": segment, "groundingChunkIndices": [0, 1]}],
-    }
 
 
 def _logprobs(config: Mapping[str, Any], text: str) -> Json:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.answer.cutting import split_text
+from dragoman.emulator.answer.grounding import retrieval_status
 from dragoman.emulator.answer.limits import Limited
 from dragoman.emulator.answer.partial_args import can_stream, write_pieces
 from dragoman.emulator.answer.setting import Setting
@@ -110,19 +111,23 @@ def _built_in(request: Mapping[str, Any], reply: Reply, setting: Setting) -> Ite
             found = {"search_suggestions": f"<div>{reply.search}</div>"}
             yield from _invocation(setting, 0, _SEARCH, {"queries": [reply.search]}, found)
         if reply.urls:
-            pages = {"pages": [{"url": url, "status": "SUCCESS"} for url in reply.urls]}
-            yield from _invocation(setting, 1, _READ, {"urls": list(reply.urls)}, pages)
+            read = [
+                {"retrieved_url": url, "url_retrieval_status": retrieval_status(url)} for url in reply.urls
+            ]
+            yield from _invocation(setting, 1, _READ, {"urls": list(reply.urls)}, {"urls_metadata": read})
     if reply.code is not None:
-        named = {"id": _built_in_id(setting, 2)} if setting.model.modern else {}
-        yield {"executableCode": {"language": "PYTHON", "code": reply.code.source, **named}}
+        modern = setting.model.modern
+        named = {"id": _built_in_id(setting, 2)} if modern else {}
+        signed = {"thoughtSignature": _sign(setting, ON_TEXT, b"code")} if modern else {}
+        yield {"executableCode": {"language": "PYTHON", "code": reply.code.source, **named}, **signed}
         yield {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": reply.code.output, **named}}
 
 
 def _invocation(setting: Setting, index: int, kind: str, args: Json, response: Json) -> Iterator[Json]:
     named = {"id": _built_in_id(setting, index), "toolType": kind}
-    signature = _sign(setting, ON_TEXT, b"tool")
-    yield {"toolCall": {**named, "args": args}, "thoughtSignature": signature}
-    yield {"toolResponse": {**named, "response": response}}
+    yield {"toolCall": {**named, "args": args}, "thoughtSignature": _sign(setting, ON_TEXT, b"tool")}
+    signature = _sign(setting, ON_TEXT, b"tool-answer")
+    yield {"toolResponse": {**named, "response": response}, "thoughtSignature": signature}
 
 
 def _built_in_id(setting: Setting, index: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import string
+import warnings
 
 _WORD = string.ascii_lowercase + string.ascii_uppercase + string.digits + "_"
 #: What an escape stands for, as members of a class; anchors stand for nothing.
@@ -31,7 +32,9 @@ _MOST = 4000
 def matches(pattern: str, text: str) -> bool:
     """Whether the pattern is found in the text; one that Python cannot read is no obstacle."""
     try:
-        return re.search(pattern, text) is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a later Python will read otherwise
+            return re.search(pattern, text) is not None
     except re.error:
         return True
 

@@ -43,6 +43,12 @@ def find_urls(words: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(VALUES["url"].findall(words)))[:_MOST_URLS]
 
 
+def is_reachable(url: str) -> bool:
+    """Whether a page can be read: names that end in `.invalid` are nobody's, and no network is asked."""
+    host = url.partition("://")[2].partition("/")[0].partition(":")[0]
+    return not host.endswith(".invalid")
+
+
 def write_code(words: str) -> Code | None:
     """A program for the sum in the words; a greeting where only the word computing is used."""
     for found in _ARITHMETIC.finditer(words[:2000]):

@@ -68,13 +68,17 @@ def respond(request: Mapping[str, Any]) -> Reply:
 
 
 def _look(turn: Turn, tools: Tools, *, answering: bool) -> Reply:
-    """What Google's own tools are used for: once in a turn, and before a call only when the words ask for it."""
+    """What Google's own tools are used for: once in a turn, and before a call only when the words ask for it.
+
+    Beside functions a search is no matter of course either.
+    """
     words = turn.words
-    if turn.looked or turn.results or not (answering or asks_to_look_up(words)):
+    asked = asks_to_look_up(words)
+    if turn.looked or turn.results or not (answering or asked):
         return Reply(thought="")
     return Reply(
         thought="",
-        search=shorten(words, 120) if tools.search else "",
+        search=shorten(words, 120) if tools.search and (asked or not tools.declared) else "",
         urls=find_urls(words) if tools.urls else (),
         code=write_code(words) if tools.code and answering else None,
     )

@@ -102,9 +102,8 @@ def _single_kind(function: Function) -> str:
     """The kind of the one text that the function needs; empty when it needs several, or a list."""
     root = resolve(function.schema, function.schema)
     named = root.get("properties") or {}
-    needed = [
-        (name, resolve(function.schema, named[name])) for name in root.get("required") or () if name in named
-    ]
+    required = [name for name in root.get("required") or () if isinstance(name, str) and name in named]
+    needed = [(name, resolve(function.schema, named[name])) for name in required]
     if any(type_of(node) == "array" for _, node in needed):
         return ""
     kinds = [kind_of(name, str(node.get("format", ""))) for name, node in needed if type_of(node) == "string"]

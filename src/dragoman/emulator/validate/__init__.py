@@ -10,7 +10,13 @@ from dragoman.emulator.models import Model
 from dragoman.emulator.pieces import Parsed
 from dragoman.emulator.refusal import Refusal, bullets
 from dragoman.emulator.signature import Signer
-from dragoman.emulator.validate.conversation import check_ending, check_responses, check_roles, check_turns
+from dragoman.emulator.validate.conversation import (
+    check_ending,
+    check_responses,
+    check_roles,
+    check_tool_parts,
+    check_turns,
+)
 from dragoman.emulator.validate.fields import content_problems, field_problems
 from dragoman.emulator.validate.generation import check_generation
 from dragoman.emulator.validate.media import check_media
@@ -50,6 +56,7 @@ def _check(
     check_roles(unseen["contents"], model, backend)
     check_turns(contents, model)
     check_responses(unseen["contents"], model)
+    check_tool_parts(unseen["contents"])
     # A missing signature is reported before a trailing model turn (measured 2026-09).
     check_signatures(contents, model, backend, signer)
     check_ending(contents, model)

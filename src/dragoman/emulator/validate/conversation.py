@@ -81,6 +81,16 @@ def check_responses(contents: Sequence[Content], model: Model) -> None:
                 )
 
 
+def check_tool_parts(contents: Sequence[Content]) -> None:
+    """What Google ran comes back whole: each toolCall with its toolResponse."""
+    for index, content in enumerate(contents):
+        parts = content.get("parts", ())
+        calls = [str(part["toolCall"].get("id")) for part in parts if "toolCall" in part]
+        answers = [str(part["toolResponse"].get("id")) for part in parts if "toolResponse" in part]
+        if sorted(calls) != sorted(answers):
+            raise unclear(f"contents[{index}]: a tool call without its tool response, or the other way round")
+
+
 def _check_pairs(calls: Sequence[Content], responses: Sequence[Content], index: int) -> None:
     if len(calls) != len(responses):
         raise Refusal(_COUNTS)

@@ -18,6 +18,20 @@ Rule = Callable[[Mapping[str, Any], Model, Backend], None]
 #: Answered by the client like its own functions, so both may stand together (recorded on 2.5-computer-use).
 _NOT_BUILT_IN = frozenset({"functionDeclarations", "computerUse"})
 
+#: What Vertex lets stand beside each other.
+_SEARCH_TOOLS = frozenset(
+    {
+        "googleSearch",
+        "googleSearchRetrieval",
+        "enterpriseWebSearch",
+        "parallelAiSearch",
+        "exaAiSearch",
+        "retrieval",
+        "googleMaps",
+        "urlContext",
+    }
+)
+
 
 def check_generation(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
     for rule in _RULES:
@@ -39,12 +53,11 @@ def _check_declarations(request: Mapping[str, Any], model: Model, backend: Backe
 
 
 def _check_tool_mix(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
-    tools = request.get("tools", ())
-    built_in = any(tool.keys() - _NOT_BUILT_IN for tool in tools)
-    if not (built_in and declarations_of(request)):
-        return
-    if backend.is_vertex:
+    kinds = {kind for tool in request.get("tools", ()) for kind in tool.keys() - {"computerUse"}}
+    if backend.is_vertex and len(kinds) > 1 and not kinds <= _SEARCH_TOOLS:
         raise Refusal("Multiple tools are supported only when they are all search tools.")
+    if not (kinds - _NOT_BUILT_IN and declarations_of(request)):
+        return
     if not model.modern:
         raise Refusal("Tool use with function calling is unsupported")
     if not request.get("toolConfig", {}).get("includeServerSideToolInvocations"):
@@ -52,6 +65,8 @@ def _check_tool_mix(request: Mapping[str, Any], model: Model, backend: Backend) 
             "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with "
             "Function calling."
         )
+    if calling_config_of(request).get("mode") == "AUTO":
+        raise unclear("mode AUTO is not supported where built-in tools stand beside functions: use VALIDATED")
 
 
 def _check_response_format(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
@@ -65,7 +80,11 @@ def _check_response_format(request: Mapping[str, Any], model: Model, backend: Ba
         raise Refusal(f"Response_schema with a response mime type '{mime}' is unsupported")
     if mime == "text/x.enum" and "responseSchema" in config and not config["responseSchema"].get("enum"):
         raise unclear("text/x.enum wants a response_schema with an enum")
-    if mime == "text/plain" or not declarations_of(request):
+    if mime == "text/plain":
+        return
+    if not model.modern and any(tool.keys() - _NOT_BUILT_IN for tool in request.get("tools", ())):
+        raise Refusal(f"Tool use with a response mime type: '{mime}' is unsupported")
+    if not declarations_of(request):
         return
     if not model.modern:
         raise Refusal(f"Function calling with a response mime type: '{mime}' is unsupported")

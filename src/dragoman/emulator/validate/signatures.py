@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.contents import responses_of, role_of
 from dragoman.emulator.models import Model
-from dragoman.emulator.refusal import Refusal
+from dragoman.emulator.refusal import Refusal, unclear
 from dragoman.emulator.signature import ON_TEXT, Signer, on_call
 
 
@@ -25,9 +25,17 @@ def check_signatures(
             signature = part.get("thoughtSignature")
             if signature:
                 signer.verify(signature, backend, model, _target(part))
-        first = next((part for part in parts if part.get("functionCall", {}).get("name")), None)
-        if first is not None and index > start and not first.get("thoughtSignature"):
-            raise _missing(first["functionCall"]["name"], index + 1)
+        if index > start:
+            _check_signed(parts, index)
+
+
+def _check_signed(parts: Sequence[Mapping[str, Any]], index: int) -> None:
+    first = next((part for part in parts if part.get("functionCall", {}).get("name")), None)
+    if first is not None and not first.get("thoughtSignature"):
+        raise _missing(first["functionCall"]["name"], index + 1)
+    for part in parts:
+        if ("toolCall" in part or "toolResponse" in part) and not part.get("thoughtSignature"):
+            raise unclear(f"contents[{index}]: tool calls and tool responses come back with their signatures")
 
 
 def _turn_start(contents: Sequence[Mapping[str, Any]]) -> int:

@@ -8,7 +8,7 @@ Every module here has the same functions:
     encode_results(results) -> list        decode_results(list) -> results    entries of the history, by the caller
 """
 
-from dragoman.tools.convert import amazonq, anthropic, gemini, openai_chat, openai_responses
+from dragoman.tools.convert import amazonq, anthropic, bedrock, gemini, openai_chat, openai_responses
 from dragoman.tools.convert.form import Form
 
 FORMS: dict[str, Form] = {
@@ -17,6 +17,7 @@ FORMS: dict[str, Form] = {
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
     "amazonq": amazonq,
+    "bedrock": bedrock,
 }
 
-__all__ = ["FORMS", "Form", "amazonq", "anthropic", "gemini", "openai_chat", "openai_responses"]
+__all__ = ["FORMS", "Form", "amazonq", "anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"]

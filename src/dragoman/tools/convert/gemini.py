@@ -12,7 +12,7 @@ from dragoman.dialects.gemini import origin_of, profile_of
 from dragoman.dialects.gemini.client.contents import decode_contents
 from dragoman.dialects.gemini.client.tools import decode_tool_config
 from dragoman.dialects.gemini.client.tools import decode_tools as decode_declarations
-from dragoman.dialects.gemini.contents import encode_contents
+from dragoman.dialects.gemini.contents import Setting, encode_contents
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.tools import declare, encode_tool_choice
 from dragoman.ir import (
@@ -140,7 +140,8 @@ def _names(tools: Tools) -> NameMap:
 
 def _contents(message: Message, target: Target) -> list[Any]:
     names = NameMap.of(part.name for part in message.parts if isinstance(part, ToolCall | ToolResult))
-    contents, _ = encode_contents((message,), profile_of(target.model), names, origin_of(target))
+    setting = Setting(profile_of(target.model), names, origin_of(target))
+    contents, _ = encode_contents((message,), setting)
     return [plain(content) for content in contents]
 
 

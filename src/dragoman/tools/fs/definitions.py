@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from dragoman.ir import Text
 from dragoman.tools.definition import Context, Risk, ToolDefinition, ToolOutput
 from dragoman.tools.errors import ToolError, ToolFailed
@@ -75,7 +73,7 @@ class Files:
         if len(found) <= limit:
             return found
         note = f"only the first {limit} files are listed: a pattern or a path would narrow it"
-        return ToolOutput(content=(Text(text=note),), response=msgspec.json.encode({"output": found[:limit]}))
+        return {"output": found[:limit], "note": note}
 
     def read_file(self, args: Args, context: Context) -> Any:
         self._meter.read(context.session)

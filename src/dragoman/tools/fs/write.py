@@ -48,7 +48,7 @@ class Writer:
         *,
         tool: str,
         create_parents: bool = False,
-        mode: int = 0o666,
+        mode: int | None = None,
     ) -> Written:
         """`mode` is for a file that is new; another keeps its own."""
         with self._lock, self._sandbox.place(path, create_parents=create_parents) as place:
@@ -57,8 +57,8 @@ class Writer:
             self._meter.write(context.session, len(new))
             if new == old:
                 return Written(path=place.path, created=False, size_bytes=len(new), backup="")
-            mode = status.st_mode if status else mode
-            backup = self._backups.save(place.path, old, mode=mode, session=context.session, tool=tool)
+            before = status.st_mode if status else 0
+            backup = self._backups.save(place.path, old, mode=before, session=context.session, tool=tool)
             self._sweep_once(place.folder)
             _must_be_unchanged(place, status)
             replace(place, new, like=status, mode=mode)

@@ -8,15 +8,11 @@ import mcp_types as mcp
 import msgspec
 
 from dragoman.config.tools import McpServer
-from dragoman.ir import Media, Text
+from dragoman.ir import Media, Text, remote_name
 from dragoman.tools.definition import Executor, ToolDefinition, ToolOutput
 from dragoman.tools.errors import InvalidTool
 
 _UNKNOWN_TYPE = "application/octet-stream"
-
-
-def tool_name(server: str, tool: str) -> str:
-    return f"mcp__{server}__{tool}"
 
 
 def convert_tool(
@@ -26,7 +22,7 @@ def convert_tool(
     hints = tool.annotations
     try:
         return ToolDefinition(
-            name=tool_name(server, tool.name),
+            name=remote_name(server, tool.name),
             description=tool.description or tool.title or "",
             schema=msgspec.json.encode(tool.input_schema),
             execute=execute,

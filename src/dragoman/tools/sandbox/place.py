@@ -17,6 +17,7 @@ from dragoman.tools.sandbox.names import shown
 DRAFT_PREFIX = ".dragoman-draft-"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_ANY_MODE = 0o666
 _PERMISSIONS = 0o777  # a copy never inherits set-user-id and its kin
 
 _NOT_A_FILE: dict[int, type[ToolFailed | ToolRefused]] = {stat.S_IFDIR: ToolFailed}
@@ -74,19 +75,22 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         _sync_folder(self.folder)
 
 
-def replace(place: Place, data: bytes, *, like: os.stat_result | None = None, mode: int = 0o666) -> None:
+def replace(
+    place: Place, data: bytes, *, like: os.stat_result | None = None, mode: int | None = None
+) -> None:
     """All of the new content or none of it, also when the machine dies; other hard links keep the old one.
 
-    `like` is the file that is replaced: its permission bits and, where we may, its owner stay.
+    `like` is the file that is replaced: its permission bits and, where we may, its owner stay. A `mode` that is given
+    is the file's, whatever the process leaves out of new ones.
     """
     draft = f"{DRAFT_PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
     mode = like.st_mode & _PERMISSIONS if like else mode
-    descriptor = os.open(draft, _CREATE, mode, dir_fd=place.folder)
+    descriptor = os.open(draft, _CREATE, _ANY_MODE if mode is None else mode, dir_fd=place.folder)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            if like:
+            if mode is not None:
                 _keep(descriptor, like, mode)
             os.fsync(descriptor)
         os.rename(draft, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
@@ -133,9 +137,9 @@ def _must_be_file(status: os.stat_result, path: str) -> None:
         raise _NOT_A_FILE.get(kind, ToolRefused)(_KINDS.get(kind, "is no regular file"), where=shown(path))
 
 
-def _keep(descriptor: int, like: os.stat_result, mode: int) -> None:
+def _keep(descriptor: int, like: os.stat_result | None, mode: int) -> None:
     now = os.fstat(descriptor)
-    if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
+    if like and (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
         with contextlib.suppress(PermissionError):
             os.fchown(descriptor, like.st_uid, like.st_gid)
     os.fchmod(descriptor, mode)

@@ -5,17 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from dragoman.dialects import anthropic
-from dragoman.dialects.base import Decoded
-from dragoman.errors import InvalidRequest
-from dragoman.ir import Message, Part, Request, Signature
+from tests.unit.dialects.building import PIXEL, Reader
 
 Json = dict[str, Any]
-
-SIGNATURE = Signature("c2lnbmF0dXJl", "gemini-g3")
-PIXEL = "iVBORw0KGgo="
 
 
 def user(*blocks: Json | str) -> Json:
@@ -68,28 +61,10 @@ def body(*messages: Json, **fields: Any) -> bytes:
     return json.dumps({"model": "m", "max_tokens": 8192, "messages": messages, **fields}).encode()
 
 
-def decode(*messages: Json, headers: dict[str, str] | None = None, **fields: Any) -> Decoded:
-    return anthropic.decode_request(body(*(messages or (user("hi"),)), **fields), headers or {})
-
-
-def request(*messages: Json, **fields: Any) -> Request:
-    return decode(*messages, **fields).request
-
-
-def messages(*given: Json) -> tuple[Message, ...]:
-    return request(*given).messages
-
-
-def parts(message: Json) -> tuple[Part, ...]:
-    (only,) = messages(message)
-    return only.parts
-
-
-def refusal(raw: bytes) -> InvalidRequest:
-    with pytest.raises(InvalidRequest) as caught:
-        anthropic.decode_request(raw, {})
-    return caught.value
-
-
-def refused(*given: Json, **fields: Any) -> InvalidRequest:
-    return refusal(body(*(given or (user("hi"),)), **fields))
+_READER = Reader(anthropic, body, user("hi"))
+decode = _READER.decode
+request = _READER.request
+messages = _READER.messages
+parts = _READER.parts
+refused = _READER.refused
+refusal = _READER.refusal

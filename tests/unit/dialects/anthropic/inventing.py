@@ -109,8 +109,36 @@ SERVER_BLOCKS = st.sampled_from(
             "tool_use_id": "srvtoolu_1",
             "content": [{"type": "web_search_result", "encrypted_content": "x", "url": "u"}],
         },
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "srvtoolu_1",
+            "content": [
+                {
+                    "type": "web_search_result",
+                    "encrypted_content": seal(Signature("[]", "gemini-g3"), "toolu_1"),
+                }
+            ],
+        },
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "1"}},
+        {
+            "type": "code_execution_tool_result",
+            "tool_use_id": "srvtoolu_1",
+            "content": {"stdout": "1", "stderr": "", "return_code": 0, "content": []},
+        },
+        {"type": "mcp_tool_use", "id": "m", "name": "f", "server_name": "s", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": True, "content": "no"},
         {"type": "compaction", "content": "what was"},
         {"type": "fallback", "from": {}, "to": {}},
+    ]
+)
+
+
+SERVER_TOOLS: st.SearchStrategy[Json] = st.sampled_from(
+    [
+        {"type": "web_search_20250305", "name": "web_search", "max_uses": 2, "blocked_domains": ["a.org"]},
+        {"type": "web_search_20260318", "name": "look", "allowed_domains": ["a.org"]},
+        {"type": "web_fetch_20260318", "name": "web_fetch"},
+        {"type": "code_execution_20260521", "name": "code_execution"},
     ]
 )
 
@@ -130,9 +158,10 @@ def conversations(draw: st.DrawFn) -> Json:
         if draw(st.booleans()):
             messages.append({"role": "assistant", "content": draw(_said_by_model())})
     request: Json = {"model": "claude-x", "max_tokens": draw(st.integers(1, 100_000)), "messages": messages}
-    if tools:
-        request["tools"] = tools
-        request["tool_choice"] = draw(_choices(tools))
+    served = draw(st.just([]) | st.lists(SERVER_TOOLS, max_size=3, unique_by=lambda tool: tool["name"]))
+    if tools or served:
+        request["tools"] = [*tools, *served]
+        request["tool_choice"] = draw(_choices(request["tools"]))
     return request | draw(_settings())
 
 

@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.dialects import anthropic
 from dragoman.dialects.base import Answer
-from dragoman.ir import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
-    Event,
-    Finished,
-    Signature,
-    Signed,
-    Started,
-    TextDelta,
-    ThoughtDelta,
-    Usage,
-    collect,
-)
+from dragoman.ir import Event
 from dragoman.sse import SseDecoder
 from tests.corpus import check
+from tests.unit.dialects import streaming as shared
 
 Json = dict[str, Any]
-
-SIGNATURE = Signature("c2ln", "gemini-g3")
-OTHER = Signature("b3RoZXI", "gemini-g3")
-END = Finished(reason="end", raw="STOP")
-
-
-def call(identity: str, signature: Signature | None = None, args: bytes = b'{"a":1}') -> list[Event]:
-    return [CallStarted(id=identity, name="Read", signature=signature), CallDelta(args), CallEnded()]
-
-
-def whole_stream(
-    middle: Iterable[Event], finished: Finished = END, usage: Usage | None = None
-) -> list[Event]:
-    return [Started("gemini-x", "r"), *middle, *([usage] if usage is not None else []), finished]
 
 
 def answer(*, with_thinking: bool = True) -> Answer:
@@ -47,8 +21,7 @@ def answer(*, with_thinking: bool = True) -> Answer:
 
 
 def stream_bytes(events: Sequence[Event], *, with_thinking: bool = True) -> bytes:
-    stream = anthropic.stream(answer(with_thinking=with_thinking))
-    return stream.open() + b"".join(map(stream.feed, events))
+    return shared.streamed_bytes(anthropic, events, answer(with_thinking=with_thinking))
 
 
 def parse(data: bytes) -> list[Json]:
@@ -70,7 +43,7 @@ def streamed(events: Sequence[Event], *, with_thinking: bool = True) -> Json:
 
 
 def whole(events: Sequence[Event], *, with_thinking: bool = True) -> Json:
-    data = anthropic.encode_response(collect(list(events)), answer(with_thinking=with_thinking))
+    data = shared.whole_bytes(anthropic, events, answer(with_thinking=with_thinking))
     message: Json = json.loads(data)
     assert check.anthropic_message_problems(message) == []
     return message
@@ -86,24 +59,3 @@ def said(words: str) -> Json:
 
 def used(identity: str, **args: Any) -> Json:
     return {"type": "tool_use", "id": identity, "name": "Read", "input": args or {"a": 1}}
-
-
-__all__ = [
-    "END",
-    "OTHER",
-    "SIGNATURE",
-    "Signed",
-    "TextDelta",
-    "ThoughtDelta",
-    "answer",
-    "assembled",
-    "call",
-    "parse",
-    "said",
-    "stream_bytes",
-    "streamed",
-    "thought",
-    "used",
-    "whole",
-    "whole_stream",
-]

@@ -20,8 +20,6 @@ from dragoman.ir import (
     seal,
 )
 from tests.unit.dialects.anthropic.building import (
-    PIXEL,
-    SIGNATURE,
     Json,
     assistant,
     decode,
@@ -37,6 +35,7 @@ from tests.unit.dialects.anthropic.building import (
     tool_use,
     user,
 )
+from tests.unit.dialects.building import PIXEL, SIGNATURE
 
 PDF = "JVBERi0="
 CLAUDE_SIGNATURE = "EqQBCgIYAhIkYmFzZTY0IG9mIHNvbWVib2R5IGVsc2U="
@@ -267,49 +266,6 @@ class TestThinking:
             Thought(text="a", signature=SIGNATURE),
             ToolCall(id="toolu_1", name="Read", signature=SIGNATURE),
         )
-
-
-@pytest.mark.parametrize(
-    ("block", "words"),
-    [
-        (
-            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
-            '[server_tool_use web_search] {"query":"q"}',
-        ),
-        (
-            {
-                "type": "web_search_tool_result",
-                "tool_use_id": "srvtoolu_1",
-                "content": [
-                    {"type": "web_search_result", "title": "T", "url": "U", "encrypted_content": "xx"}
-                ],
-            },
-            '[web_search_tool_result srvtoolu_1] [{"type":"web_search_result","title":"T","url":"U"}]',
-        ),
-        (
-            {
-                "type": "web_search_tool_result",
-                "tool_use_id": "s",
-                "content": {"type": "web_search_tool_result_error", "error_code": "unavailable"},
-            },
-            '[web_search_tool_result s] {"type":"web_search_tool_result_error","error_code":"unavailable"}',
-        ),
-        (
-            {"type": "mcp_tool_use", "id": "m", "name": "echo", "server_name": "s", "input": {}},
-            "[mcp_tool_use echo] {}",
-        ),
-        (
-            {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": False, "content": [text("hi")]},
-            '[mcp_tool_result m] [{"type":"text","text":"hi"}]',
-        ),
-        ({"type": "mcp_tool_result", "tool_use_id": "m"}, "[mcp_tool_result m] null"),
-        ({"type": "mcp_tool_result", "tool_use_id": "m", "content": "hi"}, '[mcp_tool_result m] "hi"'),
-    ],
-)
-def test_k3_server_tools_of_earlier_turns_stay_as_words_without_encrypted_data(
-    block: Json, words: str
-) -> None:
-    assert parts(assistant(block)) == (Text(text=words),)
 
 
 @pytest.mark.parametrize("block", [{"type": "someday"}, {"type": "someday", "data": "x"}])

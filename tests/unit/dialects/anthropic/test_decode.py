@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from dragoman.dialects import anthropic
-from dragoman.ir import Message, OutputFormat, Sampling, Text, Thinking
+from dragoman.ir import Message, OutputFormat, Sampling, Text, Thinking, ToolCall
 from tests.unit.dialects.anthropic.building import (
     Json,
     assistant,
+    body,
     decode,
     messages,
     request,
@@ -216,3 +217,35 @@ def test_the_same_message_is_read_once_but_named_by_its_own_place() -> None:
 
 def test_count_is_one_number() -> None:
     assert json.loads(anthropic.encode_count(12)) == {"input_tokens": 12}
+
+
+class TestCachePoints:
+    """Agents move one to the last message with every turn: without it the message is the same, and known."""
+
+    @pytest.mark.parametrize(
+        "point",
+        [{"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}, {"type": "ephemeral", "ttl": "5m"}],
+    )
+    @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+    def test_a_message_is_read_once_wherever_the_point_stands(self, point: Json, separators: Any) -> None:
+        marked, plain = (
+            json.dumps({"model": "m", "max_tokens": 9, "messages": [user(block)]}, separators=separators)
+            for block in (tool_result(f"{point}", cache_control=point), tool_result(f"{point}"))
+        )
+        first = anthropic.decode_request(marked.encode(), {}).request.messages[0]
+        assert anthropic.decode_request(plain.encode(), {}).request.messages[0] is first
+
+    @pytest.mark.parametrize(
+        "block",
+        [
+            tool_use(input={"a": 1, "cache_control": {"type": "ephemeral"}}),
+            tool_use(input={"list": [{"a": 1, "cache_control": {"type": "ephemeral"}}]}),
+            text('say ,"cache_control":{"type":"ephemeral"}}]}'),
+        ],
+    )
+    def test_what_only_looks_like_one_stays(self, block: Json) -> None:
+        asked = json.dumps(json.loads(body(user("q"), assistant(block))), separators=(",", ":"))
+        (part,) = anthropic.decode_request(asked.encode(), {}).request.messages[1].parts
+        assert isinstance(part, ToolCall | Text)
+        said = json.loads(part.args) if isinstance(part, ToolCall) else part.text
+        assert said == block.get("text", block.get("input"))

@@ -29,12 +29,9 @@ from dragoman.ir import (
     seal,
 )
 from tests.unit.dialects.anthropic.streaming import (
-    OTHER,
-    SIGNATURE,
     Json,
     answer,
     assembled,
-    call,
     parse,
     said,
     stream_bytes,
@@ -42,8 +39,8 @@ from tests.unit.dialects.anthropic.streaming import (
     thought,
     used,
     whole,
-    whole_stream,
 )
+from tests.unit.dialects.streaming import OTHER, SIGNATURE, call, whole_stream
 
 ON_CALL = seal(SIGNATURE, "toolu_1")
 

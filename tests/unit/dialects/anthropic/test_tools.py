@@ -10,7 +10,7 @@ import pytest
 from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Tool, ToolChoice
+from dragoman.ir import Location, ServerTool, Tool, ToolChoice
 from tests.unit.dialects.anthropic.building import (
     Json,
     assistant,
@@ -100,10 +100,7 @@ def test_tools_anthropic_defines_and_the_client_runs(given: Json, name: str, pro
 @pytest.mark.parametrize(
     "given",
     [
-        {"type": "code_execution_20260521", "name": "code_execution"},
-        {"type": "web_fetch_20260318", "name": "web_fetch"},
         {"type": "computer_20251124", "name": "computer"},
-        {"type": "mcp_toolset", "mcp_server_name": "s"},
         {"type": "someday_20270101", "name": "someday"},
     ],
 )
@@ -120,11 +117,72 @@ def test_k1_web_search_is_googles_own(kind: str) -> None:
         "tool_choice": {"type": "tool", "name": "web_search"},
     }
     decoded = decode(**fields)
-    assert decoded.request.web_search
+    (search,) = decoded.request.server_tools
+    expected = ServerTool(kind="web_search", name="web_search", where="tools[0]", max_uses=8, forced=True)
+    assert search == expected
     assert decoded.notes == ()
     body = encoded(**fields)
     assert body["tools"] == [{"googleSearch": {}}]
-    assert "toolConfig" not in body
+    assert body["toolConfig"] == {"includeServerSideToolInvocations": True}
+
+
+PLACE = {"type": "approximate", "city": "Oslo", "region": None, "country": "NO", "timezone": "Europe/Oslo"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"type": "web_search_20260318", "allowed_domains": ["a.org"], "user_location": PLACE},
+            ServerTool(
+                kind="web_search",
+                name="web_search",
+                where="tools[0]",
+                allowed_domains=("a.org",),
+                location=Location(city="Oslo", country="NO", timezone="Europe/Oslo"),
+            ),
+        ),
+        (
+            {"type": "web_search_20250305", "name": "look", "user_location": {"type": "approximate"}},
+            ServerTool(kind="web_search", name="look", where="tools[0]"),
+        ),
+        (
+            {"type": "web_fetch_20260318", "name": "web_fetch", "blocked_domains": ["b.org"], "max_uses": 2},
+            ServerTool(
+                kind="web_fetch",
+                name="web_fetch",
+                where="tools[0]",
+                max_uses=2,
+                blocked_domains=("b.org",),
+            ),
+        ),
+        (
+            {"type": "code_execution_20260521", "name": "code_execution"},
+            ServerTool(kind="code_execution", name="code_execution", where="tools[0]"),
+        ),
+    ],
+)
+def test_tools_of_anthropics_servers_are_googles_to_run(given: Json, expected: ServerTool) -> None:
+    decoded = decode(tools=[given])
+    assert decoded.request.server_tools == (expected,)
+    assert (decoded.request.tools, decoded.notes) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("choice", "forced"),
+    [
+        (None, [False, False]),
+        ({"type": "auto"}, [False, False]),
+        ({"type": "any"}, [False, False]),
+        ({"type": "none"}, []),
+        ({"type": "tool", "name": "web_fetch"}, [False, True]),
+        ({"type": "tool", "name": "f"}, [False, False]),
+    ],
+)
+def test_a_choice_counts_for_server_tools_too(choice: Any, forced: list[bool]) -> None:
+    tools = [tool("f"), {"type": "web_search_20250305"}, {"type": "web_fetch_20250910", "name": "web_fetch"}]
+    found = request(tools=tools, tool_choice=choice).server_tools
+    assert [server.forced for server in found] == forced
 
 
 class TestDeferred:

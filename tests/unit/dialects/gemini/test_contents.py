@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from dragoman.dialects.gemini.ids import client_id, upstream_id
-from dragoman.ir import Media, Message, Part, Text, Thought, ToolCall
+from dragoman.ir import Media, Message, Part, Text, Thought, ToolCall, ToolResult
 from tests.unit.dialects.gemini.speaking import (
     NEW,
     OLD,
@@ -100,6 +101,35 @@ def test_p2_arguments_leave_byte_for_byte() -> None:
 def test_c5_a_result_is_always_an_object(content: tuple[Any, ...], is_error: bool, response: Any) -> None:
     turn = contents_of(user("q"), model(call()), user(result(1, *content, is_error=is_error)))[2]
     assert turn["parts"][0]["functionResponse"]["response"] == response
+
+
+@pytest.mark.parametrize(
+    ("answered", "is_error", "response"),
+    [
+        (b'{"items":{"$ref":"#/x"}}', False, {"output": '{"items":{"$ref":"#/x"}}'}),
+        (b'{"$ref":"#/x","a":1}', True, {"error": '{"$ref":"#/x","a":1}'}),
+        (b'{"output":[{"$ref":"#/x"}]}', False, {"output": '[{"$ref":"#/x"}]'}),
+        (b'{"error":{"a":{"$ref":1}}}', True, {"error": '{"a":{"$ref":1}}'}),
+        (b'{"\\u0024ref":"#/x"}', False, {"output": '{"$ref":"#/x"}'}),
+        (b'{"found":"$ref","a":["$ref"]}', False, {"found": "$ref", "a": ["$ref"]}),
+    ],
+)
+def test_c5_a_reference_in_what_a_tool_answered_is_no_file_of_googles(
+    answered: bytes, is_error: bool, response: Any
+) -> None:
+    """A tool that reads JSON schemas answers with `$ref` keys, and Google refuses each that names no file (400)."""
+    given = ToolResult(call_id="toolu_1", name="read", response=answered, is_error=is_error)
+    asked = (user("q"), model(call()), user(given))
+    assert contents_of(*asked)[2]["parts"][0]["functionResponse"]["response"] == response
+    moved = [note.where for note in notes_of(*asked) if note.kind == "moved"]
+    assert moved == ["messages"] * (response != json.loads(answered))
+
+
+def test_c5_files_that_a_gemini_client_has_named_may_be_referred_to() -> None:
+    named = b'{"functionResponse":{"parts":[{"inlineData":{"mimeType":"image/png","data":"iVBO","displayName":"a"}}]}}'
+    given = ToolResult(call_id="toolu_1", name="read", response=b'{"see":{"$ref":"a"}}', native=named)
+    answered = contents_of(user("q"), model(call()), user(given))[2]["parts"][0]["functionResponse"]
+    assert answered["response"] == {"see": {"$ref": "a"}}
 
 
 @pytest.mark.parametrize(
@@ -201,6 +231,24 @@ def test_f1_a_remark_behind_results_goes_into_the_last_one(
         {"output": "first"},
         response,
     ]
+
+
+@pytest.mark.parametrize(
+    ("answered", "response"),
+    [
+        (
+            b'{"exit_status":"0","stdout":"ok"}',
+            {"exit_status": "0", "stdout": "ok", "system_reminder": REMINDED},
+        ),
+        (b'{"output":[1]}', {"output": [1], "system_reminder": REMINDED}),
+        (b'{"error":{"a":1}}', {"error": {"a": 1}, "system_reminder": REMINDED}),
+        (b'{"output":"ok"}', {"output": f"ok\n\n{REMINDED}"}),
+    ],
+)
+def test_f1_a_remark_changes_nothing_that_a_tool_answered_in_json(answered: bytes, response: Any) -> None:
+    json_result = ToolResult(call_id="toolu_1", name="read", response=answered)
+    turns = contents_of(user("q"), model(call()), user(json_result), remark("be brief"))
+    assert turns[2]["parts"][0]["functionResponse"]["response"] == response
 
 
 def test_j1_a_file_in_a_remark_is_not_lost() -> None:

@@ -263,8 +263,17 @@ def test_a_delay_without_end_is_no_delay() -> None:
         (
             400,
             "The specified schema produces a constraint that has too many states for serving.",
-            "schema_form",
+            "states",
         ),
+        (400, "Please ensure that function call turn comes immediately after a user turn.", "pairing"),
+        (
+            400,
+            "the number of function response parts is equal to the number of function call parts",
+            "pairing",
+        ),
+        (400, "Request contains an invalid argument.", "opaque"),
+        (400, "Unknown name \"x\" at 'generation_config': Cannot find field.", "field"),
+        (400, 'Unknown name "safetySettings": Cannot find field.', "field"),
         (400, "Unknown name \"schema\" at 'contents[0]': Cannot find field.", ""),
         (503, "thought signature service is busy", ""),
     ],
@@ -274,3 +283,19 @@ def test_l8_complaints_that_another_form_may_cure_are_told_apart(
 ) -> None:
     body = json.dumps({"error": {"code": status, "message": message}}).encode()
     assert decode_error(status, {}, body).code == code
+
+
+@pytest.mark.parametrize(
+    ("message", "place"),
+    [
+        (
+            "Unknown name \"x\" at 'generation_config.thinking_config': Cannot find field.",
+            "generation_config.thinking_config.x",
+        ),
+        ('Invalid JSON payload received. Unknown name "labels": Cannot find field.', "labels"),
+        ("Unknown name \"x\" at 'contents[0]': Cannot find field.", ""),
+    ],
+)
+def test_a_field_a_back_end_does_not_know_is_named(message: str, place: str) -> None:
+    body = json.dumps({"error": {"code": 400, "message": message}}).encode()
+    assert decode_error(400, {}, body).place == place

@@ -10,9 +10,11 @@ import pytest
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.errors import UpstreamCut, UpstreamError, UpstreamGarbage
 from dragoman.ir import (
+    CallDelta,
     CallStarted,
     Event,
     Failed,
+    ServerTool,
     Signature,
     TextDelta,
     Usage,
@@ -87,6 +89,49 @@ def test_b15_with_one_call_at_a_time_the_others_are_dropped_with_a_note() -> Non
     )
     assert read(data, stream) == [STARTED, *called(f"{FIRST}-a", signature="s"), end("tool_calls")]
     assert [(note.kind, note.where) for note in stream.notes] == [("dropped", "write")]
+
+
+_PATH = {"jsonPath": "$.path", "stringValue": "x"}
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [chunk(calling(id="a", args={"path": "x"})), chunk(calling(id="a", args={"path": "x"}))],
+        [chunk(calling(id="a", args={"path": "x"}), calling(id="a", args={"path": "x"}))],
+        [
+            chunk(calling(id="a", willContinue=True)),
+            chunk(calling(id="a", willContinue=True)),
+            chunk(calling(None, partialArgs=[_PATH])),
+        ],
+        [chunk(calling(id="a", args={"path": "x"})), chunk(calling(id="a", partialArgs=[_PATH]))],
+    ],
+    ids=["in two chunks", "in one", "begun twice", "once whole, once in pieces"],
+)
+def test_a_call_that_is_told_twice_is_made_once(chunks: list[Any]) -> None:
+    """A proxy that loses its place repeats a chunk; nobody wants a letter sent twice."""
+    events = read(sse(*chunks, chunk(finish="STOP")))
+    assert sum(isinstance(event, CallStarted) for event in events) == 1
+    args = [json.loads(event.json) for event in events if isinstance(event, CallDelta)]
+    assert args == [{"path": "x"}]
+
+
+@pytest.mark.parametrize("fields", [{}, {"id": "a"}], ids=["no id to tell them apart", "other arguments"])
+def test_calls_that_only_look_alike_are_all_made(fields: Any) -> None:
+    other = {"path": "y"} if fields else {"path": "x"}
+    events = read(
+        sse(chunk(calling(args={"path": "x"}, **fields), calling(args=other, **fields), finish="STOP"))
+    )
+    assert sum(isinstance(event, CallStarted) for event in events) == 2
+
+
+@pytest.mark.parametrize("server_tools", [(), (ServerTool(kind="web_search"),)])
+def test_the_reader_knows_when_nothing_but_counts_can_follow(server_tools: tuple[ServerTool, ...]) -> None:
+    stream = encode(server_tools=server_tools).reader()
+    stream.feed(sse(chunk({"text": "a"})))
+    assert not stream.has_finish
+    stream.feed(sse(chunk(finish="STOP")))
+    assert stream.has_finish
 
 
 def test_the_reader_of_a_request_knows_its_names_origin_and_ids() -> None:

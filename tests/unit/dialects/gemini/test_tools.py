@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -197,21 +196,3 @@ def test_b15_one_call_at_a_time_is_asked_for_in_words() -> None:
     )
     assert "systemInstruction" not in body_of(tool_choice=once)
     assert "systemInstruction" not in body_of(tools=(READ,))
-
-
-@pytest.mark.parametrize(
-    ("tools", "web_search", "kinds"),
-    [
-        ((), False, None),
-        ((), True, [["googleSearch"]]),
-        ((READ,), False, [["functionDeclarations"]]),
-        ((READ,), True, [["functionDeclarations"]]),
-    ],
-)
-def test_k2_search_and_functions_are_never_mixed(
-    tools: tuple[Tool, ...], web_search: bool, kinds: Any
-) -> None:
-    encoded = encode(tools=tools, web_search=web_search)
-    found = json.loads(encoded.body).get("tools")
-    assert (found and [list(tool) for tool in found]) == kinds
-    assert any(note.where == "tools" for note in encoded.notes) is bool(tools and web_search)

@@ -11,7 +11,18 @@ from dragoman.dialects.base import Answer, Target
 from dragoman.dialects.gemini import decode_error
 from dragoman.dialects.gemini.client import Framing, GeminiClient
 from dragoman.errors import DragomanError, UpstreamCut
-from dragoman.ir import Failed
+from dragoman.ir import (
+    Cited,
+    Event,
+    Failed,
+    Finished,
+    ServerCall,
+    ServerResult,
+    Source,
+    Started,
+    TextDelta,
+    collect,
+)
 from tests.unit.dialects.gemini_client.asking import HI, MODEL, chunk, exchange, sse, streamed, whole
 
 USAGE = {
@@ -138,6 +149,15 @@ def test_e_pings_add_nothing_and_keep_the_stream_readable(framing: Framing) -> N
     assert [item["candidates"][0]["content"]["parts"] for item in documents[:2]] == [[{"text": ""}]] * 2
 
 
+@pytest.mark.parametrize(("pinged", "told"), [(True, "ours"), (False, "googles")])
+def test_a_stream_has_one_id_even_if_a_ping_came_before_googles_first_word(pinged: bool, told: str) -> None:
+    stream = GeminiClient(MODEL, "sse").stream(Answer(id="ours", model=MODEL))
+    out = stream.ping() if pinged else b""
+    out += stream.feed(Started(MODEL, "googles")) + stream.feed(TextDelta("a")) + stream.ping()
+    documents = [json.loads(frame[6:]) for frame in out.split(b"\r\n\r\n")[:-1]]
+    assert {document["responseId"] for document in documents} == {told}
+
+
 def test_googles_own_error_comes_through_word_for_word() -> None:
     detail = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "38s"}
     body = {
@@ -238,3 +258,22 @@ def test_an_odd_count_costs_no_answer(odd: Any) -> None:
 def test_a_count_may_be_text() -> None:
     found = whole(chunk({"text": "a"}, finish="STOP", usage={"promptTokenCount": "12"}))
     assert found["usageMetadata"]["promptTokenCount"] == 12
+
+
+def test_what_the_gateway_ran_has_no_part_of_its_own_and_text_with_sources_is_text() -> None:
+    client = GeminiClient("m", "sse")
+    call = ServerCall(id="s", kind="mcp", name="f")
+    result = ServerResult(call_id="s", kind="mcp", output="x")
+    events: list[Event] = [
+        Started("m", "r"),
+        call,
+        result,
+        Cited("a", (Source(url="u"),)),
+        Finished(reason="end", raw="STOP"),
+    ]
+    stream = client.stream(Answer(id="resp_1", model="m"))
+    frames = [frame for frame in b"".join(map(stream.feed, events)).split(b"\r\n\r\n") if frame]
+    first = json.loads(frames[0].removeprefix(b"data: "))
+    assert first["candidates"][0]["content"]["parts"] == [{"text": "a"}]
+    folded = json.loads(client.encode_response(collect(events), Answer(id="resp_1", model="m")))
+    assert folded["candidates"][0]["content"]["parts"] == [{"text": "a"}]

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.dialects.gemini.client.tools import json_schema
 from dragoman.emulator.service import Question, Service
+from dragoman.errors import InvalidRequest
 from tests.unit.dialects.gemini_client.asking import HI, MODEL, sent, talk
 
 STRING = {"type": "STRING"}
@@ -73,6 +75,10 @@ def test_what_google_takes_is_not_touched(parameters: Any) -> None:
         True,
         {"type": "SOMETHING"},
         {"type": "OBJECT", "properties": ["a"]},
+        {"type": "OBJECT", "properties": 40},
+        {"type": "OBJECT", "properties": {"a": STRING}, "required": [{"a": 1}, ["b"], 3]},
+        {"type": "OBJECT", "properties": {"a": STRING}, "required": 5},
+        {**STRING, "enum": 1.5},
     ],
 )
 def test_b_a_schema_google_would_refuse_costs_no_refused_call(broken: Any) -> None:
@@ -82,6 +88,66 @@ def test_b_a_schema_google_would_refuse_costs_no_refused_call(broken: Any) -> No
     assert is_taken({"name": "f", "parameters": mended["parameters"]})
     assert mended["parameters"]["properties"]["good"] == STRING
     assert mended["behavior"] == "BLOCKING"
+
+
+def parts_with(number: str) -> Any:
+    """Every place where Gemini's own words are passed on as they came."""
+    call, result = {"name": "f", "args": {}, "id": "c"}, {"name": "f", "id": "c"}
+    mark = {"n": "HERE"}
+    bodies = [
+        talk(*HI, tools=[{"functionDeclarations": [{"name": "f", "parameters": mark}]}]),
+        talk(*HI, tools=[{"functionDeclarations": [{"name": "f", "parametersJsonSchema": mark}]}]),
+        talk(*HI, tools=[{"functionDeclarations": [{"name": "f", "x": mark}]}]),
+        talk({"role": "user", "parts": [{"text": "x", "videoMetadata": mark}]}),
+        talk(
+            *HI,
+            {"role": "model", "parts": [{"functionCall": call, "partMetadata": mark}]},
+            {"role": "user", "parts": [{"functionResponse": {**result, "response": {}}}]},
+        ),
+        talk(
+            *HI,
+            {"role": "model", "parts": [{"functionCall": call}]},
+            {"role": "user", "parts": [{"functionResponse": {**result, "response": mark}}]},
+        ),
+    ]
+    return [json.dumps(body).replace('"HERE"', number).encode() for body in bodies]
+
+
+def refused_at(body: bytes) -> str:
+    try:
+        sent(body)
+    except InvalidRequest as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 5000])
+def test_a_number_no_machine_has_is_refused_at_its_place(number: str) -> None:
+    places = [place for body in parts_with(number) if (place := refused_at(body))]
+    assert len(places) >= 4  # the rest is passed on unread
+    assert all(place.startswith(("contents", "tools[0].functionDeclarations[0]")) for place in places)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ('{"anyOf": [', "]}"),
+        ('{"type": "ARRAY", "items": ', "}"),
+        ('{"type": "OBJECT", "properties": {"a": ', "}}"),
+    ],
+)
+@pytest.mark.parametrize("depth", [300, 450, 600, 3000])
+def test_a_schema_nested_beyond_reason_is_refused_at_its_place(begin: str, end: str, depth: int) -> None:
+    deep = begin * depth + '{"type": "STRING"}' + end * depth
+    body = json.dumps(talk(*HI, tools=[{"functionDeclarations": [{"name": "f", "parameters": "DEEP"}]}]))
+    refusal = refused_at(body.replace('"DEEP"', deep).encode())
+    assert "nested too deeply" in refusal or (depth < 600 and not refusal)
+
+
+@pytest.mark.parametrize("limit", ["²", "1" * 5000, "-1", "", "٣"])
+def test_a_limit_that_is_no_number_is_left_as_it_is(limit: str) -> None:
+    kept = json_schema({"type": "STRING", "minLength": limit, "max_length": "7"})
+    assert kept == {"type": "string", "minLength": limit, "maxLength": 7}
 
 
 def test_an_object_without_properties_takes_no_arguments() -> None:

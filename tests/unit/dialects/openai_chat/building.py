@@ -5,17 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from dragoman.dialects import openai_chat
-from dragoman.dialects.base import Decoded
-from dragoman.errors import InvalidRequest
-from dragoman.ir import Message, Part, Request, Signature, seal
+from dragoman.ir import seal
+from tests.unit.dialects.building import PIXEL, SIGNATURE, Reader
 
 Json = dict[str, Any]
-
-SIGNATURE = Signature("c2lnbmF0dXJl", "gemini-g3")
-PIXEL = "iVBORw0KGgo="
 
 
 def user(*parts: Json | str) -> Json:
@@ -85,32 +79,11 @@ def body(*messages: Json, **fields: Any) -> bytes:
     return json.dumps({"model": "m", "messages": messages, **fields}).encode()
 
 
-def decode(*messages: Json, **fields: Any) -> Decoded:
-    return openai_chat.decode_request(body(*(messages or (user("hi"),)), **fields), {})
-
-
-def request(*messages: Json, **fields: Any) -> Request:
-    return decode(*messages, **fields).request
-
-
-def messages(*given: Json) -> tuple[Message, ...]:
-    return request(*given).messages
-
-
-def parts(message: Json) -> tuple[Part, ...]:
-    (only,) = messages(message)
-    return only.parts
-
-
-def noted(*given: Json, **fields: Any) -> list[tuple[str, str]]:
-    return [(note.kind, note.where) for note in decode(*given, **fields).notes]
-
-
-def refused(*given: Json, **fields: Any) -> InvalidRequest:
-    return refusal(body(*(given or (user("hi"),)), **fields))
-
-
-def refusal(raw: bytes) -> InvalidRequest:
-    with pytest.raises(InvalidRequest) as caught:
-        openai_chat.decode_request(raw, {})
-    return caught.value
+_READER = Reader(openai_chat, body, user("hi"))
+decode = _READER.decode
+request = _READER.request
+messages = _READER.messages
+parts = _READER.parts
+noted = _READER.noted
+refused = _READER.refused
+refusal = _READER.refusal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from openai.lib.streaming.chat import ChatCompletionStreamState
@@ -12,43 +12,13 @@ from openai.types.chat import ChatCompletionChunk
 from dragoman.dialects import openai_chat
 from dragoman.dialects.base import Answer
 from dragoman.dialects.openai_chat.encode import Echo
-from dragoman.ir import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
-    Event,
-    Finished,
-    Signature,
-    Signed,
-    Started,
-    TextDelta,
-    ThoughtDelta,
-    Usage,
-    collect,
-    seal,
-)
+from dragoman.ir import Event, Signature, seal
 from tests.corpus.chat import parse_chunks
+from tests.unit.dialects import streaming as shared
 
 Json = dict[str, Any]
 
-SIGNATURE = Signature("c2ln", "gemini-g3")
-OTHER = Signature("b3RoZXI", "gemini-g3")
-END = Finished(reason="end", raw="STOP")
-CALLED = Finished(reason="tool_calls", raw="STOP")
-USAGE = Usage(input_tokens=100, cached_tokens=60, output_tokens=9, thought_tokens=4)
 ECHO = Echo(include_usage=True, custom=frozenset({"patch"}))
-
-
-def call(
-    identity: str, signature: Signature | None = None, args: bytes = b'{"a":1}', name: str = "Read"
-) -> list[Event]:
-    return [CallStarted(id=identity, name=name, signature=signature), CallDelta(args), CallEnded()]
-
-
-def whole_stream(
-    middle: Iterable[Event], finished: Finished = END, usage: Usage | None = None
-) -> list[Event]:
-    return [Started("gemini-x", "r"), *middle, *([usage] if usage is not None else []), finished]
 
 
 def answer(echo: Echo = ECHO, *, with_thinking: bool = True) -> Answer:
@@ -63,8 +33,7 @@ def answer(echo: Echo = ECHO, *, with_thinking: bool = True) -> Answer:
 
 
 def stream_bytes(events: Sequence[Event], echo: Echo = ECHO, *, with_thinking: bool = True) -> bytes:
-    stream = openai_chat.stream(answer(echo, with_thinking=with_thinking))
-    return stream.open() + b"".join(map(stream.feed, events))
+    return shared.streamed_bytes(openai_chat, events, answer(echo, with_thinking=with_thinking))
 
 
 def chunks_of(data: bytes) -> list[Json]:
@@ -107,30 +76,8 @@ def whole(events: Sequence[Event], echo: Echo = ECHO, *, with_thinking: bool = T
 
 
 def whole_bytes(events: Sequence[Event], echo: Echo = ECHO, *, with_thinking: bool = True) -> bytes:
-    return openai_chat.encode_response(collect(list(events)), answer(echo, with_thinking=with_thinking))
+    return shared.whole_bytes(openai_chat, events, answer(echo, with_thinking=with_thinking))
 
 
 def signed(signature: Signature, target: str) -> Json:
     return {"google": {"thought_signature": seal(signature, target)}}
-
-
-__all__ = [
-    "CALLED",
-    "END",
-    "OTHER",
-    "SIGNATURE",
-    "USAGE",
-    "Signed",
-    "TextDelta",
-    "ThoughtDelta",
-    "answer",
-    "call",
-    "chunks_of",
-    "folded",
-    "signed",
-    "stream_bytes",
-    "streamed",
-    "whole",
-    "whole_bytes",
-    "whole_stream",
-]

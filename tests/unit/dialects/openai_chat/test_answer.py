@@ -19,33 +19,31 @@ from dragoman.ir import (
     CallDelta,
     CallEnded,
     CallStarted,
+    Cited,
     Event,
     Failed,
     Finished,
     Native,
     Response,
-    StopReason,
-)
-from tests.unit.dialects.openai_chat.streaming import (
-    CALLED,
-    END,
-    OTHER,
-    SIGNATURE,
-    USAGE,
-    Json,
+    ServerCall,
+    ServerResult,
     Signed,
+    Source,
+    StopReason,
     TextDelta,
     ThoughtDelta,
+)
+from tests.unit.dialects.openai_chat.streaming import (
+    Json,
     answer,
-    call,
     chunks_of,
     signed,
     stream_bytes,
     streamed,
     whole,
     whole_bytes,
-    whole_stream,
 )
+from tests.unit.dialects.streaming import CALLED, END, OTHER, SIGNATURE, USAGE, call, whole_stream
 
 BLOCKED = Finished(reason="blocked", raw="SAFETY", detail="no")
 LEGACY = Echo(legacy=True)
@@ -337,3 +335,58 @@ def test_counting_answers_like_openais_only_count() -> None:
         "object": "response.input_tokens",
         "input_tokens": 12,
     }
+
+
+A, B = Source(url="https://a.org", title="A"), Source(url="https://b.org")
+RAN: list[Event] = [
+    ServerCall(id="s", kind="web_search"),
+    ServerResult(call_id="s", kind="web_search", sources=(A, B)),
+]
+
+
+def cited(source: Source, start: int, end: int) -> Json:
+    place = {"start_index": start, "end_index": end, "url": source.url, "title": source.title}
+    return {"type": "url_citation", "url_citation": place}
+
+
+def test_k3_sources_are_annotations_of_the_message() -> None:
+    said: list[Event] = [
+        TextDelta("Ü is "),
+        *RAN,
+        Cited("a", (A, B)),
+        ThoughtDelta("hm"),
+        Cited("b", (B,)),
+        TextDelta("."),
+    ]
+    events = whole_stream(said)
+    message = whole(events)["choices"][0]["message"]
+    assert message["content"] == "Ü is ab."
+    assert message["annotations"] == [cited(A, 5, 6), cited(B, 5, 6), cited(B, 6, 7)]
+    last = chunks_of(stream_bytes(events))[-2]["choices"][0]
+    assert (last["delta"]["annotations"], last["finish_reason"]) == (message["annotations"], "stop")
+    assert streamed(events)["choices"][0]["message"]["annotations"] == message["annotations"]
+
+
+def test_sources_without_a_place_are_told_at_the_end_once() -> None:
+    lost = ServerResult(
+        call_id="t", kind="web_search", sources=(A, Source(url="https://c.org", error="gone"))
+    )
+    again: list[Event] = [ServerCall(id="t", kind="web_search"), lost]
+    events = whole_stream([*RAN, *again, TextDelta("ab")])
+    message = whole(events)["choices"][0]["message"]
+    assert message["annotations"] == [cited(A, 2, 2), cited(B, 2, 2)]
+    assert streamed(events)["choices"][0]["message"]["annotations"] == message["annotations"]
+
+
+def test_without_sources_there_is_no_such_field() -> None:
+    nothing = ServerResult(call_id="s", kind="web_search", error="unavailable")
+    assert "annotations" not in whole(whole_stream(RAN))["choices"][0]["message"]  # nothing to annotate
+    events = whole_stream([RAN[0], nothing, TextDelta("a")])
+    assert "annotations" not in whole(events)["choices"][0]["message"]
+    assert streamed(events) == whole(events)
+    assert openai_chat.server_kinds == {"web_search", "web_fetch"}
+
+
+def test_a_signature_behind_a_search_is_no_text_s() -> None:
+    events = whole_stream([TextDelta("a"), *RAN, Signed(SIGNATURE, ON_TEXT)])
+    assert streamed(events)["choices"][0]["message"]["extra_content"] == signed(SIGNATURE, AFTER_TEXT)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.ir import Media, Part, Text, ToolResult
+from tests.unit.dialects.building import PIXEL
 from tests.unit.dialects.openai_chat.building import (
-    PIXEL,
     Json,
     audio,
     file,

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.dialects.openai_chat import custom
 from dragoman.dialects.openai_chat.encode import Echo
-from dragoman.ir import Tool, ToolChoice
+from dragoman.ir import Location, ServerTool, Tool, ToolChoice
 from tests.unit.dialects.openai_chat.building import Json, custom_tool, decode, noted, refused, request, tool
 
 SCHEMA = {"type": "object", "properties": {"pattern": {"type": "string"}}}
@@ -73,15 +73,43 @@ def test_no_tools(empty: Any) -> None:
     assert noted(tools=empty, functions=empty) == []
 
 
-@pytest.mark.parametrize("asked", [{"web_search_options": {}}, {"tools": [{"type": "web_search_preview"}]}])
-def test_web_search_is_googles(asked: Json) -> None:
-    assert request(**asked).web_search
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"web_search_options": {}}, ServerTool(kind="web_search", where="web_search_options")),
+        (
+            {
+                "web_search_options": {
+                    "search_context_size": "medium",
+                    "user_location": {"type": "approximate"},
+                }
+            },
+            ServerTool(kind="web_search", where="web_search_options"),
+        ),
+        (
+            {"web_search_options": {"user_location": {"approximate": {"country": "NO"}}}},
+            ServerTool(kind="web_search", where="web_search_options", location=Location(country="NO")),
+        ),
+        (
+            {"tools": [{"type": "web_search_preview"}]},
+            ServerTool(kind="web_search", name="web_search_preview", where="tools[0]"),
+        ),
+    ],
+)
+def test_web_search_is_googles(asked: Json, expected: ServerTool) -> None:
+    assert request(**asked).server_tools == (expected,)
     assert noted(**asked) == []
-    assert not request(web_search_options=None).web_search
+    assert request(**asked, tool_choice="none").server_tools == ()
 
 
-def test_settings_of_the_search_are_dropped_with_a_note() -> None:
-    assert noted(web_search_options={"search_context_size": "low"}) == [("dropped", "web_search_options")]
+def test_no_search_is_no_search() -> None:
+    assert request(web_search_options=None).server_tools == ()
+
+
+def test_how_much_to_read_is_dropped_with_a_note() -> None:
+    assert noted(web_search_options={"search_context_size": "low"}) == [
+        ("dropped", "web_search_options.search_context_size")
+    ]
 
 
 def test_the_older_functions() -> None:

@@ -5,17 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from dragoman.dialects import openai_responses
-from dragoman.dialects.base import Decoded
-from dragoman.errors import InvalidRequest
-from dragoman.ir import Message, Part, Request, Signature, seal
+from dragoman.ir import seal
+from tests.unit.dialects.building import PIXEL, SIGNATURE, Reader
 
 Json = dict[str, Any]
 
-SIGNATURE = Signature("c2lnbmF0dXJl", "gemini-g3")
-PIXEL = "iVBORw0KGgo="
 PICTURE = f"data:image/png;base64,{PIXEL}"
 
 
@@ -67,32 +62,14 @@ def body(*items: Json, **fields: Any) -> bytes:
     return json.dumps({"model": "gpt-5", "input": list(items), **fields}).encode()
 
 
-def decode(*items: Json, headers: dict[str, str] | None = None, **fields: Any) -> Decoded:
-    return openai_responses.decode_request(body(*(items or (user("hi"),)), **fields), headers or {})
-
-
-def request(*items: Json, **fields: Any) -> Request:
-    return decode(*items, **fields).request
-
-
-def messages(*items: Json) -> tuple[Message, ...]:
-    return request(*items).messages
-
-
-def parts(*items: Json) -> tuple[Part, ...]:
-    (only,) = messages(*items)
-    return only.parts
+_READER = Reader(openai_responses, body, user("hi"))
+decode = _READER.decode
+request = _READER.request
+messages = _READER.messages
+parts = _READER.parts
+refused = _READER.refused
+refusal = _READER.refusal
 
 
 def notes(*items: Json, **fields: Any) -> list[str]:
     return [str(note) for note in decode(*items, **fields).notes]
-
-
-def refusal(raw: bytes) -> InvalidRequest:
-    with pytest.raises(InvalidRequest) as caught:
-        openai_responses.decode_request(raw, {})
-    return caught.value
-
-
-def refused(*items: Json, **fields: Any) -> InvalidRequest:
-    return refusal(body(*(items or (user("hi"),)), **fields))

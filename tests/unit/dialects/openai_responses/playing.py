@@ -1,18 +1,13 @@
-"""A client that talks through the library to the emulator, in one process and without a loop."""
+"""A client of the Responses API that talks through the library to the emulator."""
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable
 from typing import Any
 
 from dragoman.dialects import openai_responses
-from dragoman.dialects.base import Target
-from dragoman.exchange import Exchange
-from dragoman.ir import unseal
 from tests.corpus.responses import assembled
-from tests.unit.dialects.anthropic.playing import MODELS, SENTINEL, ask
+from tests.unit.dialects import playing
 
 Json = dict[str, Any]
 
@@ -26,51 +21,36 @@ OUTPUTS = {
 }
 
 
-class Player:
-    """A client with its conversation; every request goes through a new `Exchange`, as after a restart."""
-
+class Player(playing.Player[Json]):
     def __init__(
-        self, *, keeps_reasoning: bool = True, keeps_store: bool = True, stream: bool = True, **fields: Any
+        self, *, keeps_own: bool = True, keeps_store: bool = True, stream: bool = True, **fields: Any
     ) -> None:
-        self._keeps_reasoning = keeps_reasoning
-        self._keeps_store = keeps_store
+        super().__init__(openai_responses, keeps_own=keeps_own, keeps_store=keeps_store)
+        self._stream = stream
         self._fields = {"model": "gpt-5", "stream": stream, "store": False, **fields}
-        self._tokens = (f"{number:016d}" for number in itertools.count(1))
-        self._store: dict[str, str] = {}
-        self.items: list[Json] = []
-        self.sentinels = 0
 
-    def turn(
-        self, model: str, said: str | list[Json], slices: Callable[[bytes], list[bytes]] | None = None
-    ) -> Json:
-        """Say something or bring results, get the response."""
-        self.items += [{"role": "user", "content": said}] if isinstance(said, str) else said
-        exchange = Exchange(openai_responses, new_token=lambda: next(self._tokens))
-        exchange.decode(json.dumps({**self._fields, "input": self.items}).encode())
-        known = {key: self._store[key] for key in exchange.wanted if key in self._store}
-        recalled = {key: sealed for key, word in known.items() if (sealed := unseal(word)) is not None}
-        body = exchange.encode(Target(model=model), recalled)
-        self.sentinels += body.count(SENTINEL.encode())
-        response = self._receive(exchange, model, body, slices)
-        if self._keeps_store:
-            self._store.update(exchange.memories)
-        self.items += [
-            item for item in response["output"] if self._keeps_reasoning or item["type"] != "reasoning"
+    def say(self, model: str, words: str, slices: playing.Slices | None = None) -> Json:
+        return self.turn(model, [{"role": "user", "content": words}], slices)
+
+    def answer(self, model: str, heard: Json) -> Json:
+        return self.turn(model, answer_calls(heard))
+
+    def count_calls(self, heard: Json) -> int:
+        return len(answer_calls(heard))
+
+    def check_end(self, heard: Json) -> None:
+        assert heard["status"] == "completed"
+        assert any(item["type"] == "message" for item in heard["output"])
+
+    def turn(self, model: str, items: list[Json], slices: playing.Slices | None = None) -> Json:
+        """Send these items behind all others, get the response."""
+        self.history += items
+        out = self.send(model, {**self._fields, "input": self.history}, slices)
+        response = assembled(out) if self._stream else dict(json.loads(out))
+        self.history += [
+            item for item in response["output"] if self._keeps_own or item["type"] != "reasoning"
         ]
         return response
-
-    def _receive(
-        self, exchange: Exchange, model: str, body: bytes, slices: Callable[[bytes], list[bytes]] | None
-    ) -> Json:
-        stream = exchange.request.stream
-        status, answer = ask(model, body, stream=stream)
-        assert status == 200, f"{model}: {answer.decode()}\n{body.decode()}"
-        out = exchange.open()
-        for piece in slices(answer) if slices else [answer]:
-            out += exchange.receive(piece)
-        out += exchange.finish()
-        assert exchange.failure is None
-        return assembled(out) if stream else dict(json.loads(out))
 
 
 def answer_calls(response: Json) -> list[Json]:
@@ -89,6 +69,3 @@ def _answer(item: Json) -> Json:
         "output": done,
         "status": "completed",
     }
-
-
-__all__ = ["MODELS", "OUTPUTS", "Player", "answer_calls"]

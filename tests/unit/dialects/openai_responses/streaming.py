@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from openai import omit
@@ -16,25 +17,13 @@ from dragoman.dialects import openai_responses
 from dragoman.dialects.base import Answer
 from dragoman.dialects.openai_responses.echo import Echo
 from dragoman.dialects.openai_responses.tools import Face
-from dragoman.ir import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
-    Event,
-    Finished,
-    Signature,
-    Started,
-    TextDelta,
-    Usage,
-    collect,
-)
+from dragoman.ir import Event, TextDelta
 from tests.corpus.responses import assembled, parse_events
+from tests.unit.dialects import streaming as shared
 
 Json = dict[str, Any]
 
-SIGNATURE = Signature("c2ln", "gemini-g3")
-OTHER = Signature("b3RoZXI", "gemini-g3")
-END = Finished(reason="end", raw="STOP")
+call = partial(shared.call, name="read")
 FACES = {
     "ns.deep": Face("function_call", "deep", "ns"),
     "apply_patch": Face("custom_tool_call", "apply_patch"),
@@ -47,30 +36,17 @@ FACES = {
 SDK_EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
 
-def call(
-    identity: str, signature: Signature | None = None, args: bytes = b'{"a":1}', name: str = "read"
-) -> list[Event]:
-    return [CallStarted(id=identity, name=name, signature=signature), CallDelta(args), CallEnded()]
-
-
-def whole_stream(
-    middle: Iterable[Event], finished: Finished = END, usage: Usage | None = None
-) -> list[Event]:
-    return [Started("gemini-x", "r"), *middle, *([usage] if usage is not None else []), finished]
-
-
-def answer(*, carries: bool = True, compacts: bool = False) -> Answer:
-    echo = Echo(faces=FACES, carries=carries, compacts=compacts)
+def answer(*, carries: bool = True, compacts: bool = False, includes: Iterable[str] = ()) -> Answer:
+    echo = Echo(faces=FACES, carries=carries, compacts=compacts, includes=frozenset(includes))
     return Answer(id="resp_1", model="gpt-5", input_tokens=7, created_s=1_700_000_000, echo=echo)
 
 
 def stream_bytes(events: Sequence[Event], given: Answer | None = None) -> bytes:
-    stream = openai_responses.stream(given or answer())
-    return stream.open() + b"".join(map(stream.feed, events))
+    return shared.streamed_bytes(openai_responses, events, given or answer())
 
 
 def whole(events: Sequence[Event], given: Answer | None = None) -> Json:
-    return dict(json.loads(openai_responses.encode_response(collect(list(events)), given or answer())))
+    return dict(json.loads(shared.whole_bytes(openai_responses, events, given or answer())))
 
 
 def streamed(events: Sequence[Event], given: Answer | None = None) -> Json:

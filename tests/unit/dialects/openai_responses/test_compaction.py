@@ -21,7 +21,8 @@ from dragoman.dialects.openai_responses.session import input_items
 from dragoman.errors import DragomanError
 from dragoman.ir import Text, collect
 from tests.unit.dialects.openai_responses.building import body, call, message, output, user
-from tests.unit.dialects.openai_responses.streaming import text, whole_stream
+from tests.unit.dialects.openai_responses.streaming import text
+from tests.unit.dialects.streaming import whole_stream
 
 
 @pytest.mark.parametrize("words", ["", "we fixed it", "ünï 😀\n" * 10_000])

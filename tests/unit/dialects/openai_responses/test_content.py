@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dragoman.ir import Media, Text
-from tests.unit.dialects.openai_responses.building import (
-    PICTURE,
-    PIXEL,
-    Json,
-    notes,
-    parts,
-    refused,
-    user,
-)
+from tests.unit.dialects.building import PIXEL
+from tests.unit.dialects.openai_responses.building import PICTURE, Json, notes, parts, refused, user
 
 IMAGE = Media(mime="image/png", data=PIXEL)
 PDF = Media(mime="application/pdf", data="JVBERi0=")

@@ -19,10 +19,9 @@ from dragoman.ir import (
     ToolResult,
     seal,
 )
+from tests.unit.dialects.building import PIXEL, SIGNATURE
 from tests.unit.dialects.openai_responses.building import (
     PICTURE,
-    PIXEL,
-    SIGNATURE,
     Json,
     call,
     decode,
@@ -270,15 +269,12 @@ def test_reasoning_content_counts_where_there_is_no_summary() -> None:
 
 
 FOREIGN: dict[str, tuple[Json, str]] = {
-    "web_search_call": ({"action": {"type": "search", "query": "cats"}}, "cats"),
+    "web_search_call": ({"action": {"type": "search", "query": ["odd"]}}, "odd"),
+    "mcp_call": ({"server_label": "s", "name": "f", "arguments": "[1]", "output": "42"}, "42"),
     "file_search_call": ({"queries": ["q"], "results": None}, '["q"]'),
-    "code_interpreter_call": ({"code": "1+1", "container_id": "c", "outputs": []}, "1+1"),
     "image_generation_call": ({"revised_prompt": "a cat", "result": PIXEL}, "a cat"),
     "computer_call": ({"call_id": "c", "action": {"type": "click", "x": 1, "y": 2}}, "click"),
-    "mcp_call": ({"server_label": "s", "name": "f", "arguments": "{}", "output": "42"}, "42"),
-    "mcp_approval_request": ({"server_label": "s", "name": "f", "arguments": "{}"}, '"f"'),
     "program": ({"call_id": "c", "code": "run()", "fingerprint": "zzz"}, "run()"),
-    "tool_search_call": ({"execution": "server", "arguments": {"paths": ["crm"]}}, "crm"),
 }
 
 
@@ -303,9 +299,8 @@ def test_j2_a_picture_of_another_model_is_dropped_with_a_note() -> None:
     assert notes(user("q"), {**item, "result": None}) == []
 
 
-@pytest.mark.parametrize("kind", ["mcp_approval_response", "program_output"])
-def test_what_answered_a_server_tool_is_the_users(kind: str) -> None:
-    assert messages({"type": kind, "id": "x", "approve": True})[0].role == "user"
+def test_what_answered_a_server_tool_is_the_users() -> None:
+    assert messages({"type": "program_output", "id": "x"})[0].role == "user"
 
 
 def test_a_screenshot_is_seen() -> None:
@@ -315,7 +310,7 @@ def test_a_screenshot_is_seen() -> None:
     assert refused(shot).where == "input[0].output[0]"
 
 
-@pytest.mark.parametrize("kind", ["mcp_list_tools", "configuration_update"])
+@pytest.mark.parametrize("kind", ["configuration_update"])
 def test_what_means_nothing_to_gemini_is_noted(kind: str) -> None:
     assert notes(user("q"), {"type": kind, "tools": []}) == [
         f"dropped input[1]: {kind} has no meaning for Gemini"

@@ -27,7 +27,8 @@ from tests.unit.dialects.openai_responses.building import body, call, function, 
 from tests.unit.dialects.openai_responses.streaming import (
     call as call_events,
 )
-from tests.unit.dialects.openai_responses.streaming import text, whole, whole_stream
+from tests.unit.dialects.openai_responses.streaming import text, whole
+from tests.unit.dialects.streaming import whole_stream
 
 
 def loads(items: Any) -> list[Any]:

@@ -33,8 +33,6 @@ from dragoman.ir import (
 )
 from tests.corpus.responses import parse_events
 from tests.unit.dialects.openai_responses.streaming import (
-    OTHER,
-    SIGNATURE,
     answer,
     call,
     items,
@@ -43,8 +41,8 @@ from tests.unit.dialects.openai_responses.streaming import (
     streamed,
     text,
     whole,
-    whole_stream,
 )
+from tests.unit.dialects.streaming import OTHER, SIGNATURE, whole_stream
 
 THOUGHT: list[Event] = [ThoughtDelta("h"), ThoughtDelta("m")]
 SIGNED = Signed(SIGNATURE, ON_THOUGHT)

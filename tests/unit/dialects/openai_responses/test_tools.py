@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects.openai_responses.builtin import INPUT_SCHEMA
 from dragoman.dialects.openai_responses.tools import Face
-from dragoman.ir import ToolChoice
+from dragoman.ir import Location, ServerTool, ToolChoice
 from tests.unit.dialects.openai_responses.building import (
     Json,
     call,
@@ -111,7 +111,6 @@ def test_a_search_with_its_own_words_and_schema_keeps_them() -> None:
     "wire",
     [
         {"type": "file_search", "vector_store_ids": ["v"]},
-        {"type": "code_interpreter", "container": {"type": "auto"}},
         {"type": "image_generation"},
         {"type": "computer_use_preview"},
         {"type": "programmatic_tool_calling"},
@@ -130,13 +129,85 @@ def test_tools_of_openais_servers_are_dropped_with_a_note(wire: Json) -> None:
 @pytest.mark.parametrize("kind", ["web_search", "web_search_2025_08_26", "web_search_preview"])
 def test_web_search_is_googles(kind: str) -> None:
     got = request(tools=[{"type": kind, "external_web_access": True}])
-    assert (got.web_search, got.tools) == (True, ())
+    assert (got.server_tools, got.tools) == ((hosted("web_search", kind),), ())
+    assert notes(tools=[{"type": kind, "external_web_access": True, "search_context_size": "medium"}]) == []
+
+
+def hosted(kind: Any, name: str, **settings: Any) -> ServerTool:
+    return ServerTool(kind=kind, name=name, where="tools[0]", **settings)
+
+
+def test_the_settings_of_a_search_are_kept() -> None:
+    wire = {
+        "type": "web_search",
+        "filters": {"allowed_domains": ["a.org"], "blocked_domains": ["b.org"]},
+        "user_location": {"type": "approximate", "city": "Oslo"},
+    }
+    assert request(tools=[wire]).server_tools == (
+        hosted(
+            "web_search",
+            "web_search",
+            allowed_domains=("a.org",),
+            blocked_domains=("b.org",),
+            location=Location(city="Oslo"),
+        ),
+    )
+
+
+def test_the_code_interpreter_is_googles() -> None:
+    wire = {"type": "code_interpreter", "container": {"type": "auto"}}
+    assert request(tools=[wire]).server_tools == (hosted("code_execution", "code_interpreter"),)
+    assert notes(tools=[wire]) == []
+
+
+@pytest.mark.parametrize(
+    ("wire", "field"),
+    [
+        ({"type": "web_search", "search_context_size": "high"}, "search_context_size"),
+        ({"type": "web_search", "external_web_access": False}, "external_web_access"),
+        ({"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["f"]}}, "container"),
+    ],
+)
+def test_settings_google_has_no_twin_of_are_dropped_with_a_note(wire: Json, field: str) -> None:
+    (note,) = notes(tools=[wire])
+    assert note.startswith(f"dropped tools[0].{field}: ")
+
+
+HOSTED = [function(), {"type": "web_search"}, {"type": "code_interpreter", "container": "c"}]
+
+
+@pytest.mark.parametrize(
+    ("choice", "forced"),
+    [
+        (None, {"web_search": False, "code_interpreter": False}),
+        ("auto", {"web_search": False, "code_interpreter": False}),
+        ("required", {"web_search": False, "code_interpreter": False}),
+        ("none", {}),
+        ({"type": "web_search_preview"}, {"web_search": True, "code_interpreter": False}),
+        ({"type": "code_interpreter"}, {"web_search": False, "code_interpreter": True}),
+        ({"type": "function", "name": "read"}, {"web_search": False, "code_interpreter": False}),
+        (
+            {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "web_search"}, {"type": "shell"}]},
+            {"web_search": False},
+        ),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}, {}),
+    ],
+)
+def test_a_choice_counts_for_hosted_tools_too(choice: Any, forced: dict[str, bool]) -> None:
+    found = request(tools=HOSTED, tool_choice=choice).server_tools
+    assert {tool.name: tool.forced for tool in found} == forced
 
 
 @pytest.mark.parametrize(
     ("tools", "where", "words"),
     [
-        ([{"type": "mcp", "server_label": "s"}], "tools[0]", "MCP servers are not called"),
+        ([{"type": "mcp"}], "tools[0]", "needs a server_label"),
+        ([{"type": "mcp", "server_label": "s", "connector_id": "c"}], "tools[0]", "OpenAI's own"),
+        (
+            [{"type": "mcp", "server_label": "s", "require_approval": "maybe"}],
+            "tools[0].require_approval",
+            "'maybe' is not one of always, never",
+        ),
         ([{"type": "function"}], "tools[0]", "needs a name"),
         ([function(), namespace("")], "tools[1]", "namespace needs a name"),
         ([namespace("a", {"type": "web_search"})], "tools[0].tools[0]", "cannot stand in a namespace"),
@@ -197,13 +268,6 @@ def test_f4_a_search_can_load_what_was_declared_and_deferred() -> None:
 def test_f4_a_search_that_found_nothing_says_so() -> None:
     got = request(user("q"), ASKED, {**FOUND, "tools": []}, tools=[SEARCH])
     assert "none" in str(got.messages[-1].parts)
-
-
-def test_f4_what_openais_servers_found_is_a_remark() -> None:
-    found = {**FOUND, "call_id": None, "execution": "server"}
-    got = request(user("q"), found, tools=[SEARCH])
-    assert [tool.name for tool in got.tools] == ["tool_search", "mail.send"]
-    assert "mail.send" in str(got.messages[0].parts)
 
 
 def test_f4_a_tool_that_was_called_or_is_demanded_is_not_hidden() -> None:

@@ -12,7 +12,16 @@ from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.ir import Media, Signature, Text, Tool, ToolCall, ToolChoice, ToolResult
 from dragoman.tools import ToolDefinition
-from dragoman.tools.convert import FORMS, Form, amazonq, anthropic, gemini, openai_chat, openai_responses
+from dragoman.tools.convert import (
+    FORMS,
+    Form,
+    amazonq,
+    anthropic,
+    bedrock,
+    gemini,
+    openai_chat,
+    openai_responses,
+)
 
 SCHEMA = b'{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
 WEATHER = ToolDefinition(name="weather", description="The weather.", schema=SCHEMA)
@@ -124,6 +133,11 @@ CHOICES: dict[str, list[tuple[ToolChoice, Any]]] = {
         ),
     ],
     "amazonq": [(ToolChoice(), None)],
+    "bedrock": [
+        (ToolChoice(), {"auto": {}}),
+        (ToolChoice(mode="any"), {"any": {}}),
+        (ToolChoice(mode="any", names=("now",)), {"tool": {"name": "now"}}),
+    ],
 }
 
 
@@ -149,6 +163,10 @@ def test_what_only_google_has_is_the_default_elsewhere(name: str) -> None:
     [
         (anthropic, ToolChoice(mode="any", names=("a", "b"))),
         (anthropic, ToolChoice(mode="auto", names=("a",))),
+        (bedrock, ToolChoice(mode="any", names=("a", "b"))),
+        (bedrock, ToolChoice(mode="auto", names=("a",))),
+        (bedrock, ToolChoice(mode="none")),
+        (bedrock, ToolChoice(parallel=False)),
         (amazonq, ToolChoice(mode="any")),
         (amazonq, ToolChoice(names=("a",))),
     ],
@@ -278,7 +296,7 @@ def test_a_broken_answer_is_no_answer() -> None:
         answer.close()
 
 
-@pytest.mark.parametrize("form", [anthropic, openai_responses])
+@pytest.mark.parametrize("form", [anthropic, openai_responses, bedrock])
 def test_signatures_travel_only_where_they_are_asked_for(form: Any) -> None:
     assert form.decode_calls(form.encode_calls([SIGNED]))[0].signature is None
     (back,) = form.decode_calls(form.encode_calls([SIGNED], signatures=True))
@@ -295,7 +313,7 @@ def test_chat_carries_signatures_where_google_does() -> None:
 LINKED = Media(mime="image/png", uri="https://example.com/a.png")
 
 
-@pytest.mark.parametrize("form", [anthropic, openai_chat, openai_responses, gemini])
+@pytest.mark.parametrize("form", [anthropic, openai_chat, openai_responses, gemini, bedrock])
 @pytest.mark.parametrize("files", [(PICTURE,), (PAPER,), (PICTURE, PAPER)])
 def test_files_in_results_come_back(form: Form, files: tuple[Media, ...]) -> None:
     result = ToolResult(call_id="c1", name="weather", content=(Text(text="seen"), *files))
@@ -318,6 +336,40 @@ def test_files_by_address_come_back(form: Form) -> None:
 def test_anthropic_wants_a_type_even_of_an_open_schema() -> None:
     (wire,) = anthropic.encode_tools([Tool(name="a")])
     assert wire == {"name": "a", "input_schema": {"type": "object"}}
+
+
+def test_bedrock_wants_a_type_even_of_an_open_schema() -> None:
+    (wire,) = bedrock.encode_tools([Tool(name="a")])
+    assert wire == {"toolSpec": {"name": "a", "inputSchema": {"json": {"type": "object"}}}}
+
+
+def test_what_only_google_has_is_bedrocks_default() -> None:
+    assert bedrock.encode_choice(ToolChoice(mode="validated")) == {"auto": {}}
+    assert bedrock.decode_choice(None) == ToolChoice()
+
+
+def test_bedrocks_results_hold_json_text_and_files_in_their_order() -> None:
+    result = ToolResult(
+        call_id="c1", content=(Text(text="seen"), PICTURE, PAPER), response=b'{"a":1}', is_error=True
+    )
+    (message,) = bedrock.encode_results([result])
+    assert message["role"] == "user"
+    assert message["content"][0]["toolResult"] == {
+        "toolUseId": "c1",
+        "content": [
+            {"json": {"a": 1}},
+            {"text": "seen"},
+            {"image": {"format": "png", "source": {"bytes": "aGk="}}},
+            {"document": {"name": "file-3", "format": "pdf", "source": {"bytes": "aGk="}}},
+        ],
+        "status": "error",
+    }
+
+
+@pytest.mark.parametrize("media", [LINKED, Media(mime="application/zip", data="aGk=")])
+def test_what_bedrocks_results_cannot_hold_is_refused(media: Media) -> None:
+    with pytest.raises(InvalidRequest, match="hold no"):
+        bedrock.encode_results([ToolResult(call_id="c1", content=(media,))])
 
 
 def test_a_namespaced_tool_of_codex_is_read_with_its_whole_name() -> None:

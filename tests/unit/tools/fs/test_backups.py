@@ -38,6 +38,23 @@ def test_an_overwritten_file_comes_back_byte_for_byte(files: Files, root: Path) 
     assert stat.S_IMODE((root / "f").stat().st_mode) == 0o640
 
 
+def test_a_restored_file_is_as_open_as_it_was_though_new_ones_are_the_owners_alone(
+    files: Files, root: Path
+) -> None:
+    (root / "f").write_bytes(b"old")
+    (root / "f").chmod(0o640)
+    backup = write(files, "f", "new")
+    (root / "f").unlink()
+    before = os.umask(0o077)  # as the gateway has it
+    try:
+        restore(files, backup)
+        write(files, "g", "new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((root / "f").stat().st_mode) == 0o640
+    assert stat.S_IMODE((root / "g").stat().st_mode) == 0o600
+
+
 def test_a_new_file_goes_away_again_and_that_can_be_undone(files: Files, root: Path) -> None:
     backup = write(files, "d/f", "new")
     assert "gone" in restore(files, backup)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dragoman.dialects.base import SSE_TYPE, Answer, Decoded, Headers, Reply
+from dragoman.dialects.base import OPENING_GRACE_S, SSE_TYPE, Answer, Decoded, Headers, Reply
 from dragoman.dialects.gemini.client.decode import decode_count_request, decode_request
 from dragoman.dialects.gemini.client.encode import encode_count, encode_response
 from dragoman.dialects.gemini.client.errors import encode_error
 from dragoman.dialects.gemini.client.stream import ArrayStream, SseStream
 from dragoman.errors import DragomanError, ErrorKind
-from dragoman.ir import Response
+from dragoman.ir import Response, ServerKind
 
 JSON_TYPE = "application/json; charset=UTF-8"
 Framing = Literal["whole", "sse", "array", "count"]
@@ -22,8 +22,11 @@ class GeminiClient:
     name = "gemini"
     call_prefix = "call"
     message_prefix = "resp"
+    id_header = ""
     keeps_native = True
+    server_kinds: frozenset[ServerKind] = frozenset()
     fails_in_stream: frozenset[ErrorKind] = frozenset()
+    opening_grace_s = OPENING_GRACE_S
 
     def __init__(self, model: str = "", framing: Framing = "whole") -> None:
         self.stream_type = SSE_TYPE if framing == "sse" else JSON_TYPE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -11,6 +12,7 @@ from dragoman.dialects.history import HISTORY_BYTES, read_pieces
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     AS_BROUGHT,
+    Course,
     Media,
     Message,
     Native,
@@ -21,6 +23,8 @@ from dragoman.ir import (
     Thought,
     ToolCall,
     ToolResult,
+    keep_course,
+    take_course,
 )
 from dragoman.memo import Memo
 
@@ -34,21 +38,30 @@ _ROLES: dict[str, Role] = {
     "system": "system",
 }
 
-_MESSAGES: Memo[bytes, Message] = Memo(HISTORY_BYTES)
+MESSAGES: Memo[bytes, Message] = Memo(HISTORY_BYTES, "gemini contents")
 
 
 def decode_contents(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
     """A string is a user's turn; calls and responses without ids are told apart by their order."""
+    elements = elements_of(raw)
+    return link_contents(read_pieces(MESSAGES, "contents", elements, decode_content)) or spoken(raw)
+
+
+def elements_of(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
+    """None in a string."""
     text = bytes(raw).lstrip()
-    if text[:1] == b'"':
-        return (Message(role="user", parts=(Text(text=read_text(text, "contents")),)),)
-    contents = read_list(text, "contents")
-    if not contents:
+    return [] if text[:1] == b'"' else read_list(text, "contents")
+
+
+def spoken(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
+    """Contents without elements: a string, or a mistake."""
+    text = bytes(raw).lstrip()
+    if text[:1] != b'"':
         raise InvalidRequest("contents is not specified", where="contents")
-    return tuple(_linked(read_pieces(_MESSAGES, "contents", contents, _decode)))
+    return (Message(role="user", parts=(Text(text=read_text(text, "contents")),)),)
 
 
-def _decode(raw: bytes, where: str) -> Message:
+def decode_content(raw: bytes, where: str) -> Message:
     content = read_object(raw, where)
     word = read_text(content["role"], f"{where}.role") if "role" in content else ""
     role = _ROLES.get(word)
@@ -173,24 +186,43 @@ def _with_files_inside(parts: list[Part]) -> tuple[Part, ...]:
     return tuple(part for part in parts if not isinstance(part, Media))
 
 
-def _linked(messages: list[Message]) -> list[Message]:
-    """Every call and result with an id: a result without one answers the next open call of its name."""
+class _Link(msgspec.Struct, frozen=True):
+    """A message with all its ids, and which calls wait for results behind it; `answered` if some have come."""
+
+    message: Message
     waiting: tuple[ToolCall, ...] = ()
-    answered = False
-    linked: list[Message] = []
-    for index, message in enumerate(messages):
-        if any(isinstance(part, ToolCall) for part in message.parts):
-            message = _numbered(message, index)
-            calls = tuple(part for part in message.parts if isinstance(part, ToolCall))
-            waiting, answered = calls if answered else waiting + calls, False
-        elif any(isinstance(part, ToolResult) for part in message.parts):
-            message = _answering(message, waiting)
-            given = {part.call_id for part in message.parts if isinstance(part, ToolResult)}
-            waiting, answered = tuple(call for call in waiting if call.id not in given), True
-        elif message.role == "user":
-            answered = True  # nobody waits longer than for the next turn
-        linked.append(message)
-    return linked
+    answered: bool = False
+
+
+def link_contents(pieces: Sequence[Message]) -> tuple[Message, ...]:
+    """Every call and result with an id: a result without one answers the next open call of its name."""
+    messages = tuple(pieces)
+    if not messages:
+        return ()
+    first = _link(_Link(messages[0]), messages[0], 0)
+    course: Course[_Link] = take_course(messages, "links")
+    for index in range(1 + len(course.worked), len(messages)):
+        last = course.worked[-1] if course.worked else first
+        course.add(messages[index], _link(last, messages[index], index))
+    keep_course(messages, "links", course)
+    return (first.message, *map(_LINKED, course.worked))
+
+
+_LINKED = operator.attrgetter("message")
+
+
+def _link(before: _Link, message: Message, index: int) -> _Link:
+    waiting, answered = before.waiting, before.answered
+    if any(isinstance(part, ToolCall) for part in message.parts):
+        message = _numbered(message, index)
+        calls = tuple(part for part in message.parts if isinstance(part, ToolCall))
+        return _Link(message, calls if answered else waiting + calls)
+    if any(isinstance(part, ToolResult) for part in message.parts):
+        message = _answering(message, waiting)
+        given = {part.call_id for part in message.parts if isinstance(part, ToolResult)}
+        return _Link(message, tuple(call for call in waiting if call.id not in given), True)
+    # Nobody waits longer than for the next turn.
+    return _Link(message, waiting, answered or message.role == "user")
 
 
 def _numbered(message: Message, index: int) -> Message:

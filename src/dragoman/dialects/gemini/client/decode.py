@@ -9,7 +9,14 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import Decoded
-from dragoman.dialects.gemini.client.contents import decode_contents
+from dragoman.dialects.gemini.client.contents import (
+    MESSAGES,
+    decode_content,
+    decode_contents,
+    elements_of,
+    link_contents,
+    spoken,
+)
 from dragoman.dialects.gemini.client.tools import decode_tool_config, decode_tools
 from dragoman.dialects.gemini.client.wire import (
     Object,
@@ -19,8 +26,9 @@ from dragoman.dialects.gemini.client.wire import (
     read_text,
     read_whole,
 )
+from dragoman.dialects.skim import Place, Skimmer
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Request, Sampling, Text, Thinking
+from dragoman.ir import Message, Request, Sampling, Text, Thinking
 
 #: generationConfig -> Sampling; every other field goes to Google as it came.
 _SAMPLING: dict[str, tuple[str, Callable[[msgspec.Raw, str], Any]]] = {
@@ -39,30 +47,59 @@ _SAMPLING: dict[str, tuple[str, Callable[[msgspec.Raw, str], Any]]] = {
 _READ = frozenset({"model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
 
 
+_NO_TOOLS = msgspec.Raw(b"[]")
+_BODIES: Skimmer[Object] = Skimmer(
+    "gemini",
+    lambda body: read_object(jsontext.whole_characters(body), ""),
+    key="contents",
+    elements=lambda fields: elements_of(fields.get("contents", b"[]")),
+    tools=Place(
+        lambda fields: fields.get("tools", _NO_TOOLS), lambda fields, tools: fields.update(tools=tools)
+    ),
+)
+
+
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
-    return Decoded(_request(read_object(jsontext.whole_characters(body), ""), model, stream=stream))
+    skimmed = _BODIES.skim(body)
+    fields = skimmed.wire
+
+    def contents() -> tuple[Message, ...]:
+        pieces = skimmed.pieces(MESSAGES, "contents", decode_content)
+        return link_contents(pieces) or spoken(fields["contents"])
+
+    return Decoded(_request(fields, model, contents, tools=skimmed.tools, stream=stream))
 
 
 def decode_count_request(body: bytes, model: str) -> Decoded:
     """Either the contents alone, or a whole request wrapped."""
     fields = read_object(jsontext.whole_characters(body), "")
     wrapped = fields.get("generateContentRequest")
-    return Decoded(_request(read_object(wrapped, "generateContentRequest") if wrapped else fields, model))
+    fields = read_object(wrapped, "generateContentRequest") if wrapped else fields
+    tools = bytes(fields.get("tools", _NO_TOOLS))
+    return Decoded(_request(fields, model, lambda: decode_contents(fields["contents"]), tools=tools))
 
 
-def _request(fields: Object, model: str, *, stream: bool = False) -> Request:
+def _request(
+    fields: Object,
+    model: str,
+    contents: Callable[[], tuple[Message, ...]],
+    *,
+    tools: bytes,
+    stream: bool = False,
+) -> Request:
+    """The first mistake is told, so everything is read in this order."""
     if "contents" not in fields:
         raise InvalidRequest("contents is not specified", where="contents")
     named = read_text(fields["model"], "model").removeprefix("models/") if "model" in fields else ""
-    tools, built_in = decode_tools(bytes(fields.get("tools", b"[]")))
+    declared, built_in = decode_tools(tools)
     choice, tool_config = decode_tool_config(bytes(fields.get("toolConfig", b"{}")))
     sampling, config = _generation_config(fields.get("generationConfig"))
     rest = [(name, jsontext.checked(bytes(raw), name)) for name, raw in fields.items() if name not in _READ]
     return Request(
         model=model or named,
-        messages=decode_contents(fields["contents"]),
+        messages=contents(),
         system=_system(fields.get("systemInstruction")),
-        tools=tools,
+        tools=declared,
         tool_choice=choice,
         thinking=Thinking(mode="own"),
         sampling=sampling,

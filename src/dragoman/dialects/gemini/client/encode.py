@@ -7,7 +7,18 @@ from typing import Any, assert_never
 import msgspec
 
 from dragoman.dialects.base import Answer
-from dragoman.ir import Finished, Native, Response, Signature, Text, Thought, ToolCall, Usage
+from dragoman.ir import (
+    Finished,
+    Native,
+    Response,
+    ServerCall,
+    ServerResult,
+    Signature,
+    Text,
+    Thought,
+    ToolCall,
+    Usage,
+)
 from dragoman.ir.response import Said
 
 #: Fields of a response; every other native field belongs to its candidate.
@@ -63,6 +74,8 @@ def encode_part(part: Said) -> list[Any]:
             return [call_part(part)]
         case Native():
             return [msgspec.Raw(part.json)]
+        case ServerCall() | ServerResult():
+            return []  # what Google itself ran is told in its own parts
         case _:
             assert_never(part)
 

@@ -15,10 +15,13 @@ from dragoman.ir import (
     CallDelta,
     CallEnded,
     CallStarted,
+    Cited,
     Event,
     Failed,
     Finished,
     Native,
+    ServerCall,
+    ServerResult,
     Signed,
     Started,
     TextDelta,
@@ -36,6 +39,7 @@ class SseStream:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._started = Started()
+        self._response_id = ""  # once a chunk has told one, it is the one
         self._call = CallStarted(id="", name="")
         self._args: list[bytes] = []
         self._fields: dict[str, msgspec.Raw] = {}
@@ -50,7 +54,7 @@ class SseStream:
 
     def feed(self, event: Event) -> bytes:
         match event:
-            case TextDelta():
+            case TextDelta() | Cited():
                 return self._part({"text": event.text})
             case ThoughtDelta():
                 return self._part({"text": event.text, "thought": True})
@@ -69,7 +73,9 @@ class SseStream:
                 self._learn(event)
                 return b""
 
-    def _learn(self, event: CallStarted | CallDelta | Native | Usage | Started) -> None:
+    def _learn(
+        self, event: CallStarted | CallDelta | Native | Usage | Started | ServerCall | ServerResult
+    ) -> None:
         """What is told later, with its call or at the end."""
         match event:
             case CallStarted():
@@ -82,6 +88,8 @@ class SseStream:
                 self._usage = event
             case Started():
                 self._started = event
+            case ServerCall() | ServerResult():
+                pass  # what Google itself ran is told in its own parts
             case _:
                 assert_never(event)
 
@@ -104,7 +112,8 @@ class SseStream:
 
     def _chunk(self, parts: list[Any], ending: Ending | None = None) -> bytes:
         started = self._started
-        return self._frame(_json(envelope(parts, self._answer, started.model, started.response_id, ending)))
+        self._response_id = self._response_id or started.response_id or self._answer.id
+        return self._frame(_json(envelope(parts, self._answer, started.model, self._response_id, ending)))
 
     def _frame(self, document: bytes) -> bytes:
         if b"\n" in document or b"\r" in document:  # arguments stay as they came, over several lines too

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -27,7 +28,8 @@ _MODES: dict[str, Mode] = {
     "3": "none",
     "4": "validated",
 }
-_TOOLS: Memo[bytes, tuple[tuple[Tool, ...], Places]] = Memo(max_bytes=32 * 1024 * 1024)
+_WHOLE = re.compile("[0-9]{1,18}")  # Google's 64-bit numbers may come as text
+_TOOLS: Memo[bytes, tuple[tuple[Tool, ...], Places]] = Memo(32 * 1024 * 1024, "gemini tool sets")
 
 
 def decode_tools(raw: bytes) -> tuple[tuple[Tool, ...], Places]:
@@ -59,11 +61,14 @@ def _function(raw: msgspec.Raw, where: str) -> Tool:
     if "parametersJsonSchema" in declaration:
         schema = bytes(declaration["parametersJsonSchema"])
     elif "parameters" in declaration:
-        message = jsontext.decode(msgspec.json.decode, declaration["parameters"], f"{where}.parameters")
-        schema = msgspec.json.encode(json_schema(message))
+        schema = jsontext.decode(_json_schema, declaration["parameters"], f"{where}.parameters")
     described = declaration.get("description")
     description = read_text(described, f"{where}.description") if described is not None else ""
     return Tool(name=name, description=description, schema=schema, where=where, native=bytes(raw))
+
+
+def _json_schema(message: bytes | msgspec.Raw) -> bytes:
+    return msgspec.json.encode(json_schema(msgspec.json.decode(message)))
 
 
 def json_schema(node: Any) -> Any:
@@ -86,7 +91,7 @@ def _member(key: str, value: Any) -> Any:
             return json_schema(value)
         case "anyOf", list():
             return [json_schema(node) for node in value]
-        case "minItems" | "maxItems" | "minLength" | "maxLength", str() if value.isdigit():
+        case "minItems" | "maxItems" | "minLength" | "maxLength", str() if _WHOLE.fullmatch(value):
             return int(value)
     return value
 

@@ -1,0 +1,119 @@
+"""`dragoman capture`: what is captured, and a capture as a test of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from dragoman.cli.captured import captures_folder, need_capture
+from dragoman.cli.manual import new_parser
+from dragoman.cli.screen import Failure, paint, remark, say
+from dragoman.cli.settings import Settings, add_config_flag, read_settings, warn_all
+from dragoman.observe.captures import Captured, recent_captures
+
+_EPILOG = """\
+examples:
+  dragoman capture list
+  dragoman capture export last --as script > answer.yaml     then: dragoman emulator --script answer.yaml
+  dragoman capture export req_k3v case.json --as golden      request and expected upstream body, for a test"""
+
+
+def run(argv: list[str]) -> int:
+    args = make_parser().parse_args(argv)
+    settings = read_settings(args.config)
+    warn_all(settings)
+    if args.action == "list":
+        return _list(settings, args.number, as_json=args.json)
+    captured = need_capture(settings, args.id)
+    text = _EXPORTS[args.kind](captured)
+    if args.file == "-":
+        say(text.rstrip("\n"))
+    else:
+        Path(args.file).write_text(text, encoding="utf-8")
+        remark(f"written to {args.file}")
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "capture",
+        "List captured requests, or export one.",
+        _EPILOG,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="list|export")
+    listing = actions.add_parser("list", help="the newest captures")
+    listing.add_argument("-n", dest="number", type=int, default=20, metavar="N", help="how many (default 20)")
+    listing.add_argument("--json", action="store_true", help="one record per line")
+    export = actions.add_parser("export", help="a golden test or an emulator script")
+    export.add_argument("id", help="of the request, or its beginning, or: last")
+    export.add_argument("file", nargs="?", default="-", help="where to (default: standard output)")
+    export.add_argument("--as", dest="kind", choices=tuple(_EXPORTS), default="golden")
+    for one in (listing, export):
+        add_config_flag(one)
+    return parser
+
+
+def _list(settings: Settings, number: int, *, as_json: bool) -> int:
+    found = recent_captures(captures_folder(settings), number)
+    if not found:
+        wish = settings.config.observe.capture
+        remark(f"nothing is captured in {captures_folder(settings)}; observe.capture is {wish}")
+    for captured in found:
+        say(msgspec.json.encode(captured.record).decode() if as_json else _row(captured))
+    return 0
+
+
+def _row(captured: Captured) -> str:
+    record = captured.record
+    when = datetime.fromtimestamp(record.started_s, UTC).astimezone()
+    status = f"{record.status} {record.error}".strip()
+    colour = "red" if record.error else "green"
+    cells = (
+        record.id,
+        f"{when:%m-%d %H:%M:%S}",
+        paint(f"{status:<18}", colour, sys.stdout),
+        f"{record.total_ms:>7} ms",
+    )
+    return "  ".join((*cells, f"{record.dialect} {record.model}".strip()))
+
+
+def _golden(captured: Captured) -> str:
+    """A request, the target, and what Google was sent: to be read and compared by a test."""
+    case = {
+        "path": captured.record.path,
+        "headers": captured.headers,
+        "query": captured.query,
+        "model": captured.record.model,
+        "request": _json(captured.client_request.data),
+        "upstream": [_json(one.request.data) for one in captured.upstream],
+    }
+    return msgspec.json.format(msgspec.json.encode(case), indent=2).decode() + "\n"
+
+
+def _script(captured: Captured) -> str:
+    """Google's answers as the emulator plays them."""
+    from dragoman.emulator.script.export import write_script
+
+    record = captured.record
+    pairs = [
+        (attempt.status, attempt.model, one.request.data, one.answer.data)
+        for attempt, one in zip(record.attempts, captured.upstream, strict=False)
+        if attempt.status
+    ]
+    if not pairs:
+        raise Failure("Google was not reached in this request: there is nothing to play")
+    return write_script(pairs, stream=record.stream)
+
+
+def _json(data: bytes) -> object:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Failure("a body of this capture is no JSON, or cut") from None
+
+
+_EXPORTS = {"golden": _golden, "script": _script}

@@ -1,0 +1,102 @@
+"""Variables that lead a client past the gateway: launchers take them away, a client started by hand obeys them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.cli.client_env import CLAUDE_CONFLICTS
+from dragoman.cli.doctor.finding import Finding, Situation, Status
+from dragoman.cli.launch.table import COPILOT_CONFLICTS, GOOGLE_CONFLICTS
+
+
+class _Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Variables of one family of clients."""
+
+    clients: tuple[str, ...]
+    names: frozenset[str]
+    why: str
+
+
+_GROUPS = (
+    _Group(
+        clients=("claude",),
+        names=CLAUDE_CONFLICTS,
+        why="Claude Code prefers it to the gateway's address or key; dragoman claude takes it away for its run",
+    ),
+    _Group(
+        clients=("gemini", "qwen"),
+        names=GOOGLE_CONFLICTS,
+        why="programs on Google's SDK prefer it to the gateway's address or key; the launchers take it away",
+    ),
+    _Group(
+        clients=("copilot",),
+        names=COPILOT_CONFLICTS,
+        why="Copilot prefers it; dragoman copilot takes it away",
+    ),
+)
+#: Addresses by which clients are pointed at a gateway, and what belongs behind ours.
+_ADDRESSES = {
+    "ANTHROPIC_BASE_URL": "",
+    "OPENAI_BASE_URL": "/v1",
+    "OPENAI_API_BASE": "/v1",
+    "GOOGLE_GEMINI_BASE_URL": "",
+    "COPILOT_PROVIDER_BASE_URL": "/v1",
+}
+
+
+def check_environment(at: Situation) -> Iterator[Finding]:
+    findings = [finding for look in _LOOKS for finding in look(at)]
+    yield from findings or [Finding(status="ok", what="nothing that leads elsewhere")]
+
+
+def _conflicts(at: Situation) -> Iterator[Finding]:
+    ours = set(at.settings.loaded.sources.values()) if at.settings else set()  # meant for the gateway itself
+    for group in _GROUPS:
+        names = sorted(name for name in group.names if at.env.get(name) and f"env {name}" not in ours)
+        if names and (not at.clients or set(group.clients) & set(at.clients)):
+            yield Finding(
+                status="note",
+                what=f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} set",
+                why=group.why,
+                fix=f"by hand: unset {' '.join(names)}",
+            )
+
+
+def _addresses(at: Situation) -> Iterator[Finding]:
+    ours = at.settings.config.server.port if at.settings else 0
+    for name, path in _ADDRESSES.items():
+        given = at.env.get(name, "").strip().rstrip("/")
+        if not given:
+            continue
+        parts = urlsplit(given)
+        local = parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == ours
+        status: Status = "note"
+        what, fix = f"{name} is {parts.hostname}, not this gateway", f"by hand: unset {name}"
+        if local and parts.path.rstrip("/") == path:
+            status, what, fix = "ok", f"{name} leads to this gateway", ""
+        elif local:
+            status, what = "warn", f"{name} leads to this gateway, but to the path {parts.path or '/'}"
+            fix = f"export {name}={parts.scheme}://{parts.netloc}{path}"
+        yield Finding(status=status, what=what, fix=fix)
+
+
+def _loop(at: Situation) -> Iterator[Finding]:
+    """A gateway whose upstream is itself would ask itself for ever."""
+    if at.settings is None:
+        return
+    config = at.settings.config
+    parts = urlsplit(config.upstream.base_url)
+    if parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == config.server.port:
+        source = at.settings.loaded.sources.get("upstream.base_url", "upstream.base_url")
+        yield Finding(
+            status="fail",
+            what=f"{source} leads to the gateway's own address",
+            why="it would ask itself for ever",
+            fix="unset it: clients are pointed here by GOOGLE_GEMINI_BASE_URL, the gateway by GEMINI_BASE_URL",
+        )
+
+
+_LOOKS: tuple[Callable[[Situation], Iterator[Finding]], ...] = (_loop, _addresses, _conflicts)

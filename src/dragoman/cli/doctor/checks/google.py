@@ -1,0 +1,203 @@
+"""The key, and whether Google answers to it: asked with the free countTokens, over the gateway's own way out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from dragoman.cli.banner import GET_KEY, describe_upstream
+from dragoman.cli.doctor.finding import Finding, Situation
+from dragoman.config import Config
+from dragoman.dialects.gemini import ALIASES
+from dragoman.dialects.gemini.errors import decode_error
+from dragoman.errors import DragomanError
+from dragoman.upstream.auth import DefaultCredentials
+from dragoman.upstream.client import UpstreamClient
+from dragoman.upstream.hosts import Host
+
+_TIMEOUT_S = 20.0
+_SKEW_S = 120.0  # tokens are refused from five minutes on
+_STUDIO_KEY = ("AIza", "AQ.")
+_QUESTION = b'{"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}'
+
+#: What Google's answer means for the person who set this up.
+_ADVICE = {
+    "authentication": f"make a key at {GET_KEY} and set GEMINI_API_KEY",
+    "permission": "look whether the key may use the Gemini API, and whether the certificate's CA is known here",
+    "rate_limit": "wait a minute; other keys can be set in upstream.api_keys",
+    "quota": "the quota is used up until it is renewed; other keys can be set in upstream.api_keys",
+    "overloaded": "check the network, HTTPS_PROXY and upstream.base_url, then try again",
+    "timeout": "check the network, HTTPS_PROXY and upstream.base_url, then try again",
+}
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One model was asked for: how it went, and what Google's clock said."""
+
+    model: str
+    key: int = 1  # which one, counted as a person does
+    error: DragomanError | None = None
+    date: str = ""
+
+
+def check_key(at: Situation) -> Iterator[Finding]:
+    if at.settings is None:
+        return
+    config = at.settings.config
+    keys = config.upstream.all_keys
+    leads = describe_upstream(config)
+    if config.backend == "emulator":
+        asked = config.upstream.kind == "emulator"
+        yield Finding(
+            status="note",
+            what=leads,
+            why="the settings ask for it"
+            if asked
+            else "answers come from the built-in emulator, not from Gemini",
+            fix="" if asked else f"export GEMINI_API_KEY=…  ({GET_KEY})",
+        )
+        return
+    source = at.settings.loaded.sources.get("upstream.api_key", "upstream.api_keys")
+    yield Finding(status="ok", what=f"{leads}" + (f", {len(keys)} key(s), from {source}" if keys else ""))
+    odd = [number for number, key in enumerate(keys, 1) if not key.startswith(_STUDIO_KEY)]
+    if odd and config.backend == "gemini" and not config.upstream.base_url:
+        numbers = ", ".join(map(str, odd))
+        yield Finding(
+            status="note",
+            what=f"key {numbers} does not begin like a key of AI Studio ({' or '.join(_STUDIO_KEY)})",
+        )
+
+
+def check_upstream(at: Situation) -> Iterator[Finding]:
+    """Reachability, models and clock come from the same few questions."""
+    if at.settings is None or at.settings.config.backend == "emulator":
+        return
+    if at.offline:
+        yield Finding(status="note", what="not asked (--offline)")
+        return
+    config = at.settings.config
+    if not config.upstream.all_keys and config.backend == "gemini":
+        yield Finding(status="note", what="not asked: clients bring their own key")
+        return
+    try:
+        answers = asyncio.run(_ask(config))
+    except DragomanError as error:
+        yield Finding(
+            status="fail",
+            what=error.message.partition("\n")[0],
+            fix=_ADVICE.get(error.kind, error.message.partition("\n")[2]),
+        )
+        return
+    yield from _judge(answers)
+    yield from _judge_clock(answers, time.time())
+
+
+def _models(config: Config) -> list[str]:
+    models = config.models
+    named = [
+        models.default,
+        models.haiku,
+        models.sonnet,
+        models.opus,
+        *models.rules.values(),
+        config.agent.model,
+    ]
+    named += [model for others in models.fallbacks.values() for model in others]
+    return list(dict.fromkeys(model for model in named if model))
+
+
+async def _ask(config: Config) -> list[Asked]:
+    upstream = config.upstream
+    host = Host(
+        backend=config.backend,
+        base_url=upstream.base_url,
+        version=upstream.api_version,
+        project=upstream.project if config.backend == "vertex" else "",
+        location=upstream.location,
+    )
+    client = UpstreamClient(
+        connect_timeout_s=min(upstream.connect_timeout_s, _TIMEOUT_S),
+        idle_timeout_s=_TIMEOUT_S,
+        total_timeout_s=_TIMEOUT_S,
+    )
+    models = [model if host.has_aliases else ALIASES.get(model, model) for model in _models(config)]
+    try:
+        asked = [
+            _ask_with(client, host, models if number == 1 else models[:1], headers, number)
+            for number, headers in enumerate(await _credentials(config), 1)
+        ]
+        return [answer for answers in await asyncio.gather(*asked) for answer in answers]
+    finally:
+        await client.close()
+
+
+async def _credentials(config: Config) -> list[dict[str, str]]:
+    """Headers for each key, or for Google's default credentials."""
+    keys = config.upstream.all_keys
+    if keys:
+        return [{"x-goog-api-key": key} for key in keys]
+    return [await DefaultCredentials(config.upstream.project).headers()]
+
+
+async def _ask_with(
+    client: UpstreamClient, host: Host, models: list[str], headers: dict[str, str], key: int
+) -> list[Asked]:
+    first = await _count(client, host, models[0], headers, key)
+    if first.error is not None and first.error.kind != "not_found":  # the others would hear the same
+        return [first]
+    return [first, *await asyncio.gather(*(_count(client, host, one, headers, key) for one in models[1:]))]
+
+
+async def _count(client: UpstreamClient, host: Host, model: str, headers: dict[str, str], key: int) -> Asked:
+    try:
+        async with client.post(host.url(model, "countTokens"), headers, _QUESTION, stream=False) as answer:
+            body = await answer.read()
+            date = answer.headers.get("date", "")
+            error = None if answer.status == 200 else decode_error(answer.status, answer.headers, body)
+            return Asked(model=model, key=key, error=error, date=date)
+    except DragomanError as error:
+        return Asked(model=model, key=key, error=error)
+
+
+def _judge(answers: list[Asked]) -> Iterator[Finding]:
+    fine = list(dict.fromkeys(asked.model for asked in answers if asked.error is None))
+    several = any(asked.key > 1 for asked in answers)
+    if fine:
+        yield Finding(status="ok", what=f"answers, and knows {', '.join(fine)}")
+    for asked in answers:
+        if asked.error is None:
+            continue
+        if asked.error.kind == "not_found":
+            yield Finding(
+                status="fail",
+                what=f"Google does not know the model {asked.model}",
+                why=asked.error.message,
+                fix="name another one in [models] (or agent.model) of the settings",
+            )
+            continue
+        what = f"key {asked.key}: {asked.error.message}" if several else asked.error.message
+        yield Finding(status="fail", what=what, fix=_ADVICE.get(asked.error.kind, ""))
+
+
+def _judge_clock(answers: list[Asked], now_s: float) -> Iterator[Finding]:
+    dates = [asked.date for asked in answers if asked.date]
+    if not dates:
+        return
+    try:
+        skew_s = now_s - parsedate_to_datetime(dates[0]).timestamp()
+    except ValueError:
+        return
+    if abs(skew_s) > _SKEW_S:
+        way = "ahead of" if skew_s > 0 else "behind"
+        yield Finding(
+            status="warn",
+            what=f"this machine's clock is {abs(skew_s):.0f} s {way} Google's",
+            why="certificates, tokens and Amazon's signatures are judged by the clock",
+            fix="let the system set its time from the network",
+        )
+    else:
+        yield Finding(status="ok", what=f"the clock agrees with Google's ({skew_s:+.0f} s)")

@@ -1,0 +1,136 @@
+"""The state folder: whose it is, how much room there is, whether what lies in it can be opened."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from dragoman.cli.doctor.finding import Finding, Repair, Situation
+from dragoman.cli.home import KEY_FILE, gateway_key
+from dragoman.cli.launch.borrow import repair
+from dragoman.cli.launch.ledger import has_ledger
+from dragoman.cli.settings import Settings
+from dragoman.errors import ConfigError
+from dragoman.store import StoreUnavailable, open_store
+
+_FULL_BYTES = 50 * 1024 * 1024
+_TIGHT_BYTES = 500 * 1024 * 1024
+_OTHERS = 0o077
+
+
+def check_state(at: Situation) -> Iterator[Finding]:
+    home = at.home
+    if not home.exists():
+        yield Finding(status="ok", what=f"{home} will be made at the first start")
+        return
+    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding(
+            status="fail",
+            what=f"{home} cannot be written to",
+            why="keys, conversations and signatures are kept there",
+            fix="give it back to your user, or point DRAGOMAN_HOME to a folder you own",
+        )
+        return
+    yield Finding(status="ok", what=str(home))
+    yield from _open_to_others(home)
+    yield from _lent(home)
+
+
+def _open_to_others(home: Path) -> Iterator[Finding]:
+    if os.name != "posix":
+        return
+    key = home / KEY_FILE
+    for path, mode in ((home, 0o700), (key, 0o600)):
+        if path.exists() and path.stat().st_mode & _OTHERS:
+            yield Finding(
+                status="warn",
+                what=f"{path} can be read by others",
+                why="whoever has the gateway key can spend your Google quota",
+                fix=f"chmod {mode:o} {path}",
+                repair=Repair(question=f"close {path} to others", act=partial(_close, path, mode)),
+            )
+    if not key.exists():
+        return
+    try:
+        gateway_key(home)
+    except ConfigError as error:
+        yield Finding(
+            status="fail", what=str(error).partition("\n")[0], fix="delete the file and a new key is made"
+        )
+
+
+def _close(path: Path, mode: int) -> str:
+    before = path.stat().st_mode & 0o777
+    path.chmod(mode)
+    return f"{path} is {mode:o} now (it was {before:o})"
+
+
+def _lent(home: Path) -> Iterator[Finding]:
+    """A launcher that was killed left a client's settings pointing here."""
+    if has_ledger(home):
+        yield Finding(
+            status="note",
+            what="settings of Amazon Q or Kiro are lent",
+            why="a launcher uses them now, or was cut off",
+            fix="the next start of any launcher puts back what nobody uses",
+            repair=Repair(question="put back what no running launcher uses", act=partial(_put_back, home)),
+        )
+
+
+def _put_back(home: Path) -> str:
+    repair(home)
+    return "a launcher still uses them" if has_ledger(home) else "put back as they were"
+
+
+def check_disk(at: Situation) -> Iterator[Finding]:
+    place = next((path for path in (at.home, *at.home.parents) if path.exists()), Path("/"))
+    free = shutil.disk_usage(place).free
+    room = f"{free / 1e9:.1f} GB free at {place}"
+    if free < _FULL_BYTES:
+        yield Finding(
+            status="fail",
+            what=room,
+            why="conversations and signatures cannot be kept",
+            fix="make room, or move DRAGOMAN_HOME",
+        )
+    elif free < _TIGHT_BYTES:
+        yield Finding(
+            status="warn", what=room, fix="make room, or lower store.max_bytes and observe.capture_bytes"
+        )
+    else:
+        yield Finding(status="ok", what=room)
+
+
+def check_store(at: Situation) -> Iterator[Finding]:
+    if at.settings is None:
+        return
+    url = at.settings.config.store.url
+    if not url and not at.home.is_dir():
+        yield Finding(status="ok", what="SQLite; made at the first start")
+        return
+    try:
+        asyncio.run(_try(at.settings))
+    except (StoreUnavailable, ConfigError, sqlite3.Error, OSError) as error:
+        yield Finding(
+            status="fail",
+            what=f"the store cannot be opened: {str(error).partition(chr(10))[0]}",
+            why="conversations and thought signatures live there",
+            fix="check store.url and that the server runs"
+            if url
+            else f"move {at.home / 'state.db'} away; a new one is made",
+        )
+    else:
+        yield Finding(status="ok", what="Redis answers" if url else "SQLite opens")
+
+
+async def _try(settings: Settings) -> None:
+    store = open_store(settings.config)
+    try:
+        await store.recall(["doctor"])
+    finally:
+        await store.close()

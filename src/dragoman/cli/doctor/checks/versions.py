@@ -1,0 +1,85 @@
+"""Which clients are here, and how their versions stand to those that were proven."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+
+from dragoman.cli.doctor.finding import Finding, Situation
+from dragoman.cli.launch.start import find_program
+from dragoman.cli.launch.table import CLIENTS
+
+#: The version our own tests run against the gateway; Amazon's two cannot be had where this is developed.
+PROVEN = {
+    "claude": "2.1.325",
+    "codex": "0.166.0",
+    "gemini": "0.61.0",
+    "opencode": "1.18.33",
+    "qwen": "0.24.4",
+    "pi": "0.73.1",
+    "copilot": "1.0.102",
+}
+_NUMBER = re.compile(r"\d+\.\d+(?:\.\d+)*")
+_TIMEOUT_S = 20.0
+
+
+def check_versions(at: Situation) -> Iterator[Finding]:
+    if not at.clients:
+        names = ", ".join(CLIENTS)
+        yield Finding(
+            status="note",
+            what="none of the clients that can be launched is installed",
+            fix=f"npm install -g @anthropic-ai/claude-code, or another of {names}; dragoman chat needs none",
+        )
+    for name in at.clients:
+        client = CLIENTS[name]
+        program = find_program(client, at.env)
+        if program is None:
+            yield Finding(status="fail", what=f"{client.title} is not installed", fix=client.source)
+            continue
+        yield _compare(name, client.title, program, version_of(program, at.env))
+
+
+def version_of(program: str, env: Mapping[str, str]) -> str:
+    """What it says of itself; nothing if it does not."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, "--version"],
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = _NUMBER.search(done.stdout + done.stderr)
+    return found[0] if done.returncode == 0 and found else ""
+
+
+def _compare(name: str, title: str, program: str, version: str) -> Finding:
+    proven = PROVEN.get(name, "")
+    if not version:
+        return Finding(
+            status="warn",
+            what=f"{title} at {program} does not say its version",
+            why="it may not start at all",
+            fix=f"try {program} --version",
+        )
+    if not proven:
+        return Finding(
+            status="ok", what=f"{title} {version}; {name} was never run by our tests, only its protocol"
+        )
+    if version == proven:
+        return Finding(status="ok", what=f"{title} {version}, the one our tests run")
+    older = _number(version) < _number(proven)
+    return Finding(
+        status="ok",
+        what=f"{title} {version}, {'older' if older else 'newer'} than {proven}, which our tests run",
+    )
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

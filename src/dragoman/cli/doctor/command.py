@@ -1,0 +1,142 @@
+"""The command: look at everything, tell it, mend what may be mended."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import sys
+
+from dragoman.cli.doctor.checks import CHECKS, TITLES
+from dragoman.cli.doctor.finding import Finding, Situation
+from dragoman.cli.doctor.report import Found, as_json, is_well, lines_of, summary
+from dragoman.cli.home import home_folder
+from dragoman.cli.launch.start import find_program
+from dragoman.cli.launch.table import CLIENTS
+from dragoman.cli.manual import new_parser
+from dragoman.cli.progress import working
+from dragoman.cli.screen import Failure, remark, say
+from dragoman.cli.settings import read_settings
+from dragoman.errors import ConfigError
+
+_EXAMPLES = """\
+examples:
+  dragoman doctor                      look at everything, and try every client that is installed
+  dragoman doctor claude               only what concerns Claude Code
+  dragoman doctor --no-clients         start no client
+  dragoman doctor --fix                ask before each repair; a copy is kept of every file that is changed
+  dragoman doctor --json               for a script
+
+Each client is started by its launcher in an empty folder, on a gateway with the emulator behind, with one
+harmless sentence; nothing is asked of Google but a count of tokens, which is free."""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    made = new_parser(
+        "doctor",
+        "Check key, upstream, models, clock, proxy, certificates, state, port, clients and their settings, and prove "
+        "for each installed client that its request arrives.",
+        _EXAMPLES,
+    )
+    made.add_argument(
+        "client", nargs="*", metavar="CLIENT", help="only these clients (default: all that are installed)"
+    )
+    made.add_argument("--no-clients", action="store_true", help="start no client")
+    made.add_argument("--offline", action="store_true", help="ask nobody on the network")
+    made.add_argument("--fix", action="store_true", help="offer the repairs, one by one")
+    made.add_argument("--yes", action="store_true", help="with --fix: repair without asking")
+    made.add_argument("--json", action="store_true", help="write JSON")
+    made.add_argument(
+        "--wait", metavar="S", type=float, default=60.0, help="seconds for each client's request (default 60)"
+    )
+    made.add_argument(
+        "--config", metavar="FILE", help="settings file (default: DRAGOMAN_CONFIG, then HOME/config.toml)"
+    )
+    return made
+
+
+def run(argv: list[str]) -> int:
+    """0 when nothing fails, 1 otherwise."""
+    args = make_parser().parse_args(argv)
+    _check_arguments(args)
+    at = _situation(args)
+    found: Found = []
+    for name in CHECKS:
+        if name == "arrival" and args.fix:  # what was mended may help there
+            found = _mend(found, at, args)
+        if name != "arrival" or not args.no_clients:
+            found += [(name, finding) for finding in _examine(name, at, quiet=args.json)]
+    if args.json:
+        say(as_json(found, importlib.metadata.version("dragoman")))
+    else:
+        say(f"\n{summary(found)}")
+        repairable = [finding for _, finding in found if finding.repair]
+        if repairable and not args.fix:
+            remark(f"{len(repairable)} of these can be repaired: dragoman doctor --fix")
+    return 0 if is_well(found) else 1
+
+
+def _check_arguments(args: argparse.Namespace) -> None:
+    unknown = [name for name in args.client if name not in CLIENTS]
+    if unknown:
+        raise Failure(
+            f"{unknown[0]} is no client that can be launched", hint=f"one of {', '.join(CLIENTS)}", code=2
+        )
+    if args.yes and not args.fix:
+        raise Failure("--yes goes with --fix", code=2)
+    if args.wait <= 0:
+        raise Failure("--wait must be above 0", code=2)
+    if args.config:
+        os.environ["DRAGOMAN_CONFIG"] = args.config  # for the launchers, which are processes of their own
+
+
+def _situation(args: argparse.Namespace) -> Situation:
+    env = dict(os.environ)
+    installed = tuple(name for name, client in CLIENTS.items() if find_program(client, env))
+    clients = tuple(args.client) or installed
+    try:
+        settings = read_settings(args.config)
+    except ConfigError as error:
+        return Situation(
+            env=env, home=home_folder(env), settings_error=str(error), offline=args.offline, clients=clients
+        )
+    return Situation(
+        env=env,
+        home=settings.home,
+        settings=settings,
+        offline=args.offline,
+        clients=clients,
+        wait_s=args.wait,
+    )
+
+
+def _examine(name: str, at: Situation, *, quiet: bool) -> list[Finding]:
+    """Shown at once: the next check may take a minute."""
+    with working(TITLES[name]):
+        findings = list(CHECKS[name](at))
+    if findings and not quiet:
+        for line in lines_of(name, findings):
+            say(line)
+    return findings
+
+
+def _mend(found: Found, at: Situation, args: argparse.Namespace) -> Found:
+    """What was repaired is looked at again."""
+    touched: set[str] = set()
+    for name, finding in found:
+        if finding.repair and _agreed(finding.repair.question, args):
+            remark(f"fixed: {finding.repair.act()}")
+            touched.add(name)
+    again = {name: _examine(name, at, quiet=args.json) for name in CHECKS if name in touched}
+    kept = [(name, finding) for name, finding in found if name not in again]
+    return kept + [(name, finding) for name, findings in again.items() for finding in findings]
+
+
+def _agreed(question: str, args: argparse.Namespace) -> bool:
+    if args.yes:
+        return True
+    if args.json or not sys.stdin.isatty():
+        remark(f"not done without a yes (--yes): {question}")
+        return False
+    print(f"{question}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,51 @@
+"""Changes to a user's own files: the old one is kept beside the new one."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+
+def back_up(file: Path) -> Path:
+    """A copy for its owner alone, under a name that nobody has yet."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for number in range(1000):
+        copy = file.with_name(f"{file.name}.{stamp}{f'-{number}' if number else ''}.bak")
+        try:
+            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            continue
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(file.read_bytes())
+        return copy
+    raise FileExistsError(f"too many copies of {file}")
+
+
+def remove_keys(file: Path, paths: Collection[str]) -> str:
+    """Takes dotted keys out of a JSON file; all else stays, in its order."""
+    file = file.resolve()  # a link into somebody's dotfiles stays a link
+    document: Any = json.loads(file.read_text(encoding="utf-8"))
+    for path in paths:
+        *parents, last = path.split(".")
+        table = document
+        for name in parents:
+            table = table.get(name, {})
+        table.pop(last, None)
+    copy = back_up(file)
+    _replace(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    return f"took {', '.join(paths)} out of {file}; the old file is {copy.name}"
+
+
+def _replace(file: Path, text: str) -> None:
+    """All of the new file or none of it, with the mode of the old one."""
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(6)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(text)
+    draft.chmod(file.stat().st_mode & 0o777)
+    draft.replace(file)

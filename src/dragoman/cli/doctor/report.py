@@ -1,0 +1,59 @@
+"""The findings for a person, or for a program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import msgspec
+
+from dragoman.cli.doctor.checks import TITLES
+from dragoman.cli.doctor.finding import Finding
+from dragoman.cli.screen import paint
+
+_COLOURS = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "red"}
+_INDENT = " " * 7
+
+#: By the name of the check.
+Found = list[tuple[str, Finding]]
+
+
+def lines_of(name: str, findings: list[Finding]) -> Iterator[str]:
+    """A title, and each finding with its reason and what to do."""
+    yield paint(TITLES[name], "bold", sys.stdout)
+    for finding in findings:
+        yield f"  {paint(f'{finding.status:<4}', _COLOURS[finding.status], sys.stdout)} {finding.what}"
+        if finding.why:
+            yield f"{_INDENT}{paint('why:', 'dim', sys.stdout)} {finding.why}"
+        if finding.fix:
+            yield f"{_INDENT}{paint('fix:', 'dim', sys.stdout)} {finding.fix}"
+
+
+def summary(found: Found) -> str:
+    counts = {status: sum(finding.status == status for _, finding in found) for status in _COLOURS}
+    if counts["fail"]:
+        verdict = paint(f"{counts['fail']} not working", "red", sys.stdout)
+    else:
+        verdict = paint("everything works", "green", sys.stdout)
+    rest = ", ".join(f"{counts[status]} {status}" for status in ("ok", "note", "warn"))
+    return f"{verdict} ({rest})"
+
+
+def as_json(found: Found, version: str) -> str:
+    rows = [
+        {
+            "check": name,
+            "status": finding.status,
+            "what": finding.what,
+            "why": finding.why,
+            "fix": finding.fix,
+            "repairable": finding.repair is not None,
+        }
+        for name, finding in found
+    ]
+    document = {"version": version, "ok": is_well(found), "findings": rows}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def is_well(found: Found) -> bool:
+    return all(finding.status != "fail" for _, finding in found)

@@ -1,0 +1,145 @@
+"""A gateway on the emulator for the length of a check, and a client on it through its real launcher."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from dragoman import emulator
+from dragoman.cli.gateway import start_gateway
+from dragoman.observe.captures import FOLDER, recent_captures
+from dragoman.tokens import new_token
+
+_POLL_S = 0.1
+_SHOWN_S = 30.0  # from the request to the client's end
+_STOP_S = 10.0  # for a launcher to put back what it lent
+_MOST_CAPTURES = 200
+_WORDS = 300
+_OURS = ("DRAGOMAN_", "GEMINI_", "GOOGLE_")  # the user's upstream is not asked
+# Some clients first ask a small model, in JSON, which one to ask: that answer is the emulator's own.
+_JSON = {"contains": {"generationConfig": {"responseMimeType": "application/json"}}}
+_STEP = {"when": {"not": _JSON}, "times": "always", "optional": True}
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one client."""
+
+    arrived: bool
+    path: str = ""
+    status: int = 0
+    answered: bool = False
+    last_words: str = ""
+    seconds: float = 0.0
+    timed_out: bool = False
+
+
+class Trial:
+    """A running gateway that notes every request in `home`."""
+
+    def __init__(self, port: int, shared: Mapping[str, str], home: Path, answer: str) -> None:
+        self._own = {
+            **shared,
+            "DRAGOMAN_SERVER_HOST": "127.0.0.1",
+            "DRAGOMAN_SERVER_PORT": str(port),
+            "DRAGOMAN_SERVER_NO_AUTH": "false",
+        }
+        self._answer = answer
+        self._captures = home / FOLDER
+        self._folder = home / "work"
+        self._folder.mkdir()
+
+    def run(self, name: str, argv: list[str], env: Mapping[str, str], word: str, wait_s: float) -> Seen:
+        """Starts `dragoman NAME` in an empty folder; its own state folder stays, where it notes what it lends."""
+        command = [sys.executable, "-P", "-m", "dragoman", name, *argv]
+        begun = time.monotonic()
+        with tempfile.TemporaryFile() as output:
+            child = subprocess.Popen(  # noqa: S603
+                command,
+                cwd=self._folder,
+                env={**env, **self._own},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                path, status = self._watch(child, word, begun + wait_s)
+                timed_out = child.poll() is None
+            finally:
+                _end(child)
+            output.seek(0)
+            text = output.read().decode("utf-8", "replace")
+        return Seen(
+            arrived=bool(path),
+            path=path,
+            status=status,
+            answered=self._answer in text,
+            last_words=_tail(text),
+            seconds=time.monotonic() - begun,
+            timed_out=timed_out,
+        )
+
+    def _watch(self, child: subprocess.Popen[bytes], word: str, deadline: float) -> tuple[str, int]:
+        """Where the request came in, and how it was answered; waits a little for the client to show it."""
+        path, status = "", 0
+        while time.monotonic() < deadline:
+            ended = child.poll() is not None
+            if not path:
+                path, status = self._find(word)
+                deadline = time.monotonic() + _SHOWN_S if path else deadline
+            if ended:
+                break
+            time.sleep(_POLL_S)
+        return path, status
+
+    def _find(self, word: str) -> tuple[str, int]:
+        for captured in recent_captures(self._captures, _MOST_CAPTURES):
+            if word.encode() in captured.client_request.data:
+                return captured.record.path, captured.record.status
+        return "", 0
+
+
+@contextlib.contextmanager
+def trial_gateway(env: Mapping[str, str]) -> Iterator[Trial]:
+    """On a free port, with a state folder of its own; both are gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="dragoman-doctor-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        answer = f"answer-{new_token()}"  # a client may repeat the question; only the answer has this
+        plain = {name: value for name, value in env.items() if not name.startswith(_OURS)}
+        with emulator.running({"steps": [_STEP | {"reply": answer}]}) as gemini:
+            shared = {
+                "DRAGOMAN_GATEWAY_KEY": f"trial-{new_token()}",
+                "DRAGOMAN_UPSTREAM_KIND": "gemini",
+                "DRAGOMAN_UPSTREAM_BASE_URL": gemini.url,
+                "DRAGOMAN_UPSTREAM_API_KEY": "trial-key-of-the-emulator",
+            }
+            own = {"DRAGOMAN_HOME": str(home), "DRAGOMAN_OBSERVE_CAPTURE": "all"}
+            with start_gateway("127.0.0.1", home, {**plain, **own, **shared}) as port:
+                yield Trial(port, shared, home, answer)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """The launcher first, which ends its client and puts back what it lent; then whoever is left of its group."""
+    if child.poll() is None:
+        child.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_STOP_S)
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    child.kill()
+    child.wait()
+
+
+def _tail(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("dragoman:")]
+    return " / ".join(lines[-3:])[-_WORDS:]

@@ -1,0 +1,131 @@
+"""`dragoman explain`: what became of a request, stage by stage, every note at the place it speaks of."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from dragoman.cli.captured import need_capture
+from dragoman.cli.explained import BETWEEN, PAIRS, SHORT, TITLES, WHOLE, Row, beside, stage_rows
+from dragoman.cli.manual import new_parser
+from dragoman.cli.screen import paint, say
+from dragoman.cli.settings import add_config_flag, read_settings, warn_all
+from dragoman.observe.captures import Captured
+from dragoman.observe.record import Record
+
+_EPILOG = """\
+examples:
+  dragoman explain last                the newest request
+  dragoman explain req_k3v --full      with everything that was said in it
+  dragoman explain req_k3v --stage upstream
+  dragoman explain last --width 160 | less   side by side, as in a wide terminal
+
+A request is captured when observe.capture is all, or errors and it failed. Its id is in the header
+x-dragoman-request-id of the answer; its beginning is enough."""
+_WIDE_ENOUGH = 110  # columns of a terminal in which two stages beside each other can be read
+
+
+def run(argv: list[str]) -> int:
+    args = make_parser().parse_args(argv)
+    settings = read_settings(args.config)
+    warn_all(settings)
+    captured = need_capture(settings, args.id)
+    if args.json:
+        say(msgspec.json.format(msgspec.json.encode(captured), indent=2).decode())
+        return 0
+    _summary(captured)
+    stages = [args.stage] if args.stage else list(TITLES)
+    rows = {stage: stage_rows(captured, stage, WHOLE if args.full else SHORT) for stage in stages}
+    width = args.width or _terminal_width()
+    if width >= _WIDE_ENOUGH and not args.stage:
+        _show_beside(rows, width)
+    else:
+        _show_below(rows)
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "explain",
+        "Show a captured request: four stages, times, attempts, and what the translation changed.",
+        _EPILOG,
+    )
+    parser.add_argument("id", help="of the request, or its beginning, or: last")
+    parser.add_argument("--stage", choices=tuple(TITLES), default="", help="only this one")
+    parser.add_argument("--full", action="store_true", help="long texts are not shortened")
+    parser.add_argument("--json", action="store_true", help="the capture as it is")
+    parser.add_argument(
+        "--width",
+        type=int,
+        default=0,
+        metavar="N",
+        help=f"columns to fill (default: the terminal's); from {_WIDE_ENOUGH} on, stages stand side by side",
+    )
+    add_config_flag(parser)
+    return parser
+
+
+def _summary(captured: Captured) -> None:
+    record = captured.record
+    when = datetime.fromtimestamp(record.started_s, UTC).astimezone()
+    say(paint(f"{record.id}  {when:%Y-%m-%d %H:%M:%S}  {record.method} {record.path}", "bold", sys.stdout))
+    for name, text in _facts(record).items():
+        if text:
+            say(f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {text}")
+    for attempt in record.attempts:
+        how = paint(attempt.error, "red", sys.stdout) if attempt.error else paint("ok", "green", sys.stdout)
+        who = f"{attempt.model} key {attempt.key}" if attempt.key else attempt.model
+        lead = paint("attempt  ", "dim", sys.stdout)
+        say(f"  {lead} {who}: HTTP {attempt.status or '-'} {how}, {attempt.ms} ms")
+    if captured.cut:
+        say(
+            paint(
+                "  the bodies were longer than observe.capture_body_bytes and are cut", "yellow", sys.stdout
+            )
+        )
+
+
+def _facts(record: Record) -> dict[str, str]:
+    usage = record.usage
+    return {
+        "client": record.client,
+        "dialect": record.dialect,
+        "session": record.session,
+        "model": " → ".join(dict.fromkeys((record.asked_model, record.model))) if record.model else "",
+        "status": f"{record.status}" + (f", {record.error}" if record.error else ""),
+        "stop": record.stop,
+        "tokens": f"{usage.input_tokens} in ({usage.cached_tokens} cached), {usage.output_tokens} out",
+        "times": f"{record.total_ms} ms, {record.wait_ms} of them waiting for Google, "
+        f"first byte after {record.first_byte_ms}",
+        "calls": ", ".join((*record.calls, *(f"{name} (ours)" for name in record.own_calls))),
+    }
+
+
+def _terminal_width() -> int:
+    """None where nobody looks: a file or a program gets one stage below the other."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def _show_below(rows: Mapping[str, list[Row]]) -> None:
+    for stage in rows.values():
+        say("")
+        for row in stage:
+            say(_painted(row))
+
+
+def _show_beside(rows: Mapping[str, list[Row]], width: int) -> None:
+    """What the client asked and got to the left of what Google was asked and answered."""
+    column = (width - len(BETWEEN)) // 2
+    for left, right in PAIRS:
+        say("")
+        for one, two in beside(rows[left], rows[right], column):
+            say(f"{_painted(one)}{paint(BETWEEN, 'dim', sys.stdout)}{_painted(two)}".rstrip())
+
+
+def _painted(row: Row) -> str:
+    return paint(row.text, row.colour, sys.stdout) if row.colour else row.text

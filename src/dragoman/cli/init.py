@@ -1,0 +1,75 @@
+"""`dragoman init`: a settings file with every setting in it, commented out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+from pathlib import Path
+
+from dragoman.cli.home import home_folder, make_home
+from dragoman.cli.manual import new_parser
+from dragoman.cli.screen import Failure, remark, say
+from dragoman.cli.settings import CONFIG_FILE
+from dragoman.config.template import config_template
+
+_EXAMPLES = """\
+examples:
+  dragoman init                        config.toml in the state folder
+  dragoman init --file team.toml       somewhere else: dragoman serve --config team.toml
+  dragoman init --print                only show it
+
+The file changes nothing until a line of it is changed. A file that is there is never overwritten without a yes,
+and then a copy of it stays beside the new one."""
+
+
+def run(argv: list[str]) -> int:
+    args = make_parser().parse_args(argv)
+    if args.print:
+        say(config_template().rstrip("\n"))
+        return 0
+    file = Path(args.file or os.environ.get("DRAGOMAN_CONFIG") or home_folder(os.environ) / CONFIG_FILE)
+    file = file.expanduser().absolute()
+    if not args.file:
+        make_home(file.parent)
+    if file.exists() or file.is_symlink():
+        _agree(file, yes=args.yes)
+        copy = file.with_name(f"{file.name}.bak-{secrets.token_hex(3)}")
+        file.replace(copy)
+        remark(f"the old file is {copy}")
+    _write(file)
+    say(f"written: {file}")
+    remark("every line is a default behind a #; dragoman config check looks at what you change")
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser("init", "Write a settings file in which every setting is explained.", _EXAMPLES)
+    parser.add_argument(
+        "--file", metavar="FILE", help="where to (default: DRAGOMAN_CONFIG, then HOME/config.toml)"
+    )
+    parser.add_argument("--print", action="store_true", help="write to standard output instead")
+    parser.add_argument("--yes", action="store_true", help="replace a file that is there; a copy is kept")
+    return parser
+
+
+def _agree(file: Path, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Failure(
+            f"{file} is there already", hint="--yes replaces it and keeps a copy; --print only shows"
+        )
+    print(
+        f"{file} is there already; replace it (a copy is kept)? [y/N] ", end="", file=sys.stderr, flush=True
+    )
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Failure("nothing was changed")
+
+
+def _write(file: Path) -> None:
+    """For its owner alone: keys may be put there."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(config_template())

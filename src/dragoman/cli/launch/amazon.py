@@ -1,0 +1,107 @@
+"""Amazon Q and Kiro: no variable and no flag leads them elsewhere, only their settings do (docs/amazon-q.md)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+from dragoman.cli.client_env import child_env
+from dragoman.cli.home import data_folder, user_folder
+from dragoman.cli.launch.client import Client, Edit, Env, Link, Setup
+from dragoman.cli.launch.places import AuthTable, JsonFile
+
+# Their names for the same thing: where a service is. A text instead of an object is ignored without a word.
+_Q_SERVICES = ("api.codewhisperer.service",)
+_KIRO_SERVICES = ("api.krs.service", "api.cps.service", "api.codewhisperer.service")
+_REGION = "us-east-1"
+# Commands that talk to no model: they see the user's settings and login as they are.
+_OWN_COMMANDS = frozenset(
+    "-V -h --help --help-all --version dashboard debug diagnostic diagnostics doctor help init inline install "
+    "integrations issue launch login logout mcp profile quit restart setting settings theme uninstall update user "
+    "version whoami".split()
+)
+# What stands in for a login. It is sent to the gateway only, opens nothing there, and is never renewed.
+_PLACEHOLDER = json.dumps(
+    {
+        "access_token": "placeholder-of-dragoman",
+        "expires_at": "2999-01-01T00:00:00Z",
+        "refresh_token": None,
+        "region": _REGION,
+        "start_url": "https://view.awsapps.com/start",
+        "oauth_flow": "DeviceCode",
+        "scopes": ["codewhisperer:completions", "codewhisperer:analysis", "codewhisperer:conversations"],
+    }
+)
+
+
+def _q(link: Link, env: Env, argv: list[str]) -> Setup:
+    """Its settings, and a placeholder where nobody is logged in."""
+    own = child_env(env, added={})
+    if argv and argv[0] in _OWN_COMMANDS:
+        return Setup(env=own)
+    folder = data_folder(env) / "amazon-q"
+    settings = str(folder / "settings.json")
+    login = Edit(
+        place=AuthTable(path=str(folder / "data.sqlite3")),
+        values={"codewhisperer:odic:token": _PLACEHOLDER},
+        only_missing=True,
+        made_by="whoami",
+        when_put="you are not logged in to Amazon Q, and need not be: a placeholder stands in for this run",
+        otherwise="Amazon Q will ask you to log in: a free Builder ID will do, nothing is sent to Amazon but the login",
+    )
+    return Setup(
+        env=own,
+        edits=(
+            Edit(place=JsonFile(path=settings, lock=settings), values=_services(link, _Q_SERVICES)),
+            login,
+        ),
+    )
+
+
+def _kiro(link: Link, env: Env, argv: list[str]) -> Setup:
+    """Its settings; a key of Kiro's kind, which needs no login; and for its third engine variables as well."""
+    if argv and argv[0] in _OWN_COMMANDS:
+        return Setup(env=child_env(env, added={}))
+    settings = Path(env.get("KIRO_HOME") or user_folder(env) / ".kiro") / "settings" / "cli.json"
+    added = {
+        "KIRO_API_KEY": f"ksk_{link.token}",
+        "KIRO_KAS_ENDPOINT": link.base_url,
+        "KIRO_KAS_CONTROL_PLANE_ENDPOINT": link.base_url,
+    }
+    place = JsonFile(path=str(settings), lock=f"{settings}.lock")
+    return Setup(
+        env=child_env(env, added=added), edits=(Edit(place=place, values=_services(link, _KIRO_SERVICES)),)
+    )
+
+
+def _services(link: Link, names: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """The key is in the address: a login of the user's own fills the header where other clients have it."""
+    key = quote(quote(link.token, safe=""), safe="")  # a server undoes one escaping before it looks
+    return {name: {"endpoint": f"{link.base_url}/key/{key}", "region": _REGION} for name in names}
+
+
+_PUT_BACK = """\
+what they were, also after a crash: the next start of any launcher puts them back.
+A login of yours is used and stays as it is; without one {instead}.
+More: docs/amazon-q.md"""
+
+Q = Client(
+    title="Amazon Q Developer CLI",
+    program="q",
+    install="see https://docs.aws.amazon.com/amazonq/latest/qdeveloper-ug/command-line-installing.html",
+    about="Only its settings can lead it to a gateway. While it runs, api.codewhisperer.service in\n"
+    "amazon-q/settings.json of your data folder leads here; afterwards your settings are\n"
+    + _PUT_BACK.format(instead="a placeholder stands in while it runs"),
+    prepare=_q,
+)
+KIRO = Client(
+    title="Kiro CLI",
+    program="kiro-cli",
+    command="kiro",
+    install="see https://kiro.dev/cli",
+    about="Only its settings can lead it to a gateway. While it runs, api.krs.service, api.cps.service and\n"
+    "api.codewhisperer.service in ~/.kiro/settings/cli.json lead here; afterwards your settings are\n"
+    + _PUT_BACK.format(instead="KIRO_API_KEY is set for it"),
+    prepare=_kiro,
+)

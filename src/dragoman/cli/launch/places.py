@@ -1,0 +1,238 @@
+"""Where a client keeps what a launcher sets for a while: a JSON file, or a table of its SQLite database."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import secrets
+import sqlite3
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.cli.launch.loans import ABSENT, apply
+
+if sys.platform != "win32":  # where nothing is lent (borrow.py)
+    import fcntl
+
+_PATIENCE_S = 5.0
+_EMPTY_S = 0.5
+_POLL_S = 0.02
+_PRIVATE = 0o600
+
+
+class Unusable(Exception):
+    """Why a client's own file cannot be read or changed; it was left alone."""
+
+
+class Missing(Unusable):
+    """There is no such place: nothing to set, and nothing to put back."""
+
+
+class Original(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file as it was found: when nothing else has changed in the end, it is this again to the last byte."""
+
+    text: str = ""
+    mode: int = 0  # 0: there was none
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    values: Mapping[str, Any]
+    original: Original = Original()
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What to write; `back_to` when this is the last change and everything should be as it was."""
+
+    values: Mapping[str, Any]
+    back_to: Original | None = None
+
+
+Document = dict[str, msgspec.Raw]
+#: Looks at what is there and says what to write, while the place is held.
+Decide = Callable[[Found], Change]
+
+
+class JsonFile(msgspec.Struct, frozen=True, kw_only=True, tag="json"):
+    """Top-level keys of a JSON object. `lock` is the file that the client itself locks when it writes."""
+
+    path: str
+    lock: str
+
+    def update(self, keys: list[str], decide: Decide) -> None:
+        file = Path(self.path)
+        try:
+            file = file.resolve()  # a link into somebody's dotfiles stays a link
+            with _held(Path(self.lock)):
+                text, found = _read(file, keys)
+                change = decide(found)
+                if change.values or (change.back_to and file.exists()):
+                    _rewrite(file, text, found.original, change)
+        except OSError as error:
+            raise Unusable(f"{file}: {error.strerror}") from None
+
+
+class AuthTable(msgspec.Struct, frozen=True, kw_only=True, tag="auth_kv"):
+    """The table in which Amazon's clients keep their login: texts by key."""
+
+    path: str
+
+    def update(self, keys: list[str], decide: Decide) -> None:
+        if not Path(self.path).exists():
+            raise Missing(f"there is no {self.path}")
+        address = f"{Path(self.path).absolute().as_uri()}?mode=rw"
+        try:
+            with contextlib.closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_S)) as database:
+                database.isolation_level = None
+                database.execute("BEGIN IMMEDIATE")
+                change = decide(Found(values=_rows(database, keys)))
+                for key, value in change.values.items():
+                    if value is ABSENT:
+                        database.execute("DELETE FROM auth_kv WHERE key = ?", (key,))
+                    else:
+                        database.execute("REPLACE INTO auth_kv (key, value) VALUES (?, ?)", (key, value))
+                database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise Unusable(f"{self.path}: {error}") from None
+
+
+Place = JsonFile | AuthTable
+
+
+def _rows(database: sqlite3.Connection, keys: list[str]) -> dict[str, Any]:
+    query = "SELECT value FROM auth_kv WHERE key = ?"
+    found = {key: database.execute(query, (key,)).fetchone() for key in keys}
+    return {key: row[0] for key, row in found.items() if row is not None}
+
+
+def write_whole(file: Path, content: bytes, mode: int) -> None:
+    """All of it or nothing, on the disk before this returns. Callers come one at a time: what lies about is old."""
+    stem = f".{file.name}.dragoman-"
+    for leftover in file.parent.glob(f"{glob.escape(stem)}*"):
+        leftover.unlink(missing_ok=True)
+    draft = file.parent / f"{stem}{secrets.token_hex(8)}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            _give_to_owner(stream.fileno(), file)
+            os.fchmod(stream.fileno(), mode)
+            os.fsync(stream.fileno())
+        draft.replace(file)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _give_to_owner(descriptor: int, file: Path) -> None:
+    """Whose the file was, whoever runs this: root, for instance, in the user's home."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        status = file.stat()
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+
+
+def hold(file: Path, *, patience_s: float) -> int | None:
+    """A descriptor that has the file locked, or None if others keep it; closing it lets go."""
+    descriptor = os.open(file, os.O_RDWR)  # on NFS only who may write may lock
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(descriptor)
+                return None
+            time.sleep(_POLL_S)
+
+
+@contextlib.contextmanager
+def _held(lock: Path) -> Iterator[None]:
+    """Nobody of the client's writes meanwhile; where it has no lock yet, it has not written yet."""
+    if not lock.exists():
+        yield
+        return
+    descriptor = hold(lock, patience_s=_PATIENCE_S)
+    if descriptor is None:
+        raise Unusable(f"{lock} is locked by another program")
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _read(file: Path, keys: list[str]) -> tuple[Document, Found]:
+    """Everything as raw text, and the values of the keys in question."""
+    if not file.exists():
+        return {}, Found(values={})
+    original = Original(text=_read_text(file), mode=stat.S_IMODE(file.stat().st_mode))
+    try:
+        document = _parse(original.text)
+        values = {key: msgspec.json.decode(document[key]) for key in keys if key in document}
+    except (msgspec.DecodeError, RecursionError):
+        raise Unusable(f"{file} is no plain JSON object") from None
+    return document, Found(values=values, original=original)
+
+
+def _read_text(file: Path) -> str:
+    """Older clients empty their file before they lock and fill it."""
+    deadline = time.monotonic() + _EMPTY_S
+    while True:
+        try:
+            text = file.read_text("utf-8")
+        except UnicodeDecodeError:
+            raise Unusable(f"{file} is no UTF-8 text") from None
+        if text.strip() or time.monotonic() > deadline:
+            return text
+        time.sleep(_POLL_S)
+
+
+def _parse(text: str) -> Document:
+    return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+
+
+def _rewrite(file: Path, document: Document, now: Original, change: Change) -> None:
+    encoded = {
+        key: value if value is ABSENT else msgspec.Raw(msgspec.json.encode(value))
+        for key, value in change.values.items()
+    }
+    text, mode = _as_it_was(apply(document, encoded), now, change)
+    if (text, mode) != (now.text, now.mode):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, text.encode(), mode)
+
+
+def _as_it_was(wanted: Document, now: Original, change: Change) -> tuple[str, int]:
+    """The text and mode to write: the original ones in the end, if nobody has changed anything else."""
+    text = msgspec.json.format(msgspec.json.encode(wanted), indent=2).decode() if change.values else now.text
+    if change.back_to is None:
+        return text, (now.mode or _PRIVATE) & _PRIVATE  # a key of the gateway's is in it
+    if change.back_to.mode and _is_same(_parse(change.back_to.text), wanted, change.values):
+        text = change.back_to.text
+    return text, change.back_to.mode or now.mode
+
+
+def _is_same(before: Document, wanted: Document, values: Mapping[str, Any]) -> bool:
+    """Whether they say the same; what the client has set differently, counts as said differently."""
+    own = [key for key in values if key in before]
+    return (
+        before.keys() == wanted.keys()
+        and all(msgspec.json.decode(before[key]) == values[key] for key in own)
+        and all(_plain(before[key]) == _plain(wanted[key]) for key in before if key not in own)
+    )
+
+
+def _plain(value: msgspec.Raw) -> bytes:
+    return msgspec.json.format(bytes(value), indent=-1)

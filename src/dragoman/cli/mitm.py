@@ -1,0 +1,199 @@
+"""`dragoman mitm`: tools for a local Gemini program whose base URL cannot be changed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.agent.toolbox import Toolbox, open_toolbox
+from dragoman.cli.home import make_home
+from dragoman.cli.manual import new_parser
+from dragoman.cli.screen import Failure, remark, say
+from dragoman.cli.settings import Settings, add_config_flag, find_key, read_settings, warn_all
+from dragoman.errors import ConfigError, InvalidRequest
+from dragoman.ir import ToolCall, ToolResult
+from dragoman.mitm.addon import GeminiAddon
+from dragoman.mitm.intercept import Interceptor
+from dragoman.mitm.run import CERTIFICATE, LOOPBACK, check_installed, serve
+from dragoman.server.admin_shapes import check_tool_config, read_tools
+from dragoman.server.auth import scope_of
+from dragoman.server.tool_sessions import Held, ToolSession, check_session_name
+from dragoman.store import open_store
+from dragoman.tools import Context
+from dragoman.upstream.client import UpstreamClient
+
+_FOLDER = "mitm"
+
+_EXAMPLES = """\
+examples:
+  dragoman mitm --tools tools.json             calls are captured; results come through the admin API of a gateway
+  dragoman mitm --run read_file,search_files   tools of ours, run here, inside --root
+  dragoman mitm --session demo                 what the session demo has already
+
+It listens on 127.0.0.1 only and opens nothing but traffic to Google's Gemini hosts; everything else passes unread.
+Your program must be told of the proxy and of its certificate; the command prints how. More: docs/session-tools.md."""
+
+
+def run(argv: list[str]) -> int:
+    """Serve until a signal comes."""
+    args = make_parser().parse_args(argv)
+    check_installed()
+    if not 0 <= args.port <= 65535:
+        raise ConfigError(f"must be a port number, not {args.port}", where="--port")
+    check_session_name(args.session)
+    settings = read_settings(args.config)
+    warn_all(settings)
+    make_home(settings.home)
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(_serve(args, settings))
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "mitm",
+        "Give tools to a Gemini program on this machine whose base URL cannot be changed.",
+        _EXAMPLES,
+    )
+    parser.add_argument("--tools", metavar="FILE", help="tools for the session, as the admin API takes them")
+    parser.add_argument("--run", metavar="NAME,…", help="tools of `dragoman tools list`, run here")
+    parser.add_argument(
+        "--session", metavar="NAME", default="mitm", help="the session in the store (default mitm)"
+    )
+    parser.add_argument(
+        "--root", metavar="DIR", default=".", help="the project of --run (default: this folder)"
+    )
+    parser.add_argument("--port", type=int, default=8380, help="port, 0 for any free one (default 8380)")
+    parser.add_argument(
+        "--upstream", metavar="URL", help="ask there instead of Google (default: GEMINI_BASE_URL)"
+    )
+    add_config_flag(parser)
+    return parser
+
+
+async def _serve(args: argparse.Namespace, settings: Settings) -> None:
+    config = settings.config
+    async with contextlib.AsyncExitStack() as stack:
+        store = open_store(config)
+        stack.push_async_callback(store.close)
+        client = UpstreamClient(
+            connect_timeout_s=config.upstream.connect_timeout_s,
+            idle_timeout_s=config.upstream.idle_timeout_s,
+            total_timeout_s=config.upstream.total_timeout_s,
+        )
+        stack.push_async_callback(client.close)
+        session = ToolSession(store.session_tools, _scope(settings), args.session)
+        toolbox = await stack.enter_async_context(_toolbox(args, settings)) if args.run else None
+        held = await _hold(args, session, toolbox)
+        runner = _Runner(toolbox, args.session) if toolbox is not None else None
+        interceptor = Interceptor(
+            session, wait_s=config.sessions.follow_up_wait_s, now=time.time, runner=runner
+        )
+        addon = GeminiAddon(interceptor, client, upstream=args.upstream or config.upstream.base_url)
+        folder = settings.home / _FOLDER
+        names = ", ".join(tool.name for tool in held.tools)
+        await serve(
+            addon,
+            port=args.port,
+            folder=folder,
+            on_ready=lambda url: say(_banner(url, folder / CERTIFICATE, names, args)),
+        )
+
+
+def _scope(settings: Settings) -> str:
+    """The session is that of the gateway key's owner: a gateway on the same state folder shows and answers it."""
+    key = find_key(settings)
+    return scope_of(key.secret if key else "")
+
+
+@contextlib.asynccontextmanager
+async def _toolbox(args: argparse.Namespace, settings: Settings) -> Any:
+    """Who names a tool on the command line allows it; deny rules hold all the same."""
+    config = settings.config
+    names = tuple(args.run.split(","))
+    allowed = msgspec.structs.replace(config.tools, allow=(*config.tools.allow, *names))
+    root = Path(args.root).expanduser().absolute()
+    if not root.is_dir():
+        raise Failure(f"{root} is no folder", code=2)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            toolbox = await stack.enter_async_context(
+                open_toolbox(root=root, home=settings.home, settings=allowed, servers=config.mcp.servers)
+            )
+        except ConfigError as error:  # a name that no tool has is a rule that no tool has
+            raise ConfigError(error.message, where=error.where if config.tools.allow else "--run") from None
+        for text in toolbox.remarks:
+            remark(text)
+        for name in set(toolbox.registry.names()) - set(names):
+            toolbox.registry.remove(name)
+        yield toolbox
+
+
+async def _hold(args: argparse.Namespace, session: ToolSession, toolbox: Toolbox | None) -> Held:
+    """What the session has from now on: the file's tools, those that are run here, or what it had."""
+    if args.tools and toolbox is not None:
+        raise Failure("--tools are answered by others, --run are run here: give one of them", code=2)
+    if args.tools:
+        held = _read(Path(args.tools))
+    elif toolbox is not None:
+        held = Held(tools=toolbox.registry.to_ir())
+    else:
+        known = await session.held()
+        if known is None:
+            hint = "give them with --tools FILE or --run NAME, or PUT them to the admin API of a gateway"
+            raise Failure(f"the session {session.name!r} has no tools", hint=hint, code=2)
+        return known
+    await session.forget()
+    await session.hold(held)
+    return held
+
+
+def _read(file: Path) -> Held:
+    try:
+        found = msgspec.json.decode(file.read_bytes())
+        body = found if isinstance(found, dict) else {"tools": found}
+        if not isinstance(body.get("tools"), list) or not all(isinstance(one, dict) for one in body["tools"]):
+            raise InvalidRequest("a list of tools is wanted here", where="tools")
+        tools = read_tools(body["tools"])
+        keep, config = body.get("keep_client_tools", True), body.get("toolConfig")
+        check_tool_config(config, tools, alone=not keep)
+    except (InvalidRequest, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(str(error), where=str(file)) from None
+    return Held(tools=tools, keep_client_tools=bool(keep), tool_config=config)
+
+
+class _Runner:
+    """Calls of one step through the handler: checked, allowed, within their time, written down."""
+
+    def __init__(self, toolbox: Toolbox, session: str) -> None:
+        self._handler = toolbox.handler
+        self._context = Context(session=session)
+
+    async def __call__(self, calls: Sequence[ToolCall]) -> Sequence[ToolResult]:
+        return await self._handler.execute_all(calls, self._context)
+
+
+def _banner(url: str, certificate: Path, names: str, args: argparse.Namespace) -> str:
+    """The ready line first, then what can be pasted as it stands."""
+    who = "run here" if args.run else f"captured in session {args.session}"
+    return "\n".join(
+        [
+            f"ready on {url} → Google's Gemini hosts, with {names} ({who})",
+            "",
+            "  The proxy reads TLS with a certificate authority made for this machine alone; only programs you tell so",
+            "  trust it. Delete its folder to be rid of it, and never add it to the system's trust.",
+            "",
+            f"  Python   HTTPS_PROXY={url} SSL_CERT_FILE={certificate} python my_agent.py",
+            f"  Node     HTTPS_PROXY={url} NODE_EXTRA_CA_CERTS={certificate} node my_agent.js",
+            f"  others   proxy {url}, certificate {certificate}",
+            "",
+            f"  It listens on {LOOPBACK} only. Stop with Ctrl-C.",
+        ]
+    )

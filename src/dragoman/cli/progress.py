@@ -1,0 +1,61 @@
+"""A sign of life while something takes longer than a moment: on a terminal only, and gone when it is done."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import TextIO, TypeVar
+
+T = TypeVar("T")
+
+#: What is said while tools open: an MCP server may take seconds to come.
+STARTING = "starting the tools"
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_PLAIN_FRAMES = "|/-\\"
+_DELAY_S = 0.5  # what is done by then needs no sign
+_FRAME_S = 0.1
+_CLEAR = "\r\x1b[K"
+
+
+@contextlib.contextmanager
+def working(what: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Turns beside `what` until the block is left; writes nothing where no person would see it."""
+    stream = stream or sys.stderr
+    if not stream.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_turn, args=(what, stream, done), name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextlib.asynccontextmanager
+async def opening(what: str, opens: contextlib.AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    """The same while something opens, and no longer."""
+    async with contextlib.AsyncExitStack() as stack:
+        with working(what):
+            opened = await stack.enter_async_context(opens)
+        yield opened
+
+
+def _turn(what: str, stream: TextIO, done: threading.Event) -> None:
+    if done.wait(_DELAY_S):
+        return
+    frames = _FRAMES if "utf" in (stream.encoding or "").lower() else _PLAIN_FRAMES
+    number = 0
+    while True:
+        stream.write(f"{_CLEAR}{frames[number % len(frames)]} {what}")
+        stream.flush()
+        if done.wait(_FRAME_S):
+            break
+        number += 1
+    stream.write(_CLEAR)
+    stream.flush()

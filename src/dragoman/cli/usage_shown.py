@@ -1,0 +1,167 @@
+"""Usage as a table for a person, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from dragoman.cli.screen import paint
+from dragoman.observe.usage import GROUPS, MICRO, SUMS, Group, total
+
+Sums = Mapping[str, int]
+_LONGEST_NAME = 44
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for; `unpriced` are models whose price nobody knows."""
+
+    by: str
+    first_day: str
+    last_day: str
+    groups: list[Group]
+    unpriced: list[str]
+
+
+#: Columns of the table: a heading, and how it is read off the sums.
+_REQUESTS: dict[str, Callable[[Sums], str]] = {
+    "requests": lambda sums: _count(sums, "requests"),
+    "failed": lambda sums: _count(sums, "failed"),
+    "input": lambda sums: _count(sums, "input"),
+    "cached": lambda sums: _count(sums, "cached"),
+    "output": lambda sums: _count(sums, "output"),
+    "calls": lambda sums: _count(sums, "calls"),
+    "cost": lambda sums: _cost(sums),
+}
+_TOOLS: dict[str, Callable[[Sums], str]] = {
+    "calls": lambda sums: _count(sums, "calls"),
+    "results": lambda sums: _count(sums, "results"),
+    "failed": lambda sums: _count(sums, "failed"),
+    "mean time": lambda sums: _time(sums),
+    "mended": lambda sums: _count(sums, "repairs"),
+    "mean size": lambda sums: _size(sums),
+}
+
+
+def as_table(report: Report, most: int) -> str:
+    columns = _TOOLS if report.by == "tool" else _REQUESTS
+    heads = (*_headings(report), *columns)
+    shown = report.groups[:most]
+    rows = [(*map(_visible, one.names), *(column(one.sums) for column in columns.values())) for one in shown]
+    sums = total(report.groups)
+    blank = ("",) * (len(_headings(report)) - 1)
+    last = ("total", *blank, *(column(sums) for column in columns.values()))
+    widths = [max(map(len, cells)) for cells in zip(heads, *rows, last, strict=True)]
+    lines = [paint(_line(heads, widths, len(blank) + 1), "bold", sys.stdout)]
+    lines += [_coloured(_line(row, widths, len(blank) + 1), row, heads) for row in rows]
+    if len(report.groups) > len(shown):
+        lines.append(paint(f"… and {len(report.groups) - len(shown)} more (-n)", "dim", sys.stdout))
+    lines.append(paint(_line(last, widths, len(blank) + 1), "bold", sys.stdout))
+    return "\n".join([*lines, *_remarks(report, sums)])
+
+
+def as_json(report: Report) -> str:
+    names, by = _headings(report), report.by
+    rows = [dict(zip(names, one.names, strict=True)) | _told(one.sums, by) for one in report.groups]
+    value = {
+        "by": report.by,
+        "first_day": report.first_day,
+        "last_day": report.last_day,
+        "rows": rows,
+        "total": _told(total(report.groups), by),
+        "unpriced_models": report.unpriced,
+    }
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def as_csv(report: Report) -> str:
+    """The same columns every time: whoever reads them may count on it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow((*_headings(report), *_told({}, report.by)))
+    for one in report.groups:
+        writer.writerow((*map(_cell, one.names), *map(_number, _told(one.sums, report.by).values())))
+    return out.getvalue()
+
+
+def _headings(report: Report) -> Sequence[str]:
+    return GROUPS[report.by][1] or ("day",)
+
+
+def _told(sums: Sums, by: str) -> dict[str, int | float | None]:
+    """Every sum there is; dollars instead of millionths, and none at all where no price is known."""
+    told: dict[str, int | float | None] = {name: sums.get(name, 0) for name in SUMS[GROUPS[by][0]]}
+    if "micro_usd" in told:
+        micro = sums.get("micro_usd", 0)
+        told["cost_usd"] = None if sums.get("unpriced") and not micro else micro / MICRO
+        del told["micro_usd"]
+    return told
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], names: int) -> str:
+    """Names to the left, numbers to the right."""
+    left = [f"{cell:<{width}}" for cell, width in zip(cells[:names], widths[:names], strict=True)]
+    right = [f"{cell:>{width}}" for cell, width in zip(cells[names:], widths[names:], strict=True)]
+    return "  ".join((*left, *right)).rstrip()
+
+
+def _coloured(line: str, row: Sequence[str], heads: Sequence[str]) -> str:
+    failed = dict(zip(heads, row, strict=True)).get("failed", "")
+    return paint(line, "yellow", sys.stdout) if failed not in ("", "·") else line
+
+
+def _remarks(report: Report, sums: Sums) -> list[str]:
+    said = [f"{report.first_day} to {report.last_day}, UTC"]
+    unpriced = sums.get("unpriced", 0)
+    if unpriced:
+        models = ", ".join(map(_visible, report.unpriced))
+        said.append(f"+? {unpriced:,} requests without a known price ({models}): limits.prices sets one")
+    return [paint(text, "dim", sys.stdout) for text in said]
+
+
+def _count(sums: Sums, name: str) -> str:
+    return f"{sums[name]:,}" if sums.get(name) else "·"
+
+
+def _cost(sums: Sums) -> str:
+    dollars = sums.get("micro_usd", 0) / MICRO
+    known = f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+    if not sums.get("unpriced"):
+        return known
+    return f"{known} +?" if dollars else "?"
+
+
+def _time(sums: Sums) -> str:
+    timed = sums.get("timed", 0)
+    if not timed:
+        return "·"
+    mean_ms = sums.get("ms", 0) / timed
+    return f"{mean_ms / 1000:,.1f} s" if mean_ms >= 1000 else f"{mean_ms:.0f} ms"
+
+
+def _size(sums: Sums) -> str:
+    results = sums.get("results", 0)
+    if not results:
+        return "·"
+    mean = sums.get("bytes", 0) / results
+    return f"{mean / 1024:,.1f} KiB" if mean >= 1024 else f"{mean:.0f} B"
+
+
+def _visible(text: str) -> str:
+    """Names are a client's or a model's: they must not move the cursor, and a long one is cut."""
+    plain = "".join(letter if letter.isprintable() else "�" for letter in text)
+    return plain if len(plain) <= _LONGEST_NAME else plain[: _LONGEST_NAME - 1] + "…"
+
+
+def _cell(text: str) -> str:
+    """A name that a spreadsheet would run as a formula is told as text."""
+    return (
+        f"'{text}" if text[:1] in ("=", "+", "@", "\t", "\r") or (text[:1] == "-" and text != "-") else text
+    )
+
+
+def _number(value: int | float | None) -> str:
+    return "" if value is None else f"{value:.6f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,35 @@
+"""Fuses: what a gateway key or a conversation may use up; every default with its reason."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Cap = Annotated[int, msgspec.Meta(ge=0)]
+Money = Annotated[float, msgspec.Meta(ge=0)]
+ModelName = Annotated[str, msgspec.Meta(min_length=1)]
+Window = Literal["minute", "hour", "day", "month"]
+
+
+class Fuse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of one window of time, by the calendar of UTC; 0 is no limit."""
+
+    requests: Cap = 0
+    tokens: Cap = 0  # in and out together
+    usd: Money = 0.0
+
+
+class PriceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """US dollars for a million tokens."""
+
+    input: Money
+    output: Money
+    cached: Money | None = None  # unset: as input
+
+
+class LimitsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    key: dict[Window, Fuse] = {}  # of each key that calls
+    session: dict[Window, Fuse] = {}  # of each conversation
+    repeated_calls: Cap = 0  # the same call with the same result so often in one conversation, 0: no limit
+    prices: dict[ModelName, PriceConfig] = {}  # instead of the built-in table, which may be old

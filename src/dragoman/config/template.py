@@ -1,0 +1,56 @@
+"""A settings file to begin with: every setting there is, at its default, behind a comment sign, with its reason."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import msgspec
+
+from dragoman.config.keys import SECRETS, SETTINGS
+from dragoman.config.model import Config
+from dragoman.config.show import encode_toml
+from dragoman.config.values import describe_type
+
+_PAINS = re.compile(r" \(pains? [^)]*\)")
+_HEAD = """\
+# Settings of Dragoman. Every line that begins with a # is a default: take the sign away and change it.
+# dragoman config check says whether it is right, dragoman config show what is in force.
+# Later ones win: this file, the variables (DRAGOMAN_SERVER_PORT=9000 is server.port), flags.
+# Put no key here if others can read this file; GEMINI_API_KEY in the environment is enough.
+"""
+
+
+def config_template() -> str:
+    """TOML that loads as it is and changes nothing."""
+    lines = [_HEAD]
+    said = reasons()
+    section = ""
+    for key in sorted(SETTINGS, key=lambda key: "." in key):
+        before, _, name = key.rpartition(".")
+        if before != section:
+            section = before
+            lines += ["", f"[{section}]"]
+        reason = said[key] or describe_type(SETTINGS[key].type)
+        lines.append(f"#{name} = {_default(key)}  # {reason}")
+    return "\n".join(lines) + "\n"
+
+
+def reasons() -> dict[str, str]:
+    """By the dotted key: the comment behind the field, in the class of its section."""
+    found: dict[str, str] = {}
+    for key in SETTINGS:
+        section, _, name = key.rpartition(".")
+        source = inspect.getsource(type(getattr(Config(), section)) if section else Config)
+        match = re.search(rf"^    {name}: (?:(?!\n    \w).)*?  # ([^\n]*)$", source, re.MULTILINE | re.DOTALL)
+        found[key] = _PAINS.sub("", match[1]) if match else ""
+    return found
+
+
+def _default(key: str) -> str:
+    value: Any = Config()
+    for name in key.split("."):
+        value = getattr(value, name)
+    empty = "" if isinstance(value, str) else ()
+    return encode_toml(empty if key in SECRETS else msgspec.to_builtins(value))

@@ -1,0 +1,67 @@
+"""Cost over time: the tallies of many days, by day and by whoever caused it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+
+import msgspec
+
+from dragoman.observe.usage import KINDS, Tallied
+
+#: By which of its labels the total is told apart.
+BY = ("model", "client", "key", "dialect")
+_MOST = 7  # more colours nobody tells apart
+OTHERS = "others"
+
+
+class CostGroup(msgspec.Struct, kw_only=True):
+    """`days` has a number for each day, in millionths of a dollar; `sums` is of all of them."""
+
+    name: str
+    days: list[int]
+    sums: dict[str, int]
+
+
+class CostShown(msgspec.Struct, frozen=True, kw_only=True):
+    days: list[str]
+    groups: list[CostGroup]
+    sums: dict[str, int]
+
+
+def days_until(last: date, many: int) -> list[str]:
+    return [(last - timedelta(days=back)).isoformat() for back in range(many - 1, -1, -1)]
+
+
+def show_cost(tallies: Iterable[Tallied], days: Sequence[str], by: str) -> CostShown:
+    """The dearest first; what would be too many is one."""
+    place = KINDS["total"].index(by)
+    at = {day: index for index, day in enumerate(days)}
+    found: dict[str, CostGroup] = {}
+    for tally in tallies:
+        name = tally.labels[place]
+        one = found.setdefault(name, CostGroup(name=name, days=[0] * len(days), sums={}))
+        one.days[at[tally.day]] += tally.sums.get("micro_usd", 0)
+        _add(one.sums, tally.sums)
+    ranked = sorted(
+        found.values(), key=lambda one: (-one.sums.get("micro_usd", 0), -one.sums["requests"], one.name)
+    )
+    total: dict[str, int] = {}
+    for one in ranked:
+        _add(total, one.sums)
+    return CostShown(days=list(days), groups=_few(ranked), sums=total)
+
+
+def _few(ranked: list[CostGroup]) -> list[CostGroup]:
+    if len(ranked) <= _MOST + 1:
+        return ranked
+    rest = CostGroup(name=OTHERS, days=[0] * len(ranked[0].days), sums={})
+    for one in ranked[_MOST:]:
+        rest.days = [mine + more for mine, more in zip(rest.days, one.days, strict=True)]
+        _add(rest.sums, one.sums)
+    return [*ranked[:_MOST], rest]
+
+
+def _add(sums: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        sums[name] = sums.get(name, 0) + amount

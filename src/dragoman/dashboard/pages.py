@@ -1,0 +1,57 @@
+"""The page itself: files that come with the package, each with a tag by which a browser knows it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+_FOLDER = Path(__file__).with_name("static")
+PAGE = "index.html"
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+#: Nothing but files of ours, no inline script or style, no page around us; and a string never becomes markup.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+SAFE_HEADERS: tuple[tuple[str, str], ...] = (
+    ("content-security-policy", _POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
+)
+
+
+class StaticFile(msgspec.Struct, frozen=True):
+    content_type: str
+    tag: str
+    data: bytes
+
+
+@cache
+def static_files() -> Mapping[str, StaticFile]:
+    """By name; the names are the whole list of what can be asked for."""
+    return {name: _read(name) for name in static_names()}
+
+
+def static_names() -> list[str]:
+    """Known without reading them: a gateway whose page nobody opens does not hold it."""
+    return sorted(path.name for path in _FOLDER.iterdir() if path.suffix[1:] in _TYPES)
+
+
+def _read(name: str) -> StaticFile:
+    path = _FOLDER / name
+    data = path.read_bytes()
+    return StaticFile(_TYPES[path.suffix[1:]], f'"{sha256(data).hexdigest()[:20]}"', data)

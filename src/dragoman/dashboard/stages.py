@@ -1,0 +1,38 @@
+"""The four stages of a captured request, in a form a page can unfold."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.observe.bodies import Shown, show_body
+from dragoman.observe.captures import Captured
+
+
+class Attempted(msgspec.Struct, frozen=True, kw_only=True):
+    """What Google was asked and what it answered, once."""
+
+    request: Shown
+    answer: Shown
+
+
+class StagesShown(msgspec.Struct, frozen=True, kw_only=True):
+    asked: Shown
+    upstream: tuple[Attempted, ...]
+    given: Shown
+    cut: bool
+    headers: dict[str, str] = {}
+    query: dict[str, str] = {}
+
+
+def show_stages(captured: Captured) -> StagesShown:
+    upstream = (
+        Attempted(request=show_body(one.request), answer=show_body(one.answer)) for one in captured.upstream
+    )
+    return StagesShown(
+        asked=show_body(captured.client_request),
+        upstream=tuple(upstream),
+        given=show_body(captured.client_answer),
+        cut=captured.cut,
+        headers=captured.headers,
+        query=captured.query,
+    )

@@ -1,0 +1,201 @@
+"""Many requests in few lines: by session, by tool, by model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from dragoman.dashboard.rows import CostOf, client_name
+from dragoman.observe.record import Record, ToolOutcome, ToolRun
+from dragoman.observe.usage import mended_tools, retries
+
+_MANY_TOOLS = 8  # of a session, the most used ones
+
+
+class SessionShown(msgspec.Struct, kw_only=True):
+    """A conversation; `tools` are the most used ones with their counts."""
+
+    id: str
+    client: str = ""
+    dialect: str = ""
+    model: str = ""
+    first_ms: int = 0
+    last_ms: int = 0
+    requests: int = 0
+    errors: int = 0
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0  # requests whose cost nobody knows
+    calls: int = 0
+    failed_results: int = 0
+    tools: dict[str, int] = {}
+
+
+class ToolUse(msgspec.Struct, kw_only=True):
+    """`own` are calls that the gateway ran itself. Times are from the call to its result."""
+
+    name: str
+    calls: int = 0
+    own: int = 0
+    results: int = 0
+    failed: int = 0
+    mended: int = 0
+    bytes_total: int = 0
+    bytes_most: int = 0
+    timed: int = 0
+    median_ms: int = 0
+    slow_ms: int = 0  # nine of ten are faster
+    last_ms: int = 0
+    sessions: int = 0
+
+
+class ModelUse(msgspec.Struct, kw_only=True):
+    name: str
+    requests: int = 0
+    errors: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    median_ms: int = 0
+    slow_ms: int = 0
+    first_byte_ms: int = 0
+    last_ms: int = 0
+    failures: dict[str, int] = {}  # by kind, of attempts
+
+
+def sessions_of(records: Iterable[Record], cost_of: CostOf) -> list[SessionShown]:
+    """The one that was used last first; what belongs to no session is in none. `records` are newest first."""
+    found: dict[str, SessionShown] = {}
+    tools: dict[str, Counter[str]] = {}
+    for record in records:
+        if not record.session:
+            continue
+        one = found.get(record.session)
+        if one is None:
+            one = found[record.session] = SessionShown(
+                id=record.session,
+                client=client_name(record.client),
+                dialect=record.dialect,
+                model=record.model,
+            )
+            tools[record.session] = Counter()
+            one.last_ms = _ended_ms(record)
+        _count_session(one, record, cost_of)
+        tools[record.session].update((*record.calls, *record.own_calls))
+    for name, one in found.items():
+        one.tools = dict(tools[name].most_common(_MANY_TOOLS))
+    return list(found.values())
+
+
+def _count_session(one: SessionShown, record: Record, cost_of: CostOf) -> None:
+    one.first_ms = _started_ms(record)
+    one.last_ms = max(one.last_ms, _ended_ms(record))
+    one.model = one.model or record.model
+    one.requests += 1
+    one.errors += bool(record.error)
+    one.tokens_in += record.usage.input_tokens
+    one.tokens_cached += record.usage.cached_tokens
+    one.tokens_out += record.usage.output_tokens
+    _count_cost(one, cost_of(record))
+    one.calls += len(record.calls) + len(record.own_calls)
+    one.failed_results += sum(result.failed for result in record.results)
+
+
+def _count_cost(one: SessionShown | ModelUse, cost: float | None) -> None:
+    one.cost_usd += cost or 0.0
+    one.unpriced += cost is None
+
+
+def tools_of(records: Sequence[Record]) -> list[ToolUse]:
+    """The most used first."""
+    found: dict[str, ToolUse] = {}
+    times: dict[str, list[int]] = {}
+    sessions: dict[str, set[str]] = {}
+
+    def use(name: str, record: Record) -> ToolUse:
+        one = found.setdefault(name, ToolUse(name=name))
+        one.last_ms = max(one.last_ms, _started_ms(record))
+        sessions.setdefault(name, set()).update([record.session] if record.session else ())
+        return one
+
+    for record in records:
+        for name in record.calls:
+            use(name, record).calls += 1
+        for name in record.own_calls:
+            use(name, record).own += 1
+        for outcome in _outcomes(record):
+            _count_outcome(use(outcome.name, record), outcome)
+            if outcome.ms is not None:
+                times.setdefault(outcome.name, []).append(outcome.ms)
+        for name in mended_tools(record):
+            use(name, record).mended += 1
+    for name, one in found.items():
+        known = sorted(times.get(name, ()))
+        one.timed, one.median_ms, one.slow_ms = len(known), _share(known, 0.5), _share(known, 0.9)
+        one.sessions = len(sessions[name])
+    found.pop("", None)  # a result of a call that nobody remembers
+    return sorted(found.values(), key=lambda one: (-(one.calls + one.own + one.results), one.name))
+
+
+def _outcomes(record: Record) -> list[ToolOutcome | ToolRun]:
+    """What clients and we ourselves got of tools; what others answer later is not known yet."""
+    return [*record.results, *(run for run in record.runs if not run.later)]
+
+
+def _count_outcome(one: ToolUse, outcome: ToolOutcome | ToolRun) -> None:
+    one.results += 1
+    one.failed += outcome.failed
+    one.bytes_total += outcome.size
+    one.bytes_most = max(one.bytes_most, outcome.size)
+
+
+def models_of(records: Iterable[Record], cost_of: CostOf) -> list[ModelUse]:
+    """The most used first."""
+    found: dict[str, ModelUse] = {}
+    totals: dict[str, list[int]] = {}
+    firsts: dict[str, list[int]] = {}
+    failures: dict[str, Counter[str]] = {}
+    for record in records:
+        for attempt in record.attempts:
+            if attempt.error:
+                failures.setdefault(attempt.model, Counter())[attempt.error] += 1
+        if not record.model:
+            continue
+        one = found.setdefault(record.model, ModelUse(name=record.model))
+        one.requests += 1
+        one.errors += bool(record.error)
+        one.retries += retries(record)
+        one.tokens_in += record.usage.input_tokens
+        one.tokens_cached += record.usage.cached_tokens
+        one.tokens_out += record.usage.output_tokens
+        one.last_ms = max(one.last_ms, _started_ms(record))
+        _count_cost(one, cost_of(record))
+        if not record.error:
+            totals.setdefault(record.model, []).append(record.total_ms)
+            firsts.setdefault(record.model, []).append(record.first_byte_ms)
+    for name, one in found.items():
+        known = sorted(totals.get(name, ()))
+        one.median_ms, one.slow_ms = _share(known, 0.5), _share(known, 0.9)
+        one.first_byte_ms = _share(sorted(firsts.get(name, ())), 0.5)
+        one.failures = dict(failures.get(name, ()))
+    return sorted(found.values(), key=lambda one: (-one.requests, one.name))
+
+
+def _share(ordered: Sequence[int], share: float) -> int:
+    """The value below which that share of them lies."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0
+
+
+def _started_ms(record: Record) -> int:
+    return int(record.started_s * 1000)
+
+
+def _ended_ms(record: Record) -> int:
+    return _started_ms(record) + record.total_ms

@@ -1,0 +1,55 @@
+"""Amazon Q Developer and Kiro, as their clients speak: the CodeWhisperer streaming API in its three forms."""
+
+from __future__ import annotations
+
+from dragoman.dialects.amazonq.decode import Echo, decode_request
+from dragoman.dialects.amazonq.encode import encode_count, encode_response
+from dragoman.dialects.amazonq.errors import encode_error
+from dragoman.dialects.amazonq.stream import AssistantStream
+from dragoman.dialects.base import Answer, Decoded, Headers, Reply
+from dragoman.errors import DragomanError, ErrorKind
+from dragoman.eventstream import STREAM_TYPE
+from dragoman.ir import Response, ServerKind
+
+_KIRO = "KiroRuntimeService."
+
+
+class AmazonQ:
+    """What a request says outside its body: the service it thinks it talks to.
+
+    `conversation_id` names a conversation that its client has not named yet.
+    """
+
+    name = "amazonq"
+    call_prefix = "tooluse"
+    message_prefix = "utt"
+    stream_type = STREAM_TYPE
+    id_header = "x-amzn-requestid"
+    keeps_native = False
+    server_kinds: frozenset[ServerKind] = frozenset()
+    fails_in_stream: frozenset[ErrorKind] = frozenset()
+    opening_grace_s = (
+        15.0  # only a status makes them compact, wait or change the model; they wait for minutes
+    )
+
+    def __init__(self, target: str = "", conversation_id: str = "") -> None:
+        self._echo = Echo(conversation_id=conversation_id, kiro=target.startswith(_KIRO))
+
+    def decode_request(self, body: bytes, headers: Headers) -> Decoded:
+        del headers  # all of them are about who calls
+        return decode_request(body, self._echo)
+
+    def stream(self, answer: Answer) -> AssistantStream:
+        return AssistantStream(answer)
+
+    def encode_response(self, response: Response, answer: Answer) -> bytes:
+        return encode_response(response, answer)
+
+    def encode_error(self, error: DragomanError) -> Reply:
+        return encode_error(error)
+
+    def encode_count(self, tokens: int) -> bytes:
+        return encode_count(tokens)
+
+
+__all__ = ["AmazonQ"]

@@ -1,0 +1,104 @@
+"""A `conversationState` to the neutral request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.amazonq.messages import CONTEXT, USER, DecodedMessage, decode_message
+from dragoman.dialects.amazonq.states import remark_on
+from dragoman.dialects.amazonq.tools import decode_tools
+from dragoman.dialects.amazonq.tuning import decode_tuning
+from dragoman.dialects.amazonq.wire import Body, decode_body, decode_chat_message
+from dragoman.dialects.base import Decoded, HeaderList
+from dragoman.dialects.history import HISTORY_BYTES, placed_notes, read_piece
+from dragoman.dialects.skim import Skimmer
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Message, Request, Text
+from dragoman.memo import Memo
+from dragoman.notes import Note
+
+_HISTORY = "conversationState.history"
+_CURRENT = "conversationState.currentMessage"
+
+_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "amazonq messages")
+_BODIES: Skimmer[Body] = Skimmer(
+    "amazonq",
+    lambda body: jsontext.decode_leniently(decode_body, body),
+    key="history",
+    elements=lambda wire: wire.conversation_state.history or (),
+)
+#: The current message comes back without its tools: in these words it is never seen again.
+_NOTHING_KEPT: Memo[bytes, DecodedMessage] = Memo(0)
+_HEADER_WORD = re.compile(r"[\x21-\x7e]{1,256}")
+
+
+class Echo(msgspec.Struct, frozen=True):
+    """What an answer repeats: the conversation, and whether the client knows Kiro's names of failures."""
+
+    conversation_id: str = ""
+    kiro: bool = False
+
+
+def decode_request(body: bytes, echo: Echo) -> Decoded:
+    """`echo.conversation_id` is for a conversation that has no name yet."""
+    skimmed = _BODIES.skim(body)
+    wire = skimmed.wire
+    if wire.dry_run:
+        raise InvalidRequest("a dry run is not offered here", where="dryRun")
+    state = wire.conversation_state
+    history = skimmed.pieces(_MESSAGES, _HISTORY, _message)
+    current = read_piece(_NOTHING_KEPT, _CURRENT, bytes(state.current_message), _message)
+    messages = _with_remarks([*history, current])
+    if not messages:
+        raise InvalidRequest("there is nothing in this message", where=f"{_CURRENT}{USER}.content")
+    tuning = decode_tuning(bytes(wire.additional_model_request_fields))
+    name = state.conversation_id or echo.conversation_id
+    request = Request(
+        model=current.model,
+        messages=messages,
+        system=(Text(text=wire.system_prompt),) if wire.system_prompt else (),
+        tools=decode_tools(current.tools, f"{_CURRENT}{CONTEXT}.tools"),
+        thinking=tuning.thinking,
+        sampling=tuning.sampling,
+        stream=True,
+        session=name,
+    )
+    notes = (
+        *tuning.notes,
+        *placed_notes(_HISTORY, history),
+        *_tools_of_the_past(history),
+        *(Note(note.kind, _CURRENT + note.where, note.why) for note in current.notes),
+    )
+    return Decoded(request, notes, msgspec.structs.replace(echo, conversation_id=name), _headers(name))
+
+
+def _message(raw: bytes, where: str) -> DecodedMessage:
+    return decode_message(jsontext.decode(decode_chat_message, raw, where))
+
+
+def _with_remarks(pieces: Iterable[DecodedMessage]) -> tuple[Message, ...]:
+    """Every message brings along how things stand; the model is told when that is news."""
+    messages: list[Message] = []
+    told: dict[str, str] = {}
+    for piece in pieces:
+        messages += piece.messages
+        if piece.states:
+            messages += remark_on(piece.states, told)
+            told.update(piece.states)
+    return tuple(messages)
+
+
+def _tools_of_the_past(history: list[DecodedMessage]) -> list[Note]:
+    return [
+        Note("dropped", f"{_HISTORY}[{index}]{CONTEXT}.tools", "the tools of the current message count")
+        for index, piece in enumerate(history)
+        if piece.tools
+    ]
+
+
+def _headers(name: str) -> HeaderList:
+    return (("x-amzn-codewhisperer-conversation-id", name),) if _HEADER_WORD.fullmatch(name) else ()

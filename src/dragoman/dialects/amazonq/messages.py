@@ -1,0 +1,153 @@
+"""One chat message to neutral ones: the user's words and files, results, the model's words, calls, thoughts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.amazonq.blocks import (
+    decode_document,
+    decode_image,
+    decode_result,
+    decode_use,
+    tell_failure,
+)
+from dragoman.dialects.amazonq.states import States, decode_states
+from dragoman.dialects.amazonq.wire import (
+    AssistantResponse,
+    ChatMessage,
+    Object,
+    Reasoning,
+    ReasoningText,
+    UserInput,
+    decode_tool_results,
+)
+from dragoman.dialects.thinking import decode_thought
+from dragoman.errors import InvalidRequest
+from dragoman.ir import (
+    Media,
+    Message,
+    Part,
+    Sealed,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+    place_signatures,
+)
+from dragoman.notes import Note
+
+USER = ".userInputMessage"
+CONTEXT = f"{USER}.userInputMessageContext"
+_ASSISTANT = ".assistantResponseMessage"
+
+#: What stands beside an answer for people to see.
+_BESIDE = ("supplementaryWebLinks", "references", "followupPrompt")
+_IDLE = frozenset({b"", b"null", b"[]", b"{}"})
+
+#: What clients call a tool that is gone, in all its calls: what was signed under the old name fits no more.
+_GONE = "dummy"
+_LOST = Signature(data="", origin="a tool that was renamed")
+
+
+class DecodedMessage(msgspec.Struct, frozen=True):
+    """One wire message; the places in its notes are below the message."""
+
+    messages: tuple[Message, ...]
+    states: States
+    notes: tuple[Note, ...]
+    tools: bytes = b""
+    model: str = ""
+
+
+def decode_message(wire: ChatMessage) -> DecodedMessage:
+    user, assistant = wire.user_input_message, wire.assistant_response_message
+    if (user is None) == (assistant is None):
+        raise InvalidRequest("a message is either a userInputMessage or an assistantResponseMessage")
+    notes: list[Note] = []
+    if user is not None:
+        return _user(user, notes)
+    return _assistant(assistant or AssistantResponse(), notes)
+
+
+def decode_results(context: Object, where: str) -> list[ToolResult]:
+    raw, where = context.get("toolResults", msgspec.Raw(b"null")), f"{where}.toolResults"
+    found = jsontext.decode(decode_tool_results, raw, where) or ()
+    return [decode_result(result, f"{where}[{index}]") for index, result in enumerate(found)]
+
+
+def _user(wire: UserInput, notes: list[Note]) -> DecodedMessage:
+    context = wire.user_input_message_context or {}
+    if wire.user_intent:
+        notes.append(Note("dropped", f"{USER}.userIntent", "Gemini is not told what kind of question it is"))
+    results = [tell_failure(result) for result in decode_results(context, CONTEXT)]
+    words: list[Part] = [Text(text=wire.content)] if wire.content else []
+    files = _files(wire)
+    if results and not words:
+        results[-1] = _with_files(results[-1], files)
+    else:
+        words += files
+    parts = (tuple(results), tuple(words))
+    return DecodedMessage(
+        messages=tuple(Message(role="user", parts=said) for said in parts if said),
+        states=decode_states(context, CONTEXT, notes),
+        notes=tuple(notes),
+        tools=bytes(context.get("tools", b"")),
+        model=wire.model_id or "",
+    )
+
+
+def _files(wire: UserInput) -> list[Text | Media]:
+    documents = [
+        part
+        for index, document in enumerate(wire.documents or ())
+        for part in decode_document(document, f"{USER}.documents[{index}]")
+    ]
+    images = [decode_image(image, f"{USER}.images[{index}]") for index, image in enumerate(wire.images or ())]
+    return [*documents, *images]
+
+
+def _with_files(result: ToolResult, files: list[Text | Media]) -> ToolResult:
+    """Files a tool made are lifted out of its result; without a word of the user's they can only be its."""
+    if not files:
+        return result
+    said = (Text(text=result.response.decode()),) if result.response else result.content
+    return msgspec.structs.replace(result, content=(*said, *files), response=b"")
+
+
+def _assistant(wire: AssistantResponse, notes: list[Note]) -> DecodedMessage:
+    thoughts, sealed = _reasoning(wire.reasoning_content, notes)
+    said = [Text(text=wire.content)] if wire.content else []
+    calls = [
+        decode_use(use, f"{_ASSISTANT}.toolUses[{index}]", notes)
+        for index, use in enumerate(wire.tool_uses or ())
+    ]
+    for field, raw in zip(
+        _BESIDE, (wire.supplementary_web_links, wire.references, wire.followup_prompt), strict=True
+    ):
+        if bytes(raw) not in _IDLE:
+            notes.append(Note("dropped", f"{_ASSISTANT}.{field}", "it was shown to people, not to the model"))
+    parts = tuple(map(_renamed, place_signatures([*thoughts, *said, *calls], sealed)))
+    return DecodedMessage(
+        messages=(Message(role="model", parts=parts),) if parts else (), states=(), notes=tuple(notes)
+    )
+
+
+def _renamed(part: Part) -> Part:
+    """Nobody's signature, so that the store is not asked for the one Google would refuse."""
+    if isinstance(part, ToolCall) and part.name == _GONE:
+        return msgspec.structs.replace(part, signature=_LOST)
+    return part
+
+
+def _reasoning(wire: Reasoning | None, notes: list[Note]) -> tuple[list[Part], list[Sealed]]:
+    if wire is None:
+        return [], []
+    where = f"{_ASSISTANT}.reasoningContent"
+    if wire.redacted_content:
+        notes.append(Note("dropped", f"{where}.redactedContent", "nobody but its maker can read it"))
+    told = wire.reasoning_text or ReasoningText()
+    thought, sealed = decode_thought(
+        told.text or "", told.signature or "", f"{where}.reasoningText.signature", notes
+    )
+    return [thought] if thought is not None else [], [sealed] if sealed is not None else []

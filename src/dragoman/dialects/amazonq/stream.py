@@ -1,0 +1,44 @@
+"""Events to Amazon's event stream."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from dragoman.dialects.amazonq.decode import Echo
+from dragoman.dialects.amazonq.errors import stream_error
+from dragoman.dialects.amazonq.events import AnswerEvents, Kind, Told
+from dragoman.dialects.base import Answer
+from dragoman.errors import DragomanError
+from dragoman.eventstream import encode_event, encode_exception, event_head
+from dragoman.ir import Event, Failed
+
+_HEADS: dict[Kind, bytes] = {kind: event_head(kind) for kind in get_args(Kind)}
+_PING = encode_event(event_head("ping"), b"{}")
+
+
+class AssistantStream:
+    """See `AnswerEvents`; a failure is an exception in the stream, because a mere end would look like success.
+
+    A tool that is open when it fails stays open: a program runs only what was closed.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._events = AnswerEvents(answer)
+        self._echo: Echo = answer.echo or Echo()
+
+    def open(self) -> bytes:
+        return _framed(self._events.open())
+
+    def feed(self, event: Event) -> bytes:
+        return self.fail(event.error) if isinstance(event, Failed) else _framed(self._events.feed(event))
+
+    def ping(self) -> bytes:
+        """An event nobody knows: passed over everywhere, except inside a tool, which it would end."""
+        return b"" if self._events.in_tool else _PING
+
+    def fail(self, error: DragomanError) -> bytes:
+        return encode_exception(*stream_error(error, kiro=self._echo.kiro))
+
+
+def _framed(told: Told) -> bytes:
+    return b"".join(encode_event(_HEADS[kind], payload) for kind, payload in told)

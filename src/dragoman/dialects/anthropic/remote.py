@@ -1,0 +1,81 @@
+"""MCP servers that a client asks for: `mcp_servers`, and the toolsets that say which of their tools."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.dialects.anthropic.wire import WireEnabled, WireMcpServer, WireTool
+from dragoman.errors import InvalidRequest
+from dragoman.ir import ANY_TOOL, RemoteServer, ToolFilter
+
+TOOLSET = "mcp_toolset"
+
+
+class Toolset(msgspec.Struct, frozen=True):
+    """Which tools of a server: all but the `refused`, or only the `allowed`; which of them wait until they are found."""
+
+    server: str
+    where: str
+    allowed: ToolFilter = ANY_TOOL
+    refused: tuple[str, ...] = ()
+    defers: ToolFilter | None = None
+    at_once: tuple[str, ...] = ()
+
+
+def read_toolset(wire: WireTool, where: str) -> Toolset:
+    default, configs = wire.default_config or WireEnabled(), wire.configs or {}
+    on, off = _split(default.enabled is not False, {name: one.enabled for name, one in configs.items()})
+    late, early = _split(
+        bool(default.defer_loading), {name: one.defer_loading for name, one in configs.items()}
+    )
+    some = ToolFilter(names=late) if late else None
+    return Toolset(
+        wire.mcp_server_name or "",
+        where,
+        allowed=ANY_TOOL if default.enabled is not False else ToolFilter(names=on),
+        refused=off if default.enabled is not False else (),
+        defers=ANY_TOOL if default.defer_loading else some,
+        at_once=early if default.defer_loading else (),
+    )
+
+
+def _split(default: bool, said: dict[str, bool | None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tools that are spoken of: those for which it holds, and those for which it does not."""
+    holds = {name: default if word is None else word for name, word in said.items()}
+    return tuple(name for name in holds if holds[name]), tuple(name for name in holds if not holds[name])
+
+
+def read_remotes(
+    servers: list[WireMcpServer] | None, toolsets: tuple[Toolset, ...]
+) -> tuple[RemoteServer, ...]:
+    """Nobody is asked for consent in this dialect: a toolset is one."""
+    if not servers and not toolsets:
+        return ()
+    by_name = {toolset.server: toolset for toolset in toolsets}
+    names = {server.name for server in servers or ()}
+    for toolset in toolsets:
+        if toolset.server not in names:
+            raise InvalidRequest(f"there is no MCP server {toolset.server!r}", where=toolset.where)
+    found = (_read(server, by_name, f"mcp_servers[{n}]") for n, server in enumerate(servers or ()))
+    return tuple(remote for remote in found if remote is not None)
+
+
+def _read(server: WireMcpServer, toolsets: dict[str, Toolset], where: str) -> RemoteServer | None:
+    """The older form says its tools itself."""
+    older = server.tool_configuration
+    if older is not None and older.enabled is False:
+        return None
+    named = ToolFilter(names=tuple(older.allowed_tools)) if older and older.allowed_tools else ANY_TOOL
+    toolset = toolsets.get(server.name) or Toolset(server.name, where, allowed=named)
+    token = server.authorization_token
+    return RemoteServer(
+        label=server.name,
+        url=server.url,
+        where=where,
+        headers=(("Authorization", f"Bearer {token}"),) if token else (),
+        allowed=toolset.allowed,
+        refused=toolset.refused,
+        trusts=ANY_TOOL,
+        defers=toolset.defers,
+        at_once=toolset.at_once,
+    )

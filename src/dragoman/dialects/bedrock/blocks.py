@@ -1,0 +1,240 @@
+"""Content blocks of a message to neutral parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.bedrock.files import (
+    Content,
+    read_audio,
+    read_document,
+    read_image,
+    read_texts,
+    read_video,
+)
+from dragoman.dialects.bedrock.wire import (
+    OneOf,
+    ReasoningText,
+    ToolResult,
+    WireMessage,
+    decode_change,
+    decode_citations,
+    decode_guard_text,
+    decode_reasoning_text,
+    decode_search_result,
+    decode_tool_result,
+    decode_tool_use,
+    decode_union,
+    member,
+    read_text,
+)
+from dragoman.errors import InvalidRequest
+from dragoman.ir import (
+    ON_THOUGHT,
+    Media,
+    Message,
+    Part,
+    Role,
+    Sealed,
+    Text,
+    Thought,
+    ToolCall,
+    place_signatures,
+    unseal,
+)
+from dragoman.ir import ToolResult as Result
+from dragoman.notes import Note
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system"}
+
+
+class ToolChange(msgspec.Struct, frozen=True):
+    """From here on the conversation has this tool, or has it no more."""
+
+    name: str
+    available: bool
+
+
+class DecodedMessage(msgspec.Struct, frozen=True):
+    """One wire message: the neutral one, and how it changes the tools at hand."""
+
+    message: Message
+    changes: tuple[ToolChange, ...]
+    notes: tuple[Note, ...]
+
+
+def decode_message(wire: WireMessage) -> DecodedMessage:
+    role = _ROLES.get(wire.role)
+    if role is None:
+        raise InvalidRequest(f"{wire.role!r} is not a role: use user, assistant or system", where=".role")
+    reader = BlockReader()
+    parts = [
+        part
+        for index, block in enumerate(wire.content or ())
+        for part in reader.read(block, f".content[{index}]")
+    ]
+    message = Message(role=role, parts=place_signatures(parts, reader.sealed))
+    return DecodedMessage(message, tuple(reader.changes), tuple(reader.notes))
+
+
+class BlockReader:
+    """Reads blocks one by one; collects signatures, changes of the tools and notes on the way."""
+
+    def __init__(self) -> None:
+        self.sealed: list[Sealed] = []
+        self.changes: list[ToolChange] = []
+        self.notes: list[Note] = []
+
+    def read(self, block: OneOf, where: str) -> list[Part]:
+        kind, raw = member(block, where)
+        reader = _READERS.get(kind)
+        if reader is not None:
+            return reader(self, raw, f"{where}.{kind}")
+        return [*_read_content(_CONTENT, kind, raw, where, self.notes)]
+
+    def _tool_use(self, raw: msgspec.Raw, where: str) -> list[Part]:
+        use = jsontext.decode(decode_tool_use, raw, where)
+        if not use.tool_use_id or not use.name:
+            raise InvalidRequest("a tool use needs a toolUseId and a name", where=where)
+        args = bytes(use.input)
+        if use.type is not None:  # it ran on Amazon's servers, in another model's turn
+            return [Text(text=f"[{use.type} {use.name}] {args.decode()}")]
+        if args in (b"", b"null"):
+            args = b"{}"
+        elif not args.startswith(b"{"):
+            self.notes.append(Note("mended", f"{where}.input", "arguments must be an object; wrapped in one"))
+            args = b'{"input":%b}' % args
+        return [ToolCall(id=use.tool_use_id, name=use.name, args=args)]
+
+    def _tool_result(self, raw: msgspec.Raw, where: str) -> list[Part]:
+        result = jsontext.decode(decode_tool_result, raw, where)
+        if not result.tool_use_id:
+            raise InvalidRequest("a tool result needs a toolUseId", where=where)
+        values: list[bytes] = []
+        content: list[Content] = []
+        for index, block in enumerate(result.content or ()):
+            place = f"{where}.content[{index}]"
+            kind, inner = member(block, place)
+            if kind == "json":
+                jsontext.decode(msgspec.json.decode, inner, f"{place}.{kind}")
+                values.append(bytes(inner))
+                content.append(Text(text=bytes(inner).decode()))
+            else:
+                content += _read_content(_RESULT_CONTENT, kind, inner, place, self.notes)
+        if result.type is not None:
+            return [Text(text=f"[{result.type}]"), *content]
+        return [_result(result, content, values)]
+
+    def _reasoning(self, raw: msgspec.Raw, where: str) -> list[Part]:
+        kind, inner = member(jsontext.decode(decode_union, raw, where), where)
+        reasoning = ReasoningText()
+        if kind == "reasoningText":
+            reasoning = jsontext.decode(decode_reasoning_text, inner, f"{where}.{kind}")
+        sealed = unseal(reasoning.signature or "")
+        if sealed is not None and sealed.target == ON_THOUGHT:
+            return [Thought(text=reasoning.text, signature=sealed.signature)]
+        if sealed is not None:
+            self.sealed.append(sealed)
+        elif reasoning.signature or kind != "reasoningText":
+            why = "this reasoning is signed by another model and means nothing to Gemini"
+            self.notes.append(Note("dropped", f"{where}.{kind}", why))
+        return [Thought(text=reasoning.text)] if reasoning.text else []
+
+    def _addition(self, raw: msgspec.Raw, where: str) -> list[Part]:
+        return self._change(raw, where, available=True)
+
+    def _removal(self, raw: msgspec.Raw, where: str) -> list[Part]:
+        return self._change(raw, where, available=False)
+
+    def _change(self, raw: msgspec.Raw, where: str, *, available: bool) -> list[Part]:
+        name = jsontext.decode(decode_change, raw, where).tool.name
+        self.changes.append(ToolChange(name, available))
+        return [Text(text=f"The tool {name} is {'now' if available else 'no longer'} available.")]
+
+
+def _result(wire: ToolResult, content: list[Content], values: list[bytes]) -> Part:
+    """One JSON value alone stays JSON; beside text everything is text, in its order."""
+    failed = wire.status == "error"
+    files = tuple(part for part in content if isinstance(part, Media))
+    response = b""
+    if len(values) == 1 and len(content) - len(files) == 1:
+        response, content = values[0], [*files]
+        if failed or not response.startswith(b"{"):
+            response = b'{"%b":%b}' % (b"error" if failed else b"output", response)
+    kept = tuple(part for part in content if isinstance(part, Media) or part.text)
+    return Result(call_id=wire.tool_use_id, content=kept, is_error=failed, response=response)
+
+
+def _read_content(
+    readers: dict[str, ContentReader], kind: str, raw: msgspec.Raw, where: str, notes: list[Note]
+) -> list[Content]:
+    read = readers.get(kind)
+    if read is None:
+        raise InvalidRequest(f"content of kind {kind!r} is not understood here", where=where)
+    return read(raw, f"{where}.{kind}", notes)
+
+
+def read_guarded(raw: msgspec.Raw, where: str, notes: list[Note]) -> list[Content]:
+    """What a guardrail of Bedrock's should look at; there is none here."""
+    kind, inner = member(jsontext.decode(decode_union, raw, where), where)
+    notes.append(
+        Note("dropped", where, "Bedrock's guardrails do not run here; the content is sent unguarded")
+    )
+    if kind == "image":
+        return read_image(inner, f"{where}.{kind}", notes)
+    if kind != "text":
+        raise InvalidRequest(f"{kind!r} cannot stand here: use text or image", where=where)
+    return [Text(text=jsontext.decode(decode_guard_text, inner, f"{where}.{kind}").text)]
+
+
+def _text(raw: msgspec.Raw, where: str, _notes: list[Note]) -> list[Content]:
+    return [Text(text=read_text(raw, where))]
+
+
+def _search_result(raw: msgspec.Raw, where: str, _notes: list[Note]) -> list[Content]:
+    found = jsontext.decode(decode_search_result, raw, where)
+    head = " ".join(word for word in (found.title, found.source) if word)
+    return [Text(text=head), *read_texts(found.content, f"{where}.content")]
+
+
+def _cited(raw: msgspec.Raw, where: str, notes: list[Note]) -> list[Content]:
+    cited = jsontext.decode(decode_citations, raw, where)
+    if cited.citations:
+        notes.append(Note("dropped", f"{where}.citations", "the words are kept, where they came from is not"))
+    return read_texts(cited.content or [], f"{where}.content")
+
+
+def _cache_point(_raw: msgspec.Raw, _where: str, _notes: list[Note]) -> list[Content]:
+    """Gemini caches by itself."""
+    return []
+
+
+ContentReader = Callable[[msgspec.Raw, str, list[Note]], list[Content]]
+
+#: What a result may hold besides JSON, and what else a message may.
+_RESULT_CONTENT: dict[str, ContentReader] = {
+    "text": _text,
+    "image": read_image,
+    "document": read_document,
+    "video": read_video,
+    "searchResult": _search_result,
+}
+_CONTENT: dict[str, ContentReader] = {
+    **_RESULT_CONTENT,
+    "audio": read_audio,
+    "citationsContent": _cited,
+    "guardContent": read_guarded,
+    "cachePoint": _cache_point,
+}
+
+#: Blocks that are more than content.
+_READERS: dict[str, Callable[[BlockReader, msgspec.Raw, str], list[Part]]] = {
+    "toolUse": BlockReader._tool_use,
+    "toolResult": BlockReader._tool_result,
+    "reasoningContent": BlockReader._reasoning,
+    "toolAddition": BlockReader._addition,
+    "toolRemoval": BlockReader._removal,
+}

@@ -1,0 +1,143 @@
+"""A Converse request to the neutral one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.base import Decoded
+from dragoman.dialects.bedrock.blocks import DecodedMessage, decode_message, read_guarded
+from dragoman.dialects.bedrock.encode import Echo
+from dragoman.dialects.bedrock.tools import AnthropicChoice, decode_tool_choice, decode_tool_set
+from dragoman.dialects.bedrock.tuning import decode_fields, decode_output, decode_sampling, decode_thinking
+from dragoman.dialects.bedrock.wire import (
+    Body,
+    InferenceConfig,
+    OneOf,
+    OutputConfig,
+    ToolConfig,
+    decode_body,
+    member,
+    read_text,
+)
+from dragoman.dialects.bedrock.wire import decode_message as decode_wire_message
+from dragoman.dialects.history import HISTORY_BYTES, placed_notes
+from dragoman.dialects.skim import Skimmer
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Request, Text, Tool
+from dragoman.memo import Memo
+from dragoman.notes import Note
+
+#: Tuning that cannot be kept, and why.
+_DROPPED: dict[str, tuple[str, str]] = {
+    "guardrail_config": ("guardrailConfig", "Bedrock's guardrails do not run here"),
+    "performance_config": ("performanceConfig", "there is one speed here"),
+    "request_metadata": ("requestMetadata", "Gemini is not told who asks"),
+    "service_tier": ("serviceTier", "there is one tier here"),
+}
+_IDLE = frozenset({b"", b"null", b"{}"})
+
+#: Fields of the model's own answer that can be given: how much of it were thoughts.
+_THOUGHT_TOKENS = frozenset(
+    {"/usage", "/usage/output_tokens_details", "/usage/output_tokens_details/thinking_tokens"}
+)
+
+_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "bedrock messages")
+_BODIES: Skimmer[Body] = Skimmer(
+    "bedrock",
+    lambda body: jsontext.decode_leniently(decode_body, body),
+    key="messages",
+    elements=lambda wire: wire.messages or (),
+)
+
+
+def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
+    """`model` is what the address says; without one the body's `modelId` counts."""
+    skimmed = _BODIES.skim(body)
+    wire = skimmed.wire
+    _refuse_unservable(wire)
+    decoded = skimmed.pieces(_MESSAGES, "messages", _message)
+    notes: list[Note] = []
+    fields, unknown = decode_fields(bytes(wire.additional_model_request_fields))
+    output = wire.output_config or OutputConfig()
+    config = wire.tool_config or ToolConfig()
+    tool_set = decode_tool_set(bytes(config.tools))
+    choice = decode_tool_choice(config.tool_choice, fields.tool_choice or AnthropicChoice(), tool_set)
+    thinking, unthought = decode_thinking(fields, output)
+    request = Request(
+        model=model or wire.model_id or "",
+        messages=tuple(item.message for item in decoded),
+        system=_system(wire.system or [], notes),
+        tools=_at_hand(tool_set.tools, decoded, frozenset(choice.tools.names)),
+        server_tools=choice.server_tools,
+        tool_choice=choice.tools,
+        thinking=thinking,
+        sampling=decode_sampling(wire.inference_config or InferenceConfig(), fields),
+        output=decode_output(output, fields),
+        stream=stream,
+    )
+    echo = _echo(wire.additional_model_response_field_paths or [], notes)
+    told = (*tool_set.notes, *unknown, *unthought, *_dropped(wire), *notes)
+    return Decoded(request, (*told, *placed_notes("messages", decoded)), echo)
+
+
+def _refuse_unservable(wire: Body) -> None:
+    if wire.prompt_variables:
+        raise InvalidRequest("prompts are not kept here: send the messages", where="promptVariables")
+    if not wire.messages:
+        raise InvalidRequest("at least one message is required", where="messages")
+
+
+def _message(raw: bytes, where: str) -> DecodedMessage:
+    return decode_message(jsontext.decode(decode_wire_message, raw, where))
+
+
+def _system(blocks: list[OneOf], notes: list[Note]) -> tuple[Text, ...]:
+    texts: list[Text] = []
+    for index, block in enumerate(blocks):
+        where = f"system[{index}]"
+        kind, raw = member(block, where)
+        if kind == "text":
+            texts.append(Text(text=read_text(raw, f"{where}.text")))
+        elif kind == "guardContent":
+            texts += _guarded_text(raw, f"{where}.{kind}", notes)
+        elif kind != "cachePoint":  # Gemini caches by itself
+            raise InvalidRequest(f"{kind!r} cannot stand here: use text", where=where)
+    return tuple(text for text in texts if text.text)
+
+
+def _guarded_text(raw: msgspec.Raw, where: str, notes: list[Note]) -> list[Text]:
+    texts = [part for part in read_guarded(raw, where, notes) if isinstance(part, Text)]
+    if not texts:
+        raise InvalidRequest("the system's instructions are text", where=where)
+    return texts
+
+
+def _at_hand(
+    tools: tuple[Tool, ...], decoded: list[DecodedMessage], chosen: frozenset[str]
+) -> tuple[Tool, ...]:
+    """All but those that the conversation has taken away since."""
+    removed: set[str] = set()
+    for change in (change for item in decoded for change in item.changes):
+        if change.available:
+            removed.discard(change.name)
+        else:
+            removed.add(change.name)
+    removed -= chosen
+    return tuple(tool for tool in tools if tool.name not in removed) if removed else tools
+
+
+def _echo(paths: list[str], notes: list[Note]) -> Echo:
+    for index, path in enumerate(paths):
+        if path not in _THOUGHT_TOKENS:
+            where = f"additionalModelResponseFieldPaths[{index}]"
+            notes.append(Note("dropped", where, "Gemini's answer has no such field"))
+    return Echo(thought_tokens=not _THOUGHT_TOKENS.isdisjoint(paths))
+
+
+def _dropped(wire: Body) -> list[Note]:
+    return [
+        Note("dropped", name, why)
+        for field, (name, why) in _DROPPED.items()
+        if bytes(getattr(wire, field)) not in _IDLE
+    ]

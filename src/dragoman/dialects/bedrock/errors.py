@@ -1,0 +1,59 @@
+"""Errors in Amazon's shape: over HTTP, and inside a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.base import Reply, error_headers
+from dragoman.errors import DragomanError, ErrorKind
+from dragoman.eventstream import encode_exception
+
+#: kind -> HTTP status and the name clients raise it by; the SDKs try those of 429 and 5xx again.
+_TABLE: dict[ErrorKind, tuple[int, str]] = {
+    "invalid_request": (400, "ValidationException"),
+    "overflow": (400, "ValidationException"),
+    "authentication": (403, "AccessDeniedException"),
+    "permission": (403, "AccessDeniedException"),
+    "not_found": (404, "ResourceNotFoundException"),
+    "wrong_method": (405, "ValidationException"),
+    "conflict": (409, "ConflictException"),
+    "too_large": (413, "ValidationException"),
+    "rate_limit": (429, "ThrottlingException"),
+    "quota": (400, "ServiceQuotaExceededException"),
+    "overloaded": (503, "ServiceUnavailableException"),
+    "timeout": (408, "ModelTimeoutException"),
+    "cancelled": (424, "ModelErrorException"),
+    "internal": (500, "InternalServerException"),
+}
+#: A stream knows fewer; what is not here was the caller's fault.
+_IN_STREAM: dict[ErrorKind, str] = {
+    "rate_limit": "throttlingException",
+    "quota": "throttlingException",
+    "overloaded": "serviceUnavailableException",
+    "timeout": "modelStreamErrorException",
+    "cancelled": "modelStreamErrorException",
+    "internal": "internalServerException",
+}
+_OF_THE_MODEL = frozenset({"ModelErrorException", "modelStreamErrorException"})
+
+
+def encode_error(error: DragomanError) -> Reply:
+    """The name stands in a header: boto3 looks nowhere else."""
+    status, name = _TABLE[error.kind]
+    headers = (*error_headers(error), ("x-amzn-errortype", name))
+    return Reply(status, _body(error, name), headers)
+
+
+def encode_stream_error(error: DragomanError) -> bytes:
+    """An exception frame: a stream that merely ends looks like success to every SDK (pain E7)."""
+    name = _IN_STREAM.get(error.kind, "validationException")
+    return encode_exception(name, _body(error, name))
+
+
+def _body(error: DragomanError, name: str) -> bytes:
+    body: dict[str, Any] = {"message": str(error)}
+    if name in _OF_THE_MODEL and error.status is not None:
+        body["originalStatusCode"] = error.status
+    return msgspec.json.encode(body)

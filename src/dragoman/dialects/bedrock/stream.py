@@ -1,0 +1,170 @@
+"""Events to the event stream of ConverseStream."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+
+from dragoman.dialects.base import Answer
+from dragoman.dialects.bedrock.encode import encode_metadata, encode_stop
+from dragoman.dialects.bedrock.errors import encode_stream_error
+from dragoman.errors import DragomanError
+from dragoman.eventstream import encode_event, event_head
+from dragoman.ir import (
+    AFTER_TEXT,
+    ON_THOUGHT,
+    CallDelta,
+    CallEnded,
+    CallStarted,
+    Cited,
+    Event,
+    Failed,
+    Finished,
+    Native,
+    ServerCall,
+    ServerResult,
+    Signature,
+    Signed,
+    Started,
+    TextDelta,
+    ThoughtDelta,
+    Usage,
+    seal,
+)
+
+_json = msgspec.json.Encoder().encode
+_MESSAGE_START = encode_event(event_head("messageStart"), b'{"role":"assistant"}')
+#: No event of Bedrock's: every client passes over it.
+_PING = encode_event(event_head("ping"), b"{}")
+_BLOCK_START = event_head("contentBlockStart")
+_BLOCK_DELTA = event_head("contentBlockDelta")
+_BLOCK_STOP = event_head("contentBlockStop")
+_MESSAGE_STOP = event_head("messageStop")
+_METADATA = event_head("metadata")
+
+_TEXT = b'{"contentBlockIndex":%d,"delta":{"text":%b}}'
+_REASONING = b'{"contentBlockIndex":%d,"delta":{"reasoningContent":{"%b":%b}}}'
+_INPUT = b'{"contentBlockIndex":%d,"delta":{"toolUse":{"input":%b}}}'
+_TOOL = b'{"contentBlockIndex":%d,"start":{"toolUse":%b}}'
+_STOP = b'{"contentBlockIndex":%d}'
+
+
+class ConverseStream:
+    """messageStart, then blocks (one at a time, rising index), messageStop, metadata.
+
+    A block is its deltas and a stop; only that of a tool has a start. A block of reasoning may hold the
+    signature of the call behind it; clients that did not ask for reasoning get none, and the signature is
+    found in the store instead.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._index = -1
+        self._open = ""
+        self._has_input = False
+        self._usage = Usage()
+
+    def open(self) -> bytes:
+        return _MESSAGE_START
+
+    def ping(self) -> bytes:
+        """Inside a tool some clients take any event for the end of it."""
+        return b"" if self._open == "tool" else _PING
+
+    def feed(self, event: Event) -> bytes:
+        match event:
+            case TextDelta() | Cited():
+                return self._text(event.text)
+            case CallDelta():
+                return self._input(event.json)
+            case ThoughtDelta():
+                return self._thought(event.text)
+            case Signed():
+                return self._signed(event)
+            case CallStarted():
+                return self._call(event)
+            case CallEnded():
+                return (b"" if self._has_input else self._input(b"{}")) + self._leave()
+            case Usage():
+                self._usage = event
+                return b""
+            case Started() | Native() | ServerCall() | ServerResult():
+                return b""
+            case Finished():
+                return self._finish(event)
+            case Failed():
+                return self.fail(event.error)
+            case _:
+                assert_never(event)
+
+    def fail(self, error: DragomanError) -> bytes:
+        """A tool that was cut is not closed: some clients would run it with what they have."""
+        closing = b"" if self._open == "tool" else self._leave()
+        return closing + encode_stream_error(error)
+
+    def _text(self, text: str) -> bytes:
+        if not text:
+            return b""
+        entering = self._enter("text")
+        return entering + encode_event(_BLOCK_DELTA, _TEXT % (self._index, _json(text)))
+
+    def _thought(self, text: str) -> bytes:
+        if not text or not self._answer.with_thinking:
+            return b""
+        entering = self._enter("reasoning")
+        return entering + self._reasoning(b"text", text)
+
+    def _signed(self, event: Signed) -> bytes:
+        """On a thought, or at the end of an answer that was nothing but thought."""
+        thinking = self._open == "reasoning"
+        if not self._answer.with_thinking or not (thinking or event.target == ON_THOUGHT):
+            return b""
+        target = ON_THOUGHT if event.target == ON_THOUGHT else AFTER_TEXT
+        return self._sign(event.signature, target) + self._leave()
+
+    def _call(self, call: CallStarted) -> bytes:
+        signed = b""
+        if call.signature is not None and self._answer.with_thinking:
+            signed = self._sign(call.signature, call.id)
+        entering = self._enter("tool")
+        self._has_input = False
+        use = _json({"toolUseId": call.id, "name": call.name})
+        return signed + entering + encode_event(_BLOCK_START, _TOOL % (self._index, use))
+
+    def _input(self, piece: bytes) -> bytes:
+        self._has_input = True
+        return encode_event(_BLOCK_DELTA, _INPUT % (self._index, _json(piece.decode())))
+
+    def _sign(self, signature: Signature, target: str) -> bytes:
+        """Reasoning needs a text, be it empty: without one boto3 refuses to send it back."""
+        entering = b""
+        if self._open != "reasoning":
+            entering = self._enter("reasoning") + self._reasoning(b"text", "")
+        return entering + self._reasoning(b"signature", seal(signature, target))
+
+    def _reasoning(self, field: bytes, value: str) -> bytes:
+        return encode_event(_BLOCK_DELTA, _REASONING % (self._index, field, _json(value)))
+
+    def _enter(self, kind: str) -> bytes:
+        if self._open == kind:
+            return b""
+        left = self._leave()
+        self._open = kind
+        self._index += 1
+        return left
+
+    def _leave(self) -> bytes:
+        if not self._open:
+            return b""
+        self._open = ""
+        return encode_event(_BLOCK_STOP, _STOP % self._index)
+
+    def _finish(self, finished: Finished) -> bytes:
+        stop = encode_stop(finished, self._usage, self._answer)
+        metadata = encode_metadata(self._usage, self._answer)
+        return (
+            self._leave()
+            + encode_event(_MESSAGE_STOP, _json(stop))
+            + encode_event(_METADATA, _json(metadata))
+        )

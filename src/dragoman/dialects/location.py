@@ -1,0 +1,22 @@
+"""Where the user is, roughly: the vendors write it with the same words."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.ir import Location
+
+
+class WireLocation(msgspec.Struct):
+    city: str | None = None
+    region: str | None = None
+    country: str | None = None
+    timezone: str | None = None
+
+
+def decode_location(wire: WireLocation | None) -> Location | None:
+    """None where nothing is said of it."""
+    if wire is None:
+        return None
+    given = {name: getattr(wire, name) or "" for name in WireLocation.__struct_fields__}
+    return Location(**given) if any(given.values()) else None

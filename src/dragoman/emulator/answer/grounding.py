@@ -1,0 +1,88 @@
+"""What an answer rests on: pages that were found or read, and the bytes of the text that each supports."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dragoman.emulator.answer.setting import Setting
+from dragoman.emulator.model.builtin import is_reachable
+from dragoman.emulator.model.respond import Reply
+
+Json = dict[str, Any]
+
+#: Google shows what it found as addresses of its own; the title is the site then.
+_REDIRECT = "https://vertexaisearch.cloud.google.com/grounding-api-redirect/"
+_SITES = ("example.com", "example.org", "example.net")
+_MOST_FOUND = 2
+_SENTENCE = re.compile(r"\S[^.!?\n]*[.!?]?")
+_STATUS = "URL_RETRIEVAL_STATUS_"
+
+
+def write_grounding(request: Mapping[str, Any], reply: Reply, setting: Setting) -> Json:
+    """The metadata of the last chunk; nothing where nothing was looked up, or a call is all there is."""
+    if reply.calls or not (reply.search or reply.urls):
+        return {}
+    pages = [_web(url, f"The page {url}", setting) for url in reply.urls if is_reachable(url)]
+    found = [_web(_address(site, reply.search), site, setting) for site in _found(request, reply)]
+    sources = [*pages, *found]
+    grounding: Json = {
+        "groundingChunks": sources,
+        "groundingSupports": list(_supports(reply.text, sources, setting)),
+    }
+    if reply.search:
+        grounding |= {
+            "searchEntryPoint": {"renderedContent": f"<div>{reply.search}</div>"},
+            "webSearchQueries": [reply.search],
+        }
+    if setting.backend.is_vertex:
+        grounding["retrievalMetadata"] = {}
+    return {"groundingMetadata": {name: value for name, value in grounding.items() if value != []}}
+
+
+def write_pages(reply: Reply) -> Json:
+    """Which pages were read: told with the first chunk (recorded)."""
+    if not reply.urls:
+        return {}
+    read = [{"retrievedUrl": url, "urlRetrievalStatus": retrieval_status(url)} for url in reply.urls]
+    return {"urlContextMetadata": {"urlMetadata": read}}
+
+
+def retrieval_status(url: str) -> str:
+    return f"{_STATUS}{'SUCCESS' if is_reachable(url) else 'ERROR'}"
+
+
+def _found(request: Mapping[str, Any], reply: Reply) -> list[str]:
+    if not reply.search:
+        return []
+    searches = (tool["googleSearch"] for tool in request.get("tools", ()) if "googleSearch" in tool)
+    excluded = {site for search in searches for site in search.get("excludeDomains", ())}
+    return [site for site in _SITES if site not in excluded][:_MOST_FOUND]
+
+
+def _address(site: str, query: str) -> str:
+    digest = hashlib.blake2b(f"{site} {query}".encode(), digest_size=24, person=b"redirect").digest()
+    return _REDIRECT + base64.urlsafe_b64encode(digest).decode()
+
+
+def _web(uri: str, title: str, setting: Setting) -> Json:
+    domain = {"domain": title} if setting.backend.is_vertex and uri.startswith(_REDIRECT) else {}
+    return {"web": {"uri": uri, "title": title, **domain}}
+
+
+def _supports(text: str, sources: list[Json], setting: Setting) -> Iterable[Json]:
+    """Every sentence rests on one source, in turn, the last one on all; zeros are left out, as Google does."""
+    sentences = list(_SENTENCE.finditer(text)) if sources else []
+    everything = list(range(len(sources)))
+    for number, sentence in enumerate(sentences):
+        start = len(text[: sentence.start()].encode())
+        words = sentence.group()
+        segment = {"startIndex": start, "endIndex": start + len(words.encode()), "text": words}
+        last = number and number == len(sentences) - 1
+        indices = everything if last else [number % len(sources)]
+        scores = {} if setting.model.modern else {"confidenceScores": [0.9] * len(indices)}
+        shown = {name: value for name, value in segment.items() if value}
+        yield {"segment": shown, "groundingChunkIndices": indices, **scores}

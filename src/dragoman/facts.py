@@ -1,0 +1,30 @@
+"""What changes a translation, and what is known of an answer."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.ir import Usage
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The switches that change a translation."""
+
+    strict_tool_validation: bool = False
+    enable_tool_calling: bool = True
+
+
+class Facts(msgspec.Struct, kw_only=True):
+    """What is known of the answer so far."""
+
+    model: str = ""
+    response_id: str = ""
+    usage: Usage = Usage()  # of all rounds
+    calls: list[str] = []  # names of the client's tools
+    call_ids: list[str] = []
+    stop: str = ""
+    rounds: int = 1
+
+    def called(self, name: str, call_id: str) -> None:
+        self.calls.append(name)
+        self.call_ids.append(call_id)

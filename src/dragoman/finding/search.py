@@ -1,0 +1,167 @@
+"""The functions a model finds tools with: how they are declared, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.finding.listing import list_names
+from dragoman.finding.pattern import MAX_PATTERN_CHARS, Pattern, PatternError
+from dragoman.finding.ranking import rank
+from dragoman.finding.words import bare_name, entry_of
+from dragoman.ir import SearchBy, ServerResult, Tool
+
+#: As Anthropic documents it.
+MAX_FOUND: Final = 5
+MAX_QUERY_CHARS: Final = 500
+
+#: A group that is asked for by its name comes whole, if it is not larger than this.
+MAX_GROUP: Final = 20
+
+_HEAD = (
+    "{count} more functions exist than are declared here. Whenever none of the declared ones does what is needed,"
+    " search for one with this first: what is found is declared at once and can be called in your next step."
+)
+
+
+class Style(msgspec.Struct, frozen=True):
+    """One way to ask."""
+
+    asking: str
+    properties: dict[str, Any]
+    required: tuple[str, ...]
+    find: Callable[[dict[str, Any], Sequence[Tool]], list[Tool]]
+
+    @property
+    def schema(self) -> bytes:
+        schema = {"type": "object", "properties": self.properties, "required": self.required}
+        return msgspec.json.encode(schema)
+
+
+class SearchRefused(Exception):
+    """What is wrong with a search: a word for it, and a sentence."""
+
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+def declare_search(name: str, by: SearchBy, tools: Iterable[Tool]) -> Tool:
+    """The function; its words depend on all tools that can be found, not on those that were: they stay the same."""
+    names = sorted(tool.name for tool in tools)
+    style = _STYLES[by]
+    description = "\n".join((_HEAD.format(count=len(names)), style.asking, list_names(names)))
+    return Tool(name=name, description=description, schema=style.schema)
+
+
+def run_search(call_id: str, by: SearchBy, args: bytes, tools: Iterable[Tool]) -> ServerResult:
+    """What a call of such a function finds."""
+    known = sorted(tools, key=lambda tool: tool.name)
+    try:
+        found = _STYLES[by].find(_arguments(args), known)
+    except SearchRefused as refused:
+        return ServerResult(call_id=call_id, kind="tool_search", error=refused.code, output=str(refused))
+    return ServerResult(call_id=call_id, kind="tool_search", tools=tuple(tool.name for tool in found))
+
+
+def _arguments(args: bytes) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(args)
+    except (msgspec.DecodeError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {}
+
+
+def _text(args: dict[str, Any], name: str, max_chars: int) -> str:
+    """An argument; a model that calls the only one by another name means it all the same."""
+    value = args.get(name, next(iter(args.values()), None) if len(args) == 1 else None)
+    if not isinstance(value, str) or not value.strip():
+        raise SearchRefused("invalid_tool_input", f"{name} is missing: it must be text")
+    if len(value) > max_chars:
+        raise SearchRefused("invalid_tool_input", f"{name} is longer than {max_chars} characters")
+    return value
+
+
+def _by_pattern(args: dict[str, Any], tools: Sequence[Tool]) -> list[Tool]:
+    """First the tools whose names match, then by their descriptions, then by their arguments."""
+    source = _text(args, "pattern", MAX_PATTERN_CHARS)
+    entries = [entry_of(tool) for tool in tools]
+    rows = (
+        [(entry.name,) for entry in entries],
+        [(entry.description,) for entry in entries],
+        [entry.arguments for entry in entries],
+    )
+    found: dict[str, Tool] = {}
+    try:
+        pattern = Pattern(source)
+        for row in rows:
+            for tool, lines in zip(tools, row, strict=True):
+                if len(found) == MAX_FOUND:
+                    break
+                if tool.name not in found and any(map(pattern.matches, lines)):
+                    found[tool.name] = tool
+    except PatternError as error:
+        if error.late:
+            raise SearchRefused("execution_time_exceeded", str(error)) from None
+        raise SearchRefused("invalid_tool_input", f"Invalid regular expression pattern: {error}") from None
+    return list(found.values())
+
+
+def _by_words(args: dict[str, Any], tools: Sequence[Tool]) -> list[Tool]:
+    return _best(_text(args, "query", MAX_QUERY_CHARS), tools)
+
+
+def _by_paths(args: dict[str, Any], tools: Sequence[Tool]) -> list[Tool]:
+    """Names, groups of names, or words: whatever each path is."""
+    given = args.get("paths", [])
+    paths = [path for path in (given if isinstance(given, list) else [given]) if isinstance(path, str)]
+    if "query" in args or not paths:
+        paths.append(_text({"query": args.get("query")}, "query", MAX_QUERY_CHARS))
+    found = {tool.name: tool for path in paths for tool in _at_path(path.strip(), tools)}
+    return list(found.values())[:MAX_GROUP]
+
+
+def _at_path(path: str, tools: Sequence[Tool]) -> list[Tool]:
+    named = [tool for tool in tools if path in (tool.name, bare_name(tool.name))]
+    group = path.rstrip("./*") + "."
+    return named or [tool for tool in tools if tool.name.startswith(group)] or _best(path, tools)
+
+
+def _best(query: str, tools: Sequence[Tool]) -> list[Tool]:
+    return [tools[place] for place in rank(query, [entry_of(tool) for tool in tools], MAX_FOUND)]
+
+
+_STYLES: dict[SearchBy, Style] = {
+    "pattern": Style(
+        asking=(
+            f"At most {MAX_FOUND} are found at a time, by their names, descriptions and arguments, ignoring case."
+            " Patterns are Python's: `weather`, `get_.*_data`, `issue|ticket`."
+        ),
+        properties={"pattern": {"type": "string", "description": "A regular expression, as for re.search"}},
+        required=("pattern",),
+        find=_by_pattern,
+    ),
+    "words": Style(
+        asking=f"At most {MAX_FOUND} are found at a time, by their names, descriptions and arguments.",
+        properties={
+            "query": {"type": "string", "description": "What the function should do, in a few words"}
+        },
+        required=("query",),
+        find=_by_words,
+    ),
+    "paths": Style(
+        asking=f"A group comes whole, up to {MAX_GROUP}; words find at most {MAX_FOUND} at a time.",
+        properties={
+            "paths": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Names of functions, or of groups of them (what stands before the dot)",
+            },
+            "query": {"type": "string", "description": "Or what the function should do, in a few words"},
+        },
+        required=(),
+        find=_by_paths,
+    ),
+}

@@ -1,0 +1,193 @@
+"""Requests out of bytes: what one reader could take for the end of a request and another not is refused."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from dragoman.http1.chunks import ChunkReader
+from dragoman.http1.heads import BadMessage, Fields, HeadCollector, keeps_alive, read_fields
+
+MAX_HEAD_BYTES = 64 * 1024
+
+_REQUEST_LINE = re.compile(
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++) ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)(?:\r\n|\Z)"
+)
+_LENGTH = re.compile(rb"\d{1,18}")
+_BEGINNINGS = frozenset(b"!#$%&'*+.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-")
+_FRAMING = frozenset({b"content-length", b"transfer-encoding", b"host", b"expect", b"connection"})
+_PREFACE = b"PRI * HTTP/2.0"  # the first line of every connection of HTTP/2
+
+
+class RequestHead(msgspec.Struct, frozen=True, gc=False):
+    """`length` is that of the body, None if it comes in chunks; `modern` is HTTP/1.1."""
+
+    method: str
+    target: bytes
+    fields: Fields
+    length: int | None
+    modern: bool
+    keeps_alive: bool
+    expects_continue: bool
+
+
+class RequestReader:
+    """(head body)*, one request at a time. `feed` gives back what the bytes bring of the body.
+
+    `head` is known when its last byte has come. When the request is `over`, what follows waits until `next` is called.
+    `speaks_http2` says that these are the first bytes of another protocol; `rest` has all of them.
+    """
+
+    __slots__ = (
+        *("_blank", "_chunks", "_collector", "_half_break", "_left", "_max_head_bytes"),
+        *("head", "over", "rest", "speaks_http2"),
+    )
+
+    def __init__(self, max_head_bytes: int = MAX_HEAD_BYTES) -> None:
+        self._max_head_bytes = max_head_bytes
+        self._collector = HeadCollector(max_head_bytes)
+        self._blank = 0  # bytes of empty lines in front of a head
+        self._half_break = False
+        self._chunks: ChunkReader | None = None
+        self._left = 0
+        self.head: RequestHead | None = None
+        self.over = False
+        self.rest = b""
+        self.speaks_http2 = False
+
+    @property
+    def begun_bytes(self) -> int:
+        """Of a head that is not whole yet."""
+        return self._collector.begun_bytes
+
+    def feed(self, data: bytes) -> bytes:
+        if self.over:
+            self.rest += data
+            return b""
+        if self.head is None:
+            if not self._read_head(data):
+                return b""
+            data, self._collector.rest = self._collector.rest, b""
+        if self._chunks is not None:
+            return self._read_chunks(self._chunks, data)
+        return self._read_plain(data)
+
+    def next(self) -> bytes:
+        """On with the next request: what is here of its body."""
+        data, self.rest = self.rest, b""
+        self.head, self.over, self._chunks = None, False, None
+        return self.feed(data) if data else b""
+
+    def _read_plain(self, data: bytes) -> bytes:
+        left = self._left - len(data)
+        if left <= 0:
+            self.over = True
+            if left:
+                data, self.rest = data[:left], data[left:]
+        self._left = left
+        return data
+
+    def _read_chunks(self, chunks: ChunkReader, data: bytes) -> bytes:
+        body = chunks.feed(data)
+        if chunks.over:
+            self.over, self.rest = True, chunks.rest
+        return body
+
+    def _read_head(self, data: bytes) -> bool:
+        """Whether it is whole."""
+        collector = self._collector
+        if not collector.begun_bytes:
+            if self._half_break or data.startswith(b"\r"):
+                data = self._without_blank_lines(data)
+            if not data:
+                return False
+            if data[0] not in _BEGINNINGS:
+                raise BadMessage("this is not HTTP; plain http is spoken here, not https")
+        raw = collector.feed(data)
+        if raw is None:
+            return False
+        if raw == _PREFACE:
+            self.speaks_http2, self.over = True, True
+            self.rest = raw + b"\r\n\r\n" + collector.rest
+            return False
+        self._expect_body(read_head(raw))
+        return True
+
+    def _without_blank_lines(self, data: bytes) -> bytes:
+        """They are allowed in front of a request."""
+        if self._half_break:
+            data, self._half_break = b"\r" + data, False
+        start = 0
+        while data.startswith(b"\r\n", start):
+            start += 2
+        self._blank += start
+        if self._blank > self._max_head_bytes:
+            raise BadMessage("nothing but empty lines")
+        if len(data) == start + 1 and data.endswith(b"\r"):
+            self._half_break = True
+            return b""
+        return data[start:]
+
+    def _expect_body(self, head: RequestHead) -> None:
+        self.head = head
+        self._blank = 0
+        if head.length is None:
+            self._chunks = ChunkReader()
+        else:
+            self._left = head.length
+
+
+def read_head(raw: bytes) -> RequestHead:
+    line = _REQUEST_LINE.match(raw)
+    if line is None:
+        raise BadMessage("the first line is no request line")
+    method, target, major, minor = line.groups()
+    if major != b"1":
+        raise BadMessage("HTTP/1.1 is spoken here", 505)
+    fields = read_fields(raw, line.end())
+    said: dict[bytes, bytes] = {}
+    for name, value in fields:
+        if name in _FRAMING:
+            said[name] = value if name not in said else _joined(name, said[name], value)
+    modern = minor != b"0"
+    if modern and b"host" not in said:
+        raise BadMessage("a request names its host")
+    return RequestHead(
+        method.decode("ascii"),
+        target,
+        fields,
+        _body_length(said, modern=modern),
+        modern,
+        modern if b"connection" not in said else keeps_alive(said[b"connection"], modern=modern),
+        b"expect" in said and _expects_continue(said[b"expect"]) and modern,
+    )
+
+
+def _joined(name: bytes, one: bytes, other: bytes) -> bytes:
+    if name == b"connection":
+        return one + b"," + other
+    raise BadMessage(f"the header {name.decode('ascii')} may come only once")
+
+
+def _body_length(said: dict[bytes, bytes], *, modern: bool) -> int | None:
+    length, coding = said.get(b"content-length"), said.get(b"transfer-encoding")
+    if coding is not None:
+        if length is not None:
+            raise BadMessage("content-length and transfer-encoding together")
+        if not modern:
+            raise BadMessage("HTTP/1.0 knows no transfer-encoding")
+        if coding.lower() != b"chunked":
+            raise BadMessage("only the chunked transfer-encoding is understood", 501)
+        return None
+    if length is None:
+        return 0
+    if _LENGTH.fullmatch(length) is None:
+        raise BadMessage("content-length is not one number")
+    return int(length)
+
+
+def _expects_continue(expected: bytes) -> bool:
+    if expected and expected.lower() != b"100-continue":
+        raise BadMessage("only 100-continue can be expected", 417)
+    return bool(expected)

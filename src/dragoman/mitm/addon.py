@@ -1,0 +1,118 @@
+"""The addon for mitmproxy: Gemini's requests and answers through the interceptor, everything else untouched."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.dialects.base import Reply
+from dragoman.dialects.gemini.client import GeminiClient
+from dragoman.errors import DragomanError, UpstreamError
+from dragoman.mitm.intercept import Interceptor, Prepared
+from dragoman.mitm.traffic import (
+    Json,
+    is_gemini,
+    read_answer,
+    read_request,
+    saying_first,
+    target_of,
+    words_of,
+    write_answer,
+)
+from dragoman.store import StoreUnavailable
+from dragoman.upstream.client import UpstreamClient
+
+_MARK = "dragoman"
+_NOT_OURS = frozenset(
+    {"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "proxy-connection"}
+)
+_log = logging.getLogger("dragoman")
+
+
+class GeminiAddon:
+    """`upstream` is where Google's hosts are looked for instead, if anywhere."""
+
+    def __init__(self, interceptor: Interceptor, client: UpstreamClient, *, upstream: str = "") -> None:
+        self._interceptor = interceptor
+        self._client = client
+        self._upstream = urlsplit(upstream) if upstream else None
+
+    async def request(self, flow: Any) -> None:
+        host: str = flow.request.pretty_host
+        if not is_gemini(host):
+            return
+        target = target_of(host, flow.request.path)
+        body = read_request(flow.request.get_content(strict=False) or b"") if target else None
+        if self._upstream is not None:
+            self._redirect(flow)
+        if target is None or body is None:
+            return
+        try:
+            prepared = await self._interceptor.prepare(target, body)
+        except StoreUnavailable as error:
+            _log.warning("%s; the request goes on without the session's tools", error)
+            return
+        except DragomanError as error:
+            _answer(flow, GeminiClient().encode_error(error))
+            return
+        if prepared is not None:
+            flow.metadata[_MARK] = prepared
+            flow.request.content = msgspec.json.encode(prepared.body)
+
+    async def response(self, flow: Any) -> None:
+        prepared: Prepared | None = flow.metadata.get(_MARK)
+        if prepared is None or flow.response.status_code != 200:
+            return
+        found = read_answer(flow.response.get_content(strict=False) or b"")
+        if found is None:
+            return
+        chunks, framing = found
+        try:
+            flow.response.content = write_answer(await self._answer(flow, prepared, chunks), framing)
+        except StoreUnavailable as error:
+            _answer(flow, GeminiClient().encode_error(DragomanError(str(error), kind="overloaded")))
+        except DragomanError as error:
+            _answer(flow, GeminiClient().encode_error(error))
+
+    async def _answer(self, flow: Any, prepared: Prepared, chunks: list[Json]) -> list[Json]:
+        said: list[str] = []
+        while True:
+            received = await self._interceptor.receive(prepared, chunks)
+            if isinstance(received, list):
+                return saying_first(received, "\n\n".join(said))
+            said += [words] if (words := words_of(chunks).strip()) else []
+            prepared = received
+            chunks = await self._ask(flow, prepared)
+
+    async def _ask(self, flow: Any, prepared: Prepared) -> list[Json]:
+        """The next round of the same answer, as the program would have sent it."""
+        headers = {
+            name: value for name, value in flow.request.headers.items() if name.lower() not in _NOT_OURS
+        }
+        body = msgspec.json.encode(prepared.body)
+        async with self._client.post(flow.request.url, headers, body, stream=True) as answer:
+            raw = await answer.read()
+            if answer.status != 200:
+                error = UpstreamError("the next round was refused", kind="internal", status=answer.status)
+                error.native = raw
+                raise error
+        found = read_answer(raw)
+        if found is None:
+            raise UpstreamError("Google's answer cannot be read", kind="overloaded")
+        return found[0]
+
+    def _redirect(self, flow: Any) -> None:
+        assert self._upstream is not None  # noqa: S101 (checked by the caller)
+        flow.request.scheme = self._upstream.scheme
+        flow.request.host = self._upstream.hostname
+        flow.request.port = self._upstream.port or (443 if self._upstream.scheme == "https" else 80)
+        flow.request.path = self._upstream.path.rstrip("/") + flow.request.path
+
+
+def _answer(flow: Any, reply: Reply) -> None:
+    from mitmproxy import http
+
+    flow.response = http.Response.make(reply.status, reply.body, dict(reply.headers))

@@ -1,0 +1,173 @@
+"""A session's tools in a program's traffic: into its requests, their calls out of the answers; no network here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from dragoman.dialects.base import Target
+from dragoman.dialects.gemini import origin_of
+from dragoman.dialects.gemini.tools import declare
+from dragoman.ir import ToolCall, ToolResult
+from dragoman.mitm.traffic import Json
+from dragoman.schema import NameMap
+from dragoman.server.tool_sessions import Held, KeptCall, ToolSession, open_ids, steps_of, unanswered
+from dragoman.tools.convert import gemini
+from dragoman.tools.inject import (
+    CallResult,
+    CapturedCall,
+    Step,
+    ToolContext,
+    captured_calls,
+    fit,
+    follows_up,
+    modify_request,
+    question_of,
+    withhold,
+)
+
+#: Runs calls at once, in their order; without one somebody else brings the results.
+Runner = Callable[[Sequence[ToolCall]], Awaitable[Sequence[ToolResult]]]
+
+MAX_ROUNDS = 16
+_LOOK_S = 0.1
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A request on its way to Google: `body` is what is sent, `asked` what the program asks."""
+
+    target: Target
+    body: Json
+    asked: str
+    names: NameMap
+    declared: frozenset[str]
+    used: tuple[KeptCall, ...] = ()
+    rounds: int = 0
+
+
+class Interceptor:
+    """`wait_s` is how long a follow-up may wait for results; `now` gives seconds since the epoch."""
+
+    def __init__(
+        self,
+        session: ToolSession,
+        *,
+        wait_s: float,
+        now: Callable[[], float],
+        runner: Runner | None = None,
+    ) -> None:
+        self._session = session
+        self._wait_s = wait_s
+        self._now = now
+        self._runner = runner
+
+    async def prepare(self, target: Target, body: Json) -> Prepared | None:
+        """None where the session has nothing; a follow-up to calls without results waits, or is refused."""
+        held = await self._session.held()
+        if held is None:
+            return None
+        shown = await self._results_of(body)
+        declarations = declare(held.tools, target)
+        tools: tuple[Json, ...] = tuple(msgspec.json.decode(declarations.json))
+        context = fit(_context(held, tools, shown, target), body, target)
+        return Prepared(
+            target=target,
+            body=modify_request(body, context),
+            asked=question_of(body),
+            names=declarations.names,
+            declared=frozenset(tool["name"] for tool in context.tools),
+            used=tuple(call for step in shown for call in step),
+        )
+
+    async def receive(self, prepared: Prepared, chunks: list[Json]) -> list[Json] | Prepared:
+        """The answer for the program, or the request that must be sent first because its calls were run here."""
+        target = prepared.target
+        question = question_of(prepared.body) if self._runner else prepared.asked
+        calls = captured_calls(chunks, prepared.declared, question=question, origin=origin_of(target))
+        if calls and self._runner is not None:
+            results = await self._runner([_tool_call(call, prepared.names) for call in calls])
+            if not calls[0].beside and prepared.rounds < MAX_ROUNDS:
+                return _continued(prepared, calls, results)
+            await self._capture(prepared, calls)
+            await self._session.answer(results)
+        elif calls:
+            await self._capture(prepared, calls)
+        await self._session.deliver(prepared.used)
+        return withhold(chunks, calls) if calls else chunks
+
+    async def _results_of(self, body: Json) -> list[list[KeptCall]]:
+        """The steps that this request goes on from, with all their results."""
+        deadline = asyncio.get_running_loop().time() + self._wait_s
+        while True:
+            steps = [
+                step for step in steps_of(await self._session.calls()) if all(one.captured for one in step)
+            ]
+            shown = [step for step in steps if follows_up(body, _captured(step))]
+            calls = [call for step in shown for call in step]
+            waiting = open_ids(calls)
+            if not waiting:
+                await self._session.take(calls)
+                return shown
+            if asyncio.get_running_loop().time() >= deadline:
+                raise unanswered(self._session.name, calls)
+            await asyncio.sleep(_LOOK_S)
+
+    async def _capture(self, prepared: Prepared, calls: tuple[CapturedCall, ...]) -> None:
+        kept = [
+            KeptCall(
+                id=call.id,
+                name=prepared.names.from_wire(call.name),
+                args=call.args,
+                created_s=int(self._now()),
+                step=calls[0].id,
+                captured=call,
+            )
+            for call in calls
+        ]
+        await self._session.capture(kept)
+
+
+def _context(held: Held, tools: tuple[Json, ...], shown: list[list[KeptCall]], target: Target) -> ToolContext:
+    steps = [_step(step, target) for step in shown]
+    fresh = bool(shown) and not all(call.delivered for call in shown[-1])
+    last = steps.pop() if fresh else Step(())
+    return ToolContext(
+        tools=tools,
+        tool_config=held.tool_config,
+        keep_client_tools=held.keep_client_tools,
+        last_calls=last.calls,
+        pending_results=last.results,
+        earlier=tuple(steps),
+    )
+
+
+def _step(calls: list[KeptCall], target: Target) -> Step:
+    results = (_call_result(call.result, target) for call in calls if call.result is not None)
+    return Step(_captured(calls), tuple(results))
+
+
+def _captured(calls: Sequence[KeptCall]) -> tuple[CapturedCall, ...]:
+    return tuple(call.captured for call in calls if call.captured is not None)
+
+
+def _call_result(result: ToolResult, target: Target) -> CallResult:
+    """As Google wants it; files a model cannot take inside a response are told of in words."""
+    (content,) = gemini.encode_results([result], target=target)
+    wire = content["parts"][0]["functionResponse"]
+    return CallResult(id=result.call_id, response=wire["response"], parts=tuple(wire.get("parts", ())))
+
+
+def _tool_call(call: CapturedCall, names: NameMap) -> ToolCall:
+    return ToolCall(id=call.id, name=names.from_wire(call.name), args=msgspec.json.encode(call.args))
+
+
+def _continued(
+    prepared: Prepared, calls: tuple[CapturedCall, ...], results: Sequence[ToolResult]
+) -> Prepared:
+    """The next round of an answer: the same request with the calls and their results behind it."""
+    pending = tuple(_call_result(result, prepared.target) for result in results)
+    context = fit(ToolContext(last_calls=calls, pending_results=pending), prepared.body, prepared.target)
+    body = modify_request(prepared.body, context)
+    return msgspec.structs.replace(prepared, body=body, rounds=prepared.rounds + 1)

@@ -1,0 +1,81 @@
+"""A captured body as what it is: JSON, events, text, or only its size."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.eventstream import EventStreamDecoder
+from dragoman.observe.captures import Body
+from dragoman.sse import SseDecoder
+
+_MOST_EVENTS = 2_000  # a page with more of them is of no use
+_EVENT_TYPES = (":event-type", ":exception-type")
+
+
+class ShownEvent(msgspec.Struct, frozen=True):
+    """One event of a stream; `data` is JSON text where it is JSON."""
+
+    name: str
+    data: str
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A body; `left_out` counts the events that are not shown."""
+
+    kind: Literal["empty", "json", "events", "text", "bytes"]
+    size: int
+    text: str = ""
+    events: tuple[ShownEvent, ...] = ()
+    left_out: int = 0
+
+
+def show_body(body: Body) -> Shown:
+    data = body.data
+    if not data.strip():
+        return Shown(kind="empty", size=len(data))
+    if _is_json(data):
+        return Shown(kind="json", size=len(data), text=data.decode("utf-8", "replace"))
+    events = _frames(data) if body.base64 else _server_events(data)
+    if events:
+        kept = tuple(events[:_MOST_EVENTS])
+        return Shown(kind="events", size=len(data), events=kept, left_out=len(events) - len(kept))
+    if body.base64:
+        return Shown(kind="bytes", size=len(data))
+    return Shown(kind="text", size=len(data), text=body.text)
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _server_events(data: bytes) -> list[ShownEvent]:
+    decoder = SseDecoder()
+    try:
+        events = decoder.feed(data) + decoder.close()
+    except DragomanError:
+        return []
+    return [ShownEvent(one.event, _text(one.data)) for one in events]
+
+
+def _frames(data: bytes) -> list[ShownEvent]:
+    try:
+        messages = EventStreamDecoder().feed(data)
+    except DragomanError:
+        return []
+    return [
+        ShownEvent(
+            next((one.headers[name] for name in _EVENT_TYPES if name in one.headers), ""), _text(one.payload)
+        )
+        for one in messages
+    ]
+
+
+def _text(data: bytes | str) -> str:
+    return data if isinstance(data, str) else data.decode("utf-8", "replace")

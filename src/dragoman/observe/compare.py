@@ -1,0 +1,91 @@
+"""A request then and now: what Google was asked, what the client got, and the facts beside them."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from dragoman.observe.captures import Captured
+from dragoman.observe.explain import differences, without_frames
+from dragoman.observe.record import Record
+
+Verdict = Literal["same", "spaces", "ids", "different"]
+#: The verdicts in words.
+VERDICTS: dict[Verdict, str] = {
+    "same": "the same, byte for byte",
+    "spaces": "the same but for white space",
+    "ids": "the same but for ids and times",
+    "different": "different",
+}
+#: Whole words that the gateway makes up for every answer, and the times it writes into them.
+_ID = re.compile(rb'"([a-z]{2,9}[_-])([a-z2-7]{16}(?:-[a-z2-7]{8})?)((?:_\d+)?")')
+_TIME = re.compile(rb'("(?:created|created_at|latencyMs)":\s*)\d+')
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """Two bodies; `lines` is a unified diff, without its two lines of names."""
+
+    verdict: Verdict
+    lines: list[str]
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    then: str
+    now: str
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    asked: Compared
+    given: Compared
+    facts: tuple[Fact, ...]
+
+
+def compare(captured: Captured, record: Record, *, asked: bytes, given: bytes) -> Comparison:
+    """`asked` is what Google is asked first this time, `given` what the client gets."""
+    then = captured.upstream[0].request.data if captured.upstream else b""
+    return Comparison(
+        asked=compare_bodies(then, asked),
+        given=compare_answers(captured.client_answer.data, given),
+        facts=compare_records(captured.record, record),
+    )
+
+
+def compare_bodies(then: bytes, now: bytes) -> Compared:
+    if then == now:
+        return Compared(verdict="same", lines=[])
+    lines = differences(then, now)[2:]
+    return Compared(verdict="different" if lines else "spaces", lines=lines)
+
+
+def compare_answers(then: bytes, now: bytes) -> Compared:
+    """What a client gets has new ids every time: they must only be the same ones at the same places."""
+    if then == now:
+        return Compared(verdict="same", lines=[])
+    found = compare_bodies(_numbered(without_frames(then)), _numbered(without_frames(now)))
+    return Compared(verdict="ids", lines=[]) if found.verdict == "same" else found
+
+
+def _numbered(body: bytes) -> bytes:
+    """Ids by the order in which they come; times as none."""
+    known: dict[bytes, int] = {}
+
+    def number(found: re.Match[bytes]) -> bytes:
+        return b'"%b%d%b' % (found[1], known.setdefault(found[2], len(known) + 1), found[3])
+
+    return _TIME.sub(rb"\g<1>0", _ID.sub(number, body))
+
+
+def compare_records(then: Record, now: Record) -> tuple[Fact, ...]:
+    facts = {
+        "model": (then.model, now.model),
+        "status": (str(then.status), str(now.status)),
+        "error": (then.error, now.error),
+        "stop": (then.stop, now.stop),
+        "calls": (", ".join(then.calls), ", ".join(now.calls)),
+        "notes": (str(len(then.notes)), str(len(now.notes))),
+        "tokens out": (str(then.usage.output_tokens), str(now.usage.output_tokens)),
+    }
+    return tuple(Fact(name=name, then=old, now=new) for name, (old, new) in facts.items())

@@ -1,0 +1,84 @@
+"""One line for a request: kinds, numbers and names; never words that a user or a model wrote."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Literal
+
+from dragoman.observe.record import Record, Stages
+from dragoman.observe.sink import FACTS
+
+_log = logging.getLogger("dragoman")
+
+
+class RequestLog:
+    """`errors`: what failed; `all`: every request; the line of one that failed is a warning."""
+
+    def __init__(self, which: Literal["off", "errors", "all"]) -> None:
+        self._which = which
+
+    def finished(self, record: Record, stages: Stages | None) -> None:
+        del stages
+        if self._which == "off" or (self._which == "errors" and not record.error):
+            return
+        level = logging.WARNING if record.error else logging.INFO
+        _log.log(level, "%s", line(record), extra={FACTS: partial(facts, record)})
+
+    async def close(self) -> None:
+        return
+
+
+def facts(record: Record) -> dict[str, object]:
+    """The same as fields; what is empty is left out."""
+    usage = record.usage
+    found = {
+        "request_id": record.id,
+        "trace_id": record.trace.split("-")[1] if record.trace else "",
+        "method": record.method,
+        "path": record.path,
+        "client": record.client,
+        "dialect": record.dialect,
+        "caller": record.caller,
+        "session": record.session,
+        "asked_model": record.asked_model,
+        "model": record.model,
+        "answered_model": record.answered_model,
+        "status": record.status,
+        "error": record.error,
+        "stop": record.stop,
+        "left": record.left,
+        "stream": record.stream,
+        "input_tokens": usage.input_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "thought_tokens": usage.thought_tokens,
+        "calls": len(record.calls),
+        "own_calls": len(record.own_calls),
+        "attempts": len(record.attempts),
+        "notes": len(record.notes),
+        "first_byte_ms": record.first_byte_ms,
+        "wait_ms": record.wait_ms,
+        "total_ms": record.total_ms,
+        "bytes_in": record.bytes_in,
+        "bytes_out": record.bytes_out,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def line(record: Record) -> str:
+    """`req_… POST /v1/messages gemini-x 200 in 812 ms (ours 3), 7+3 tokens, 2 calls`."""
+    said = [f"{record.id} {record.method} {record.path}", record.model, str(record.status or "-")]
+    if record.error:
+        statuses = ", ".join(str(attempt.status) for attempt in record.attempts if attempt.status)
+        said.append(f"failed: {record.error}" + (f" (Google: HTTP {statuses})" if statuses else ""))
+    if record.left:
+        said.append("the client left")
+    said.append(f"in {record.total_ms} ms (waited for Google {record.wait_ms})")
+    if record.usage.input_tokens or record.usage.output_tokens:
+        said.append(f"{record.usage.input_tokens}+{record.usage.output_tokens} tokens")
+    if record.calls or record.own_calls:
+        said.append(f"{len(record.calls) + len(record.own_calls)} calls")
+    if record.notes:
+        said.append(f"{len(record.notes)} notes")
+    return " ".join(part for part in said if part)

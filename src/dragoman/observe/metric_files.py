@@ -1,0 +1,94 @@
+"""The numbers of all workers of this machine, whoever of them is asked.
+
+Each worker writes its own now and then into the state folder; one that has ended is added to those before it,
+so that no counter ever goes back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from dragoman.observe import metrics as m
+
+FOLDER = "metrics"
+_ENDED = "ended.json"
+_LOCK = "lock"
+_PAUSE_S = 1.0
+_decode = msgspec.json.Decoder(list[m.Series]).decode
+
+
+class MetricFiles:
+    """The numbers of this process beside those of its siblings, in one folder."""
+
+    def __init__(self, folder: Path, registry: m.Registry) -> None:
+        self._folder = folder
+        self._registry = registry
+        self._own = folder / f"{os.getpid()}.json"
+        self._written = -_PAUSE_S
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._bury_the_dead()
+
+    @property
+    def wait_s(self) -> float:
+        """Until the next writing: siblings see numbers that are a second old."""
+        return max(0.0, self._written + _PAUSE_S - time.monotonic())
+
+    def write(self) -> None:
+        self._written = time.monotonic()
+        with contextlib.suppress(OSError):
+            _replace(self._own, self._registry.snapshot())
+
+    def all(self) -> list[m.Series]:
+        others = (_read(path) for path in self._folder.glob("*.json") if path != self._own)
+        return m.merge([self._registry.snapshot(), *others])
+
+    def _bury_the_dead(self) -> None:
+        with self._locked():
+            ended = [path for path in self._folder.glob("[0-9]*.json") if self._has_ended(path)]
+            if ended:
+                total = m.merge(_read(path) for path in (self._folder / _ENDED, *ended))
+                gauges = {metric.name for metric in m.ALL if metric.kind == "gauge"}
+                _replace(self._folder / _ENDED, m.bounded(one for one in total if one.metric not in gauges))
+                for path in ended:
+                    path.unlink(missing_ok=True)
+
+    def _has_ended(self, path: Path) -> bool:
+        """A file with our own number is a predecessor's: a container gives the same ones after every restart."""
+        return path == self._own or not _lives(int(path.stem))
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self._folder / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _read(path: Path) -> list[m.Series]:
+    try:
+        return _decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def _replace(path: Path, series: list[m.Series]) -> None:
+    fresh = path.with_suffix(f".{os.getpid()}.new")
+    fresh.write_bytes(msgspec.json.encode(series))
+    fresh.replace(path)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

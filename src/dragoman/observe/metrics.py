@@ -1,0 +1,232 @@
+"""Counters and histograms, in Prometheus' words; pure: whoever counts brings the numbers, whoever asks gets text.
+
+A process has its own; those of several workers are added up. Labels that clients could multiply are bounded:
+what is too many is counted as `other`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+Labels = tuple[str, ...]
+
+OTHER = "other"
+_MOST_SERIES = 500  # of one metric
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_SMALL_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """What is measured: its name, what it means, its labels; `buckets` makes a histogram."""
+
+    name: str
+    help: str
+    labels: Labels = ()
+    kind: Literal["counter", "gauge", "histogram"] = "counter"
+    buckets: tuple[float, ...] = ()
+
+
+def _histogram(name: str, text: str, labels: Labels = (), buckets: tuple[float, ...] = _SECONDS) -> Metric:
+    return Metric(name=name, help=text, labels=labels, kind="histogram", buckets=buckets)
+
+
+REQUESTS = Metric(
+    name="dragoman_requests_total",
+    help="Requests by the dialect they were spoken in, the model that ran, and how they ended.",
+    labels=("dialect", "model", "outcome"),
+)
+DURATION = _histogram("dragoman_request_seconds", "From the first to the last byte.", ("dialect",))
+FIRST_BYTE = _histogram(
+    "dragoman_first_byte_seconds", "Until the first byte of the answer left.", ("dialect",)
+)
+OVERHEAD = _histogram(
+    "dragoman_overhead_seconds",
+    "Of a request's time, what was not waiting for Google: ours and the reader's.",
+    ("dialect",),
+    _SMALL_SECONDS,
+)
+TOKENS = Metric(name="dragoman_tokens_total", help="Tokens as Google counted them.", labels=("model", "kind"))
+ATTEMPTS = Metric(
+    name="dragoman_upstream_attempts_total",
+    help="Calls of Google by how they ended: ok, or the kind of error.",
+    labels=("model", "outcome"),
+)
+RETRIES = Metric(
+    name="dragoman_retries_total",
+    help="Attempts that failed and were followed by another.",
+    labels=("model",),
+)
+NOTES = Metric(
+    name="dragoman_notes_total",
+    help="What translations dropped, renamed, clamped, repaired; `sentinel` is a lost signature.",
+    labels=("kind",),
+)
+TOOL_CALLS = Metric(
+    name="dragoman_tool_calls_total",
+    help="Calls of the model's by tool and by who runs it.",
+    labels=("tool", "by"),
+)
+TOOL_RESULTS = Metric(
+    name="dragoman_tool_results_total",
+    help="Results of tools: what clients sent, and what came of the gateway's own.",
+    labels=("tool", "by", "outcome"),
+)
+TOOL_SECONDS = _histogram(
+    "dragoman_tool_seconds",
+    "How long tools ran; a client's, from the answer that called to the request with the result.",
+    ("by",),
+)
+TOOL_REPAIRS = Metric(
+    name="dragoman_argument_repairs_total",
+    help="Arguments of the model's that did not fit a tool's schema and were mended.",
+    labels=("tool",),
+)
+COST = Metric(
+    name="dragoman_cost_usd_total", help="US dollars at list price, as far as it is known.", labels=("model",)
+)
+UNPRICED = Metric(
+    name="dragoman_unpriced_requests_total",
+    help="Requests that used tokens of a model whose price is not known.",
+    labels=("model",),
+)
+BYTES = Metric(name="dragoman_bytes_total", help="Bodies of clients, in and out.", labels=("direction",))
+OPEN = Metric(name="dragoman_open_requests", help="Requests that are being answered.", kind="gauge")
+OPEN_STREAMS = Metric(
+    name="dragoman_open_streams", help="Of these, answers that have begun and go on.", kind="gauge"
+)
+CACHE = Metric(
+    name="dragoman_cache_lookups_total",
+    help="Lookups in the caches of translations.",
+    labels=("cache", "found"),
+)
+
+ALL = (
+    *(REQUESTS, DURATION, FIRST_BYTE, OVERHEAD, TOKENS, ATTEMPTS, RETRIES, NOTES),
+    *(TOOL_CALLS, TOOL_RESULTS, TOOL_SECONDS, TOOL_REPAIRS, COST, UNPRICED, BYTES, OPEN, OPEN_STREAMS, CACHE),
+)
+
+
+class Series(msgspec.Struct, frozen=True):
+    """One line of numbers: a value, or the counts of a histogram's buckets with its sum."""
+
+    metric: str
+    labels: Labels
+    value: float
+    counts: tuple[int, ...] = ()
+
+
+class Counter:
+    """One line of numbers while it grows."""
+
+    __slots__ = ("_buckets", "counts", "value")
+
+    def __init__(self, buckets: tuple[float, ...]) -> None:
+        self._buckets = buckets
+        self.value: float = 0
+        self.counts = [0] * (len(buckets) + 1) if buckets else []
+
+    def observe(self, value: float) -> None:
+        """For a histogram."""
+        self.value += value
+        self.counts[bisect_left(self._buckets, value)] += 1
+
+
+class Counters(dict[Labels, Counter]):
+    """Those of one metric by their labels; one that is new is made when it is asked for."""
+
+    def __init__(self, metric: Metric) -> None:
+        super().__init__()
+        self._buckets = metric.buckets
+
+    def __missing__(self, labels: Labels) -> Counter:
+        if len(self) >= _MOST_SERIES:
+            labels = (OTHER,) * len(labels)
+        return self.setdefault(labels, Counter(self._buckets))
+
+
+class Registry:
+    """The numbers of one process."""
+
+    def __init__(self) -> None:
+        self._metrics = {metric.name: Counters(metric) for metric in ALL}
+
+    def __getitem__(self, metric: Metric) -> Counters:
+        return self._metrics[metric.name]
+
+    def snapshot(self) -> list[Series]:
+        return [
+            Series(name, labels, counter.value, tuple(counter.counts))
+            for name, counters in self._metrics.items()
+            for labels, counter in counters.items()
+        ]
+
+
+def merge(snapshots: Iterable[Iterable[Series]]) -> list[Series]:
+    """Several processes as one."""
+    found: dict[tuple[str, Labels], Series] = {}
+    for series in (one for snapshot in snapshots for one in snapshot):
+        key = (series.metric, series.labels)
+        known = found.get(key)
+        if known is not None:
+            counts = tuple(map(sum, zip(known.counts, series.counts, strict=False)))
+            series = Series(series.metric, series.labels, known.value + series.value, counts)
+        found[key] = series
+    return list(found.values())
+
+
+def bounded(series: Iterable[Series]) -> list[Series]:
+    """As many lines of a metric as a process may have; the first stay, the rest is counted as `other`."""
+    known: dict[str, int] = {}
+    kept: list[Series] = []
+    for one in series:
+        known[one.metric] = known.get(one.metric, 0) + 1
+        labels = one.labels if known[one.metric] <= _MOST_SERIES else (OTHER,) * len(one.labels)
+        kept.append(Series(one.metric, labels, one.value, one.counts))
+    return merge([kept])
+
+
+def render(series: Iterable[Series]) -> bytes:
+    """Prometheus' text format; a metric without numbers is left out."""
+    grouped: dict[str, list[Series]] = {}
+    for one in series:
+        grouped.setdefault(one.metric, []).append(one)
+    lines: list[str] = []
+    for metric in ALL:
+        known = grouped.get(metric.name)
+        if known:
+            lines += (f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}")
+            for one in sorted(known, key=lambda one: one.labels):
+                lines += (
+                    _histogram_lines(metric, one)
+                    if metric.buckets
+                    else [_line(metric, one.labels, one.value)]
+                )
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _histogram_lines(metric: Metric, one: Series) -> list[str]:
+    lines: list[str] = []
+    total = 0
+    for bound, count in zip((*metric.buckets, float("inf")), one.counts, strict=True):
+        total += count
+        edge = "+Inf" if bound == float("inf") else f"{bound:g}"
+        lines.append(_line(metric, one.labels, total, suffix="_bucket", edge=edge))
+    lines.append(_line(metric, one.labels, one.value, suffix="_sum"))
+    lines.append(_line(metric, one.labels, total, suffix="_count"))
+    return lines
+
+
+def _line(metric: Metric, labels: Labels, value: float, *, suffix: str = "", edge: str = "") -> str:
+    pairs = [f'{name}="{_escape(text)}"' for name, text in zip(metric.labels, labels, strict=True)]
+    pairs += [f'le="{edge}"'] if edge else []
+    inside = "{" + ",".join(pairs) + "}" if pairs else ""
+    number = repr(value) if value != int(value) else str(int(value))
+    return f"{metric.name}{suffix}{inside} {number}"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

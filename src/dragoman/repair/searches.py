@@ -1,0 +1,74 @@
+"""Searches for tools that a service ran, in a history: again the calls and results that they were for the model."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.ir import Message, Part, Role, ServerCall, ServerResult, Text, ToolCall, ToolResult
+
+_FOUND = "These functions are declared now and can be called."
+_NOTHING = "Nothing matches. Search again with other or fewer words, or go on without."
+_SERVED = frozenset({ServerCall, ServerResult})
+_NAMELESS = "search"  # a client may have dropped the id; pairs are told apart by their order
+
+
+def search_answer(result: ServerResult, name: str) -> ToolResult:
+    """What the model is told: the same words when it searches, and whenever the client brings the search back."""
+    call_id = result.call_id or _NAMELESS
+    if result.error:
+        why = Text(text=result.output or result.error)
+        return ToolResult(call_id=call_id, name=name, content=(why,), is_error=True)
+    told = {"tools": result.tools, "note": _FOUND if result.tools else _NOTHING}
+    return ToolResult(call_id=call_id, name=name, response=msgspec.json.encode(told))
+
+
+def unfold_searches(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Every search as a step of its own; everything else as it is."""
+    return tuple(step for message in messages for step in unfold(message))
+
+
+def unfold(message: Message) -> tuple[Message, ...]:
+    if message.role != "model" or _SERVED.isdisjoint(map(type, message.parts)):
+        return (message,)
+    if not any(map(_is_search, message.parts)):
+        return (message,)
+    noted: tuple[Message, ...] | None = message.notebook.get("searches")
+    if noted is None:
+        noted = message.notebook["searches"] = tuple(_unfold(message))
+    return noted
+
+
+def _is_search(part: Part) -> bool:
+    return isinstance(part, ServerCall | ServerResult) and part.kind == "tool_search"
+
+
+def _unfold(message: Message) -> list[Message]:
+    """What follows a result is the next step, unless the client's calls of this one wait for their results."""
+    steps: list[Message] = []
+    said: list[Part] = []
+    results: list[Part] = []
+    names: dict[str, str] = {}
+    waiting = False
+    for part in message.parts:
+        if isinstance(part, ServerResult) and part.kind == "tool_search":
+            results.append(search_answer(part, names.get(part.call_id, "")))
+            continue
+        if results and not waiting:
+            steps += _step(said, results)
+            said, results = [], []
+        waiting = waiting or isinstance(part, ToolCall)
+        if isinstance(part, ServerCall) and part.kind == "tool_search":
+            names[part.id] = part.name
+            said.append(_call(part))
+        else:
+            said.append(part)
+    return [*steps, *_step(said, results)]
+
+
+def _call(call: ServerCall) -> ToolCall:
+    return ToolCall(id=call.id or _NAMELESS, name=call.name, args=call.args, signature=call.signature)
+
+
+def _step(said: list[Part], results: list[Part]) -> list[Message]:
+    spoken: list[tuple[Role, list[Part]]] = [("model", said), ("user", results)]
+    return [Message(role=role, parts=tuple(parts)) for role, parts in spoken if parts]

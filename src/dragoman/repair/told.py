@@ -1,0 +1,28 @@
+"""The last resort for a history that Google refuses to read as calls and results: it is told in words (pain C11)."""
+
+from __future__ import annotations
+
+from dragoman.ir import Message, Part, Text, ToolCall, ToolResult
+from dragoman.notes import Note
+
+TOLD = Note("moved", "messages", "Google refuses this history; its calls are told in words")
+
+
+def tell_history(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The same conversation without calls and results; nothing that was said in them is lost."""
+    return tuple(Message(role=message.role, parts=_told(message)) for message in messages)
+
+
+def _told(message: Message) -> tuple[Part, ...]:
+    return tuple(told for part in message.parts for told in _tell(part))
+
+
+def _tell(part: Part) -> tuple[Part, ...]:
+    if isinstance(part, ToolCall):
+        return (Text(text=f"[I called the tool {part.name} with {part.args.decode('utf-8', 'replace')}]"),)
+    if isinstance(part, ToolResult):
+        failed = " failed and" if part.is_error else ""
+        head = Text(text=f"[The tool {part.name or 'of the call above'}{failed} answered:]")
+        response = (Text(text=part.response.decode("utf-8", "replace")),) if part.response else ()
+        return (head, *response, *part.content)
+    return (part,)

@@ -1,0 +1,52 @@
+"""A schema with the same shape and fewer rules, for a back end whose automaton they are too much for (pain B12)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dragoman.notes import Note
+from dragoman.schema.describe import allowed, show, tell
+from dragoman.schema.walk import Path, Schema, rebuild, step
+
+#: What multiplies the states of constrained decoding, and how to say it instead.
+_SAID: Final[dict[str, str]] = {
+    "minimum": "At least {}.",
+    "maximum": "At most {}.",
+    "minLength": "At least {} characters.",
+    "maxLength": "At most {} characters.",
+    "pattern": "Must match the pattern {}.",
+    "format": "Format: {}.",
+    "minItems": "At least {} items.",
+    "maxItems": "At most {} items.",
+    "minProperties": "At least {} properties.",
+    "maxProperties": "At most {} properties.",
+}
+_MOST_VALUES = 8  # of an enum that may stay
+
+
+def relax_schema(schema: Any, *, where: str) -> tuple[Any, tuple[Note, ...]]:
+    """Bounds, patterns and long lists of values move into the descriptions."""
+    notes: list[Note] = []
+
+    def relax(node: Any, place: str) -> Any:
+        if not isinstance(node, dict):
+            return node
+
+        def visit(sub: Any, path: Path) -> Any:
+            return relax(sub, step(place, path))
+
+        return _relaxed(rebuild(node, visit), place, notes)
+
+    return relax(schema, where), tuple(notes)
+
+
+def _relaxed(node: Schema, where: str, notes: list[Note]) -> Schema:
+    said = [(key, text.format(show(node[key]))) for key, text in _SAID.items() if key in node]
+    values = node.get("enum")
+    if isinstance(values, list) and len(values) > _MOST_VALUES:
+        said.append(("enum", allowed(values)))
+    for key, text in said:
+        node = tell({name: value for name, value in node.items() if name != key}, text)
+        why = "into the description: with all of its rules Google found the tools too complex"
+        notes.append(Note("moved", step(where, (key,)), why))
+    return node

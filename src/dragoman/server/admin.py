@@ -1,0 +1,291 @@
+"""The admin API: tools of sessions that their clients never declared, the calls to them, and the results.
+
+The table of operations at the end is all there is: routes and the OpenAPI document are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.base import Reply
+from dragoman.errors import DragomanError, InvalidRequest
+from dragoman.server.admin_shapes import check_tool_config, read_results, read_tools, show_tools
+from dragoman.server.converse import Call
+from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.reach import reach
+from dragoman.server.tool_sessions import (
+    Held,
+    KeptCall,
+    Status,
+    ToolSession,
+    check_session_name,
+    open_ids,
+)
+
+_MAX_TOOLS_BYTES = 1024 * 1024
+_MAX_RESULTS_BYTES = 16 * 1024 * 1024
+_SPELLINGS = {"tool_config": "toolConfig", "keepClientTools": "keep_client_tools"}
+
+Described = msgspec.Meta
+Json = dict[str, Any]
+
+
+class SessionTools(msgspec.Struct, forbid_unknown_fields=True):
+    """What a session has."""
+
+    tools: Annotated[
+        list[Json],
+        Described(
+            description="Functions, each as Google's functionDeclarations (a tool with some, or a bare declaration),"
+            " Anthropic's (input_schema), OpenAI's Responses (flat) or Chat (nested) API declare them."
+        ),
+    ] = []
+    toolConfig: Annotated[  # noqa: N815 (Google's own word)
+        Json | None, Described(description="Google's toolConfig, for the beginning of every answer.")
+    ] = None
+    keep_client_tools: Annotated[
+        bool, Described(description="Whether the tools that the client declares itself stay declared.")
+    ] = True
+
+
+class SessionToolsShown(msgspec.Struct, kw_only=True):
+    """What a session has, its tools in Google's form."""
+
+    session: str
+    tools: list[Json]
+    toolConfig: Json | None  # noqa: N815
+    keep_client_tools: bool
+
+
+class Deleted(msgspec.Struct, kw_only=True):
+    """The tools, the calls and the results of the session are gone."""
+
+    session: str
+    deleted: bool = True
+
+
+class Results(msgspec.Struct, forbid_unknown_fields=True):
+    """Results of calls that were captured."""
+
+    results: Annotated[
+        list[Json],
+        Described(
+            min_length=1,
+            description='{"call_id", "response": object}, or "output" (text or JSON) or "error" instead of the'
+            " response; or a tool_result, a function_call_output, a tool message or a functionResponse part with id.",
+        ),
+    ]
+
+
+class ResultsTaken(msgspec.Struct, kw_only=True):
+    """How many results were taken, and the calls that still wait for theirs."""
+
+    session: str
+    accepted: int
+    open_calls: list[str]
+
+
+class CallShown(msgspec.Struct, kw_only=True):
+    """A captured call: open until its result is here, delivered once the model has answered to it."""
+
+    id: str
+    name: str
+    args: Json
+    status: Status
+    created_at: int
+
+
+class Calls(msgspec.Struct, kw_only=True):
+    """The calls that were captured, oldest first."""
+
+    session: str
+    calls: list[CallShown]
+
+
+class ErrorBody(msgspec.Struct, kw_only=True):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class Failure(msgspec.Struct):
+    """What went wrong, and at which place of the request."""
+
+    error: ErrorBody
+
+
+async def put_tools(call: Call, outlet: Outlet) -> None:
+    if len(call.body) > _MAX_TOOLS_BYTES:
+        raise DragomanError(f"the tools of a session take at most {_MAX_TOOLS_BYTES} bytes", kind="too_large")
+    body = _decode(call, SessionTools)
+    tools = read_tools(body.tools)
+    check_tool_config(body.toolConfig, tools, alone=not body.keep_client_tools)
+    held = Held(tools=tools, keep_client_tools=body.keep_client_tools, tool_config=body.toolConfig)
+    session = _session(call)
+    await reach(session.hold(held))
+    await _reply(outlet, _shown(session, held))
+
+
+async def get_tools(call: Call, outlet: Outlet) -> None:
+    session = _session(call)
+    await _reply(outlet, _shown(session, await _held(session)))
+
+
+async def delete_tools(call: Call, outlet: Outlet) -> None:
+    session = _session(call)
+    if not await reach(session.forget()):
+        raise _unknown(session)
+    await _reply(outlet, Deleted(session=session.name))
+
+
+async def post_results(call: Call, outlet: Outlet) -> None:
+    if len(call.body) > _MAX_RESULTS_BYTES:
+        raise DragomanError(f"results take at most {_MAX_RESULTS_BYTES} bytes at a time", kind="too_large")
+    session = _session(call)
+    await _held(session)
+    calls = {one.id: one for one in await reach(session.calls())}
+    results = read_results(_decode(call, Results).results)
+    named: set[str] = set()
+    for index, result in enumerate(results):
+        _check_open(calls, result.call_id, named, f"results[{index}]")
+        named.add(result.call_id)
+    known = [msgspec.structs.replace(one, name=calls[one.call_id].name) for one in results]
+    await reach(session.answer(known))
+    waiting = [own for own in open_ids(calls.values()) if own not in named]
+    await _reply(outlet, ResultsTaken(session=session.name, accepted=len(results), open_calls=waiting))
+
+
+async def get_calls(call: Call, outlet: Outlet) -> None:
+    wanted = call.query.get("status", "")
+    if wanted not in ("", *_STATUSES):
+        raise InvalidRequest(f"must be one of {', '.join(_STATUSES)}", where="status")
+    session = _session(call)
+    await _held(session)
+    shown = [
+        CallShown(id=one.id, name=one.name, args=one.args, status=one.status, created_at=one.created_s)
+        for one in await reach(session.calls())
+        if wanted in ("", one.status)
+    ]
+    await _reply(outlet, Calls(session=session.name, calls=shown))
+
+
+_STATUSES = ("open", "answered", "delivered")
+
+
+def _check_open(calls: dict[str, KeptCall], call_id: str, named: set[str], where: str) -> None:
+    if call_id not in calls:
+        waiting = ", ".join(open_ids(calls.values())) or "none"
+        raise InvalidRequest(
+            f"no call {call_id!r} was captured in this session; open are: {waiting}", where=where
+        )
+    if calls[call_id].status != "open" or call_id in named:
+        raise DragomanError(f"the call {call_id!r} has its result already", kind="conflict", where=where)
+
+
+def _session(call: Call) -> ToolSession:
+    check_session_name(call.names["id"])
+    return ToolSession(call.gateway.store.session_tools, call.caller.scope, call.names["id"])
+
+
+async def _held(session: ToolSession) -> Held:
+    held = await reach(session.held())
+    if held is None:
+        raise _unknown(session)
+    return held
+
+
+def _unknown(session: ToolSession) -> DragomanError:
+    why = f"the session {session.name!r} has no tools here, or they were kept for another gateway key"
+    return DragomanError(why, kind="not_found")
+
+
+def _shown(session: ToolSession, held: Held) -> SessionToolsShown:
+    return SessionToolsShown(
+        session=session.name,
+        tools=show_tools(held.tools),
+        toolConfig=held.tool_config,
+        keep_client_tools=held.keep_client_tools,
+    )
+
+
+def _decode(call: Call, kind: type[Any]) -> Any:
+    """Google's names in either spelling."""
+    body = jsontext.decode_leniently(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, call.body)
+    renamed = {_SPELLINGS.get(name, name): value for name, value in body.items()}
+    whole = jsontext.whole_characters(msgspec.json.encode(renamed))
+    return jsontext.decode(msgspec.json.Decoder(kind).decode, whole)
+
+
+async def _reply(outlet: Outlet, body: msgspec.Struct) -> None:
+    await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the admin API; `status` are the errors it may answer with besides those of every request."""
+
+    method: Literal["GET", "PUT", "POST", "DELETE"]
+    path: str
+    handler: Callable[[Call, Outlet], Awaitable[None]]
+    name: str
+    summary: str
+    answer: type[msgspec.Struct]
+    body: type[msgspec.Struct] | None = None
+    query: dict[str, tuple[str, ...]] = {}  # name -> the words it may be
+    status: tuple[int, ...] = ()
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="PUT",
+        path="/v1/sessions/{id}/tools",
+        handler=put_tools,
+        name="setSessionTools",
+        summary="Give a session tools; what it had before is replaced.",
+        body=SessionTools,
+        answer=SessionToolsShown,
+        status=(400, 413),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/sessions/{id}/tools",
+        handler=get_tools,
+        name="getSessionTools",
+        summary="What a session has.",
+        answer=SessionToolsShown,
+        status=(404,),
+    ),
+    Operation(
+        method="DELETE",
+        path="/v1/sessions/{id}/tools",
+        handler=delete_tools,
+        name="clearSessionTools",
+        summary="Take a session's tools away, and forget its calls and results.",
+        answer=Deleted,
+        status=(404,),
+    ),
+    Operation(
+        method="POST",
+        path="/v1/sessions/{id}/results",
+        handler=post_results,
+        name="addSessionResults",
+        summary="Bring results of captured calls; the session's next request carries them.",
+        body=Results,
+        answer=ResultsTaken,
+        status=(400, 404, 409, 413),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/sessions/{id}/calls",
+        handler=get_calls,
+        name="getSessionCalls",
+        summary="The calls that were captured, open ones marked.",
+        query={"status": _STATUSES},
+        answer=Calls,
+        status=(400, 404),
+    ),
+)

@@ -1,0 +1,178 @@
+"""Tools and results as people have them at hand: in the words of any of the APIs, each entry by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import InvalidRequest
+from dragoman.ir import Text, Tool, ToolResult
+from dragoman.tools.convert import FORMS, gemini
+
+MAX_TOOLS = 512  # of one tool object, as Google documents it
+Json = dict[str, Any]
+
+_DECLARATIONS = ("functionDeclarations", "function_declarations")
+#: What only this API's tools have.
+_FORMS = {
+    "function": "openai_chat",
+    "input_schema": "anthropic",
+    "toolSpecification": "amazonq",
+    "toolSpec": "bedrock",
+}
+_NO_FUNCTION = (
+    "this is no function: a session's tools are functionDeclarations, or functions as Anthropic's, OpenAI's and"
+    " Amazon's APIs declare them"
+)
+_NO_RESULT = (
+    'this is no result: give {"call_id": …, "response": {…}}, or "output", or "error", or a result in the words of'
+    " Anthropic's, OpenAI's, Bedrock's or Google's API"
+)
+
+
+def read_tools(entries: Sequence[Json]) -> tuple[Tool, ...]:
+    """The functions of all entries; of a kind the gateway could not capture there is none."""
+    tools: list[Tool] = []
+    for index, entry in enumerate(entries):
+        where = f"tools[{index}]"
+        form, wire = _tool_form(entry, where)
+        tools += _placed(lambda form=form, wire=wire: FORMS[form].decode_tools([wire]), "tools[0]", where)  # type: ignore[misc]
+    names: set[str] = set()
+    for tool in tools:
+        if tool.name in names:
+            raise InvalidRequest(f"{tool.name!r} is declared twice", where="tools")
+        names.add(tool.name)
+    if len(tools) > MAX_TOOLS:
+        raise InvalidRequest(f"at most {MAX_TOOLS} tools", where="tools")
+    # Not as it came: a client may have the name, and every back end its own form.
+    return tuple(msgspec.structs.replace(tool, where=tool.name, native=b"") for tool in tools)
+
+
+def _tool_form(entry: Json, where: str) -> tuple[str, Json]:
+    if any(name in entry for name in _DECLARATIONS):
+        if len(entry) > 1:
+            raise InvalidRequest("only functions can be a session's tools", where=where)
+        return "gemini", entry
+    for field, form in _FORMS.items():
+        if field in entry:
+            return form, entry
+    if entry.get("type") == "function":
+        return "openai_responses", entry
+    if "name" in entry and "type" not in entry:
+        return "gemini", {"functionDeclarations": [entry]}
+    raise InvalidRequest(_NO_FUNCTION, where=where)
+
+
+def show_tools(tools: Sequence[Tool]) -> list[Json]:
+    """As Google declares them, schemas untouched."""
+    declarations = [
+        {
+            "name": tool.name,
+            **({"description": tool.description} if tool.description else {}),
+            "parametersJsonSchema": msgspec.json.decode(tool.schema),
+        }
+        for tool in tools
+    ]
+    return [{"functionDeclarations": declarations}] if declarations else []
+
+
+def check_tool_config(config: Json | None, tools: Sequence[Tool], *, alone: bool) -> None:
+    """What Google would refuse later is refused now; `alone`: the client's tools will not be there."""
+    if config is None:
+        return
+    choice = gemini.decode_choice(config)
+    where = "toolConfig.functionCallingConfig.allowedFunctionNames"
+    if choice.names and choice.mode not in ("any", "validated"):
+        raise InvalidRequest("names can be allowed with mode ANY or VALIDATED only", where=where)
+    known = {tool.name for tool in tools}
+    for name in choice.names if alone else ():
+        if name not in known:
+            raise InvalidRequest(f"there is no tool named {name!r} in this session", where=where)
+
+
+def read_results(entries: Sequence[Json]) -> list[ToolResult]:
+    results: list[ToolResult] = []
+    for index, entry in enumerate(entries):
+        where = f"results[{index}]"
+        read = next((read for names, read in _RESULTS.items() if set(names) <= entry.keys()), None)
+        if read is None:
+            raise InvalidRequest(_NO_RESULT, where=where)
+        result = _placed(lambda read=read, entry=entry: read(entry), "", where)  # type: ignore[misc]
+        if not isinstance(result.call_id, str) or not result.call_id:
+            raise InvalidRequest("a result names its call", where=where)
+        results.append(result)
+    return results
+
+
+def _with_response(entry: Json) -> ToolResult:
+    response = entry["response"]
+    if not isinstance(response, dict):
+        raise InvalidRequest("a response is an object; text goes into output", where="response")
+    error = response.keys() == {"error"}
+    return ToolResult(call_id=entry["call_id"], response=msgspec.json.encode(response), is_error=error)
+
+
+def _with_error(entry: Json) -> ToolResult:
+    return ToolResult(call_id=entry["call_id"], content=(Text(text=_text(entry["error"])),), is_error=True)
+
+
+def _with_output(entry: Json) -> ToolResult:
+    """Text or content as in a `function_call_output`; any other JSON is a response."""
+    output = entry["output"]
+    if isinstance(output, str | list):
+        return _read("openai_responses", [{"type": "function_call_output", **entry}])
+    wrapped = output if isinstance(output, dict) else {"output": output}
+    return ToolResult(call_id=entry["call_id"], response=msgspec.json.encode(wrapped))
+
+
+def _as_anthropic(entry: Json) -> ToolResult:
+    return _read("anthropic", [{"role": "user", "content": [{"type": "tool_result", **entry}]}])
+
+
+def _as_chat(entry: Json) -> ToolResult:
+    return _read("openai_chat", [{"role": "tool", **entry}])
+
+
+def _as_block(entry: Json) -> ToolResult:
+    return _read("bedrock", [{"role": "user", "content": [entry]}])
+
+
+def _as_part(entry: Json) -> ToolResult:
+    """A part of Google's; one without an id could be anybody's."""
+    if not isinstance(entry["functionResponse"], dict) or not entry["functionResponse"].get("id"):
+        raise InvalidRequest("a functionResponse names its call by id", where="functionResponse.id")
+    return _read("gemini", [{"role": "user", "parts": [entry]}])
+
+
+#: What an entry has -> how it is read.
+_RESULTS: dict[tuple[str, ...], Callable[[Json], ToolResult]] = {
+    ("call_id", "response"): _with_response,
+    ("call_id", "error"): _with_error,
+    ("call_id", "output"): _with_output,
+    ("tool_use_id",): _as_anthropic,
+    ("tool_call_id", "content"): _as_chat,
+    ("functionResponse",): _as_part,
+    ("toolResult",): _as_block,
+}
+
+
+def _read(form: str, wire: list[Any]) -> ToolResult:
+    (result,) = FORMS[form].decode_results(wire)
+    return result
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _placed(read: Callable[[], Any], found: str, where: str) -> Any:
+    """An error of one entry's, at the place the caller knows it by."""
+    try:
+        return read()
+    except InvalidRequest as error:
+        inner = error.where.removeprefix(found) if found and error.where.startswith(found) else ""
+        if not found:
+            inner = f".{error.where}" if error.where else ""
+        raise InvalidRequest(error.message, where=where + inner) from None

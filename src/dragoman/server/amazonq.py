@@ -1,0 +1,22 @@
+"""The operations of Amazon's API: answers from the model, and the calls its clients make besides."""
+
+from __future__ import annotations
+
+from dragoman.dialects.amazonq import control
+from dragoman.dialects.base import Reply
+from dragoman.server.converse import Call, converse
+from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.models import list_models
+
+
+async def operate(call: Call, outlet: Outlet) -> None:
+    """By the name of the operation, whether it stands in the target or in the path."""
+    operation = control.operation_of(call.names["operation"])
+    if operation in control.CHATS:
+        await converse(call, outlet)
+        return
+    if operation == control.MODELS:
+        body = list_models(call.dialect.name, call.gateway.config.models, call.query)
+    else:
+        body = control.answer(operation, call.body)
+    await outlet.reply(Reply(200, body, JSON_HEADERS))

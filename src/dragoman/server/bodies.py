@@ -1,0 +1,114 @@
+"""Request bodies on their way in: bounded alone, together and in time, and never read where nobody wants them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from dragoman.config import ServerConfig
+from dragoman.errors import DragomanError, NotAllowed
+from dragoman.server.http import BodyCut, ClientLeft, Receive
+from dragoman.server.places import Hold, Room
+
+_UNPROVEN_SHARE = 4  # of all the bytes, one part of so many
+_UNPROVEN_S = 60.0
+_LINGER_S = 30.0
+_LINGER = 4  # times the largest body
+_RENEWALS = 4  # of the patience with a body, in the time that it lasts
+_DIGITS = 20  # of a length
+
+
+class Intake:
+    """One request's body, piece by piece; `whole` when the last one has come."""
+
+    def __init__(self, receive: Receive, headers: Mapping[str, str]) -> None:
+        self._receive = receive
+        length = headers.get("content-length", "")
+        self.declared = int(length) if length.isdecimal() and len(length) < _DIGITS else None
+        self.announced = "expect" in headers  # the client waits for a word before it sends anything
+        self.whole = False
+
+    async def next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.whole = True
+            raise BodyCut
+        self.whole = not message.get("more_body", False)
+        piece: bytes = message.get("body", b"")
+        return piece
+
+
+class Bodies:
+    """Reads bodies; what they take is held until their requests are over.
+
+    Those of callers whom we can know only with the body share a part of the room, and must hurry.
+    """
+
+    def __init__(self, server: ServerConfig) -> None:
+        self._max_body_bytes = min(server.max_body_bytes, server.max_inflight_bytes)
+        self._idle_s = server.body_idle_s
+        self._room = Room(server.max_inflight_bytes)
+        self._unproven = Room(max(server.max_inflight_bytes // _UNPROVEN_SHARE, self._max_body_bytes))
+
+    async def read(self, intake: Intake, held: ExitStack, *, proven: bool) -> bytes:
+        """The whole body, if there is room for it; what was declared is known before anything is read."""
+        declared = self._checked(intake.declared or 0)
+        hold = held.enter_context(self._room.hold())
+        if proven:
+            hold.more(declared)
+            return await self._read(intake, hold if intake.declared is None else None)
+        try:  # a length that was only declared, by nobody we know, takes no room
+            async with asyncio.timeout(_UNPROVEN_S):
+                with self._unproven.hold() as unproven:
+                    body = await self._read(intake, unproven)
+        except TimeoutError:
+            raise NotAllowed(f"the body of a signed request must arrive within {_UNPROVEN_S:.0f} s") from None
+        hold.more(len(body))
+        return body
+
+    async def _read(self, intake: Intake, hold: Hold | None) -> bytes:
+        """`hold` is told of every piece, unless the whole is held already."""
+        pieces: list[bytes] = []
+        size = 0
+        loop = asyncio.get_running_loop()
+        renewed = loop.time()
+        try:
+            async with asyncio.timeout(self._idle_s) as patience:
+                while True:
+                    piece = await intake.next()
+                    size = self._checked(size + len(piece))
+                    if hold is not None:
+                        hold.more(len(piece))
+                    pieces.append(piece)
+                    if intake.whole:
+                        break
+                    now = loop.time()
+                    # Not per piece: that costs more than to read it.
+                    if now - renewed > self._idle_s / _RENEWALS:
+                        renewed = now
+                        patience.reschedule(now + self._idle_s)
+        except TimeoutError:
+            why = f"nothing of the request body has come for {self._idle_s:g} s"
+            raise DragomanError(why, kind="timeout") from None
+        return b"".join(pieces)
+
+    async def discard(self, intake: Intake) -> None:
+        """Let a client that was refused send the rest: most look for an answer only after that.
+
+        Otherwise the kernel would answer its next bytes with a reset, and the refusal would be lost.
+        """
+        if intake.announced:
+            return
+        left = _LINGER * self._max_body_bytes
+        with contextlib.suppress(TimeoutError, ClientLeft):
+            async with asyncio.timeout(_LINGER_S):
+                while not intake.whole and left > 0:
+                    left -= len(await intake.next())
+
+    def _checked(self, size: int) -> int:
+        if size > self._max_body_bytes:
+            why = f"the request body is larger than {self._max_body_bytes} bytes"
+            raise DragomanError(why, kind="too_large")
+        return size

@@ -1,0 +1,99 @@
+"""Every request that a model was asked for goes into the ledger of the store, in batches, while nobody waits.
+
+A ledger that cannot be written loses lines, never a request: the log says so once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from dragoman.config.limits import LimitsConfig
+from dragoman.observe.record import Record, Stages
+from dragoman.observe.usage import is_counted, tallies_of_all
+from dragoman.store import Ledger, Line, StoreUnavailable, Tally
+
+_PAUSE_S = 1.0
+_BATCH = 200  # one script: nobody else is served by Redis meanwhile
+_MOST_WAITING = 20_000  # a store that is slower than the requests
+_log = logging.getLogger("dragoman")
+
+
+class Bookkeeper:
+    """An observer: what it is told it writes a little later."""
+
+    def __init__(self, ledger: Ledger, limits: LimitsConfig, *, pause_s: float = _PAUSE_S) -> None:
+        self._ledger = ledger
+        self._limits = limits
+        self._pause_s = pause_s
+        self._waiting: list[Record] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._lost = 0
+
+    def finished(self, record: Record, stages: Stages | None) -> None:
+        del stages
+        if not is_counted(record):
+            return
+        if len(self._waiting) >= _MOST_WAITING:
+            self._lost += 1
+            return
+        self._waiting.append(record)
+        if self._timer is None and self._writing is None:
+            self._write_soon()
+
+    async def close(self) -> None:
+        if self._writing is not None:
+            await self._writing
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._write()
+
+    def _write_soon(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._begin)
+
+    def _begin(self) -> None:
+        self._timer = None
+        self._writing = asyncio.get_running_loop().create_task(self._write_then_rest())
+
+    async def _write_then_rest(self) -> None:
+        await self._write()
+        self._writing = None
+        if self._waiting:  # what came meanwhile
+            self._write_soon()
+
+    async def _write(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for start in range(0, len(waiting), _BATCH):
+            await self._note(waiting[start : start + _BATCH])
+
+    async def _note(self, batch: list[Record]) -> None:
+        try:
+            lines, tallies = await asyncio.to_thread(_entries, batch, self._limits)
+            await self._ledger.note(lines, tallies)
+        except StoreUnavailable as error:
+            if not self._lost:
+                _log.warning("%s; requests are answered, and missing in the ledger", error)
+            self._lost += len(batch)
+        except Exception:  # whoever watches must not break what is watched
+            _log.exception("%d requests could not be noted in the ledger", len(batch))
+        else:
+            if self._lost:
+                _log.warning("the ledger is written again; %d requests are missing in it", self._lost)
+                self._lost = 0
+
+
+def _entries(records: list[Record], limits: LimitsConfig) -> tuple[list[Line], list[Tally]]:
+    lines = [
+        Line(
+            id=record.id,
+            at_ms=int(record.started_s * 1000),
+            session=record.session,
+            data=msgspec.json.encode(record),
+        )
+        for record in records
+    ]
+    sums = tallies_of_all(records, limits)
+    return lines, [Tally(day=one.day, kind=one.kind, labels=one.labels, sums=one.sums) for one in sums]

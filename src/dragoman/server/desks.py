@@ -1,0 +1,33 @@
+"""The tools of the gateway's own for one exchange, to answer it or to count it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.exchange import Exchange
+from dragoman.server.auth import Caller
+from dragoman.server.gateway import Gateway
+from dragoman.server.own import Asked, Desk, find_desk
+from dragoman.server.side import SideCalls
+
+
+async def open_desk(
+    gateway: Gateway,
+    exchange: Exchange,
+    caller: Caller,
+    *,
+    request_id: str,
+    dialect: str,
+    headers: Mapping[str, str],
+) -> Desk | None:
+    """None if there are none; the caller closes it."""
+    request, sources = exchange.request, gateway.sources
+    if request.server_tools:
+        sources = (*sources, SideCalls(gateway))
+    if not sources:
+        return None
+    asked = Asked(request=request, caller=caller, request_id=request_id, dialect=dialect, headers=headers)
+    desk = await find_desk(sources, asked)
+    if desk is not None:
+        exchange.offer(desk.rounds)
+    return desk

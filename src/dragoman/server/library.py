@@ -1,0 +1,132 @@
+"""Files that a request names by their address, put into it where the settings ask for that; otherwise nothing is
+fetched and Google gets the address."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.config import MediaConfig
+from dragoman.errors import InvalidRequest
+from dragoman.exchange import Exchange
+from dragoman.ir import Media, Message, Part, Text, ToolResult
+from dragoman.memo import Memo
+from dragoman.notes import Note
+from dragoman.upstream.fetched import CannotFetch, Fetched
+
+if TYPE_CHECKING:
+    from dragoman.upstream.remote import Fetcher
+
+_AT_ONCE = 4
+_KEPT_BYTES = 64 * 1024 * 1024  # the same picture comes back with every turn
+#: Google reads these itself: its own files, and videos.
+_GOOGLES = ("generativelanguage.googleapis.com", "youtube.com", "youtu.be")
+
+
+class Library:
+    """Nothing is shared between callers, not even what both could fetch."""
+
+    def __init__(self, settings: MediaConfig, fetcher: Fetcher | None = None) -> None:
+        self._settings = settings
+        self._fetcher = fetcher
+        self._kept: Memo[tuple[str, str], Fetched] = Memo(_KEPT_BYTES)
+
+    async def bring(self, exchange: Exchange, scope: str) -> None:
+        """A file of the newest message that cannot be had is the caller's mistake; of an older one the model is told:
+        an address that died must not end the conversation."""
+        if not self._settings.fetch:
+            return
+        messages = exchange.request.messages
+        wanted = list(dict.fromkeys(media.uri for message in messages for media in _remote(message)))
+        if not wanted:
+            return
+        if len(wanted) > self._settings.max_files:
+            raise InvalidRequest(f"at most {self._settings.max_files} files are fetched for one request")
+        brought = await self._fetch_all(wanted, scope)
+        _refuse_new(messages[-1], brought)
+        notes = [
+            Note("dropped", "messages", f"the file at {_host(uri)}: {error.message}")
+            for uri, error in brought.items()
+            if isinstance(error, CannotFetch)
+        ]
+        exchange.revise(tuple(_with_files(message, brought) for message in messages), tuple(notes))
+
+    async def _fetch_all(self, wanted: list[str], scope: str) -> dict[str, Media | CannotFetch]:
+        room = asyncio.Semaphore(_AT_ONCE)
+        until = asyncio.get_running_loop().time() + self._settings.timeout_s
+        left = self._settings.max_bytes
+        fetcher = self._fetcher = self._fetcher or _open(self._settings)
+
+        async def one(uri: str) -> Media | CannotFetch:
+            nonlocal left
+            try:
+                async with asyncio.timeout_at(until), room:
+                    file = self._kept.find((scope, uri)) or await fetcher.fetch(uri)
+            except TimeoutError:
+                return CannotFetch("it could not be fetched")
+            except CannotFetch as error:
+                return error
+            self._kept.put((scope, uri), len(file.data), file)
+            left -= len(file.data)
+            if left < 0:
+                return CannotFetch(f"all files together are larger than {self._settings.max_bytes} bytes")
+            return Media(mime=file.mime, data=base64.b64encode(file.data).decode())
+
+        return dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
+
+
+def _open(settings: MediaConfig) -> Fetcher:
+    from dragoman.upstream.remote import Fetcher  # with aiohttp: 15 MB, which most gateways never need
+
+    return Fetcher(max_bytes=settings.max_bytes, timeout_s=settings.timeout_s)
+
+
+def _remote(message: Message) -> Iterator[Media]:
+    for part in message.parts:
+        inside = part.content if isinstance(part, ToolResult) else (part,)
+        yield from (one for one in inside if isinstance(one, Media) and _is_remote(one.uri))
+
+
+def _is_remote(uri: str) -> bool:
+    if not uri.lower().startswith(("http://", "https://")):
+        return False
+    host = _host(uri)
+    return not any(host == name or host.endswith(f".{name}") for name in _GOOGLES)
+
+
+def _host(uri: str) -> str:
+    try:
+        return (urlsplit(uri).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _refuse_new(message: Message, brought: Mapping[str, Media | CannotFetch]) -> None:
+    for media in _remote(message):
+        error = brought[media.uri]
+        if isinstance(error, CannotFetch):
+            raise InvalidRequest(f"the file at {_host(media.uri)} cannot be used: {error.message}")
+
+
+def _with_files(message: Message, brought: Mapping[str, Media | CannotFetch]) -> Message:
+    if not any(_remote(message)):
+        return message
+    return msgspec.structs.replace(message, parts=tuple(_filled(part, brought) for part in message.parts))
+
+
+def _filled(part: Part, brought: Mapping[str, Media | CannotFetch]) -> Part:
+    if isinstance(part, ToolResult):
+        return msgspec.structs.replace(part, content=tuple(_file(one, brought) for one in part.content))
+    return _file(part, brought) if isinstance(part, Media) else part
+
+
+def _file(part: Text | Media, brought: Mapping[str, Media | CannotFetch]) -> Text | Media:
+    found = brought.get(part.uri) if isinstance(part, Media) else part
+    if isinstance(found, CannotFetch):
+        return Text(text=f"(A file was left out here: {found.message}.)")
+    return found or part

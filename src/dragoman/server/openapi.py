@@ -1,0 +1,86 @@
+"""`GET /openapi.json`: the admin API described, from the same table and types that serve it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.base import Reply
+from dragoman.server.admin import OPERATIONS, Failure, Operation
+from dragoman.server.converse import Call
+from dragoman.server.http import JSON_HEADERS, Outlet
+
+_ERRORS = {
+    400: "The request cannot be understood; `param` names the place.",
+    401: "No gateway key was shown; a key of Google's is not enough.",
+    403: "Requests from web pages are refused.",
+    404: "The session has no tools here.",
+    409: "The call has its result already.",
+    413: "The body is too large.",
+    503: "The state cannot be reached, or the gateway is stopping; come again.",
+}
+_EVERYWHERE = (401, 403, 503)
+_ABOUT = (
+    "Tools that the gateway injects into a session's requests. Calls to them never reach the client: they are captured"
+    " here and wait for their results."
+)
+
+
+async def openapi(call: Call, outlet: Outlet) -> None:
+    del call
+    await outlet.reply(Reply(200, document(), JSON_HEADERS))
+
+
+@cache
+def document() -> bytes:
+    from importlib.metadata import version  # hardly anybody asks, and it is large
+
+    kinds = [Failure, *(kind for one in OPERATIONS for kind in (one.body, one.answer) if kind is not None)]
+    _, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    paths: dict[str, dict[str, Any]] = {}
+    for one in OPERATIONS:
+        paths.setdefault(one.path, {"parameters": [_SESSION]})[one.method.lower()] = _operation(one)
+    keys = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "A gateway key."},
+        "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    }
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Dragoman admin API", "version": version("dragoman"), "description": _ABOUT},
+            "paths": paths,
+            "components": {"schemas": components, "securitySchemes": keys},
+            "security": [{name: []} for name in keys],
+        }
+    )
+
+
+_SESSION = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The session as its client names it, or as the header x-dragoman-session does.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 512},
+}
+
+
+def _operation(one: Operation) -> dict[str, Any]:
+    responses = {"200": _content(one.answer, one.answer.__doc__ or "")}
+    responses |= {str(code): _content(Failure, _ERRORS[code]) for code in sorted({*one.status, *_EVERYWHERE})}
+    described: dict[str, Any] = {"operationId": one.name, "summary": one.summary, "responses": responses}
+    if one.query:
+        described["parameters"] = [
+            {"name": name, "in": "query", "schema": {"type": "string", "enum": list(words)}}
+            for name, words in one.query.items()
+        ]
+    if one.body is not None:
+        described["requestBody"] = {"required": True, **_content(one.body)}
+    return described
+
+
+def _content(kind: type[msgspec.Struct], description: str = "") -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
+    content = {"application/json": {"schema": schema}}
+    return {"description": description, "content": content} if description else {"content": content}

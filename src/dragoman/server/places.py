@@ -1,0 +1,91 @@
+"""How much is worked on at once: requests and the bytes of their bodies; one too many is refused at the door."""
+
+from __future__ import annotations
+
+from dragoman.errors import DragomanError
+
+_LATER_S = 1.0
+_RESERVE = 8  # one place of so many is kept for callers who have none
+
+
+class Places:
+    """Places for running requests.
+
+    The last eighth is for callers who have none: whoever asks for everything does not shut the others out.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open = most - most // _RESERVE
+        self._taken = 0
+        self._of: dict[str, int] = {}
+
+    def take(self, caller: str) -> Place:
+        """One place for as long as the block runs."""
+        return Place(self, caller)
+
+    def fill(self, caller: str) -> None:
+        own = self._of.get(caller, 0)
+        if self._taken >= (self._open if own else self._most):
+            why = f"{self._taken} requests are being answered here already (server.max_requests)"
+            raise DragomanError(why, kind="overloaded", retry_after_s=_LATER_S)
+        self._taken += 1
+        self._of[caller] = own + 1
+
+    def leave(self, caller: str) -> None:
+        self._taken -= 1
+        left = self._of.pop(caller) - 1
+        if left:
+            self._of[caller] = left
+
+    def __len__(self) -> int:
+        return self._taken
+
+
+class Place:
+    """What one request has of them; it is left at the end of the block."""
+
+    def __init__(self, places: Places, caller: str) -> None:
+        self._places = places
+        self._caller = caller
+
+    def __enter__(self) -> None:
+        self._places.fill(self._caller)
+
+    def __exit__(self, *_: object) -> None:
+        self._places.leave(self._caller)
+
+
+class Room:
+    """Bytes that may be held together."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def hold(self) -> Hold:
+        return Hold(self)
+
+    def take(self, size: int) -> None:
+        if size > self.left:
+            why = "the requests that are being answered here fill the memory for them (server.max_inflight_bytes)"
+            raise DragomanError(why, kind="overloaded", retry_after_s=_LATER_S)
+        self.left -= size
+
+
+class Hold:
+    """What one request holds of a room; it is given back at the end of the block."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._size = 0
+
+    def more(self, size: int) -> None:
+        self._room.take(size)
+        self._size += size
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._room.left += self._size
+        self._size = 0

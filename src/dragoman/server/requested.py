@@ -1,0 +1,221 @@
+"""MCP servers that a request itself asks for: only those the operator allows, by label or exact address.
+
+An address is never followed because a request names it (pain Q9), and what a client gives for a server to log in goes
+to that server alone, over a connection that ends with the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from dragoman.config import Config, McpServer
+from dragoman.errors import ConfigError, DragomanError, InvalidRequest
+from dragoman.ir import (
+    RemoteServer,
+    ServerCall,
+    ServerResult,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    remote_name,
+)
+from dragoman.redact import redact
+from dragoman.server.own import Asked, Offer, Outcome
+from dragoman.server.workshop import START_WAIT_S, Workshop
+from dragoman.tokens import new_token
+from dragoman.tools.definition import Context, ToolDefinition
+from dragoman.tools.handler import Handler
+from dragoman.tools.mcp import McpServers
+from dragoman.tools.permissions import Rule, RuleGuard, Rules
+from dragoman.tools.registry import Registry
+from dragoman.tools.results import result_text
+
+_log = logging.getLogger("dragoman")
+
+
+class Requested:
+    """A source of tools, for callers who have shown a gateway key: the servers run with the gateway's rights."""
+
+    def __init__(self, config: Config, workshop: Workshop) -> None:
+        self._config = config
+        self._workshop = workshop
+        self._allowed = {
+            name: server for name, server in config.mcp.servers.items() if server.enabled and server.requests
+        }
+        self._rules = Rules.parse(deny=config.tools.deny)
+
+    async def offer(self, asked: Asked) -> Offer | None:
+        remotes = asked.request.remotes
+        if not remotes or not (asked.caller.key_hash or self._config.server.no_auth):
+            return None
+        served = await self._serve_all(remotes)
+        if not served:
+            return None
+        whole = functools.reduce(Offer.plus, served)
+        return msgspec.structs.replace(whole, choice=_choice(asked.request.tool_choice, asked, whole))
+
+    async def close(self) -> None:
+        await self._workshop.close()
+
+    async def _serve_all(self, remotes: Iterable[RemoteServer]) -> list[Offer]:
+        """All at once, since each may take its time; if one cannot be had, none is."""
+        tasks = [asyncio.ensure_future(self._serve(remote)) for remote in remotes]
+        try:
+            return [offer for offer in await asyncio.gather(*tasks) if offer is not None]
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            for offer in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(offer, Offer):
+                    await offer.end()
+            raise
+
+    async def _serve(self, remote: RemoteServer) -> Offer | None:
+        """Nothing for a server that is not allowed: whoever sends the request upstream refuses it."""
+        found = self._find(remote)
+        if found is None:
+            return None
+        name, server = found
+        servers = self._workshop.servers
+        if remote.headers:
+            servers = McpServers({name: _with_headers(server, remote)})
+        try:
+            definitions = await _definitions(servers, name, remote)
+        except BaseException:  # also when the client has left meanwhile
+            if remote.headers:
+                await servers.stop()
+            raise
+        tools = tuple(self._tools(remote, name, definitions))
+        return Offer(
+            tools=tools,
+            served=frozenset({remote.label}),
+            show=() if remote.listed else _listing(remote, tools),
+            close=(servers.stop,) if remote.headers else (),
+        )
+
+    def _find(self, remote: RemoteServer) -> tuple[str, McpServer] | None:
+        """By its exact address, or by its label if no other address is given."""
+        if remote.url:
+            return next(((n, s) for n, s in self._allowed.items() if s.url == remote.url), None)
+        server = self._allowed.get(remote.label)
+        return None if server is None else (remote.label, server)
+
+    def _tools(
+        self, remote: RemoteServer, name: str, definitions: tuple[ToolDefinition, ...]
+    ) -> list[RequestedTool]:
+        """Those that the request wants, each behind a handler."""
+        prefix = remote_name(name, "")
+        named = [(one.name.removeprefix(prefix), one) for one in definitions]
+        wanted = [(bare, one) for bare, one in named if remote.offers(bare, reads=one.risk == "read")]
+        allowed = tuple(Rule(effect="allow", tool=one.name) for _, one in wanted)
+        handler = Handler(
+            Registry(one for _, one in wanted),
+            timeout_s=self._config.tools.timeout_s,
+            max_output_bytes=self._config.tools.max_output_bytes,
+            guard=RuleGuard(Rules(rules=(*self._rules.rules, *allowed))),
+            journal=self._workshop.journal,
+            strict=self._config.strict_tool_validation,
+        )
+        return [RequestedTool(remote, bare, one, handler) for bare, one in wanted]
+
+
+async def _definitions(servers: McpServers, name: str, remote: RemoteServer) -> tuple[ToolDefinition, ...]:
+    try:
+        definitions = await servers.tools_of(name, wait_s=START_WAIT_S)
+    except ConfigError as error:
+        raise InvalidRequest(error.message, where=remote.where) from None
+    if not definitions:
+        why = servers.problems.get(name, "it has no tools, or none yet")
+        _log.warning("MCP server %s: %s", name, redact(why))  # what it says is for its operator
+        raise DragomanError(f"the MCP server {remote.label!r} cannot be used now", kind="overloaded")
+    return definitions
+
+
+class RequestedTool:
+    """Shown to the client as what it is; where the request wants it, the user is asked first."""
+
+    def __init__(self, remote: RemoteServer, name: str, definition: ToolDefinition, handler: Handler) -> None:
+        self._remote = remote
+        self.name = name
+        self.definition = definition
+        self._handler = handler
+        self.tool = Tool(
+            name=remote_name(remote.label, name),
+            description=definition.description,
+            schema=definition.schema,
+            where=remote.where,
+            deferred=remote.waits(name, reads=definition.risk == "read"),
+        )
+
+    async def run(self, call: ToolCall, asked: Asked) -> Outcome:
+        reads = self.definition.risk == "read"
+        shown = ServerCall(id=call.id, kind="mcp", name=self.name, label=self._remote.label, args=call.args)
+        if not asked.agreed and self._remote.needs_approval(self.name, reads=reads):
+            request = msgspec.structs.replace(shown, kind="mcp_approval")
+            return Outcome(show=(request, ServerResult(call_id=call.id, kind="mcp_approval")))
+        context = Context(session=asked.request.session, caller=asked.caller.scope, request=asked.request_id)
+        own = msgspec.structs.replace(call, name=self.definition.name)
+        result = await self._handler.execute(own, context)
+        words = _words(result)
+        told = ServerResult(
+            call_id=call.id,
+            kind="mcp",
+            output="" if result.is_error else words,
+            error=(words or "failed") if result.is_error else "",
+        )
+        shown = msgspec.structs.replace(shown, approval=call.id if asked.agreed else "")
+        return Outcome(result=msgspec.structs.replace(result, name=call.name), show=(shown, told))
+
+
+def _words(result: ToolResult) -> str:
+    """What the server said; its structured form mostly repeats it."""
+    text = "\n".join(part.text for part in result.content if isinstance(part, Text))
+    return text or result_text(result)
+
+
+def _with_headers(server: McpServer, remote: RemoteServer) -> McpServer:
+    if not server.url:
+        raise InvalidRequest(
+            "headers go to a server with an address; this one is a program", where=remote.where
+        )
+    given = {name.lower(): value for name, value in remote.headers}
+    kept = {name: value for name, value in server.headers.items() if name.lower() not in given}
+    return msgspec.structs.replace(server, headers=kept | dict(remote.headers))
+
+
+def _listing(remote: RemoteServer, tools: tuple[RequestedTool, ...]) -> tuple[ServerCall, ServerResult]:
+    listed = [
+        {
+            "name": tool.name,
+            "description": tool.definition.description,
+            "input_schema": msgspec.Raw(tool.definition.schema),
+            "annotations": {"read_only": tool.definition.risk == "read"},
+        }
+        for tool in tools
+    ]
+    call = ServerCall(id=new_token(), kind="mcp_list", label=remote.label)
+    output = msgspec.json.encode(listed).decode()
+    return call, ServerResult(call_id=call.id, kind="mcp_list", output=output)
+
+
+def _choice(choice: ToolChoice, asked: Asked, offer: Offer) -> ToolChoice | None:
+    """A choice that counts these tools as the client's: it has asked for them. What waits has to be found first."""
+    ours = [own.tool.name for own in offer.tools]
+    if choice.names:
+        names = [name for name in choice.names if "*" not in name]
+        names += [name for name in ours if any(fnmatchcase(name, pattern) for pattern in choice.names)]
+        return msgspec.structs.replace(choice, names=tuple(dict.fromkeys(names)))
+    if choice.mode == "any":
+        searches = [tool.name for tool in asked.request.server_tools if tool.kind == "tool_search"]
+        every = (*asked.request.tools, *(own.tool for own in offer.tools))
+        names = [tool.name for tool in every if not (searches and tool.deferred)]
+        return msgspec.structs.replace(choice, names=(*names, *searches))
+    return None

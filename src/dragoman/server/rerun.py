@@ -1,0 +1,124 @@
+"""A captured request sent once more: through the same translation, inside this process, to Google or an emulator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, MutableMapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.config import Config
+from dragoman.emulator.http.listen import EmulatorThread, Listener
+from dragoman.emulator.service import Service
+from dragoman.errors import InvalidRequest
+from dragoman.observe.captures import Captured
+from dragoman.observe.record import Record, Stages
+from dragoman.server.auth import Caller
+from dragoman.server.converse import Call, converse
+from dragoman.server.gateway import Gateway
+from dragoman.server.http import Outlet
+from dragoman.server.routes import find_route
+from dragoman.server.trail import Capture, Trail
+from dragoman.store import MemoryStore, Store
+
+_WHOLE = 1 << 40
+_SEED = "dragoman"
+
+
+class Remembering(MemoryStore):
+    """Knows what another store knows of signatures, and tells it nothing: a replay leaves no trace."""
+
+    def __init__(self, known: Store) -> None:
+        super().__init__()
+        self._known = known
+
+    async def recall(self, keys: Collection[str]) -> dict[str, str]:
+        return {**await self._known.recall(keys), **await super().recall(keys)}
+
+    async def remember(self, items: Sequence[tuple[str, str]]) -> None:
+        await super().remember(items)
+
+
+async def rerun_against(
+    config: Config,
+    store: Store,
+    captured: Captured,
+    *,
+    against: str = "",
+    emulator_url: str = "",
+    model: str = "",
+) -> tuple[Record, Stages]:
+    """As `rerun`, at the back end `against` instead of the one that the settings name.
+
+    An emulator that nobody runs yet runs for this one request.
+    """
+    if against:
+        config = msgspec.structs.replace(
+            config, upstream=msgspec.structs.replace(config.upstream, kind=against)
+        )
+    if config.backend != "emulator" or emulator_url:
+        return await rerun(config, store, captured, emulator_url=emulator_url, model=model)
+    thread = EmulatorThread(Listener(Service(_SEED).answer))
+    url = await asyncio.to_thread(thread.start)
+    try:
+        return await rerun(config, store, captured, emulator_url=url, model=model)
+    finally:
+        await asyncio.to_thread(thread.stop)
+
+
+async def rerun(
+    config: Config, store: Store, captured: Captured, *, emulator_url: str = "", model: str = ""
+) -> tuple[Record, Stages]:
+    """What becomes of it this time; `model` instead of the one that ran then."""
+    record = captured.record
+    names = msgspec.structs.replace(config.models, rules={record.asked_model: model or record.model})
+    gateway = Gateway(
+        msgspec.structs.replace(config, models=names),
+        Remembering(store),
+        keys=(),
+        emulator_url=emulator_url,
+        watched=False,
+    )
+    trail = Trail(record.id, record.method, record.path, record.client)
+    trail.capture = Capture(_WHOLE, captured.headers, captured.query)
+    try:
+        route = find_route(record.method, record.path, captured.headers, captured.query)
+        _refuse_state(captured)
+        call = Call(
+            gateway,
+            route.dialect,
+            dict(captured.headers),
+            record.path,
+            names=route.names,
+            query=dict(captured.query),
+        )
+        call.caller, call.body = Caller(scope=record.caller), captured.client_request.data
+        trail.took(call.body)
+        outlet = Outlet(_nobody, trail)
+        await converse(call, outlet)
+        outlet.close()
+    finally:
+        await gateway.close()
+    again, stages = trail.close()
+    return again, stages or Stages()
+
+
+class _Stateful(msgspec.Struct):
+    conversation: Any = None
+    previous_response_id: Any = None
+
+
+def _refuse_state(captured: Captured) -> None:
+    """What the gateway knew of a conversation when the request came is not in the capture."""
+    try:
+        asked = msgspec.json.decode(captured.client_request.data, type=_Stateful)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return
+    if asked.conversation or asked.previous_response_id or captured.record.path == "/v1/gemini":
+        why = "this request went on in a conversation that the gateway keeps; it cannot be replayed alone"
+        raise InvalidRequest(why)
+
+
+async def _nobody(_message: MutableMapping[str, Any]) -> None:
+    return

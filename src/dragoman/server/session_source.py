@@ -1,0 +1,170 @@
+"""Sessions' tools in every dialect: offered to the session's requests, their calls kept until somebody answers them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from dragoman.config import SessionsConfig
+from dragoman.ir import Message, Text, Tool, ToolCall, ToolChoice, ToolResult
+from dragoman.repair import Hidden, hidden_places, read_hidden, text_key
+from dragoman.server.own import Asked, Offer, Outcome, Resumed
+from dragoman.server.reach import reach
+from dragoman.server.tool_sessions import (
+    SESSION_HEADER,
+    Held,
+    KeptCall,
+    Suspended,
+    ToolSession,
+    open_ids,
+    read_toolset,
+    steps_of,
+    unanswered,
+)
+from dragoman.store import SessionTools, StoreUnavailable
+from dragoman.tools.convert import gemini
+from dragoman.tools.inject import CapturedCall, stand_in, stand_ins
+
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.02, 0.5
+_log = logging.getLogger("dragoman")
+
+
+class SessionSource:
+    """A source of tools: what the session that a request names has."""
+
+    def __init__(self, store: SessionTools, config: SessionsConfig) -> None:
+        self._store = store
+        self._config = config
+
+    async def offer(self, asked: Asked) -> Offer | None:
+        scope, name = asked.caller.scope, asked.request.session
+        if not name:
+            return None
+        try:
+            found = await self._store.toolset(scope, name)
+        except StoreUnavailable as error:
+            _log.warning("%s; a session's tools are not offered", error)
+            return None
+        if found is None:
+            return None
+        held = read_toolset(found)
+        session = ToolSession(self._store, scope, name)
+        named = bool(asked.headers.get(SESSION_HEADER))  # by the client itself
+        return Offer(
+            tools=tuple(map(_SessionTool, held.tools)),
+            choice=_choice(held),
+            keep_client_tools=held.keep_client_tools,
+            later=SessionCalls(session, asked, self._config.follow_up_wait_s, named=named),
+        )
+
+    async def close(self) -> None:
+        """The store is everybody's."""
+
+
+class _SessionTool:
+    """Nobody here can run it."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+
+    async def run(self, call: ToolCall, asked: Asked) -> Outcome:
+        del call, asked
+        return Outcome(later=True)
+
+
+def _choice(held: Held) -> ToolChoice | None:
+    config = held.tool_config or {}
+    if not {"functionCallingConfig", "function_calling_config"} & config.keys():
+        return None
+    return gemini.decode_choice(config)
+
+
+class SessionCalls:
+    """The calls of a session, for one request.
+
+    A request follows up on calls that its history shows: by their stand-in, or by the client's own calls beside them.
+    The same question asked again goes on from the last calls, and so does whatever comes next in a session that the
+    client named itself (`named`); a session that we only recognised may have other conversations in it.
+    """
+
+    def __init__(self, session: ToolSession, asked: Asked, wait_s: float, *, named: bool) -> None:
+        self._session = session
+        self._messages = asked.request.messages
+        self._wait_s = wait_s
+        self._named = named
+        self._used: list[KeptCall] = []
+
+    async def resume(self) -> Resumed:
+        loop = asyncio.get_running_loop()
+        deadline, pause_s = loop.time() + self._wait_s, _FIRST_LOOK_S
+        while True:
+            shown, behind = self._follow_up(await reach(self._session.calls()))
+            self._used = [call for step in (*shown.values(), *behind) for call in step]
+            if not open_ids(self._used):
+                await reach(self._session.take(self._used))
+                return _resumed(shown, behind)
+            if loop.time() >= deadline:
+                raise unanswered(self._session.name, self._used)
+            await asyncio.sleep(min(pause_s, deadline - loop.time()))
+            pause_s = min(2 * pause_s, _LAST_LOOK_S)
+
+    def words(self, calls: Sequence[ToolCall]) -> str:
+        return stand_in([CapturedCall(id=call.id, name=call.name) for call in calls])
+
+    async def suspend(self, calls: Sequence[ToolCall], key: str, record: Hidden) -> None:
+        suspended = Suspended(key=key, record=record.encode(), question=_question(self._messages))
+        first, *others = (KeptCall.of(call, step=calls[0].id, created_s=int(time.time())) for call in calls)
+        await reach(self._session.capture([msgspec.structs.replace(first, suspended=suspended), *others]))
+
+    async def done(self) -> None:
+        await self._session.deliver(self._used)
+
+    def _follow_up(self, calls: list[KeptCall]) -> tuple[dict[str, list[KeptCall]], list[list[KeptCall]]]:
+        """The steps this request goes on from: by the key of their place in its history, and one for behind it."""
+        steps = [step for step in steps_of(calls) if step[0].suspended is not None]
+        places = _traces(self._messages)
+        shown = {places[trace]: step for step in steps for trace in _known_by(step) if trace in places}
+        last = steps[-1] if steps else []
+        if not last or all(call.delivered for call in last) or last in shown.values():
+            return shown, []
+        asked_again = last[0].suspended is not None and last[0].suspended.question == _question(
+            self._messages
+        )
+        return shown, [last] if self._named or asked_again else []
+
+
+def _known_by(step: Sequence[KeptCall]) -> tuple[str, ...]:
+    suspended = step[0].suspended
+    return (step[0].id, suspended.key) if suspended is not None else ()
+
+
+def _traces(messages: tuple[Message, ...]) -> dict[str, str]:
+    """What of our calls a history shows -> the key of the place that shows it."""
+    traces: dict[str, str] = {}
+    for key, (start, end) in hidden_places(messages).items():
+        traces[key] = key
+        texts = (part.text for one in messages[start:end] for part in one.parts if isinstance(part, Text))
+        traces |= dict.fromkeys((trace for text in texts for trace in stand_ins(text)), key)
+    return traces
+
+
+def _question(messages: tuple[Message, ...]) -> str:
+    """What is asked, in one word; nothing where the model has the last one."""
+    return text_key(messages[-1], "") if messages and messages[-1].role != "model" else ""
+
+
+def _resumed(shown: Mapping[str, list[KeptCall]], behind: Iterable[list[KeptCall]]) -> Resumed:
+    found = {key: record.encode() for key, step in shown.items() if (record := _record(step)) is not None}
+    return Resumed(found=found, behind=tuple(one for step in behind if (one := _record(step)) is not None))
+
+
+def _record(step: Sequence[KeptCall]) -> Hidden | None:
+    """The answer that ended with these calls, with their results."""
+    suspended = step[0].suspended
+    kept = read_hidden(suspended.record) if suspended is not None else None
+    results: list[ToolResult] = [call.result for call in step if call.result is not None]
+    return kept.plus(results) if kept is not None else None

@@ -1,0 +1,192 @@
+"""Amazon's signed requests (AWS4-HMAC-SHA256): what one claims, the text that was signed, and its signature.
+
+No clock and no keys of its own. The signed text is, line by line: method, path, query, the signed headers, an
+empty line, their names, and the hash of the body.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from urllib.parse import quote, unquote_to_bytes
+
+import msgspec
+
+from dragoman.errors import NotAllowed
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+MAX_SKEW_S = 15 * 60
+_SCOPE_END = "aws4_request"
+_UNSIGNED = "UNSIGNED-PAYLOAD"
+_TIME = "%Y%m%dT%H%M%SZ"
+_UNRESERVED = "-_.~"
+#: Whose paths are signed as they are; all other services encode them once more.
+_RAW_PATHS = frozenset({"s3"})
+#: HTTP/2 has a name of its own for it, and aws-sdk-js signs that.
+_HOSTS = ("host", ":authority")
+_CREDENTIAL = re.compile(r".+/([0-9]{8})/([^/]*)/([^/]+)/" + _SCOPE_END)
+_SIGNATURE = re.compile(r"[0-9a-f]{64}")
+_BASIC_TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+
+
+class Head(msgspec.Struct, frozen=True):
+    """A request without its body, as it came over the wire: still percent-encoded, headers repeated."""
+
+    method: str
+    path: bytes
+    query: bytes
+    headers: Sequence[tuple[bytes, bytes]]
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What the headers say, in a shape that can be checked; nothing of it is proven yet.
+
+    The access key id is not kept: it names a key, and we try them all.
+    """
+
+    time: str
+    region: str
+    service: str
+    signed: tuple[str, ...]
+    payload: str  # the hash of the body, if it was declared
+    signature: str
+
+    @property
+    def day(self) -> str:
+        return self.time[:8]
+
+
+def is_claimed(headers: Mapping[str, str]) -> bool:
+    return headers.get("authorization", "").startswith("AWS")
+
+
+def read_claim(headers: Mapping[str, str], now_s: float) -> Claim:
+    """Everything that can be refused without the body is refused here."""
+    algorithm, _, rest = headers["authorization"].partition(" ")
+    if algorithm != ALGORITHM:
+        raise NotAllowed(f"of Amazon's signatures only {ALGORITHM} is understood here")
+    fields = {name: value for name, _, value in (pair.strip().partition("=") for pair in rest.split(","))}
+    credential = _CREDENTIAL.fullmatch(fields.get("Credential", ""))
+    signature = fields.get("Signature", "")
+    signed = tuple(fields.get("SignedHeaders", "").lower().split(";"))
+    if credential is None or _SIGNATURE.fullmatch(signature) is None:
+        raise NotAllowed(
+            f"the Authorization header must have a Credential=NAME/DAY/REGION/SERVICE/{_SCOPE_END}, "
+            "SignedHeaders and a Signature"
+        )
+    if not any(name in signed for name in _HOSTS):
+        raise NotAllowed("the host must be one of the signed headers")
+    time = _signing_time(headers, now_s)
+    if credential[1] != time[:8]:
+        raise NotAllowed("the day of the credential is not the day of the signature")
+    return Claim(
+        time=time,
+        region=credential[2],
+        service=credential[3],
+        signed=signed,
+        payload=_declared_payload(headers),
+        signature=signature,
+    )
+
+
+def text_to_sign(claim: Claim, head: Head, body: bytes) -> bytes:
+    scope = "/".join((claim.day, claim.region, claim.service, _SCOPE_END))
+    request = sha256(_canonical_request(claim, head, body)).hexdigest()
+    return "\n".join((ALGORITHM, claim.time, scope, request)).encode()
+
+
+def signing_root(secret: str) -> hmac.HMAC:
+    """What is kept of a secret: enough to check signatures, and no way back."""
+    return hmac.new(b"AWS4" + secret.encode("utf-8", "replace"), digestmod=sha256)
+
+
+def sign(root: hmac.HMAC, claim: Claim, text: bytes) -> str:
+    state = root.copy()
+    state.update(claim.day.encode())
+    key = state.digest()
+    for step in (claim.region, claim.service, _SCOPE_END):
+        key = hmac.digest(key, step.encode(), "sha256")
+    return hmac.digest(key, text, "sha256").hex()
+
+
+def _mail_time(text: str) -> datetime:
+    from email.utils import parsedate_to_datetime  # nobody signs with such a time any more, and it is large
+
+    return parsedate_to_datetime(text)
+
+
+def _signing_time(headers: Mapping[str, str], now_s: float) -> str:
+    text = headers.get("x-amz-date") or headers.get("date", "")
+    try:
+        moment = datetime.fromisoformat(text) if _BASIC_TIME.fullmatch(text) else _mail_time(text)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise NotAllowed("a signed request needs its time: x-amz-date as 20260131T235959Z") from None
+    if abs(moment.timestamp() - now_s) > MAX_SKEW_S:
+        now = datetime.fromtimestamp(now_s, UTC).strftime(_TIME)
+        why = f"the request was signed at {moment.strftime(_TIME)}, and it is {now} here: more than 15 minutes apart"
+        raise NotAllowed(why)
+    return moment.strftime(_TIME)
+
+
+def _declared_payload(headers: Mapping[str, str]) -> str:
+    declared = headers.get("x-amz-content-sha256", "")
+    if declared not in ("", _UNSIGNED) and _SIGNATURE.fullmatch(declared) is None:
+        raise NotAllowed(f"x-amz-content-sha256 must be a hash or {_UNSIGNED}, not {declared[:40]!r}")
+    return declared
+
+
+def _canonical_request(claim: Claim, head: Head, body: bytes) -> bytes:
+    payload = _UNSIGNED if claim.payload == _UNSIGNED else sha256(body).hexdigest()
+    if claim.payload not in ("", payload):
+        raise NotAllowed("the body is not the one whose hash is in x-amz-content-sha256")
+    lines = (
+        head.method,
+        _canonical_path(head.path) if claim.service not in _RAW_PATHS else head.path.decode("latin-1"),
+        _canonical_query(head.query),
+        *_canonical_headers(claim, head),
+        "",
+        ";".join(claim.signed),
+        payload,
+    )
+    return "\n".join(lines).encode()
+
+
+def _canonical_path(path: bytes) -> str:
+    """Without empty, `.` and `..` segments, and what is percent-encoded encoded again."""
+    kept: list[bytes] = []
+    for segment in path.split(b"/"):
+        if segment == b"..":
+            del kept[-1:]
+        elif segment not in (b"", b"."):
+            kept.append(segment)
+    end = b"/" if kept and path.endswith(b"/") else b""
+    return quote(b"/" + b"/".join(kept) + end, safe="/" + _UNRESERVED)
+
+
+def _canonical_query(query: bytes) -> str:
+    pairs = [pair.partition(b"=") for pair in query.split(b"&") if pair]
+    return "&".join(
+        f"{name}={value}" for name, value in sorted((_encode(n), _encode(v)) for n, _, v in pairs)
+    )
+
+
+def _encode(text: bytes) -> str:
+    return quote(unquote_to_bytes(text), safe=_UNRESERVED)
+
+
+def _canonical_headers(claim: Claim, head: Head) -> list[str]:
+    """White space folded, repeated headers joined."""
+    values: dict[str, list[bytes]] = {}
+    for raw, value in head.headers:
+        values.setdefault(raw.decode("latin-1").lower(), []).append(b" ".join(value.split()))
+    lines = []
+    for name in claim.signed:
+        found = values.get("host" if name in _HOSTS else name)
+        if not found:
+            raise NotAllowed(f"the header {name[:40]!r} was signed and did not arrive")
+        lines.append(f"{name}:{b','.join(found).decode('latin-1')}")
+    return lines

@@ -1,0 +1,142 @@
+"""Everything that happens here is told to whoever watches: the log, and what else the settings ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from dragoman.config import Config, ObserveConfig
+from dragoman.memo import memo_lookups
+from dragoman.observe.captures import FOLDER, Captures
+from dragoman.observe.log import RequestLog
+from dragoman.observe.metric_files import FOLDER as METRICS_FOLDER
+from dragoman.observe.metric_files import MetricFiles
+from dragoman.observe.metrics import CACHE, OPEN, OPEN_STREAMS, Registry, Series
+from dragoman.observe.numbers import RequestMetrics
+from dragoman.observe.record import Observer, Record
+from dragoman.redact import Redactor
+from dragoman.server.bookkeeping import Bookkeeper
+from dragoman.server.trail import Capture, Trail, Waiting
+from dragoman.store import Ledger
+
+#: https://www.w3.org/TR/trace-context/, version 00; an id of zeros is none.
+_TRACE = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_log = logging.getLogger("dragoman")
+
+
+def observers_of(
+    config: Config, registry: Registry, redactor: Redactor, ledger: Ledger
+) -> tuple[Observer, ...]:
+    """Whoever the settings ask for."""
+    settings = config.observe
+    observers: list[Observer] = [RequestLog(settings.log), RequestMetrics(registry, config.limits)]
+    if settings.traces:
+        from dragoman.observe.traces import Traces  # costs nothing where nobody asks for it
+
+        observers.append(Traces(config.backend))
+    if settings.ledger:
+        observers.append(Bookkeeper(ledger, config.limits))
+    if settings.capture != "off" and config.home:
+        folder = Path(config.home) / FOLDER
+        observers.append(Captures(folder, max_bytes=settings.capture_bytes, redactor=redactor))
+    return tuple(observers)
+
+
+class Watch:
+    """What is noted of a request holds no secrets; its bodies are cleaned by whoever writes them (pain O5)."""
+
+    def __init__(self, config: Config, redactor: Redactor, ledger: Ledger) -> None:
+        self._redactor = redactor
+        self._settings: ObserveConfig = config.observe
+        self._registry = Registry()
+        self._files = MetricFiles(Path(config.home) / METRICS_FOLDER, self._registry) if config.home else None
+        self._publishing: asyncio.TimerHandle | None = None
+        self._open: set[Trail] = set()
+        self._waiting = Waiting()
+        self.observers = observers_of(config, self._registry, redactor, ledger)
+
+    def numbers(self) -> list[Series]:
+        """What all workers here have counted."""
+        self._look_around()
+        return self._files.all() if self._files is not None else self._registry.snapshot()
+
+    def begin(
+        self, request_id: str, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]
+    ) -> Trail:
+        scrub = self._redactor.scrub
+        client = scrub(headers.get("user-agent", ""))
+        trail = Trail(request_id, method, scrub(path), client, self._waiting)
+        if self._settings.capture != "off":
+            trail.capture = Capture(self._settings.capture_body_bytes, headers, query)
+        trace = headers.get("traceparent", "")
+        if trace and _TRACE.fullmatch(trace):
+            trail.trace = trace
+        self._open.add(trail)
+        if self._publishing is None:
+            self._publish_soon()
+        return trail
+
+    def end(self, trail: Trail) -> None:
+        self._open.discard(trail)
+        if trail.quiet:
+            return
+        record, stages = trail.close()
+        record = self._cleaned(record)
+        if self._settings.capture == "errors" and not record.error:
+            stages = None
+        for observer in self.observers:
+            try:
+                observer.finished(record, stages)
+            except Exception:  # whoever watches must not break what is watched
+                _log.exception("%s could not be noted", record.id)
+        if self._publishing is None:
+            self._publish_soon()
+
+    def _publish_soon(self) -> None:
+        """The other workers here are told at once, or when they have been told of enough for now."""
+        if self._files is None:
+            return
+        wait_s = self._files.wait_s
+        if wait_s:
+            self._publishing = asyncio.get_running_loop().call_later(wait_s, self._publish)
+        else:
+            self._publish()
+
+    def _publish(self) -> None:
+        self._publishing = None
+        if self._files is not None:
+            self._look_around()
+            self._files.write()
+
+    def _look_around(self) -> None:
+        """What is not counted but seen."""
+        self._registry[OPEN][()].value = len(self._open)
+        self._registry[OPEN_STREAMS][()].value = sum(trail.streams for trail in self._open)
+        cache = self._registry[CACHE]
+        for name, (found, missed) in memo_lookups().items():
+            cache[name, "yes"].value = found
+            cache[name, "no"].value = missed
+
+    def _cleaned(self, record: Record) -> Record:
+        """Names come from clients and models, and notes are about them."""
+        words = [record.asked_model, record.answered_model, record.session, *record.calls, *record.own_calls]
+        if record.results:
+            words += [result.name for result in record.results]
+        for note in record.notes:
+            words += (note.where, note.why)
+        said = "\n".join(words)
+        if self._redactor.scrub(said) == said:
+            return record
+        return msgspec.json.decode(self._redactor.body(msgspec.json.encode(record)), type=Record)
+
+    async def close(self) -> None:
+        for observer in self.observers:
+            await observer.close()
+        if self._publishing is not None:
+            self._publishing.cancel()
+        self._publish()

@@ -1,0 +1,61 @@
+"""What the connections of one server share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Protocol
+
+from dragoman.config import ServerConfig
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_LEAST_HEADER_BYTES = 8 * 1024
+
+
+class Guest(Protocol):
+    """A connection, as the server sees it."""
+
+    def look(self, now: float) -> None:
+        """Has its time come?"""
+
+    def drain(self) -> None:
+        """No more requests; what runs may finish."""
+
+    def abort(self) -> None:
+        """At once."""
+
+
+class House:
+    """`now` is a clock that goes by the server's looks at its connections: nobody has to ask for the time."""
+
+    __slots__ = (
+        "app",
+        "draining",
+        "guests",
+        "loop",
+        "max_head_bytes",
+        "now",
+        "on_leave",
+        "settings",
+        "tasks",
+    )
+
+    def __init__(self, app: App, settings: ServerConfig, on_leave: Callable[[], None]) -> None:
+        self.app = app
+        self.settings = settings
+        self.max_head_bytes = max(settings.max_header_bytes, _LEAST_HEADER_BYTES)
+        self.loop = asyncio.get_running_loop()
+        self.guests: set[Guest] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.now = self.loop.time()
+        self.draining = False
+        self.on_leave = on_leave
+
+    def leave(self, guest: Guest) -> None:
+        self.guests.discard(guest)
+        self.on_leave()

@@ -1,0 +1,290 @@
+"""A connection that speaks HTTP/2 from its first byte, as aws-sdk-js does; the protocol itself is the h2 package's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from h2.config import H2Configuration
+from h2.connection import ConnectionInputs, ConnectionState, H2Connection
+from h2.errors import ErrorCodes
+from h2.events import (
+    DataReceived,
+    Event,
+    PingReceived,
+    PriorityUpdated,
+    RemoteSettingsChanged,
+    RequestReceived,
+    StreamEnded,
+    StreamReset,
+    UnknownFrameReceived,
+    WindowUpdated,
+)
+from h2.exceptions import ProtocolError
+from h2.settings import SettingCodes, Settings
+
+from dragoman.http1.heads import BadMessage, Fields
+from dragoman.server.wire.heads import Address, date, make_scope
+from dragoman.server.wire.house import House
+from dragoman.server.wire.http2_frames import FrameLengths
+from dragoman.server.wire.http2_heads import read_head
+from dragoman.server.wire.http2_turn import Http2Turn
+from dragoman.server.wire.outflow import Outflow
+from dragoman.server.wire.turn import UNTAKEN_BYTES
+
+_STREAMS = 128
+_CONNECTION_BYTES = 1024 * 1024  # of bodies that nobody has taken yet, of all streams together
+_FIRST_WINDOW = 65_535  # of a connection, by the protocol
+_PATIENCE = 1_000  # frames that bring nothing, from one look of the server's to the next
+_RESET_COSTS = 5
+
+
+class Http2Connection(Outflow):
+    """One turn for each stream. Bodies are taken from the client no faster than the application takes them."""
+
+    __slots__ = (
+        "_client",
+        "_goodbye",
+        "_h2",
+        "_lengths",
+        "_patience",
+        "_server",
+        "_since",
+        "_streams",
+        "running",
+    )
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house)
+        self._h2 = _make_connection(house.max_head_bytes)
+        self._lengths = FrameLengths()
+        self._streams: dict[int, Http2Turn] = {}
+        self.running = 0  # applications, with those whose clients have left
+        self._patience = _PATIENCE
+        self._goodbye = False
+        self._since = house.now  # without a stream
+        self._client: Address = ("", 0)
+        self._server: Address = ("", 0)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self._client = (transport.get_extra_info("peername") or ("", 0))[:2]
+        self._server = (transport.get_extra_info("sockname") or ("", 0))[:2]
+        self.house.guests.add(self)
+        self._h2.initiate_connection()
+        self._h2.increment_flow_control_window(_CONNECTION_BYTES - _FIRST_WINDOW)
+        self.flush()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._lengths.feed(data):
+            self._hang_up(ErrorCodes.FRAME_SIZE_ERROR)
+            return
+        try:
+            events = self._h2.receive_data(data)
+        except ProtocolError:  # h2 has
+            self.flush()
+            self.transport.close()
+            return
+        for event in events:
+            handler = _HANDLERS.get(type(event))
+            if handler is not None:
+                handler(self, event)
+        if self._patience < 0:
+            self._hang_up(ErrorCodes.ENHANCE_YOUR_CALM)
+        else:
+            self.flush()
+
+    def eof_received(self) -> bool:
+        self._leave_all()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self.end_writing()
+        self.house.leave(self)
+        self._leave_all()
+
+    def pause_writing(self) -> None:
+        """Who does not read our answers to its questions may ask no more."""
+        super().pause_writing()
+        if not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def look(self, now: float) -> None:
+        self._patience = _PATIENCE
+        if self._streams or self.transport.is_closing():
+            self.look_at_reader(now)
+        elif now - self._since > self.house.settings.keep_alive_s:
+            self._say_goodbye()
+        for turn in [*self._streams.values()]:
+            if turn.blocked_since and now - turn.blocked_since > self.house.settings.reader_idle_s:
+                self.give_up(turn, ErrorCodes.CANCEL)
+                turn.leave()
+
+    def drain(self) -> None:
+        self._say_goodbye()
+
+    def flush(self) -> None:
+        data = self._h2.data_to_send()
+        if data and not self.transport.is_closing():
+            self.transport.write(data)
+
+    def acknowledge(self, size: int, stream: int) -> None:
+        if size:
+            self._h2.acknowledge_received_data(size, stream)
+            self.flush()
+
+    def finish(self, turn: Http2Turn) -> None:
+        """Nothing more is said or heard on this stream."""
+        if self._streams.pop(turn.stream, None) is None:
+            return
+        self.acknowledge(turn.unacknowledged, turn.stream)
+        self._since = self.house.now
+        if self._goodbye and not self._streams:
+            self.transport.close()
+
+    def give_up(self, turn: Http2Turn, why: ErrorCodes) -> None:
+        if turn.stream in self._streams:
+            self._reset(turn.stream, why)
+            self.finish(turn)
+            self.flush()
+
+    def window(self, stream: int) -> int:
+        return min(self._h2.local_flow_control_window(stream), self._h2.max_outbound_frame_size)
+
+    def send_head(self, stream: int, fields: Fields, *, end: bool) -> None:
+        self._h2.send_headers(stream, fields, end_stream=end)
+
+    def send_data(self, stream: int, data: bytes, *, end: bool) -> None:
+        self._h2.send_data(stream, data, end_stream=end)
+        self.flush()
+
+    def _hang_up(self, why: ErrorCodes) -> None:
+        self._h2.close_connection(why)
+        self.flush()
+        self.transport.close()
+
+    def _say_goodbye(self) -> None:
+        if not self._goodbye:
+            self._goodbye = True
+            self._h2.close_connection()
+            self.flush()
+        if not self._streams:
+            self.transport.close()
+
+    def _leave_all(self) -> None:
+        streams, self._streams = self._streams, {}
+        for turn in streams.values():
+            turn.leave()
+
+    def _reset(self, stream: int, why: ErrorCodes) -> None:
+        try:
+            self._h2.reset_stream(stream, why)
+        except ProtocolError:  # over already
+            return
+
+    def _on_request(self, event: RequestReceived) -> None:
+        stream = event.stream_id
+        if self._goodbye or self.running >= _STREAMS:
+            self._patience -= _RESET_COSTS
+            self._reset(stream, ErrorCodes.REFUSED_STREAM)
+            return
+        try:
+            method, target, fields = read_head(event.headers, self.house.max_head_bytes)
+        except BadMessage as bad:
+            self._refuse(stream, bad)
+            return
+        self.running += 1
+        self._streams[stream] = turn = Http2Turn(self, stream, method, fields)
+        turn.begin(make_scope("2", method, target, fields, self._client, self._server))
+
+    def _refuse(self, stream: int, bad: BadMessage) -> None:
+        body = f"{bad.why}\n".encode()
+        length = (b"content-length", b"%d" % len(body))
+        plain = (b"content-type", b"text/plain; charset=utf-8")
+        self.send_head(
+            stream, [(b":status", b"%d" % bad.status), plain, length, (b"date", date())], end=False
+        )
+        if self.window(stream) >= len(body):
+            self._h2.send_data(stream, body, end_stream=True)
+        self._reset(stream, ErrorCodes.NO_ERROR)
+
+    def _on_data(self, event: DataReceived) -> None:
+        stream, size = event.stream_id, event.flow_controlled_length or 0
+        turn = self._streams.get(stream)
+        if not event.data and event.stream_ended is None:
+            self._patience -= 1
+        if turn is None or turn.ended:
+            self.acknowledge(size, stream)
+            return
+        turn.unacknowledged += size
+        turn.feed(event.data, over=event.stream_ended is not None)
+
+    def _on_end(self, event: StreamEnded) -> None:
+        turn = self._streams.get(event.stream_id)
+        if turn is not None and not turn.body_over:
+            turn.feed(b"", over=True)
+        if turn is not None and turn.answered:
+            self.finish(turn)
+
+    def _on_reset(self, event: StreamReset) -> None:
+        self._patience -= _RESET_COSTS
+        turn = self._streams.get(event.stream_id)
+        if turn is not None:
+            self.finish(turn)
+            turn.leave()
+
+    def _on_window(self, event: WindowUpdated) -> None:
+        turn = self._streams.get(event.stream_id or 0)
+        for one in [turn] if turn is not None else [*self._streams.values()]:
+            one.unblock()
+
+    def _on_settings(self, _: RemoteSettingsChanged) -> None:
+        self._patience -= 1
+        for turn in [*self._streams.values()]:  # the windows may be larger now
+            turn.unblock()
+
+    def _on_nothing(self, _: Event) -> None:
+        self._patience -= 1
+
+
+_HANDLERS: dict[type[Event], Callable[[Http2Connection, Any], None]] = {
+    RequestReceived: Http2Connection._on_request,
+    DataReceived: Http2Connection._on_data,
+    StreamEnded: Http2Connection._on_end,
+    StreamReset: Http2Connection._on_reset,
+    WindowUpdated: Http2Connection._on_window,
+    RemoteSettingsChanged: Http2Connection._on_settings,
+    PingReceived: Http2Connection._on_nothing,
+    PriorityUpdated: Http2Connection._on_nothing,
+    UnknownFrameReceived: Http2Connection._on_nothing,
+}
+
+
+def _make_connection(max_head_bytes: int) -> H2Connection:
+    # Heads are checked by ourselves: h2 ends the whole connection for one header with a space behind it.
+    config = H2Configuration(client_side=False, header_encoding=None, validate_inbound_headers=False)
+    connection = H2Connection(config)
+    connection.local_settings = Settings(
+        client=False,
+        initial_values={
+            SettingCodes.MAX_CONCURRENT_STREAMS: _STREAMS,
+            SettingCodes.INITIAL_WINDOW_SIZE: UNTAKEN_BYTES,
+            SettingCodes.MAX_HEADER_LIST_SIZE: max_head_bytes,
+        },
+    )
+    connection.decoder.max_header_list_size = 2 * max_head_bytes  # what is a little too long is told so
+    # For h2 a connection is over with the first GOAWAY of either side; by the protocol its streams go on to their ends.
+    machine = connection.state_machine
+    stay = {
+        (ConnectionState.SERVER_OPEN, said): (None, ConnectionState.SERVER_OPEN)
+        for said in (ConnectionInputs.SEND_GOAWAY, ConnectionInputs.RECV_GOAWAY)
+    }
+    machine._transitions = {**machine._transitions, **stay}
+    return connection

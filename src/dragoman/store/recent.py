@@ -1,0 +1,47 @@
+"""What a store was asked for lately, so that the same history is not looked up with every turn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+RECENT_BYTES = 32 * 1024 * 1024
+_ENTRY_BYTES = 200
+
+
+class Recent:
+    """Values with the second they were written in; the oldest are forgotten when there are too many.
+
+    A key that was not found is never looked for again: what a client can bring back was written before the
+    client got it.
+    """
+
+    def __init__(self, max_bytes: int = RECENT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._kept: dict[str, tuple[str | None, int]] = {}
+
+    def find(self, keys: Collection[str]) -> tuple[dict[str, tuple[str | None, int]], list[str]]:
+        """What is known of these keys, and which of them nobody asked for yet."""
+        known: dict[str, tuple[str | None, int]] = {}
+        unknown: list[str] = []
+        for key in keys:
+            kept = self._kept.get(key)
+            if kept is None:
+                unknown.append(key)
+            else:
+                known[key] = kept
+        return known, unknown
+
+    def keep(self, key: str, value: str | None, written: int) -> None:
+        kept = self._kept
+        if key in kept:
+            self._bytes -= _weight(key, kept.pop(key)[0])
+        kept[key] = (value, written)
+        self._bytes += _weight(key, value)
+        while self._bytes > self._max_bytes:
+            oldest = next(iter(self._kept))
+            self._bytes -= _weight(oldest, self._kept.pop(oldest)[0])
+
+
+def _weight(key: str, value: str | None) -> int:
+    return _ENTRY_BYTES + len(key) + len(value or "")

@@ -1,0 +1,66 @@
+"""The store of many replicas: everything in Redis, each entry with its own end.
+
+One server or one primary behind sentinels; Redis Cluster is not served. Size is bounded by Redis itself
+(`maxmemory` with `volatile-ttl` or `volatile-lru`): every key has a time to live.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+from dragoman.store.recent import RECENT_BYTES, Recent
+from dragoman.store.redis_ledger import RedisLedger
+from dragoman.store.redis_link import RedisLink
+from dragoman.store.redis_meters import RedisMeters
+from dragoman.store.redis_sessions import RedisSessionTools
+from dragoman.store.redis_turns import RedisTurns
+
+PREFIX = "dragoman:"
+_KEYS_PER_QUERY = 1000
+
+
+class RedisStore:
+    def __init__(self, url: str, *, max_age_s: float, recent_bytes: int = RECENT_BYTES) -> None:
+        self._max_age_s = math.ceil(max_age_s)
+        self._link = RedisLink(url)
+        self._recent = Recent(recent_bytes)
+        self.turns = RedisTurns(self._link, PREFIX, self._max_age_s)
+        self.meters = RedisMeters(self._link, PREFIX)
+        self.session_tools = RedisSessionTools(self._link, PREFIX, self._max_age_s)
+        self.ledger = RedisLedger(self._link, PREFIX)
+
+    async def recall(self, keys: Collection[str]) -> dict[str, str]:
+        found, unknown = self._recent.find(keys)
+        for start in range(0, len(unknown), _KEYS_PER_QUERY):
+            group = unknown[start : start + _KEYS_PER_QUERY]
+            values = await self._link.call(partial(_read, names=[_name(key) for key in group]))
+            for key, value in zip(group, values, strict=True):
+                found[key] = (None if value is None else value.decode(), 0)
+                self._recent.keep(key, *found[key])
+        return {key: value for key, (value, _) in found.items() if value is not None}
+
+    async def remember(self, items: Sequence[tuple[str, str]]) -> None:
+        async def write(redis: Any) -> None:
+            pipeline = redis.pipeline(transaction=len(items) > 1)
+            for key, value in items:
+                pipeline.set(_name(key), value, ex=self._max_age_s)
+            await pipeline.execute()
+
+        for key, value in items:  # first: what cannot be written is known at least as long as we live
+            self._recent.keep(key, value, 0)
+        await self._link.call(write)
+
+    async def close(self) -> None:
+        await self._link.close()
+
+
+async def _read(redis: Any, names: list[str]) -> list[bytes | None]:
+    found: list[bytes | None] = await redis.mget(names)
+    return found
+
+
+def _name(key: str) -> str:
+    return f"{PREFIX}m:{key}"

@@ -1,0 +1,183 @@
+"""The ledger in Redis; what is noted together is one Lua script.
+
+l:order            sorted set   `<time>:<id>`, told apart by their text only: so it is read by pages
+l:data             hash         id -> time, session and data of a line
+ls:<session>       sorted set   as l:order, of one session
+t:<day>:<kind>     hash         `<labels> <name>` -> sum; `#<labels>` for labels that are known, `#` their number
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from dragoman.store.base import (
+    LEDGER_DAYS,
+    LEDGER_LABELS,
+    LEDGER_LINES,
+    LEDGER_LINES_S,
+    Line,
+    Tally,
+)
+from dragoman.store.memory_ledger import other
+from dragoman.store.redis_link import RedisLink
+
+_NOTE = """
+local p, most, oldest, ttl, labels_most = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
+local order, data = p .. 'l:order', p .. 'l:data'
+local at = 7
+for _ = 1, tonumber(ARGV[6]) do
+  local id, member, session = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  if redis.call('HSETNX', data, id, ARGV[at + 3]) == 1 then
+    redis.call('ZADD', order, 0, member)
+    if session ~= '' then
+      redis.call('ZADD', p .. 'ls:' .. session, 0, member)
+      redis.call('EXPIRE', p .. 'ls:' .. session, ttl)
+    end
+  end
+  at = at + 4
+end
+local gone = redis.call('ZRANGEBYLEX', order, '-', '(' .. oldest)
+local excess = redis.call('ZCARD', order) - #gone - most
+if excess > 0 then gone = redis.call('ZRANGE', order, 0, #gone + excess - 1) end
+for _, member in ipairs(gone) do
+  local id = string.sub(member, string.find(member, ':', 1, true) + 1)
+  local kept = redis.call('HGET', data, id)
+  if kept then
+    local from, to = string.find(kept, '^%d+ %d+ ')
+    local length = tonumber(string.match(kept, '^%d+ (%d+) '))
+    if length > 0 then redis.call('ZREM', p .. 'ls:' .. string.sub(kept, to + 1, to + length), member) end
+    redis.call('HDEL', data, id)
+  end
+  redis.call('ZREM', order, member)
+end
+redis.call('EXPIRE', order, ttl)
+redis.call('EXPIRE', data, ttl)
+while at <= #ARGV do
+  local key, labels, ends, count = p .. 't:' .. ARGV[at], ARGV[at + 1], ARGV[at + 3], tonumber(ARGV[at + 4])
+  local known = redis.call('HEXISTS', key, '#' .. labels) == 1
+  if not known and tonumber(redis.call('HGET', key, '#') or '0') >= labels_most then
+    labels = ARGV[at + 2]
+    known = redis.call('HEXISTS', key, '#' .. labels) == 1
+  end
+  if not known then
+    redis.call('HSET', key, '#' .. labels, '1')
+    redis.call('HINCRBY', key, '#', 1)
+  end
+  at = at + 5
+  for _ = 1, count do
+    redis.call('HINCRBY', key, labels .. ' ' .. ARGV[at], ARGV[at + 1])
+    at = at + 2
+  end
+  redis.call('EXPIREAT', key, ends)
+end
+return 1
+"""
+_LINES = """
+local found = redis.call('ZREVRANGEBYLEX', ARGV[1] .. ARGV[2], ARGV[3], '-', 'LIMIT', 0, ARGV[4])
+local lines = {}
+for _, member in ipairs(found) do
+  local id = string.sub(member, string.find(member, ':', 1, true) + 1)
+  local kept = redis.call('HGET', ARGV[1] .. 'l:data', id)
+  if kept then
+    lines[#lines + 1] = id
+    lines[#lines + 1] = kept
+  end
+end
+return lines
+"""
+_DAYS_PER_QUERY = 50
+_labels = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class RedisLedger:
+    def __init__(self, link: RedisLink, prefix: str, now: Callable[[], float] = time.time) -> None:
+        self._link = link
+        self._prefix = prefix
+        self._now = now
+
+    async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
+        oldest = _place(int((self._now() - LEDGER_LINES_S) * 1000), "")
+        values: list[str | bytes | int] = [LEDGER_LINES, oldest, LEDGER_LINES_S, LEDGER_LABELS, len(lines)]
+        for line in lines:
+            values += (line.id, _place(line.at_ms, line.id), line.session, _pack(line))
+        for tally in tallies:
+            names = (msgspec.json.encode(labels) for labels in (tally.labels, other(tally.labels)))
+            values += (f"{tally.day}:{tally.kind}", *names, _end(tally.day), len(tally.sums))
+            values += (value for pair in tally.sums.items() for value in pair)
+        await self._link.run(_NOTE, f"{self._prefix}l:order", self._prefix, *values)
+
+    async def lines(
+        self, *, limit: int, before: tuple[int, str] | None = None, session: str = ""
+    ) -> list[Line]:
+        which = f"ls:{session}" if session else "l:order"
+        start = "+" if before is None else f"({_place(*before)}"
+        found: list[bytes] = await self._link.run(
+            _LINES, self._prefix + which, self._prefix, which, start, limit
+        )
+        return [_unpack(own.decode(), kept) for own, kept in zip(found[::2], found[1::2], strict=True)]
+
+    async def line(self, line_id: str) -> Line | None:
+        kept = await self._link.call(lambda redis: redis.hget(f"{self._prefix}l:data", line_id))
+        return None if kept is None else _unpack(line_id, kept)
+
+    async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
+        days = list(_days(first_day, last_day))
+        found: list[Tally] = []
+        for start in range(0, len(days), _DAYS_PER_QUERY):
+            group = days[start : start + _DAYS_PER_QUERY]
+            kept = await self._link.call(partial(self._read, kind=kind, days=group))
+            for day, fields in zip(group, kept, strict=True):
+                found += _tallies(day, kind, fields)
+        return found
+
+    async def _read(self, redis: Any, kind: str, days: list[str]) -> list[dict[bytes, bytes]]:
+        pipeline = redis.pipeline(transaction=False)
+        for day in days:
+            pipeline.hgetall(f"{self._prefix}t:{day}:{kind}")
+        found: list[dict[bytes, bytes]] = await pipeline.execute()
+        return found
+
+
+def _place(at_ms: int, line_id: str) -> str:
+    """Text that sorts as time and id do."""
+    return f"{max(0, at_ms):015d}:{line_id}"
+
+
+def _pack(line: Line) -> bytes:
+    session = line.session.encode()
+    return b"%d %d %b%b" % (line.at_ms, len(session), session, line.data)
+
+
+def _unpack(line_id: str, kept: bytes) -> Line:
+    at_ms, length, rest = kept.split(b" ", 2)
+    session, data = rest[: int(length)], rest[int(length) :]
+    return Line(id=line_id, at_ms=int(at_ms), session=session.decode(), data=data)
+
+
+def _end(day: str) -> int:
+    """When a day's tallies are forgotten."""
+    began = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
+    return int((began + timedelta(days=LEDGER_DAYS + 1)).timestamp())
+
+
+def _days(first: str, last: str) -> Iterator[str]:
+    day, end = date.fromisoformat(first), date.fromisoformat(last)
+    while day <= end:
+        yield day.isoformat()
+        day += timedelta(days=1)
+
+
+def _tallies(day: str, kind: str, fields: dict[bytes, bytes]) -> list[Tally]:
+    sums: dict[bytes, dict[str, int]] = {}
+    for field, amount in fields.items():
+        if not field.startswith(b"#"):
+            labels, _, name = field.rpartition(b" ")
+            sums.setdefault(labels, {})[name.decode()] = int(amount)
+    found = [Tally(day=day, kind=kind, labels=_labels(labels), sums=added) for labels, added in sums.items()]
+    return sorted(found, key=lambda tally: tally.labels)

@@ -1,0 +1,48 @@
+"""Meters in Redis: a number each, charged by one script, and once even if the word of it is lost and it is sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from dragoman.store.base import Charge
+from dragoman.store.redis_link import RedisLink
+from dragoman.tokens import new_token
+
+_CHARGE = """
+local once = ARGV[1] .. 'once|' .. ARGV[2]
+if redis.call('EXISTS', once) == 1 then return '' end
+for at = 3, #ARGV, 4 do
+  local name, amount, limit = ARGV[1] .. ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  if limit > 0 and tonumber(redis.call('GET', name) or '0') + amount > limit then return ARGV[at] end
+end
+redis.call('SET', once, '', 'EX', 60)
+for at = 3, #ARGV, 4 do
+  local name = ARGV[1] .. ARGV[at]
+  redis.call('INCRBY', name, ARGV[at + 1])
+  redis.call('EXPIREAT', name, ARGV[at + 3])
+end
+return ''
+"""
+
+
+class RedisMeters:
+    def __init__(self, link: RedisLink, prefix: str) -> None:
+        self._link = link
+        self._prefix = f"{prefix}n:"
+
+    async def charge(self, charges: Sequence[Charge]) -> str:
+        if not charges:
+            return ""
+        values = [value for one in charges for value in (one.name, one.amount, one.limit, one.ends_s)]
+        key = self._prefix + charges[0].name
+        refused: bytes = await self._link.run(_CHARGE, key, self._prefix, new_token(), *values)
+        return refused.decode()
+
+    async def read(self, names: Collection[str]) -> dict[str, int]:
+        asked = list(names)
+        if not asked:
+            return {}
+        found: list[bytes | None] = await self._link.call(
+            lambda redis: redis.mget([self._prefix + name for name in asked])
+        )
+        return {name: int(value or 0) for name, value in zip(asked, found, strict=True)}

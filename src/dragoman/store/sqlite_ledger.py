@@ -1,0 +1,180 @@
+"""The ledger in a SQLite file of its own: whoever is served waits for none of its writes.
+
+Every call runs in a thread; the file is opened by the first, unless it was before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from dragoman.store.base import (
+    LEDGER_LABELS,
+    LEDGER_LINES,
+    LEDGER_LINES_S,
+    Line,
+    StoreUnavailable,
+    Tally,
+)
+from dragoman.store.memory_ledger import first_day_kept, other
+from dragoman.store.sqlite_access import Access
+
+T = TypeVar("T")
+
+_VERSION = 1
+_LOCK_S = 5.0  # of another worker; nobody waits for us
+_NOTES_BETWEEN_PRUNES = 20
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS line (
+    id TEXT NOT NULL UNIQUE,
+    at INTEGER NOT NULL,
+    session TEXT NOT NULL,
+    data BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS line_by_time ON line (at, id);
+CREATE INDEX IF NOT EXISTS line_by_session ON line (session, at, id);
+CREATE TABLE IF NOT EXISTS tally (
+    kind TEXT NOT NULL,
+    day TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    sums BLOB NOT NULL,
+    PRIMARY KEY (kind, day, labels)
+) WITHOUT ROWID;
+"""
+_ADD_LINE = "INSERT OR IGNORE INTO line (id, at, session, data) VALUES (?, ?, ?, ?)"
+_LINES = """
+SELECT id, at, session, data FROM line
+WHERE (at, id) < (:at, :id) {only} ORDER BY at DESC, id DESC LIMIT :limit
+"""
+_LINE = "SELECT id, at, session, data FROM line WHERE id = ?"
+_SUMS = "SELECT sums FROM tally WHERE kind = ? AND day = ? AND labels = ?"
+_COUNT = "SELECT count(*) FROM tally WHERE kind = ? AND day = ?"
+_SET_SUMS = "INSERT OR REPLACE INTO tally (kind, day, labels, sums) VALUES (?, ?, ?, ?)"
+_TALLIES = "SELECT day, labels, sums FROM tally WHERE kind = ? AND day BETWEEN ? AND ?"
+_FORGET_OLD = "DELETE FROM line WHERE at < ?"
+_FORGET_MANY = (
+    "DELETE FROM line WHERE rowid IN (SELECT rowid FROM line ORDER BY at DESC, id DESC LIMIT -1 OFFSET ?)"
+)
+_FORGET_DAYS = "DELETE FROM tally WHERE day < ?"
+_END = 1 << 62
+
+_labels = msgspec.json.Decoder(tuple[str, ...]).decode
+_sums = msgspec.json.Decoder(dict[str, int]).decode
+
+
+def ledger_path(state: Path) -> Path:
+    """Beside the file with the state."""
+    return state.with_name(f"{state.stem}-ledger{state.suffix}")
+
+
+class SqliteLedger:
+    def __init__(self, path: Path, now: Callable[[], float]) -> None:
+        self._path = path
+        self._now = now
+        self._db: sqlite3.Connection | None = None
+        self._turn = threading.Lock()
+        self._notes = 0
+
+    async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            with Access(db).transaction():
+                db.executemany(_ADD_LINE, [(line.id, line.at_ms, line.session, line.data) for line in lines])
+                for tally in tallies:
+                    _add(db, tally)
+                if self._notes % _NOTES_BETWEEN_PRUNES == 0:
+                    self._forget(db)
+            self._notes += 1
+
+        await self._run("written", work)
+
+    async def lines(
+        self, *, limit: int, before: tuple[int, str] | None = None, session: str = ""
+    ) -> list[Line]:
+        at, line_id = before or (_END, "")
+        query = _LINES.format(only="AND session = :session" if session else "")
+        asked = {"at": at, "id": line_id, "limit": limit, "session": session}
+        rows = await self._run("read", lambda db: db.execute(query, asked).fetchall())
+        return [_line(row) for row in rows]
+
+    async def line(self, line_id: str) -> Line | None:
+        row = await self._run("read", lambda db: db.execute(_LINE, (line_id,)).fetchone())
+        return None if row is None else _line(row)
+
+    async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
+        rows = await self._run(
+            "read", lambda db: db.execute(_TALLIES, (kind, first_day, last_day)).fetchall()
+        )
+        found = [
+            Tally(day=day, kind=kind, labels=_labels(labels), sums=_sums(sums)) for day, labels, sums in rows
+        ]
+        return sorted(found, key=lambda tally: (tally.day, tally.labels))
+
+    def open(self) -> None:
+        """Now, and not with the first call; what is wrong with the file is told then."""
+        with self._turn, contextlib.suppress(sqlite3.Error):
+            self._db = self._db or _open(self._path)
+
+    async def close(self) -> None:
+        with self._turn:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    async def _run(self, done: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        def in_turn() -> T:
+            with self._turn:
+                if self._db is None:
+                    self._db = _open(self._path)
+                return work(self._db)
+
+        try:
+            return await asyncio.to_thread(in_turn)
+        except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
+            raise StoreUnavailable(f"the ledger cannot be {done}: {error}") from error
+
+    def _forget(self, db: sqlite3.Connection) -> None:
+        now_s = self._now()
+        db.execute(_FORGET_OLD, (int((now_s - LEDGER_LINES_S) * 1000),))
+        db.execute(_FORGET_MANY, (LEDGER_LINES,))
+        db.execute(_FORGET_DAYS, (first_day_kept(now_s),))
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=_LOCK_S, isolation_level=None, check_same_thread=False)
+    try:
+        for setting in ("journal_mode=WAL", "synchronous=NORMAL"):
+            db.execute(f"PRAGMA {setting}")
+        with contextlib.closing(db.execute("PRAGMA user_version")) as found:
+            (version,) = found.fetchone()
+        if version > _VERSION:
+            raise sqlite3.DatabaseError(f"{path} was written by a newer Dragoman")
+        db.executescript(_SCHEMA)
+        db.execute(f"PRAGMA user_version={_VERSION}")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _add(db: sqlite3.Connection, tally: Tally) -> None:
+    labels = msgspec.json.encode(tally.labels).decode()
+    row = db.execute(_SUMS, (tally.kind, tally.day, labels)).fetchone()
+    if row is None and db.execute(_COUNT, (tally.kind, tally.day)).fetchone()[0] >= LEDGER_LABELS:
+        labels = msgspec.json.encode(other(tally.labels)).decode()
+        row = db.execute(_SUMS, (tally.kind, tally.day, labels)).fetchone()
+    sums = _sums(row[0]) if row else {}
+    for name, amount in tally.sums.items():
+        sums[name] = sums.get(name, 0) + amount
+    db.execute(_SET_SUMS, (tally.kind, tally.day, labels, msgspec.json.encode(sums)))
+
+
+def _line(row: tuple[str, int, str, bytes]) -> Line:
+    line_id, at_ms, session, data = row
+    return Line(id=line_id, at_ms=at_ms, session=session, data=data)

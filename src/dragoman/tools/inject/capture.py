@@ -1,0 +1,134 @@
+"""Calls out of an answer: read, and withheld from a client that does not know the functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.gemini.partial import PartialArgs
+from dragoman.dialects.gemini.wire import PartialArg
+from dragoman.tokens import new_token
+from dragoman.tools.inject.context import CapturedCall, call_key, stand_in
+from dragoman.tools.inject.spelling import Json, objects, put, read
+
+_CALL = "functionCall"
+Answer = Json | Sequence[Json]
+
+
+def captured_calls(
+    answer: Answer,
+    names: Collection[str] | None = None,
+    *,
+    question: str = "",
+    origin: str = "",
+    new_id: Callable[[], str] = lambda: f"call_{new_token()}",
+) -> tuple[CapturedCall, ...]:
+    """The calls of an answer, whole or in chunks, in their order; only to functions of these `names`, if given.
+
+    Calls get ids of ours, unique for ever: Google's are not, and some models give none.
+    """
+    found = _Reader().read(answer)
+    others = [call for call in found if names is not None and call["name"] not in names]
+    beside = tuple(map(call_key, others))
+    return tuple(
+        CapturedCall(
+            id=new_id(),
+            name=call["name"],
+            args=call["args"],
+            signature=call["signature"],
+            origin=origin,
+            sent_id=call["id"],
+            index=index,
+            question=question,
+            beside=beside,
+        )
+        for index, call in enumerate(found)
+        if call not in others
+    )
+
+
+def withhold(answer: Answer, calls: Sequence[CapturedCall], *, waiting: bool = True) -> list[Json]:
+    """The chunks of the answer without the calls; a client left without any call is told what is waited for."""
+    if not calls:
+        return _chunks(answer)
+    names = {call.name for call in calls}
+    hidden = False
+    chunks: list[Json] = []
+    for chunk in _chunks(answer):
+        candidates = objects(read(chunk, "candidates"))
+        for index, candidate in enumerate(candidates):
+            if not candidate.get("index"):
+                candidates[index], hidden = _without(candidate, names, hidden)
+        chunks.append(put(chunk, "candidates", candidates))
+    if waiting and not calls[0].beside:
+        chunks[-1] = _saying(chunks[-1], stand_in(calls))
+    return chunks
+
+
+class _Reader:
+    """Puts calls together whose arguments come in pieces."""
+
+    def __init__(self) -> None:
+        self._found: list[dict[str, Any]] = []
+        self._partial: PartialArgs | None = None
+
+    def read(self, answer: Answer) -> list[dict[str, Any]]:
+        for part in _parts(_chunks(answer)):
+            call = read(part, _CALL)
+            if isinstance(call, dict):
+                self._take(call, read(part, "thoughtSignature") or "")
+        self._end()
+        return self._found
+
+    def _take(self, call: Json, signature: str) -> None:
+        if call.get("name"):
+            self._end()
+            known = {"id": call.get("id") or "", "name": call["name"], "args": call.get("args") or {}}
+            self._found.append({**known, "signature": signature})
+        pieces = read(call, "partialArgs")
+        if self._found and (pieces or read(call, "willContinue")):
+            self._partial = self._partial or PartialArgs()
+            self._partial.feed(msgspec.convert(pieces or [], list[PartialArg]))
+
+    def _end(self) -> None:
+        if self._partial is not None:
+            self._found[-1]["args"] = msgspec.json.decode(self._partial.close())
+            self._partial = None
+
+
+def _chunks(answer: Answer) -> list[Json]:
+    return [answer] if isinstance(answer, dict) else list(answer)
+
+
+def _parts(chunks: Iterable[Json]) -> Iterable[Json]:
+    for chunk in chunks:
+        for candidate in objects(read(chunk, "candidates")):
+            if not candidate.get("index"):
+                yield from objects(read(read(candidate, "content") or {}, "parts"))
+
+
+def _without(candidate: Json, names: set[str], hidden: bool) -> tuple[Json, bool]:
+    """`hidden`: the call whose pieces may still come is one of ours."""
+    content = read(candidate, "content")
+    if not content:
+        return candidate, hidden
+    kept: list[Json] = []
+    for part in objects(read(content, "parts")):
+        call = read(part, _CALL)
+        if isinstance(call, dict):
+            hidden = call["name"] in names if call.get("name") else hidden
+            if hidden:
+                continue
+        kept.append(part)
+    return put(put(candidate, "content", put(content, "parts", kept)), "finishMessage", None), hidden
+
+
+def _saying(chunk: Json, text: str) -> Json:
+    """One more part at the end of what the model said."""
+    candidates = objects(read(chunk, "candidates")) or [{}]
+    content = read(candidates[0], "content") or {"role": "model"}
+    parts = [part for part in objects(read(content, "parts")) if part != {"text": ""}]
+    content = put(content, "parts", [*parts, {"text": text}])
+    return put(chunk, "candidates", [put(candidates[0], "content", content), *candidates[1:]])

@@ -1,0 +1,54 @@
+"""A session's context as one model takes it: what Google would refuse there is left out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.dialects.base import Target
+from dragoman.dialects.gemini import Profile, origin_of, profile_of
+from dragoman.dialects.gemini.contents import SENTINEL
+from dragoman.tools.inject.context import CapturedCall, Step, ToolContext
+from dragoman.tools.inject.spelling import Json, put, read
+
+_PLAIN = ("", "text/plain")
+
+
+def fit(context: ToolContext, body: Json, target: Target) -> ToolContext:
+    """Ids and signatures as the model wants them; no functions beside JSON output or built-in tools it refuses."""
+    profile, origin = profile_of(target.model), origin_of(target)
+    takes_built_in = profile.mixes_tools and target.backend != "vertex"
+    return msgspec.structs.replace(
+        _beside_json(context, body, profile),
+        last_calls=_calls(context.last_calls, profile, origin),
+        earlier=tuple(Step(_calls(step.calls, profile, origin), step.results) for step in context.earlier),
+        built_in="keep" if takes_built_in else "drop",
+    )
+
+
+def _beside_json(context: ToolContext, body: Json, profile: Profile) -> ToolContext:
+    generation = read(body, "generationConfig") or {}
+    if (read(generation, "responseMimeType") or "") in _PLAIN:
+        return context
+    if not profile.json_with_functions:
+        return msgspec.structs.replace(context, tools=(), tool_config=None)
+    calling = read(context.tool_config or {}, "functionCallingConfig") or {}
+    if context.tool_config and str(calling.get("mode", "")).upper() == "ANY":
+        config = put(context.tool_config, "functionCallingConfig", None)
+        return msgspec.structs.replace(context, tool_config=config)
+    return context
+
+
+def _calls(calls: tuple[CapturedCall, ...], profile: Profile, origin: str) -> tuple[CapturedCall, ...]:
+    return tuple(_call(call, profile, origin, first=place == 0) for place, call in enumerate(calls))
+
+
+def _call(call: CapturedCall, profile: Profile, origin: str, *, first: bool) -> CapturedCall:
+    """A signature of another's means nothing here; the first call of a step needs one, or Google's sentinel."""
+    signature = call.signature if call.origin in ("", origin) else ""
+    if first and call.index == 0 and not signature:
+        signature = SENTINEL
+    return msgspec.structs.replace(
+        call,
+        signature=signature if profile.signatures else "",
+        sent_id=call.sent_id if profile.call_ids else "",
+    )

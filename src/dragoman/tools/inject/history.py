@@ -1,0 +1,238 @@
+"""Calls and results back where they belong: the turn that stands for the calls, and the one that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.gemini.contents import SENTINEL
+from dragoman.tools.inject.context import (
+    CallResult,
+    CapturedCall,
+    Step,
+    ToolContext,
+    call_key,
+    stand_ins,
+    without_stand_in,
+)
+from dragoman.tools.inject.spelling import Json, objects, put, read
+
+_CALL, _RESPONSE, _SIGNATURE = "functionCall", "functionResponse", "thoughtSignature"
+_NO_RESULT = {"error": "no result came for this call"}
+
+
+def with_results(body: Json, context: ToolContext) -> Json:
+    """The history with the calls of the last step and their results; the very same object if there are none.
+
+    The turn that stands for a step shows its stand-in or one of its calls; or the same question is asked again, then
+    the step goes on behind it. If nothing shows, the model's last turn stands for the last step.
+    """
+    known = {result.id for result in context.pending_results}
+    last = Step(context.last_calls, context.pending_results)
+    pending = any(call.id in known for call in last.calls)
+    steps = [step for step in (*context.earlier, *([last] if pending else [])) if step.calls]
+    places = _Places(body)
+    if not steps or not places.turns:
+        return body
+    marked: dict[int, Step] = {}
+    behind: list[Step] = []
+    for step in steps:
+        place = places.find(step)
+        if place is None and step is last and not places.asks_again(step):
+            place = places.last_of_model()
+        if place:  # calls come after a turn of the user's: never first
+            marked.setdefault(place, step)
+        elif place is None and places.may_go_on and (step is last or places.asks_again(step)):
+            behind.append(step)
+    if not marked and not behind:
+        return body
+    return put(body, "contents", [*_rewritten(places.turns, marked), *_continued(behind)])
+
+
+def follows_up(body: Json, calls: Sequence[CapturedCall]) -> bool:
+    """Whether this request goes on from these calls: its history shows them, or asks the same once more."""
+    places, step = _Places(body), Step(tuple(calls))
+    return places.find(step) is not None or places.asks_again(step)
+
+
+def question_of(body: Json) -> str:
+    """What a request asks, in one word: its last turn."""
+    contents = objects(read(body, "contents"))
+    said = msgspec.json.encode(contents[-1:], order="deterministic")
+    return blake2b(said, digest_size=16).hexdigest()
+
+
+class _Places:
+    """The turns of a history, and where in it the model said something we know.
+
+    Programs that keep a stream chunk by chunk have several contents in one turn of the model's.
+    """
+
+    def __init__(self, body: Json) -> None:
+        contents = objects(read(body, "contents"))
+        self._question = question_of(body)
+        self.turns: list[list[Json]] = []
+        for by_model, run in groupby(contents, key=_is_model):
+            said = list(run)
+            self.turns += [said] if by_model else [[content] for content in said]
+        self._shown = {trace: index for index, turn in enumerate(self.turns) for trace in _traces(turn)}
+
+    def find(self, step: Step) -> int | None:
+        first = step.calls[0]
+        traces = (first.id, *map(_key, step.calls), *first.beside)
+        return next((self._shown[trace] for trace in traces if trace in self._shown), None)
+
+    def asks_again(self, step: Step) -> bool:
+        return step.calls[0].question == self._question
+
+    def last_of_model(self) -> int | None:
+        return next((i for i in reversed(range(len(self.turns))) if _is_model(self.turns[i][0])), None)
+
+    @property
+    def may_go_on(self) -> bool:
+        return not _is_model(self.turns[-1][0])
+
+
+def _traces(turn: list[Json]) -> Iterable[str]:
+    for part in _parts(turn) if _is_model(turn[0]) else ():
+        call = read(part, _CALL)
+        if isinstance(call, dict):
+            yield call_key(call)
+        text = part.get("text")
+        if isinstance(text, str):
+            yield from stand_ins(text)
+
+
+def _parts(turn: list[Json]) -> list[Json]:
+    return [part for content in turn for part in objects(read(content, "parts"))]
+
+
+def _is_model(content: Json) -> bool:
+    return content.get("role") == "model"
+
+
+def _rewritten(turns: list[list[Json]], marked: dict[int, Step]) -> list[Json]:
+    out: list[Json] = []
+    step: Step | None = None
+    order: list[CapturedCall | None] = []
+    for index, turn in enumerate(turns):
+        if step is not None:  # its results are due
+            if any(read(part, _RESPONSE) for part in _parts(turn)):
+                turn = [_answered(turn[0], step, order)]
+            else:
+                out.append(_responses(step))
+        step = marked.get(index)
+        if step is not None:
+            turn, order = _calling(turn, step)
+        out += turn
+    return [*out, _responses(step)] if step is not None else out
+
+
+def _continued(steps: list[Step]) -> list[Json]:
+    return [
+        content
+        for step in steps
+        for content in (
+            {"role": "model", "parts": [_call_part(call) for call in step.calls]},
+            _responses(step),
+        )
+    ]
+
+
+def _calling(turn: list[Json], step: Step) -> tuple[list[Json], list[CapturedCall | None]]:
+    """The model's turn with the calls in it, and the order of all its calls: None is one the client answers."""
+    parts = _parts(turn)
+    theirs = [part for part in parts if read(part, _CALL)]
+    shown = [call_key(read(part, _CALL)) for part in theirs]
+    ours = {_key(call): call for call in step.calls}
+    if ours.keys() & set(shown):  # nothing was hidden from this client
+        return turn, [ours.get(key) for key in shown]
+    order: list[CapturedCall | None] = [None] * len(theirs)
+    for call in step.calls:
+        order.insert(call.index, call)
+    waiting = iter(theirs)
+    calls = [next(waiting) if call is None else _call_part(call) for call in order]
+    return [put(turn[0], "parts", [*_said(parts, step), *_signed_once(calls)])], order
+
+
+def _said(parts: list[Json], step: Step) -> list[Json]:
+    """What stands beside the calls; a turn that was nothing but their stand-in is gone."""
+    others = [part for part in parts if not read(part, _CALL)]
+    named = [part for part in others if step.calls[0].id in stand_ins(str(part.get("text") or ""))]
+    if not named and len(others) == len(parts):
+        return []
+    said: list[Json] = []
+    for part in others:
+        if part in named:
+            part = {**part, "text": without_stand_in(part["text"], step.calls[0].id)}
+            if not part["text"] and not read(part, _SIGNATURE):
+                continue
+        said.append(part)
+    return said
+
+
+def _signed_once(calls: list[Json]) -> list[Json]:
+    """Google's sentinel stands on the first call or nowhere: that is the one whose signature is asked for."""
+    bare = [put(part, _SIGNATURE, None) if read(part, _SIGNATURE) == SENTINEL else part for part in calls]
+    if bare == calls or read(bare[0], _SIGNATURE):
+        return bare
+    return [put(bare[0], _SIGNATURE, SENTINEL), *bare[1:]]
+
+
+def _answered(content: Json, step: Step, order: list[CapturedCall | None]) -> Json:
+    """The results the client brings with those it does not know of, in the order of the calls."""
+    parts = objects(read(content, "parts"))
+    theirs = [part for part in parts if read(part, _RESPONSE)]
+    if len(theirs) >= len(order):
+        return content
+    brought = {read(read(part, _RESPONSE), "id") for part in theirs} - {None}
+    waiting = iter(theirs)
+    results = {result.id: result for result in step.results}
+    responses = [
+        next(waiting, None)
+        if call is None or call.sent_id in brought
+        else _response_part(call, results.get(call.id))
+        for call in order
+    ]
+    told = [part for part in (*responses, *waiting) if part is not None]
+    return put(content, "parts", [*told, *(part for part in parts if not read(part, _RESPONSE))])
+
+
+def _responses(step: Step) -> Json:
+    """A turn of its own: Google wants no words beside results, and the user's words start a new turn."""
+    results = {result.id: result for result in step.results}
+    return {"role": "user", "parts": [_response_part(call, results.get(call.id)) for call in step.calls]}
+
+
+def _call_part(call: CapturedCall) -> Json:
+    wire = {"name": call.name, "args": call.args, **_identity(call)}
+    return {_CALL: wire, **({_SIGNATURE: call.signature} if call.signature else {})}
+
+
+def _response_part(call: CapturedCall, result: CallResult | None) -> Json:
+    """A result that never came is told as an error: a call without one would be refused."""
+    response: Any = _NO_RESULT if result is None else result.response
+    files = list(result.parts) if result is not None else []
+    if not files and _has_reference(response):
+        response = {"output": msgspec.json.encode(response).decode()}
+    wire = {"name": call.name, "response": response, **_identity(call)}
+    return {_RESPONSE: {**wire, "parts": files} if files else wire}
+
+
+def _key(call: CapturedCall) -> str:
+    return call_key(_call_part(call)[_CALL])
+
+
+def _identity(call: CapturedCall) -> Json:
+    return {"id": call.sent_id} if call.sent_id else {}
+
+
+def _has_reference(value: Any) -> bool:
+    """Google reads a `$ref` key anywhere in a response as the name of a file beside it."""
+    if isinstance(value, dict):
+        return "$ref" in value or any(map(_has_reference, value.values()))
+    return isinstance(value, list) and any(map(_has_reference, value))

@@ -1,0 +1,112 @@
+"""A `GenerateContentRequest` with a session's tools, tool config and results in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.tools.inject.context import ToolContext
+from dragoman.tools.inject.history import with_results
+from dragoman.tools.inject.spelling import Json, objects, put, read, spelled
+
+_DECLARATIONS, _CALLING, _ALLOWED = "functionDeclarations", "functionCallingConfig", "allowedFunctionNames"
+_SERVER_SIDE = "includeServerSideToolInvocations"
+
+#: Answered by the client like functions, so Google takes it beside them.
+_LIKE_FUNCTIONS = ("computerUse", "computer_use")
+
+
+def modify_request(body: Json, context: ToolContext) -> Json:
+    """The request that goes to Google; the very same object where there is nothing to do.
+
+    Of two functions with one name the session's is declared: its calls are the session's.
+    """
+    return with_results(_with_tools(body, context), context)
+
+
+def _with_tools(body: Json, context: ToolContext) -> Json:
+    if read(body, "cachedContent"):  # a cache brings its tools; Google takes no others beside it
+        return body
+    if not context.tools and not context.tool_config and context.keep_client_tools:
+        return body
+    own = {declaration["name"] for declaration in context.tools}
+    kept = objects(read(body, "tools")) if context.keep_client_tools else []
+    kept = [tool for tool in (_without(tool, own) for tool in kept) if tool]
+    theirs = _names(kept)
+    if context.tools and context.built_in == "drop":
+        kept = [tool for tool in map(_functions_only, kept) if tool]
+    tools = _joined(kept, context.tools)
+    config = _config(body, context, theirs, tools)
+    if tools == objects(read(body, "tools")) and config == (read(body, "toolConfig") or {}):
+        return body
+    return put(put(body, "tools", tools), "toolConfig", config)
+
+
+def _without(tool: Json, names: set[str]) -> Json:
+    """A tool of the client's without functions of these names."""
+    declared = objects(read(tool, _DECLARATIONS))
+    left = [declaration for declaration in declared if declaration.get("name") not in names]
+    return tool if left == declared else put(tool, _DECLARATIONS, left)
+
+
+def _functions_only(tool: Json) -> Json:
+    allowed = (spelled(tool, _DECLARATIONS), *_LIKE_FUNCTIONS)
+    return {name: value for name, value in tool.items() if name in allowed}
+
+
+def _joined(tools: list[Json], more: tuple[Json, ...]) -> list[Json]:
+    """All functions in one tool: the client's first."""
+    if not more:
+        return tools
+    for index, tool in enumerate(tools):
+        declared = objects(read(tool, _DECLARATIONS))
+        if declared:
+            return [*tools[:index], put(tool, _DECLARATIONS, [*declared, *more]), *tools[index + 1 :]]
+    return [*tools, {_DECLARATIONS: list(more)}]
+
+
+def _config(body: Mapping[str, Any], context: ToolContext, theirs: list[str], tools: list[Json]) -> Json:
+    config: Json = (read(body, "toolConfig") or {}) if context.keep_client_tools else {}
+    for name, value in (context.tool_config or {}).items():
+        config = put(config, name, value)
+    names = _names(tools)
+    calling = read(config, _CALLING)
+    if calling:
+        own = context.tool_config is not None and read(context.tool_config, _CALLING)
+        calling = _calling(calling, names, [] if own else theirs)
+        # A forced call is for a question; who has the results of one may answer.
+        forced = own and context.pending_results and _mode(calling) == "ANY"
+        config = put(config, _CALLING, None if forced or not names else calling)
+    return _beside_built_in(config) if names and any(map(_is_built_in, tools)) else config
+
+
+def _beside_built_in(config: Json) -> Json:
+    """Google wants to be told, and takes no mode AUTO there: VALIDATED is the default it means."""
+    free = _mode(read(config, _CALLING) or {}) == "AUTO"
+    return put(put(config, _CALLING, None) if free else config, _SERVER_SIDE, True)
+
+
+def _is_built_in(tool: Json) -> bool:
+    return _functions_only(tool) != tool
+
+
+def _calling(calling: Json, declared: list[str], theirs: list[str]) -> Json:
+    """Only what is declared may be allowed; a client that must get a call gets one of its own functions.
+
+    Where nothing is left of what was allowed, the wish is void.
+    """
+    allowed = read(calling, _ALLOWED) or []
+    if allowed:
+        left = [name for name in allowed if name in declared]
+        if not left:
+            return {}
+        return calling if left == allowed else put(calling, _ALLOWED, left)
+    return put(calling, _ALLOWED, theirs) if theirs and _mode(calling) == "ANY" else calling
+
+
+def _mode(calling: Json) -> str:
+    return str(calling.get("mode") or "").upper()
+
+
+def _names(tools: list[Json]) -> list[str]:
+    return [entry.get("name", "") for tool in tools for entry in objects(read(tool, _DECLARATIONS))]

@@ -1,0 +1,140 @@
+"""Answers of HTTP/1.1 out of bytes in any slicing: pure, linear and bounded.
+
+Only what a client that posts needs: no upgrades, no answers without a question.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from dragoman.http1.chunks import ChunkReader
+from dragoman.http1.heads import BadMessage, HeadCollector, keeps_alive, read_fields
+
+_MAX_HEAD_BYTES = 64 * 1024
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?(?:\r\n|\Z)")
+_LENGTH = re.compile(r"\d{1,18}")
+_NEITHER_NOR = frozenset({204, 304})  # have no body, whatever their headers say
+_ANY_ZLIB = 32 + zlib.MAX_WBITS  # gzip or zlib, as its first bytes say
+_CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
+
+BrokenAnswer = BadMessage
+
+
+class Head(msgspec.Struct, frozen=True):
+    """Header names are in lower case; of a repeated header the last one counts."""
+
+    status: int
+    headers: Mapping[str, str]
+    keeps_alive: bool
+
+
+class AnswerReader:
+    """`feed` gives back what the bytes bring of the body; `head` is known when its last byte has come.
+
+    When it is `over` nothing may follow. `close` says that no more bytes come, which may be the end or a break.
+    """
+
+    def __init__(self) -> None:
+        self.head: Head | None = None
+        self.over = False
+        self._collector = HeadCollector(_MAX_HEAD_BYTES)
+        self._left: int | None = 0  # bytes of the body; None: until the connection ends
+        self._chunks: ChunkReader | None = None
+        self._inflate: zlib._Decompress | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        if self.head is None:
+            data = self._read_head(data)
+            if self.head is None:
+                return b""
+        if self.over:
+            if data:
+                raise BrokenAnswer("bytes behind the end")
+            return b""
+        body = self._read_plain(data) if self._chunks is None else self._read_chunks(self._chunks, data)
+        return body if self._inflate is None else self._inflated(body)
+
+    def close(self) -> None:
+        if self.head is not None and self._left is None:
+            self.over = True
+        if not self.over:
+            raise BrokenAnswer("the connection ended too soon")
+
+    def _read_head(self, data: bytes) -> bytes:
+        """What stands behind the head. Heads that only announce another one are passed over."""
+        while self.head is None:
+            raw = self._collector.feed(data)
+            if raw is None:
+                return b""
+            data, self._collector.rest = self._collector.rest, b""
+            head = _read_head(raw)
+            if head.status >= 200:
+                self.head = head
+                self._expect_body(head)
+            elif head.status == 101:
+                raise BrokenAnswer("it changes the protocol")
+        return data
+
+    def _expect_body(self, head: Head) -> None:
+        coding = head.headers.get("content-encoding", "identity").lower()
+        if coding in _CODINGS:  # nobody asked for it
+            self._inflate = zlib.decompressobj(_ANY_ZLIB)
+        elif coding != "identity":
+            raise BrokenAnswer(f"it is encoded as {coding!r}")
+        transfer, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
+        if head.status in _NEITHER_NOR:
+            self.over = True
+        elif transfer is not None:
+            if transfer.lower() != "chunked":
+                raise BrokenAnswer(f"it is transferred as {transfer!r}")
+            self._chunks = ChunkReader()
+        elif length is not None:
+            if not _LENGTH.fullmatch(length):
+                raise BrokenAnswer(f"its length is {length!r}")
+            self._left = int(length)
+            self.over = self._left == 0
+        else:
+            self._left = None
+
+    def _read_plain(self, data: bytes) -> bytes:
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0:
+                raise BrokenAnswer("bytes behind the end")
+            self.over = self._left == 0
+        return data
+
+    def _read_chunks(self, chunks: ChunkReader, data: bytes) -> bytes:
+        body = chunks.feed(data)
+        self.over = chunks.over
+        if chunks.rest:
+            raise BrokenAnswer("bytes behind the end")
+        return body
+
+    def _inflated(self, body: bytes) -> bytes:
+        if self._inflate is None:
+            return body
+        with suppress(
+            zlib.error
+        ):  # an error that came of another would hold its frames, and they the connection
+            return self._inflate.decompress(body)
+        raise BrokenAnswer("it is not compressed as it says")
+
+
+def _read_head(raw: bytes) -> Head:
+    status = _STATUS_LINE.match(raw)
+    if status is None:
+        raise BrokenAnswer("this is not HTTP/1.1")
+    headers: dict[str, str] = {}
+    for name, value in read_fields(raw, status.end()):
+        key, said = name.decode("ascii"), value.decode("latin-1")
+        if key == "content-length" and headers.get(key, said) != said:
+            raise BrokenAnswer("it has two lengths")
+        headers[key] = said
+    stays = headers.get("connection", "").encode("latin-1")
+    return Head(int(status[2]), headers, keeps_alive(stays, modern=status[1] == b"1"))

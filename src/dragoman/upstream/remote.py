@@ -1,0 +1,173 @@
+"""Files at addresses that callers name, fetched for them: only where the settings ask for it, and only from places
+that are everybody's (pains J4, Q9).
+
+A host is resolved once and connected to at exactly the addresses that were checked; a redirect is a new address,
+checked like the first. Nothing of ours goes along: no credentials, no cookies, no proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import truststore
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.helpers import is_ip_address
+from yarl import URL
+
+from dragoman.upstream.address import is_public
+from dragoman.upstream.fetched import CannotFetch, Fetched
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+_MAX_REDIRECTS = 3
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MAX_URL = 4096
+_HEADERS = {"accept": "image/*, application/pdf", "accept-encoding": "identity", "user-agent": "dragoman"}
+#: Types a server may claim; which file it is, its first bytes say.
+_CLAIMS = ("image/", "application/pdf", "application/octet-stream", "binary/octet-stream")
+#: Where the kind of a file is written -> how -> which kind.
+_MAGIC: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"GIF87a", "image/gif"),
+    (0, b"GIF89a", "image/gif"),
+    (8, b"WEBP", "image/webp"),
+    (4, b"ftypheic", "image/heic"),
+    (4, b"ftypheix", "image/heic"),
+    (4, b"ftypmif1", "image/heif"),
+    (0, b"%PDF-", "application/pdf"),
+)
+
+
+class Fetcher:
+    """`resolve` and `allowed` are the network's and the registries' unless a test has its own."""
+
+    def __init__(
+        self,
+        *,
+        max_bytes: int,
+        timeout_s: float,
+        resolve: Resolve | None = None,
+        allowed: Callable[[str], bool] = is_public,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._max_bytes = max_bytes
+        self._timeout_s = timeout_s
+        self._resolver = _Checked(resolve or _ask_the_system, allowed)
+        self._tls = tls
+
+    async def fetch(self, url: str) -> Fetched:
+        try:
+            async with asyncio.timeout(self._timeout_s), self._session() as session:
+                return await self._follow(session, url)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            refusal = _refusal(error)
+            raise refusal or CannotFetch("it could not be fetched") from error
+
+    async def _follow(self, session: aiohttp.ClientSession, url: str) -> Fetched:
+        address = self._check(url, None)
+        for _ in range(_MAX_REDIRECTS + 1):
+            async with session.get(address, allow_redirects=False) as response:
+                if response.status not in _REDIRECTS:
+                    return await self._read(response)
+                target = response.headers.get("location", "")
+            address = self._check(target, address)
+        raise CannotFetch("it is moved on too often")
+
+    def _check(self, url: str, before: URL | None) -> URL:
+        if not url or len(url) > _MAX_URL:
+            raise CannotFetch("its address cannot be used")
+        address = before.join(URL(url)) if before is not None else URL(url)
+        downgraded = before is not None and before.scheme == "https" and address.scheme != "https"
+        if address.scheme not in ("http", "https") or downgraded or not address.host:
+            raise CannotFetch("only http and https addresses are fetched")
+        if address.user is not None or address.password is not None:
+            raise CannotFetch("an address with a password in it is not fetched")
+        if is_ip_address(address.host):  # goes past the resolver
+            self._resolver.check([address.host])
+        return address
+
+    async def _read(self, response: aiohttp.ClientResponse) -> Fetched:
+        if response.status != 200:
+            raise CannotFetch(f"its server answered HTTP {response.status}")
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise CannotFetch("its server sent it compressed")
+        if not response.content_type.lower().startswith(_CLAIMS):
+            raise CannotFetch("it is neither an image nor a PDF")
+        data = bytearray()
+        async for piece in response.content.iter_any():
+            data += piece
+            if len(data) > self._max_bytes:
+                raise CannotFetch(f"it is larger than {self._max_bytes} bytes")
+        mime = next((kind for at, mark, kind in _MAGIC if data.startswith(mark, at)), "")
+        if not mime:
+            raise CannotFetch("it is neither an image nor a PDF")
+        return Fetched(mime, bytes(data))
+
+    def _session(self) -> aiohttp.ClientSession:
+        """A new one for every file: nothing is carried from one caller's address to another's."""
+        connector = aiohttp.TCPConnector(
+            resolver=self._resolver,
+            use_dns_cache=False,
+            ssl=self._tls or truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            force_close=True,
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers=_HEADERS,
+            auto_decompress=False,
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+
+class _Checked(AbstractResolver):
+    """Gives out only addresses that were checked; a host with one that is not everybody's has none."""
+
+    def __init__(self, resolve: Resolve, allowed: Callable[[str], bool]) -> None:
+        self._resolve = resolve
+        self._allowed = allowed
+
+    def check(self, addresses: list[str]) -> None:
+        if not addresses or not all(map(self._allowed, addresses)):
+            raise CannotFetch("its address is not a public one")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        del family  # all of them are checked, whichever is used
+        addresses = await self._resolve(host, port)
+        self.check(addresses)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        return
+
+
+async def _ask_the_system(host: str, port: int) -> list[str]:
+    found: list[Any] = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _refusal(error: BaseException | None) -> CannotFetch | None:
+    """Our own refusal, where the client wrapped it into an error of its own."""
+    while error is not None:
+        if isinstance(error, CannotFetch):
+            return error
+        error = error.__cause__ or error.__context__
+    return None

@@ -1,0 +1,24 @@
+"""What all tests may count on, however they were started."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+
+def pytest_configure() -> None:
+    """A run in a shell's background is started with Ctrl-C ignored, and so would be every program it starts."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def own_umask() -> Iterator[None]:
+    """`dragoman serve` closes what it writes to others, for its whole process: here that would be every later test."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)

@@ -1,0 +1,245 @@
+"""Everything that reads bytes of strangers, each as a function that raises nothing but our own errors."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from h2.connection import H2Connection
+from h2.events import RequestReceived
+from h2.exceptions import ProtocolError
+
+from dragoman import jsontext
+from dragoman.config import load
+from dragoman.dialects import CLIENTS
+from dragoman.dialects.base import ClientDialect, Target
+from dragoman.dialects.bedrock import CountClient, InvokeClient
+from dragoman.dialects.gemini.client import GeminiClient
+from dragoman.errors import DragomanError
+from dragoman.eventstream import EventStreamDecoder, encode_event, event_head
+from dragoman.exchange import Exchange
+from dragoman.http1.heads import BadMessage
+from dragoman.http1.requests import RequestReader
+from dragoman.ir import Request, unseal
+from dragoman.redact import Redactor
+from dragoman.server import sigv4
+from dragoman.server.auth import Caller, Gate
+from dragoman.server.http import address_of, check_head, head_of, headers_of
+from dragoman.server.routes import find_route
+from dragoman.server.wire.http2 import _make_connection
+from dragoman.server.wire.http2_heads import read_head
+from dragoman.sse import SseDecoder
+from dragoman.upstream.http1 import AnswerReader
+from tests.fuzz.client_seeds import seeds_of
+from tests.unit.http1.test_requests import CHUNKED, GET, POST
+from tests.unit.upstream.test_http1 import WHOLE
+
+Reader = Callable[[bytes], None]
+
+_MODEL = Target(model="gemini-3.8-flash")
+_KEY = "dgm-fuzzing-key-of-sufficient-length"
+_GATE = Gate((_KEY,), open_to_all=False, allowed_hosts=())
+_REDACTOR = Redactor([_KEY])
+_STREAMS = Path(__file__).parents[1] / "golden"
+_ASK = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+_SIGNED = b"""POST /v1/messages?a=b HTTP/1.1
+host: localhost
+x-amz-date: 20261115T080000Z
+x-amz-content-sha256: UNSIGNED-PAYLOAD
+authorization: AWS4-HMAC-SHA256 Credential=A/20261115/us/bedrock/aws4_request, SignedHeaders=host, Signature=%b
+
+{}""" % (b"0" * 64)
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_NOW_S = 1_794_729_600.0
+
+
+def request(dialect: ClientDialect) -> Reader:
+    """A client's body to Google's; what was understood can be sent, and what is sent is JSON."""
+
+    def read(data: bytes) -> None:
+        exchange = Exchange(dialect, new_token=lambda: "0" * 16)
+        with suppress(DragomanError):
+            understood: Request = exchange.decode(data)
+            sent = exchange.encode(_MODEL)
+            json.loads(sent, parse_int=len)
+            exchange.estimate()
+            assert understood is not None
+
+    return read
+
+
+def answer(data: bytes) -> None:
+    """Google's bytes to a client's, cut where the first of them says; a broken answer ends in the dialect's own error."""
+    size = data[0] % 64 + 1 if data else 1
+    exchange = Exchange(CLIENTS["anthropic"], new_token=map(str, itertools.count()).__next__)
+    exchange.decode(json.dumps(_ASK).encode())
+    exchange.encode(_MODEL)
+    said = exchange.open()
+    for start in range(1, len(data), size):
+        said += exchange.receive(data[start : start + size])
+        if exchange.failure is not None:
+            break
+    said += exchange.fail(exchange.failure) if exchange.failure is not None else exchange.finish()
+    decoder = SseDecoder()
+    for event in (*decoder.feed(said), *decoder.close()):
+        json.loads(event.data, parse_int=len)
+
+
+def events(data: bytes) -> None:
+    size = data[0] % 16 + 1 if data else 1
+    with suppress(DragomanError):
+        decoder = SseDecoder(max_event_bytes=4096)
+        for start in range(1, len(data), size):
+            decoder.feed(data[start : start + size])
+        decoder.close()
+
+
+def frames(data: bytes) -> None:
+    with suppress(DragomanError):
+        decoder = EventStreamDecoder()
+        decoder.feed(data)
+        decoder.close()
+
+
+def door(data: bytes) -> None:
+    """A head from the wire: found or not, let in or not, its signature proven or not."""
+    head, _, body = data.partition(b"\n\n")
+    first, *lines = head.split(b"\n")
+    words = [*first.split(b" "), b"", b""]
+    path, _, query = words[1].partition(b"?")
+    scope: dict[str, Any] = {
+        "method": words[0].decode("latin-1"),
+        "path": path.decode("utf-8", "replace"),
+        "raw_path": path,
+        "query_string": query,
+        "headers": [
+            (name.strip().lower(), value.strip())
+            for name, _, value in (line.partition(b":") for line in lines)
+        ],
+    }
+    with suppress(DragomanError):
+        headers, (where, asked) = headers_of(scope), address_of(scope)
+        _GATE.check_origin(headers)
+        check_head(scope, headers)
+        find_route(scope["method"], where, headers, asked)
+        admitted = _GATE.admit(headers, asked, _NOW_S)
+        _GATE.check_content_type(headers)
+        if isinstance(admitted, sigv4.Claim):
+            admitted = _GATE.prove(admitted, head_of(scope), body)
+        assert isinstance(admitted, Caller)
+
+
+def wire(data: bytes) -> None:
+    """Requests of HTTP/1.1, cut where the first byte says: the same as at once, or refused as well."""
+    size = data[0] % 16 + 1 if data else 1
+    assert _read_requests(data[1:], size) == _read_requests(data[1:], max(1, len(data)))
+
+
+def _read_requests(data: bytes, size: int) -> list[Any]:
+    reader, body = RequestReader(4096), b""
+    found: list[Any] = []
+    try:
+        for start in range(0, len(data), size):
+            body += reader.feed(data[start : start + size])
+            while reader.over and not reader.speaks_http2:
+                found.append((reader.head, body))
+                body = reader.next()
+    except BadMessage:  # of several reasons the one that is seen first depends on the slicing
+        found.append("refused")
+    return found
+
+
+def upstream(data: bytes) -> None:
+    """An answer of HTTP/1.1 to our own client."""
+    size = data[0] % 16 + 1 if data else 1
+    reader = AnswerReader()
+    with suppress(BadMessage):
+        for start in range(1, len(data), size):
+            reader.feed(data[start : start + size])
+        reader.close()
+
+
+def http2(data: bytes) -> None:
+    """A connection of HTTP/2 behind its first bytes: events or a protocol error, and heads that are read or refused."""
+    connection = _make_connection(8192)
+    connection.initiate_connection()
+    with suppress(ProtocolError):
+        for event in connection.receive_data(_PREFACE + data):
+            if isinstance(event, RequestReceived):
+                with suppress(BadMessage):
+                    read_head(event.headers, 8192)
+
+
+def settings(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    lines = [line.partition("=") for line in text.split("\n") if line.startswith(("DRAGOMAN_", "G"))]
+    with suppress(DragomanError):
+        load(file_text=text, file_name="f", env={}, flags={})
+    with suppress(DragomanError):
+        load(file_text=None, file_name="", env={name: value for name, _, value in lines}, flags={})
+
+
+def words(data: bytes) -> None:
+    """What is taken out of JSON leaves JSON."""
+    clean = _REDACTOR.body(data)
+    assert _KEY.encode() not in clean
+    try:
+        json.loads(data, parse_int=len)
+    except (ValueError, RecursionError):
+        return
+    json.loads(clean, parse_int=len)
+
+
+def characters(data: bytes) -> None:
+    whole = jsontext.whole_characters(data)
+    assert jsontext.whole_characters(whole) == whole
+    unseal(data.decode("utf-8", "replace"))
+
+
+def _dialects() -> Iterator[tuple[str, ClientDialect, str]]:
+    yield from ((name, dialect, "") for name, dialect in CLIENTS.items())
+    yield "gemini", GeminiClient("gemini-3.8-flash"), ""
+    yield "bedrock_invoke", InvokeClient(CLIENTS["anthropic"], "m", stream=True), "/invoke"
+    yield "bedrock_count", CountClient(CLIENTS["anthropic"], "m"), "/count-tokens"
+
+
+def _frames_of_http2() -> bytes:
+    client = H2Connection()
+    client.initiate_connection()
+    head = [(":method", "POST"), (":scheme", "http"), (":authority", "h"), (":path", "/x"), ("a", "b")]
+    client.send_headers(1, head)
+    client.send_data(1, b"hello", end_stream=True)
+    return client.data_to_send().removeprefix(_PREFACE)
+
+
+def _streams() -> list[bytes]:
+    return [b"\x20" + path.read_bytes() for path in sorted(_STREAMS.rglob("*.upstream.sse"))]
+
+
+#: A name -> who reads, and good bytes to begin with.
+DECODERS: dict[str, tuple[Reader, list[bytes]]] = {
+    **{
+        name: (request(dialect), seeds_of(name.partition("_")[0] if path else name, path))
+        for name, dialect, path in _dialects()
+    },
+    "answer": (answer, _streams()),
+    "sse": (events, _streams()),
+    "eventstream": (frames, [encode_event(event_head("x"), b"{}") * 2]),
+    "door": (door, [_SIGNED, b"GET /v1/models?key=x HTTP/1.1\nhost: localhost\nx-api-key: y\n\n"]),
+    "wire": (wire, [b"\x05" + POST + CHUNKED + GET, b"\x00" + CHUNKED]),
+    "upstream": (upstream, [b"\x03" + raw for raw, _ in WHOLE.values()]),
+    "http2": (http2, [_frames_of_http2()]),
+    "settings": (
+        settings,
+        [
+            b'[server]\nport = 1\nkeys = ["a"]\n[models.rules]\na = "b"\n[limits.key.day]\nrequests = 1\n',
+            b"DRAGOMAN_SERVER_KEYS=a,b\nDRAGOMAN_MODELS_RULES=a=b\nGEMINI_API_KEY=x\nDRAGOMAN_LIMITS_KEY={}\n",
+        ],
+    ),
+    "words": (words, [b'{"token": "abcdef", "a": "Authorization: Bearer x"}', f'["{_KEY}"]'.encode()]),
+    "characters": (characters, [b'"\\ud83d\\ude00 \\ud83d \\\\ud83d"']),
+}

@@ -1,0 +1,1 @@
+"""What becomes of every field of every dialect, found out by sending it through the translation."""

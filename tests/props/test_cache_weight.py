@@ -1,0 +1,98 @@
+"""A cache that is full holds what it says it weighs, in every dialect: the bound of a gateway's memory is a real one."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from dragoman.dialects import CLIENTS
+from dragoman.dialects.base import ClientDialect, Target
+from dragoman.dialects.bedrock import ConverseClient
+from dragoman.dialects.gemini.client import GeminiClient
+from dragoman.exchange import Exchange
+from dragoman.memo import SHARED_BYTES, share, shared_bytes
+from tests.props.talk import Call, Result, Round, Step, Talk
+from tests.props.tongues import TONGUES, speak
+
+_MADE: dict[str, ClientDialect] = {"gemini": GeminiClient("m"), "bedrock": ConverseClient("m")}
+_TARGET = Target(model="gemini-3.8-flash")
+_LIMIT_BYTES = 512 * 1024
+_ROUNDS = 6
+_LAST = Round(["And now?"], [], "")
+_TIMES = 2  # what is forgotten must be gone, too
+
+
+@pytest.fixture(autouse=True)
+def small_caches() -> Iterator[None]:
+    share(0)
+    gc.collect()
+    gc.disable()
+    share(_LIMIT_BYTES)
+    yield
+    tracemalloc.stop()
+    gc.enable()
+    share(0)
+    share(SHARED_BYTES)
+
+
+def _talk(number: int, words: int) -> Talk:
+    """Like no other one."""
+    return Talk(
+        system=["Be brief."],
+        rounds=[
+            *(_round(f"{number}-{turn} " + "word " * words, 10 * number + turn) for turn in range(_ROUNDS)),
+            _LAST,
+        ],
+        tools=[("find", "", {"type": "object", "properties": {"n": {"type": "integer"}}})],
+        choice="auto",
+        one_call=False,
+        max_tokens=100,
+        temperature=None,
+        stop=[],
+        effort="",
+        output=None,
+        call_ids=True,
+        nested=False,
+    )
+
+
+def _round(text: str, number: int) -> Round:
+    call = Call(number, "find", {"n": number, "why": text})
+    result = Result(call, f"found {text}", has_image=False, failed=False)
+    return Round([f"ask {text}"], [Step(f"look {text}", [call], [result], "")], f"there: {text}")
+
+
+def _bodies(tongue: str, words: int) -> Iterator[bytes]:
+    taken = 0
+    for number in itertools.count():
+        body = speak(tongue, _talk(number, words))
+        taken += len(body)
+        if taken > _TIMES * _LIMIT_BYTES:
+            return
+        yield body
+
+
+@pytest.mark.parametrize("words", [1, 40])
+@pytest.mark.parametrize("tongue", TONGUES)
+def test_a_full_cache_holds_no_more_than_it_weighs(tongue: str, words: int) -> None:
+    bodies = [*_bodies(tongue, words)]
+
+    def take(some: list[bytes]) -> None:
+        for body in some:
+            exchange = Exchange(_MADE.get(tongue) or CLIENTS[tongue], new_token=lambda: "0" * 16)
+            exchange.decode(body)
+            exchange.encode(_TARGET)
+
+    take(bodies[:20])  # what comes once is there
+    share(0)
+    share(_LIMIT_BYTES)
+    tracemalloc.start()
+    take(bodies[20:])
+    held, _ = tracemalloc.get_traced_memory()
+    told = f"{held / _LIMIT_BYTES:.2f} of the limit, {shared_bytes() / _LIMIT_BYTES:.2f} weighed"
+    assert held < _LIMIT_BYTES, told
+    assert shared_bytes() > _LIMIT_BYTES / 2, told

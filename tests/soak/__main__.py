@@ -1,0 +1,28 @@
+"""`python -m tests.soak MINUTES`: mixed traffic for so long, and the figures."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.soak.traffic import soak
+
+#: Memory that grows faster than this, once it is warm, is a leak: some hundred bytes of each request.
+MAX_SLOPE_KIB_PER_MIN = 256.0
+
+
+def main() -> None:
+    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
+    with tempfile.TemporaryDirectory() as folder:
+        report = asyncio.run(soak(Path(folder), minutes * 60))
+    print(report)
+    before, after = report.descriptors
+    slope = report.slope_kib_per_min
+    leaks = after > before or report.left_at_google or slope is None or slope > MAX_SLOPE_KIB_PER_MIN
+    raise SystemExit(1 if report.violations or leaks else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Records and captures for tests, with nothing in them but what the test is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.observe.captures import Body, Captured, Exchanged
+from dragoman.observe.record import Record
+
+
+def record(**more: Any) -> Record:
+    base = {
+        "id": "req_1",
+        "started_s": 1_700_000_000.0,
+        "method": "POST",
+        "path": "/v1/messages",
+        "client": "curl/8",
+    }
+    return Record(**{**base, "status": 200, **more})
+
+
+def body(document: Any) -> Body:
+    return Body(text=msgspec.json.encode(document).decode())
+
+
+def captured(asked: Any, *pairs: tuple[Any, Any], given: Any = None, **more: Any) -> Captured:
+    """`pairs` are what Google was asked and what it answered."""
+    upstream = tuple(Exchanged(body(request), body(answer)) for request, answer in pairs)
+    return Captured(
+        record=record(model="gemini-2.5-flash", **more),
+        client_request=body(asked),
+        upstream=upstream,
+        client_answer=body(given) if given is not None else Body(),
+    )
+
+
+def answer(*parts: dict[str, Any], finish: str = "STOP") -> dict[str, Any]:
+    return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": finish}]}

@@ -1,0 +1,91 @@
+"""Contents of a conversation that goes on: a remark may still join what was the last content before."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.dialects.gemini.contents import Setting, encode_contents
+from dragoman.dialects.gemini.models import profile_of
+from dragoman.dialects.gemini.stream import _MAX_SNAPSHOTS, GeminiStream
+from dragoman.ir import Message, Native, Role, Text, TextDelta, ToolCall, ToolResult, Usage
+from dragoman.schema import NameMap
+
+SETTING = Setting(profile_of("gemini-3.8-flash"), NameMap.of(()), "x")
+OTHER = Setting(profile_of("gemini-2.5-flash"), SETTING.names, "x")
+
+
+def _said(role: Role, text: str) -> Message:
+    return Message(role=role, parts=(Text(text=text),))
+
+
+def _copies(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    return tuple(Message(role=message.role, parts=message.parts) for message in messages)
+
+
+CALL = Message(role="model", parts=(ToolCall(id="c", name="f", args=b"{}"),))
+RESULT = Message(role="user", parts=(ToolResult(call_id="c", name="f", content=(Text(text="done"),)),))
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        (_said("user", "a"), _said("system", "b"), _said("system", "c"), _said("model", "d")),
+        (_said("user", "a"), CALL, RESULT, _said("system", "b"), _said("system", "c"), _said("model", "d")),
+        (_said("system", "a"), _said("system", "b"), _said("user", "c"), _said("system", "d")),
+        (_said("user", "a"), _said("model", "b"), _said("system", "c"), _said("system", "d"), CALL, RESULT),
+        (_said("user", "a"), _said("user", ""), _said("model", "b"), _said("user", "c")),
+    ],
+)
+def test_every_turn_is_as_if_it_were_the_first(history: tuple[Message, ...]) -> None:
+    for end in (*range(1, len(history) + 1), 2, len(history)):
+        for setting in (SETTING, OTHER, SETTING):
+            turn = history[:end]
+            assert encode_contents(turn, setting) == encode_contents(_copies(turn), setting)
+
+
+def test_nothing_was_said() -> None:
+    assert encode_contents((), SETTING) == ([], [])
+
+
+def _usage(*counts: bytes) -> Usage:
+    reader = GeminiStream(SETTING.names, "x", lambda: "id")
+    for count in counts:
+        reader.feed(b'data: {"usageMetadata":%b}\r\n\r\n' % count)
+    reader.feed(b'data: {"candidates":[{"finishReason":"STOP"}]}\r\n\r\n')
+    usages = [event for event in reader.close() if isinstance(event, Usage)]
+    return usages[0]
+
+
+def test_the_last_word_on_each_count_holds() -> None:
+    first = b'{"promptTokenCount":7,"candidatesTokenCount":%d}'
+    assert _usage(*(first % n for n in range(1, 30))) == Usage(input_tokens=7, output_tokens=29)
+    more = [b'{"candidatesTokenCount":%d}' % n for n in range(30, 40)]
+    assert _usage(first % 1, *more) == Usage(input_tokens=7, output_tokens=39)
+    texts = [b'{"promptTokenCount":"5"}', b'{"promptTokenCount":"6"}']
+    assert _usage(*texts) == Usage(input_tokens=6)
+
+
+def test_a_digit_inside_a_name_is_no_number() -> None:
+    reader = GeminiStream(SETTING.names, "x", lambda: "id")
+    for number in (1, 2):
+        reader.feed(b'data: {"usageMetadata":{"promptTokenCount":1,"a%d":1}}\r\n\r\n' % number)
+    reader.feed(b'data: {"candidates":[{"finishReason":"STOP"}]}\r\n\r\n')
+    told = [event.json for event in reader.close() if isinstance(event, Native)]
+    assert told == [b'{"promptTokenCount":1,"a1":1,"a2":1}']
+
+
+def test_an_event_may_have_its_object_on_several_lines() -> None:
+    event = b'data: {"candidates":[{"content":\r\ndata: {"parts":[{"text":"%d"}]}}]}\r\n\r\n'
+    plain = b'data: {"candidates":[{"content":{"parts":[{"text":"plain"}]}}]}\r\n\r\n'
+    reader = GeminiStream(SETTING.names, "x", lambda: "id")
+    pieces = (plain, event % 1 + plain, plain + event % 2, plain + plain[:9], plain[9:] + plain)
+    events = [one for piece in pieces for one in reader.feed(piece)]
+    said = [one.text for one in events if isinstance(one, TextDelta)]
+    assert said == ["plain", "1", "plain", "plain", "2", *["plain"] * 3]
+
+
+def test_counts_that_change_their_form_all_the_time_are_read_on_the_way() -> None:
+    forms = (b'{"promptTokenCount":%d}', b'{"candidatesTokenCount":%d}')
+    counts = [forms[n % 2] % n for n in range(2 * _MAX_SNAPSHOTS)]
+    last = 2 * _MAX_SNAPSHOTS - 1
+    assert _usage(*counts) == Usage(input_tokens=last - 1, output_tokens=last)

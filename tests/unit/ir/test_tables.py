@@ -1,0 +1,18 @@
+"""Tables by type have an entry for every type there is: a new event or part must not be forgotten."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from dragoman.dialects.gemini.contents import SAY
+from dragoman.dialects.gemini.served import Sayable
+from dragoman.ir import Event
+from dragoman.ir.collect import FEEDS
+
+
+def test_every_event_is_collected() -> None:
+    assert set(FEEDS) == set(get_args(Event))
+
+
+def test_every_part_is_said() -> None:
+    assert set(SAY) == set(get_args(Sayable))

@@ -1,0 +1,137 @@
+"""Bodies: read whole, refused unread, given up, thrown away."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from dragoman.config import ServerConfig
+from dragoman.errors import DragomanError
+from dragoman.server.bodies import Bodies, Intake
+from dragoman.server.http import ClientLeft
+
+Message = dict[str, Any]
+
+
+class Sender:
+    """What a client sends, piece by piece; after the last one it is silent, or gone."""
+
+    def __init__(self, *pieces: bytes, whole: bool = True, leaves: bool = False) -> None:
+        self._messages: list[Message] = [
+            {"type": "http.request", "body": piece, "more_body": True} for piece in pieces
+        ]
+        if whole:
+            self._messages[-1]["more_body"] = False
+        if leaves:
+            self._messages.append({"type": "http.disconnect"})
+        self.read = 0
+
+    async def receive(self) -> Message:
+        if self.read == len(self._messages):
+            await asyncio.sleep(3600)
+        self.read += 1
+        return self._messages[self.read - 1]
+
+
+def bodies(**settings: Any) -> Bodies:
+    return Bodies(ServerConfig(**{"max_body_bytes": 100, "max_inflight_bytes": 160, **settings}))
+
+
+async def read(
+    shelf: Bodies, sender: Sender, held: ExitStack, *, length: str = "", proven: bool = True
+) -> bytes:
+    headers = {"content-length": length} if length else {}
+    return await shelf.read(Intake(sender.receive, headers), held, proven=proven)
+
+
+@pytest.mark.parametrize("length", ["", "6"])
+@pytest.mark.parametrize("proven", [True, False])
+async def test_a_body_is_read_whole_and_held_until_its_request_is_over(length: str, proven: bool) -> None:
+    shelf = bodies()
+    with ExitStack() as held:
+        body = await read(shelf, Sender(b"ab", b"", b"cdef"), held, length=length, proven=proven)
+        assert body == b"abcdef"
+        assert (shelf._room.left, shelf._unproven.left) == (154, 100)
+    assert shelf._room.left == 160
+
+
+@pytest.mark.parametrize("proven", [True, False])
+async def test_j5_what_is_declared_too_large_is_refused_unread(proven: bool) -> None:
+    sender = Sender(b"x" * 50, whole=False)
+    with ExitStack() as held, pytest.raises(DragomanError, match="larger than 100 bytes") as refused:
+        await read(bodies(), sender, held, length="101", proven=proven)
+    assert (refused.value.kind, sender.read) == ("too_large", 0)
+
+
+async def test_j5_what_turns_out_too_large_is_refused_on_the_way() -> None:
+    sender = Sender(b"x" * 60, b"x" * 60, b"x" * 60)
+    with ExitStack() as held, pytest.raises(DragomanError, match="larger than 100 bytes"):
+        await read(bodies(), sender, held)
+    assert sender.read == 2
+
+
+async def test_where_the_memory_is_full_a_declared_body_is_refused_unread_and_another_on_the_way() -> None:
+    shelf = bodies()
+    with ExitStack() as held:
+        await read(shelf, Sender(b"x" * 90), held, length="90")
+        declared, streamed = Sender(b"y" * 71), Sender(b"y" * 40, b"y" * 40)
+        for sender, length, seen in ((declared, "71", 0), (streamed, "", 2)):
+            with ExitStack() as other, pytest.raises(DragomanError, match="max_inflight_bytes") as refused:
+                await read(shelf, sender, other, length=length)
+            assert (refused.value.kind, sender.read) == ("overloaded", seen)
+        assert shelf._room.left == 70
+
+
+async def test_a_stranger_takes_room_with_bytes_and_not_with_words() -> None:
+    shelf = bodies()
+    reading = asyncio.ensure_future(_read_as_stranger(shelf, Sender(b"x", whole=False), "100"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert (shelf._room.left, shelf._unproven.left) == (160, 99)
+    reading.cancel()
+    await asyncio.wait({reading})
+    assert shelf._unproven.left == 100
+
+
+async def _read_as_stranger(shelf: Bodies, sender: Sender, length: str) -> None:
+    with ExitStack() as held:
+        await read(shelf, sender, held, length=length, proven=False)
+
+
+async def test_a_body_that_stops_coming_is_given_up() -> None:
+    shelf = bodies(body_idle_s=0.05)
+    sender = Sender(b"x" * 10, whole=False)
+    with (
+        pytest.raises(DragomanError, match="nothing of the request body has come") as refused,
+        ExitStack() as held,
+    ):
+        await read(shelf, sender, held, length="50")
+    assert (refused.value.kind, shelf._room.left) == ("timeout", 160)
+
+
+async def test_who_leaves_in_the_middle_is_gone() -> None:
+    with ExitStack() as held, pytest.raises(ClientLeft):
+        await read(bodies(), Sender(b"x", whole=False, leaves=True), held)
+
+
+@pytest.mark.parametrize(
+    ("sender", "headers", "seen"),
+    [
+        (Sender(b"x", b"y", b"z"), {}, 3),
+        (Sender(b"x", whole=False, leaves=True), {}, 2),
+        (Sender(*[b"x" * 100] * 9), {}, 4),
+        (Sender(b"x"), {"expect": "100-continue"}, 0),
+    ],
+    ids=["all of it", "until the client leaves", "only so much", "nothing nobody sent"],
+)
+async def test_what_is_refused_is_thrown_away(sender: Sender, headers: dict[str, str], seen: int) -> None:
+    await bodies().discard(Intake(sender.receive, headers))
+    assert sender.read == seen
+
+
+@pytest.mark.parametrize(("length", "declared"), [("", None), ("12", 12), ("x", None), ("9" * 5000, None)])
+def test_a_length_is_a_number_or_nothing(length: str, declared: int | None) -> None:
+    assert Intake(Sender(b"").receive, {"content-length": length}).declared == declared

@@ -1,0 +1,79 @@
+"""How much is worked on at once, and that nobody takes it all."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import DragomanError
+from dragoman.server.places import Places, Room
+
+
+def test_one_too_many_is_told_to_come_again() -> None:
+    places = Places(2)
+    with places.take("a"), places.take("b"):
+        with pytest.raises(DragomanError, match="2 requests are being answered") as refused, places.take("c"):
+            pass
+        assert (refused.value.kind, refused.value.retry_after_s) == ("overloaded", 1.0)
+    with places.take("c"):
+        assert len(places) == 1
+    assert len(places) == 0
+
+
+def test_who_asks_for_everything_leaves_an_eighth_to_the_others() -> None:
+    places = Places(80)
+    with ExitStack() as held:
+        for _ in range(70):
+            held.enter_context(places.take("greedy"))
+        with pytest.raises(DragomanError):
+            held.enter_context(places.take("greedy"))
+        for number in range(10):
+            held.enter_context(places.take(f"modest {number}"))
+        with pytest.raises(DragomanError):
+            held.enter_context(places.take("late"))
+
+
+def test_a_single_place_is_for_whoever_comes_first() -> None:
+    places = Places(1)
+    with places.take("a"), pytest.raises(DragomanError), places.take("b"):
+        pass
+
+
+@given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=200))
+def test_places_are_never_passed_and_always_given_back(most: int, moves: list[tuple[int, bool]]) -> None:
+    places = Places(most)
+    held: dict[int, list[ExitStack]] = {number: [] for number in range(6)}
+    for caller, takes in moves:
+        if not takes and held[caller]:
+            held[caller].pop().close()
+        elif takes:
+            stack = ExitStack()
+            taken = len(places)
+            try:
+                stack.enter_context(places.take(str(caller)))
+            except DragomanError:
+                assert taken >= (most - most // 8 if held[caller] else most)
+            else:
+                held[caller].append(stack)
+        assert len(places) == sum(map(len, held.values())) <= most
+    for stacks in held.values():
+        for stack in stacks:
+            stack.close()
+    assert len(places) == 0
+    assert not places._of
+
+
+def test_a_room_has_an_end_and_gives_everything_back() -> None:
+    room = Room(100)
+    with room.hold() as first:
+        first.more(60)
+        with room.hold() as second:
+            second.more(40)
+            with pytest.raises(DragomanError, match="max_inflight_bytes"):
+                first.more(1)
+        assert room.left == 40
+        first.more(40)
+    assert room.left == 100

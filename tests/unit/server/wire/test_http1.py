@@ -1,0 +1,595 @@
+"""HTTP/1.1 on real sockets: framing, order, back-pressure, leaving, and every way to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from dragoman.config import ServerConfig
+from dragoman.server.listen import bind
+from dragoman.server.wire import Server
+from dragoman.server.wire.http1 import FIRST_BYTES_S, Http1Connection
+from dragoman.server.wire.turn import LEAVING
+
+Reader = asyncio.StreamReader
+Writer = asyncio.StreamWriter
+GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
+MIB = 1024 * 1024
+
+
+def start(status: int = 200, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": status, "headers": [*headers]}
+
+
+def body(data: bytes = b"", *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": data, "more_body": more}
+
+
+async def whole(receive: Any) -> bytes:
+    pieces = []
+    while True:
+        message = await receive()
+        assert message["type"] == "http.request"
+        pieces.append(message["body"])
+        if not message["more_body"]:
+            return b"".join(pieces)
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    data = await whole(receive)
+    await send(start(200, (b"x-path", scope["path"].encode())))
+    await send(body(data))
+
+
+def says(*messages: dict[str, Any]) -> Any:
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        for message in messages:
+            await send(message)
+
+    return app
+
+
+class Opened:
+    def __init__(self, server: Server, port: int) -> None:
+        self.server = server
+        self.port = port
+        self.writers: list[Writer] = []
+
+    async def connect(self) -> tuple[Reader, Writer]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.writers.append(writer)
+        return reader, writer
+
+    async def ask(self, data: bytes) -> bytes:
+        """Everything that comes back until the connection ends."""
+        reader, writer = await self.connect()
+        writer.write(data)
+        async with asyncio.timeout(10):
+            return await reader.read()
+
+    async def guest(self) -> Http1Connection:
+        await until(lambda: len(self.server._house.guests) == 1)
+        (guest,) = self.server._house.guests
+        assert isinstance(guest, Http1Connection)
+        return guest
+
+
+@asynccontextmanager
+async def opened(app: Any, **settings: Any) -> AsyncIterator[Opened]:
+    config = ServerConfig(**settings)
+    listener = bind("127.0.0.1", 0, config)
+    port = listener.getsockname()[1]
+    server = Server(app, listener, config)
+    server.start()
+    here = Opened(server, port)
+    try:
+        yield here
+    finally:
+        for writer in here.writers:
+            writer.close()
+        await server.abort()
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def read_answer(reader: Reader) -> tuple[bytes, bytes]:
+    """Head and body of an answer with a length."""
+    async with asyncio.timeout(10):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        return head, await reader.readexactly(length)
+
+
+class TestFraming:
+    async def test_an_answer_in_one_piece_has_its_length(self) -> None:
+        async with opened(echo) as here:
+            reader, writer = await here.connect()
+            writer.write(b"POST /a%20b HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\nhi")
+            head, said = await read_answer(reader)
+        assert said == b"hi"
+        assert head.startswith(b"HTTP/1.1 200 OK\r\nx-path: /a b\r\n")
+        assert b"\r\ndate: " in head
+        assert b"transfer-encoding" not in head
+
+    async def test_a_stream_comes_in_chunks_and_ends(self) -> None:
+        app = says(
+            start(), body(b"one", more=True), body(b"", more=True), body(b"x" * 100_000, more=True), body()
+        )
+        async with opened(app) as here:
+            answer = await here.ask(GET.replace(b"host", b"connection: close\r\nhost"))
+        head, _, chunks = answer.partition(b"\r\n\r\n")
+        assert b"transfer-encoding: chunked" in head
+        assert chunks == b"3\r\none\r\n186a0\r\n" + b"x" * 100_000 + b"\r\n0\r\n\r\n"
+
+    async def test_who_speaks_http_1_0_gets_no_chunks_and_the_end_is_the_end(self) -> None:
+        async with opened(says(start(), body(b"one", more=True), body(b"two"))) as here:
+            answer = await here.ask(b"GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n")
+        assert answer.endswith(b"\r\n\r\nonetwo")
+        assert b"chunked" not in answer
+        assert b"keep-alive" not in answer
+
+    async def test_who_speaks_http_1_0_may_stay_where_there_is_a_length(self) -> None:
+        async with opened(echo) as here:
+            reader, writer = await here.connect()
+            for _ in range(2):
+                writer.write(b"GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n")
+                head, _ = await read_answer(reader)
+                assert b"connection: keep-alive" in head
+
+    @pytest.mark.parametrize(
+        ("method", "status", "length"),
+        [(b"HEAD", 200, True), (b"GET", 204, False), (b"GET", 304, False), (b"HEAD", 404, True)],
+    )
+    async def test_some_answers_have_no_body_whatever_the_application_says(
+        self, method: bytes, status: int, length: bool
+    ) -> None:
+        async with opened(says(start(status, (b"content-length", b"5")), body(b"hello"))) as here:
+            answer = await here.ask(
+                GET.replace(b"GET", method).replace(b"host", b"connection: close\r\nhost")
+            )
+        assert answer.endswith(b"\r\n\r\n")
+        assert (b"content-length: 5" in answer) is length
+
+    async def test_pipelined_requests_are_answered_in_their_order(self) -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await asyncio.sleep(0.1 if scope["path"] == "/slow" else 0)
+            await echo(scope, receive, send)
+
+        slow = b"POST /slow HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"
+        last = b"POST /last HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: 1\r\n\r\nc"
+        async with opened(app) as here:
+            answer = await here.ask(slow + GET + last)
+        assert [line for line in answer.split(b"\r\n") if line.startswith(b"x-path")] == [
+            b"x-path: /slow",
+            b"x-path: /",
+            b"x-path: /last",
+        ]
+
+    async def test_a_proxys_request_names_its_host_in_the_address(self) -> None:
+        seen: list[Any] = []
+
+        async def app(scope: Any, _receive: Any, send: Any) -> None:
+            seen.append(
+                (scope["path"], scope["query_string"], [v for n, v in scope["headers"] if n == b"host"])
+            )
+            await send(start())
+            await send(body())
+
+        async with opened(app) as here:
+            for target in (
+                b"http://evil.example:1/p/q?a=b",
+                b"HTTP://evil.example",
+                b"http://evil.example?a",
+            ):
+                await here.ask(b"GET %b HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n" % target)
+        evil = [b"evil.example"]
+        assert seen == [("/p/q", b"a=b", [b"evil.example:1"]), ("/", b"", evil), ("/", b"a", evil)]
+
+    @pytest.mark.parametrize(
+        "target", [b"localhost:80", b"*", b"a", b"ftp://h/", b"http:///x", b"http://u@h/"]
+    )
+    async def test_other_addresses_are_refused(self, target: bytes) -> None:
+        async with opened(echo) as here:
+            assert (await here.ask(b"GET %b HTTP/1.1\r\nhost: h\r\n\r\n" % target)).startswith(
+                b"HTTP/1.1 400 "
+            )
+
+    async def test_a_header_cannot_begin_another_answer(self) -> None:
+        async with opened(says(start(200, (b"x-a", b"b\r\n\r\nHTTP/1.1 200 OK")), body(b"x"))) as here:
+            answer = await here.ask(GET)
+        assert answer.startswith(b"HTTP/1.1 500 ")
+        assert answer.count(b"HTTP/1.1 ") == 1
+
+
+class TestExpectations:
+    HEAD = b"POST / HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+
+    async def test_the_word_comes_when_the_body_is_wanted(self) -> None:
+        async with opened(echo) as here:
+            reader, writer = await here.connect()
+            writer.write(self.HEAD)
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(b"hi")
+            assert (await read_answer(reader))[1] == b"hi"
+
+    async def test_who_is_refused_gets_no_word_and_the_connection_ends(self) -> None:
+        async with opened(says(start(413), body())) as here:
+            answer = await here.ask(self.HEAD)
+        assert answer.startswith(b"HTTP/1.1 413 ")
+
+    async def test_who_did_not_wait_needs_no_word(self) -> None:
+        async with opened(echo) as here:
+            reader, writer = await here.connect()
+            writer.write(self.HEAD + b"hi")
+            assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 200 ")
+
+
+class TestFailures:
+    """Nobody takes half an answer for a whole one."""
+
+    @pytest.mark.parametrize("error", [ValueError("x"), asyncio.CancelledError()])
+    async def test_a_stream_that_fails_has_no_end(self, error: BaseException) -> None:
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            await send(start())
+            await send(body(b"half", more=True))
+            raise error
+
+        async with opened(app) as here:
+            assert (await here.ask(GET)).endswith(b"\r\n\r\n4\r\nhalf\r\n")
+
+    async def test_without_a_frame_only_a_reset_tells(self) -> None:
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            await send(start())
+            await send(body(b"half", more=True))
+            await asyncio.sleep(0.05)
+            raise ValueError
+
+        async with opened(app) as here:
+            with pytest.raises(ConnectionResetError):
+                await here.ask(b"GET / HTTP/1.0\r\n\r\n")
+
+    async def test_an_application_that_never_answers_is_a_500(self) -> None:
+        async with opened(says()) as here:
+            assert (await here.ask(GET)).startswith(b"HTTP/1.1 500 ")
+
+    @pytest.mark.parametrize("length", [b"3", b"10"])
+    async def test_an_answer_that_is_not_as_long_as_it_says_ends_the_connection(self, length: bytes) -> None:
+        app = says(start(200, (b"content-length", length)), body(b"he", more=True), body(b"llo"))
+        async with opened(app) as here:
+            answer = await here.ask(GET + GET)
+        assert answer.count(b"HTTP/1.1 ") == 1
+
+    async def test_a_body_that_breaks_off_is_told_to_the_application_and_may_be_answered(self) -> None:
+        async def app(_scope: Any, receive: Any, send: Any) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            await send(start(400))
+            await send(body(b"cut"))
+
+        async with opened(app) as here:
+            head = b"POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
+            reader, writer = await here.connect()
+            writer.write(head)
+            await until(lambda: here.server._house.tasks)
+            writer.write(b"3\r\nabc\r\nzz\r\n" + GET)
+            broken = await reader.read()
+            reader, writer = await here.connect()
+            writer.write(head)
+            writer.write_eof()
+            half = await reader.read()
+        for answer in (broken, half):
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert answer.endswith(b"\r\n\r\ncut")
+            assert b"connection: close" in answer
+
+
+class TestLeaving:
+    @pytest.mark.parametrize("leave", ["close", "write_eof", "reset"])
+    async def test_the_application_is_told_at_once(self, leave: str) -> None:
+        told = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, _send: Any) -> None:
+            await whole(receive)
+            scope["extensions"][LEAVING](told.set)
+            assert (await receive())["type"] == "http.disconnect"
+
+        async with opened(app) as here:
+            _, writer = await here.connect()
+            writer.write(GET)
+            await until(lambda: here.server._house.tasks)
+            await asyncio.sleep(0.02)
+            {"close": writer.close, "write_eof": writer.write_eof, "reset": writer.transport.abort}[leave]()
+            async with asyncio.timeout(5):
+                await told.wait()
+            await until(lambda: not here.server._house.guests and not here.server._house.tasks)
+
+    async def test_who_asks_too_late_is_told_too(self) -> None:
+        told = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, _send: Any) -> None:
+            await whole(receive)
+            assert (await receive())["type"] == "http.disconnect"
+            scope["extensions"][LEAVING](told.set)
+            assert not told.is_set()  # never in the middle of what it does
+            await told.wait()
+
+        async with opened(app) as here:
+            _, writer = await here.connect()
+            writer.write(GET)
+            await until(lambda: here.server._house.tasks)
+            writer.close()
+            async with asyncio.timeout(5):
+                await told.wait()
+
+    async def test_what_was_taken_back_is_not_told(self) -> None:
+        told: list[str] = []
+        ended = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            scope["extensions"][LEAVING](lambda: told.append("left"))
+            scope["extensions"][LEAVING](None)
+            await echo(scope, receive, send)
+            ended.set()
+
+        async with opened(app) as here:
+            _, writer = await here.connect()
+            writer.write(GET)
+            await ended.wait()
+            writer.close()
+            await until(lambda: not here.server._house.guests)
+        assert told == []
+
+    async def test_what_is_sent_to_nobody_is_lost_without_a_word(self) -> None:
+        done = asyncio.Event()
+
+        async def app(_scope: Any, receive: Any, send: Any) -> None:
+            await whole(receive)
+            assert (await receive())["type"] == "http.disconnect"
+            await send(start())
+            for _ in range(100):
+                await send(body(b"x" * MIB, more=True))
+            await send(body())
+            done.set()
+
+        async with opened(app) as here:
+            _, writer = await here.connect()
+            writer.write(GET)
+            await until(lambda: here.server._house.tasks)
+            writer.close()
+            async with asyncio.timeout(5):
+                await done.wait()
+
+
+class TestPressure:
+    async def test_a_slow_reader_holds_little_of_ours(self) -> None:
+        sent = 0
+
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            nonlocal sent
+            await send(start())
+            for _ in range(2_000):
+                await send(body(b"x" * 16_000, more=True))
+                sent += 1
+            await send(body())
+
+        async with opened(app) as here:
+            reader, writer = await here.connect()
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(GET.replace(b"host", b"connection: close\r\nhost"))
+            guest = await here.guest()
+            await until(lambda: guest.is_full)
+            stopped = sent
+            await asyncio.sleep(0.1)
+            assert sent == stopped < 2_000
+            assert guest.transport.get_write_buffer_size() <= 128 * 1024
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            assert (await reader.read()).count(b"x") == 2_000 * 16_000
+
+    async def test_a_body_that_nobody_takes_makes_its_sender_wait(self) -> None:
+        take = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await take.wait()
+            await echo(scope, receive, send)
+
+        async with opened(app) as here:
+            reader, writer = await here.connect()
+            writer.write(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n" % (20 * MIB))
+            writer.write(b"x" * 20 * MIB)
+            guest = await here.guest()
+            await until(lambda: guest._held)
+            assert guest._turn is not None
+            assert guest._turn.untaken < MIB
+            take.set()
+            assert len((await read_answer(reader))[1]) == 20 * MIB
+
+    async def test_requests_that_wait_do_not_pile_up(self) -> None:
+        go = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await go.wait()
+            await echo(scope, receive, send)
+
+        async with opened(app) as here:
+            reader, writer = await here.connect()
+            number = 200_000
+            writer.write(GET * number)
+            guest = await here.guest()
+            await until(lambda: guest._held)
+            assert len(guest._reader.rest) < MIB
+            assert len(here.server._house.tasks) == 1
+            go.set()
+            for _ in range(200):
+                await read_answer(reader)
+
+    async def test_more_connections_than_allowed_wait_until_one_leaves(self) -> None:
+        async with opened(echo, max_connections=2) as here:
+            kept = [await here.connect() for _ in range(2)]
+            await until(lambda: len(here.server._house.guests) == 2)
+            reader, writer = await here.connect()
+            writer.write(GET)
+            await asyncio.sleep(0.1)
+            assert len(here.server._house.guests) == 2
+            kept[0][1].close()
+            assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 200 ")
+
+
+class TestTime:
+    """Nobody has to wait for it here: the server looks at its connections with a clock that we move."""
+
+    @pytest.mark.parametrize(
+        "said", [b"", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r"], ids=["nothing", "a byte", "almost"]
+    )
+    async def test_slowloris_without_a_request_is_hung_up_on(self, said: bytes) -> None:
+        async with opened(echo) as here:
+            reader, writer = await here.connect()
+            writer.write(said)
+            await until(lambda: len(here.server._house.guests) == 1)
+            await asyncio.sleep(0.05)
+            now = here.server._house.now
+            await self.pass_time(here, now + FIRST_BYTES_S - 1)
+            assert here.server._house.guests
+            await self.pass_time(here, now + 121)
+            async with asyncio.timeout(5):
+                await reader.read()
+
+    async def test_who_has_asked_once_may_be_silent_for_as_long_as_the_settings_say(self) -> None:
+        async with opened(echo) as here:
+            reader, writer = await here.connect()
+            writer.write(GET)
+            await read_answer(reader)
+            guest = await here.guest()
+            now = here.server._house.now
+            for second, stays in ((31, True), (119, True), (121, False)):
+                guest.look(now + second)
+                await asyncio.sleep(0.02)
+                assert bool(here.server._house.guests) is stays
+
+    async def test_headers_that_stop_coming_have_as_long(self) -> None:
+        async with opened(echo) as here:
+            _, writer = await here.connect()
+            writer.write(b"GET /a/longer/path HTTP/1.1\r\nhost: h\r\n")
+            guest = await here.guest()
+            await until(lambda: guest._reader.begun_bytes)
+            now = here.server._house.now
+            for second, stays in ((119, True), (121, False)):
+                guest.look(now + second)
+                await asyncio.sleep(0.02)
+                assert bool(here.server._house.guests) is stays
+
+    async def test_an_answer_may_take_for_ever_to_be_thought_of(self) -> None:
+        async def app(_scope: Any, receive: Any, _send: Any) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        async with opened(app) as here:
+            _, writer = await here.connect()
+            writer.write(GET)
+            guest = await here.guest()
+            await until(lambda: here.server._house.tasks)
+            guest.look(here.server._house.now + 10_000)
+            await asyncio.sleep(0.02)
+            assert here.server._house.guests
+
+    async def test_a_reader_who_takes_a_little_is_not_given_up(self) -> None:
+        async with opened(says(start(), body(b"x" * 30 * MIB))) as here:
+            reader, writer = await here.connect()
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(GET)
+            guest = await here.guest()
+            await until(lambda: guest.is_full)
+            await asyncio.sleep(0.1)
+            now = here.server._house.now
+            guest.look(now)
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            await reader.readexactly(5 * MIB)
+            guest.look(now + 299)
+            guest.look(now + 301)
+            assert not guest.transport.is_closing()
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await asyncio.sleep(0.1)
+            guest.look(now + 302)
+            guest.look(now + 700)
+            assert guest.transport.is_closing()
+
+    async def pass_time(self, here: Opened, now: float) -> None:
+        for guest in [*here.server._house.guests]:
+            guest.look(now)
+        await asyncio.sleep(0.02)
+
+
+class TestStopping:
+    async def test_idle_connections_end_and_running_answers_finish(self) -> None:
+        go = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await go.wait()
+            await echo(scope, receive, send)
+
+        async with opened(app) as here:
+            idle, _ = await here.connect()
+            reader, writer = await here.connect()
+            writer.write(GET)
+            await until(lambda: here.server._house.tasks)
+            here.server.stop()
+            assert await idle.read() == b""
+            with pytest.raises(ConnectionRefusedError):
+                await here.connect()
+            go.set()
+            assert b"connection: close" in (await read_answer(reader))[0]
+            assert await reader.read() == b""
+            async with asyncio.timeout(5):
+                await here.server.wait_closed()
+
+    async def test_an_answer_that_had_begun_is_the_last_one_of_its_connection(self) -> None:
+        go = asyncio.Event()
+
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            await send(start())
+            await send(body(b"one", more=True))
+            await go.wait()
+            await send(body(b"two"))
+
+        async with opened(app) as here:
+            reader, writer = await here.connect()
+            writer.write(GET)
+            await reader.readuntil(b"one")
+            here.server.stop()
+            go.set()
+            async with asyncio.timeout(5):
+                assert (await reader.read()).endswith(b"two\r\n0\r\n\r\n")
+                await here.server.wait_closed()
+
+    async def test_whom_the_kernel_has_let_in_is_answered(self) -> None:
+        async with opened(echo, max_connections=1) as here:
+            await here.connect()
+            await here.guest()
+            reader, writer = await here.connect()  # waits in the backlog
+            writer.write(GET)
+            here.server._house.settings = ServerConfig()
+            here.server._settings = ServerConfig()
+            here.server.stop()
+            assert b"connection: close" in (await read_answer(reader))[0]
+
+    async def test_aborting_leaves_nothing(self) -> None:
+        app: Callable[..., Awaitable[None]] = _for_ever
+        async with opened(app) as here:
+            for _ in range(3):
+                _, writer = await here.connect()
+                writer.write(GET)
+            await until(lambda: len(here.server._house.tasks) == 3)
+            await here.server.abort()
+            assert not here.server._house.tasks
+            assert not here.server._house.guests
+
+
+async def _for_ever(*_: Any) -> None:
+    await asyncio.sleep(3600)
