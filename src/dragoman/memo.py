@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
@@ -35,19 +36,23 @@ class Memo(Generic[K, V]):
         self._max_bytes = max_bytes
         self._entry_bytes = ENTRY_BYTES if name else 0
         self._bytes = 0
-        self._kept: dict[K, tuple[V, int]] = {}
+        # Of a plain dict the first key is found behind all that were taken from its front, one by one.
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self.found = 0
         self.missed = 0
         if name:
             _NAMED[name] = self
 
     def find(self, key: K) -> V | None:
-        found = self._kept.pop(key, None)
+        found = self._kept.get(key)
         if found is None:
             self.missed += 1
             return None
         self.found += 1
-        self._kept[key] = found
+        try:  # noqa: SIM105 (`suppress` takes longer than all of this)
+            self._kept.move_to_end(key)
+        except KeyError:  # another thread has forgotten it meanwhile
+            pass
         return found[0]
 
     def get(self, key: K, weight: int, make: Callable[[], V]) -> V:
@@ -75,7 +80,7 @@ class Memo(Generic[K, V]):
                 _make_room()
 
     def _forget_oldest(self) -> int:
-        weight = self._kept.pop(next(iter(self._kept)))[1]
+        _, (_, weight) = self._kept.popitem(last=False)
         self._bytes -= weight
         return weight
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection
 
 RECENT_BYTES = 32 * 1024 * 1024
@@ -18,7 +19,7 @@ class Recent:
     def __init__(self, max_bytes: int = RECENT_BYTES) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._kept: dict[str, tuple[str | None, int]] = {}
+        self._kept: OrderedDict[str, tuple[str | None, int]] = OrderedDict()
 
     def find(self, keys: Collection[str]) -> tuple[dict[str, tuple[str | None, int]], list[str]]:
         """What is known of these keys, and which of them nobody asked for yet."""
@@ -39,8 +40,8 @@ class Recent:
         kept[key] = (value, written)
         self._bytes += _weight(key, value)
         while self._bytes > self._max_bytes:
-            oldest = next(iter(self._kept))
-            self._bytes -= _weight(oldest, self._kept.pop(oldest)[0])
+            oldest, (forgotten, _) = kept.popitem(last=False)
+            self._bytes -= _weight(oldest, forgotten)
 
 
 def _weight(key: str, value: str | None) -> int:

@@ -50,6 +50,30 @@ def test_a_value_above_the_bound_is_made_but_not_kept(weight: int, kept: int) ->
     assert len(memo) == kept
 
 
+def test_what_another_thread_forgets_meanwhile_is_still_found() -> None:
+    memo: Memo[str, str] = Memo(4)
+    key = Fleeting("a")
+    key.forget = lambda: memo._kept.clear()
+    memo.put(key, 1, "A")
+    memo.put("b", 1, "B")
+    key.looks = 0
+    assert memo.find(key) == "A"
+    assert len(memo) == 0
+
+
+class Fleeting(str):
+    """Is forgotten while it is looked for the second time."""
+
+    looks = -9
+    forget: Callable[[], None]
+
+    def __hash__(self) -> int:
+        self.looks += 1
+        if self.looks == 2:
+            self.forget()
+        return super().__hash__()
+
+
 def test_nothing_is_remembered_of_a_failure() -> None:
     memo: Memo[str, str] = Memo(4)
 
