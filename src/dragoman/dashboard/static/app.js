@@ -108,10 +108,10 @@ function pressed(event) {
   const typing = event.target.closest?.("input, select, textarea, dialog");
   if (event.key === "Escape" && typing && typing.tagName !== "DIALOG") return typing.blur();
   if (typing) return;
-  const target = going && Date.now() - going < GOING_MS && Object.entries(VIEWS).find(([, one]) => one.key === event.key);
+  const target = going && event.timeStamp - going < GOING_MS && Object.entries(VIEWS).find(([, one]) => one.key === event.key);
   going = 0;
   if (target) location.hash = `#/${target[0]}`;
-  else if (event.key === "g") going = Date.now();
+  else if (event.key === "g") going = event.timeStamp; // when it was pressed, however busy the page is
   else if (event.key === "?") help();
   else if (event.key === "d") toggleTheme();
   else if (!view?.pressed?.(event)) return;
