@@ -117,7 +117,7 @@ def _figures(row: Row, direct: Row, floor: Row, ours: Row | None) -> Figures:
         else None,
         times_ours=cpu_ms / _cpu_ms(ours.rounds) if ours is not None else None,
         requests_per_core_s=1000 / cpu_ms,
-        requests_per_s=requests / wall_s,
+        requests_per_s=statistics.median(measured.per_s for measured in rounds),
         first_byte_p50_ms=_first_byte_ms(rounds),
         added_first_byte_ms=_first_byte_ms(rounds) - _first_byte_ms(direct.rounds),
         total_p50_ms=p50,
@@ -163,21 +163,13 @@ def judge(figures: Sequence[Figures], workloads: Iterable[Workload], floor: str)
         ours = found.get((OURS, workload.name))
         if ours is not None:
             aims += _judge_workload(workload, ours, floor)
+        two = found.get((TWO_WORKERS, workload.name))
+        if ours is not None and two is not None:
+            aims += _judge_workers(workload, ours, two)
     for item in figures:
         if item.workload == "next_turn" and item.contender not in (OURS, _DIRECT, floor) and not item.fault:
             wanted = _TIMES_LESS.get(item.contender, _TIMES_LESS_THAN_OTHERS)
             aims.append(_at_least(f"next_turn: less CPU than {item.contender}", item.times_ours or 0, wanted))
-    one, two = found.get((OURS, "clients_32")), found.get((TWO_WORKERS, "clients_32"))
-    if one is not None and two is not None:
-        aims.append(
-            _at_least(
-                "two workers against one, requests a second",
-                two.requests_per_s / one.requests_per_s,
-                _SPEED_UP,
-            )
-        )
-        capacity = 2 * one.cpu_ms_per_request / two.cpu_ms_per_request
-        aims.append(_at_least("two workers against one, by the CPU a request takes", capacity, _SPEED_UP))
     return aims
 
 
@@ -197,6 +189,20 @@ def _judge_workload(workload: Workload, ours: Figures, floor: str) -> list[Aim]:
         for about, wanted, value, unit in checks
         if wanted is not None and value is not None
     ]
+
+
+def _judge_workers(workload: Workload, one: Figures, two: Figures) -> list[Aim]:
+    """By the clock only where load and fake Gemini leave nearly all of the machine to the workers."""
+    by_cpu = 2 * one.cpu_ms_per_request / two.cpu_ms_per_request
+    aims = [
+        _at_least(f"{workload.name}: two workers against one, by the CPU a request takes", by_cpu, _SPEED_UP)
+    ]
+    if workload.heavy:
+        by_clock = two.requests_per_s / one.requests_per_s
+        aims.append(
+            _at_least(f"{workload.name}: two workers against one, requests a second", by_clock, _SPEED_UP)
+        )
+    return aims
 
 
 def _at_least(about: str, value: float, wanted: float) -> Aim:

@@ -67,7 +67,7 @@ def _measure(
 
 def _speed(rounds: list[Measurement]) -> float:
     """The best round: the others shared the machine with somebody."""
-    return max(one.requests / one.wall_s for one in rounds)
+    return max(one.per_s for one in rounds)
 
 
 def _print_memory(gateway: Contender) -> None:
