@@ -41,7 +41,7 @@ def requests(draw: st.DrawFn, model: str) -> Json:
     """A valid body: a conversation as we send it, perhaps with built-in tools or JSON output, in either spelling."""
     _, raw = WIRES["anthropic"].exchange(draw(conversations()), model)
     body: Json = json.loads(raw)
-    if "tools" not in body:
+    if "tools" not in body and "responseMimeType" not in body.get("generationConfig", {}):
         more = draw(st.sampled_from(["", "googleSearch", "codeExecution", "json"]))
         if more == "json":
             body.setdefault("generationConfig", {})["responseMimeType"] = "application/json"
