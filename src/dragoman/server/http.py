@@ -69,9 +69,19 @@ def _learn(name: bytes) -> str:
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    if not scope.get("query_string"):
+    raw = scope.get("query_string")
+    if not raw:
         return {}
-    return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+    usual = _USUAL_QUERIES.get(raw)
+    return usual.copy() if usual is not None else _read_query(raw)
+
+
+def _read_query(raw: bytes) -> dict[str, str]:
+    return dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True))
+
+
+#: What Anthropic's and Google's clients say with every request; nothing that opens a door is remembered.
+_USUAL_QUERIES = {raw: _read_query(raw) for raw in (b"beta=true", b"alt=sse")}
 
 
 def address_of(scope: Scope) -> tuple[str, dict[str, str]]:
