@@ -30,6 +30,8 @@ class Opening(msgspec.Struct, frozen=True, gc=False):
 
 _FRAMES = {Framing.CHUNKS: b"transfer-encoding: chunked\r\n", Framing.LENGTH: b"content-length: %d\r\n"}
 _STAYING = {False: b"connection: close\r\n", True: b"connection: keep-alive\r\n"}
+#: What an application may say and the server says for it.
+_FRAMING = frozenset({b"content-length", b"connection", b"transfer-encoding"})
 _STATUS_LINES: dict[int, bytes] = {}
 
 
@@ -45,14 +47,15 @@ def open_answer(
     """`length` is known if all of the body is; the application may have said one too."""
     lines = [status_line(status)]
     dated = False
-    for name, value in fields:
-        if name == b"content-length":
-            length = int(value)
-        elif name == b"connection":
-            keeps_alive = keeps_alive and value.lower() != b"close"
-        elif name != b"transfer-encoding":
+    for field in fields:
+        name = field[0]
+        if name not in _FRAMING:
             dated = dated or name == b"date"
-            lines.append(b"%b: %b\r\n" % (name, value))
+            lines.append(b"%b: %b\r\n" % field)
+        elif name == b"content-length":
+            length = int(field[1])
+        elif name == b"connection":
+            keeps_alive = keeps_alive and field[1].lower() != b"close"
     framing = _framing(method, status, modern=modern, length=length)
     if length is not None and status not in (204, 304):
         lines.append(_FRAMES[Framing.LENGTH] % length)
