@@ -136,5 +136,6 @@ def _read_head(raw: bytes) -> Head:
         if key == "content-length" and headers.get(key, said) != said:
             raise BrokenAnswer("it has two lengths")
         headers[key] = said
-    stays = headers.get("connection", "").encode("latin-1")
-    return Head(int(status[2]), headers, keeps_alive(stays, modern=status[1] == b"1"))
+    modern, options = status[1] == b"1", headers.get("connection")
+    stays = modern if options is None else keeps_alive(options.encode("latin-1"), modern=modern)
+    return Head(int(status[2]), headers, stays)
