@@ -39,13 +39,14 @@ class AnswerReader:
     When it is `over` nothing may follow. `close` says that no more bytes come, which may be the end or a break.
     """
 
+    head: Head | None = None
+    over = False
+    _left: int | None = 0  # bytes of the body; None: until the connection ends
+    _chunks: ChunkReader | None = None
+    _inflate: zlib._Decompress | None = None
+
     def __init__(self) -> None:
-        self.head: Head | None = None
-        self.over = False
         self._collector = HeadCollector(_MAX_HEAD_BYTES)
-        self._left: int | None = 0  # bytes of the body; None: until the connection ends
-        self._chunks: ChunkReader | None = None
-        self._inflate: zlib._Decompress | None = None
 
     def feed(self, data: bytes) -> bytes:
         if self.head is None:
