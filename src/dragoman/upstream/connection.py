@@ -90,8 +90,7 @@ class Connection(asyncio.Protocol):
             if self._unread > _UNREAD_BYTES and self._transport is not None:
                 self._paused = True
                 self._transport.pause_reading()
-        if self._waiter is not None:
-            self._wake()
+        self._wake()
 
     def ask(self, request: tuple[bytes, bytes]) -> None:
         if self._transport is None:

@@ -57,7 +57,13 @@ class AnswerReader:
             if data:
                 raise BrokenAnswer("bytes behind the end")
             return b""
-        body = self._read_plain(data) if self._chunks is None else self._read_chunks(self._chunks, data)
+        chunks = self._chunks
+        if chunks is None:
+            body = self._read_plain(data)
+        else:
+            body = chunks.feed(data)
+            if chunks.over:
+                self._end_with(chunks)
         return body if self._inflate is None else self._inflated(body)
 
     def close(self) -> None:
@@ -110,12 +116,10 @@ class AnswerReader:
             self.over = self._left == 0
         return data
 
-    def _read_chunks(self, chunks: ChunkReader, data: bytes) -> bytes:
-        body = chunks.feed(data)
-        self.over = chunks.over
+    def _end_with(self, chunks: ChunkReader) -> None:
+        self.over = True
         if chunks.rest:
             raise BrokenAnswer("bytes behind the end")
-        return body
 
     def _inflated(self, body: bytes) -> bytes:
         if self._inflate is None:
