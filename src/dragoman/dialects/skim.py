@@ -9,7 +9,8 @@ whole elements of a list. Anything else, and the body is read as it is.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -22,7 +23,8 @@ V = TypeVar("V")
 W = TypeVar("W")
 T = TypeVar("T")
 
-_MARK = b'"\\u0000 dragoman knows what stood here"'
+_NO_TEXT = b"\xff"  # in no text that is UTF-8, and quickly searched for
+_MARK = b'"%b dragoman knows what stood here"' % _NO_TEXT
 _SPACE = b" \t\r\n"
 _GAP_BYTES = 16  # at most so much space between two elements; more is read anew every time
 _SHORTEST = 1024  # what is shorter is quicker read
@@ -94,7 +96,7 @@ IN_TOOLS: Place[Any] = Place(operator.attrgetter("tools"), _put_tools)
 class Skimmer(Generic[W]):
     """Reads bodies of one dialect: `key` names the list with the history, whose elements `elements` gives.
 
-    `known_as` is an element without what may change from turn to turn and means nothing.
+    `known_as` gives elements without what may change from turn to turn and means nothing.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class Skimmer(Generic[W]):
         key: str,
         elements: Callable[[W], Sequence[msgspec.Raw]],
         tools: Place[W] | None = None,
-        known_as: Callable[[bytes], bytes] = bytes,
+        known_as: Callable[[list[bytes]], Iterable[bytes]] = iter,
     ) -> None:
         self._read = read
         self.known_as = known_as
@@ -140,7 +142,10 @@ class Skimmer(Generic[W]):
         run = self.runs.find(body, start)
         if run is None:
             return _NOTHING
-        for known in range(len(run.ends), max(0, len(run.ends) - _CHANGED_ENDS), -1):
+        if body.startswith(run.text, start):  # nearly always
+            return run
+        whole = len(run.ends)
+        for known in range(whole - 1, max(0, whole - _CHANGED_ENDS), -1):
             text = run.text[: run.ends[known - 1]]
             if body.startswith(text, start):
                 return Run(text, run.ends[:known], run.pieces[:known])
@@ -163,7 +168,7 @@ class Skimmer(Generic[W]):
             pieces += (body[end:at], _MARK)
             end = at + size
         rest = b"".join((*pieces, body[end:]))
-        if rest.count(_MARK) != len(cuts):
+        if rest.count(_NO_TEXT) != len(cuts):
             return None
         try:
             wire = self._read(rest)
@@ -194,27 +199,37 @@ class Skimmed(Generic[W]):
         """The history, read as `read_pieces` does it; what was known of it comes from the last time."""
         known = len(self._run.ends)
         raws = list(map(bytes, self._skimmer.elements(self.wire)[1 if known else 0 :]))
-        new = map(self._skimmer.known_as, raws)
+        new = self._skimmer.known_as(raws)
         pieces = [*self._run.pieces, *read_pieces(memo, place, new, read, start=known)]
-        if self._start >= 0:
-            self._keep(raws, pieces)
+        # All but the last, which nearly always comes back changed, if only by its cache point.
+        if self._start >= 0 and len(raws) > 1:
+            self._keep(raws[:-1], pieces)
         return pieces
 
     def _keep(self, raws: list[bytes], pieces: list[T]) -> None:
-        """All but the last, which nearly always comes back changed, if only by its cache point."""
-        body, start = self._body, self._start
-        ends = list(self._run.ends)
-        end = start + len(self._run.text)
-        for raw in raws[:-1]:
-            begin = body.find(raw, end, end + len(raw) + _GAP_BYTES)
-            if begin < 0 or body[end:begin].strip(_SPACE) != (b"," if ends else b""):
-                return
-            end = begin + len(raw)
-            ends.append(end - start)
-        text = body[start:end]
-        run = Run(text, tuple(ends), tuple(pieces[: len(ends)]))
+        """They are kept if they stand there as programs write them: with the same space between all of them."""
+        body, start, known = self._body, self._start, self._run
+        end = start + len(known.text)
+        gap = _gap(body, end)
+        begin = end + len(gap)
+        comma = _gap(body, begin + len(raws[0]))
+        new = comma.join(raws)
+        whole = gap.strip(_SPACE) == (b"," if known.ends else b"") and comma.strip(_SPACE) == b","
+        if not whole or not body.startswith(new, begin):
+            return
+        text = body[start : begin + len(new)]
+        sizes = map(len(comma).__add__, map(len, raws))
+        ends = accumulate(sizes, initial=begin - start - len(comma))
+        next(ends)
+        run = Run(text, (*known.ends, *ends), tuple(pieces[:-1]))
         # The pieces may be forgotten elsewhere: then they are here alone.
-        self._skimmer.runs.put(text, run, besides=weigh_pieces(len(text), len(ends)))
+        self._skimmer.runs.put(text, run, besides=weigh_pieces(len(text), len(run.ends)))
+
+
+def _gap(body: bytes, at: int) -> bytes:
+    """Space and commas there."""
+    ahead = body[at : at + _GAP_BYTES]
+    return ahead[: len(ahead) - len(ahead.lstrip(_SPACE + b","))]
 
 
 def _tools_start(body: bytes, start: int) -> int:

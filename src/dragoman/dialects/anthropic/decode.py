@@ -45,13 +45,18 @@ _CACHE_POINT = re.compile(
     rb',\s?"cache_control":\s?\{"type":\s?"ephemeral"(?:,\s?"ttl":\s?"\w+")?\}(?=\}\]\}\Z)'
 )
 _LONGEST_POINT = 80
-_BEHIND_POINT = b"}}]}"  # and of few other messages
+_MAY_END_SO = operator.methodcaller("endswith", b"}}]}")  # and few other messages do
+
+
+def _without_cache_points(raws: list[bytes]) -> list[bytes]:
+    """A point moves on with every turn, and the message stays the same."""
+    return [
+        _without_cache_point(raw) if ends else raw
+        for raw, ends in zip(raws, map(_MAY_END_SO, raws), strict=True)
+    ]
 
 
 def _without_cache_point(raw: bytes) -> bytes:
-    """The point moves on with every turn, and the message stays the same."""
-    if not raw.endswith(_BEHIND_POINT):
-        return raw
     found = _CACHE_POINT.search(raw, max(0, len(raw) - _LONGEST_POINT))
     return raw[: found.start()] + raw[found.end() :] if found is not None else raw
 
@@ -63,7 +68,7 @@ _BODIES: Skimmer[Body] = Skimmer(
     key="messages",
     elements=operator.attrgetter("messages"),
     tools=IN_TOOLS,
-    known_as=_without_cache_point,
+    known_as=_without_cache_points,
 )
 
 
