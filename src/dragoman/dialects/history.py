@@ -30,10 +30,14 @@ def read_pieces(
     read: Callable[[bytes, str], T],
     *,
     start: int = 0,
+    checked: Callable[[bytes, str], bytes] = jsontext.checked,
 ) -> list[T]:
-    """`read` gets the bytes of a piece and its place, `name[index]`; it may name places below that alone."""
+    """`read` gets the bytes of a piece and its place, `name[index]`; it may name places below that alone.
+
+    `checked` is what is made sure of before: with `jsontext.as_text` it has to do with half characters itself.
+    """
     return [
-        memo.find(raw) or _read(memo, f"{name}[{index}]", raw, read)
+        memo.find(raw) or _read(memo, f"{name}[{index}]", raw, read, checked)
         for index, raw in enumerate(map(bytes, raws), start)
     ]
 
@@ -60,12 +64,18 @@ _NOTES = operator.attrgetter("notes")
 
 def read_piece(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
     """One that stands by itself, at `where`."""
-    return memo.find(raw) or _read(memo, where, raw, read)
+    return memo.find(raw) or _read(memo, where, raw, read, jsontext.checked)
 
 
-def _read(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+def _read(
+    memo: Memo[bytes, T],
+    where: str,
+    raw: bytes,
+    read: Callable[[bytes, str], T],
+    checked: Callable[[bytes, str], bytes],
+) -> T:
     try:
-        piece = read(jsontext.checked(raw, where), where)
+        piece = read(checked(raw, where), where)
     except InvalidRequest as error:
         if not error.where.startswith(where):
             error.where = where + error.where

@@ -28,14 +28,14 @@ _COURSE = "signing"
 
 def text_key(before: Message | None, text: str) -> str:
     """Text has no id: it is known by its words and by what the user had said or answered before."""
-    digest = blake2b(digest_size=16)
+    words: list[str] = []
     for part in before.parts if before is not None else ():
         if isinstance(part, ToolResult):
-            digest.update(part.call_id.encode())
+            words.append(part.call_id)
         elif isinstance(part, Text):
-            digest.update(part.text.encode("utf-8", "replace"))
-    digest.update(b"\0" + text.encode("utf-8", "replace"))
-    return f"{TEXT_KEY}{digest.hexdigest()}"
+            words.append(part.text)
+    known = "".join((*words, "\0", text)).encode("utf-8", "replace")
+    return TEXT_KEY + blake2b(known, digest_size=16).hexdigest()
 
 
 def last_user(messages: tuple[Message, ...]) -> Message | None:
@@ -119,25 +119,20 @@ def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[in
     keys: list[tuple[str, tuple[int, int]]] = []
     before = last_user(messages[:start])
     for index, message in enumerate(messages[start:], start):
-        if message.role == "user":
+        role = message.role
+        if role == "user":
             before = message
-        elif message.role == "model":
+        elif role == "model":
             for place, part in enumerate(message.parts):
-                key = _key(before, part)
-                if key:
-                    keys.append((key, (index, place)))
+                if isinstance(part, _SIGNED) and part.signature is None:
+                    key = part.id if not isinstance(part, Text) else part.text and text_key(before, part.text)
+                    if key:
+                        keys.append((key, (index, place)))
     return keys
 
 
-_CALLS = (ToolCall, ServerCall)
-
-
-def _key(before: Message | None, part: Part) -> str:
-    if isinstance(part, _CALLS):
-        return part.id if part.signature is None else ""
-    if isinstance(part, Text) and part.signature is None and part.text:
-        return text_key(before, part.text)
-    return ""
+#: What the store may know a signature of: words and calls.
+_SIGNED = (Text, ToolCall, ServerCall)
 
 
 def _signed(message: Message, signatures: dict[int, Sealed]) -> Message:
@@ -158,3 +153,6 @@ def _sign(message: Message, signatures: Mapping[int, Sealed]) -> Message:
         else:
             parts.append(msgspec.structs.replace(part, signature=sealed.signature))
     return Message(role=message.role, parts=tuple(parts))
+
+
+NOTHING_TO_SIGN = Signing(())

@@ -45,14 +45,14 @@ _CACHE_POINT = re.compile(
     rb',\s?"cache_control":\s?\{"type":\s?"ephemeral"(?:,\s?"ttl":\s?"\w+")?\}(?=\}\]\}\Z)'
 )
 _LONGEST_POINT = 80
-_MAY_END_SO = operator.methodcaller("endswith", b"}}]}")  # and few other messages do
+_ENDS_WITH_POINT = operator.methodcaller("endswith", (b'"ephemeral"}}]}', b'"5m"}}]}', b'"1h"}}]}'))
 
 
 def _without_cache_points(raws: list[bytes]) -> list[bytes]:
     """A point moves on with every turn, and the message stays the same."""
     return [
         _without_cache_point(raw) if ends else raw
-        for raw, ends in zip(raws, map(_MAY_END_SO, raws), strict=True)
+        for raw, ends in zip(raws, map(_ENDS_WITH_POINT, raws), strict=True)
     ]
 
 
@@ -78,7 +78,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
     _refuse_threads(wire)
     if not wire.messages:
         raise InvalidRequest("at least one message is required", where="messages")
-    decoded = skimmed.pieces(_MESSAGES, "messages", _message)
+    decoded = skimmed.pieces(_MESSAGES, "messages", _message, checked=jsontext.as_text)
     tool_set = extend(decode_tool_set(skimmed.tools), _definitions(decoded))
     choice = decode_tool_choice(wire.tool_choice, tool_set)
     loaded, removed = _tools_at_hand(decoded, tool_set)
@@ -117,7 +117,14 @@ _SAID, _CHANGES = operator.attrgetter("messages"), operator.attrgetter("changes"
 
 
 def _message(raw: bytes, where: str) -> DecodedMessage:
-    return decode_message(jsontext.decode(decode_wire_message, raw, where))
+    """Only what cannot be read is searched for half characters, as whole bodies are: few have any."""
+    try:
+        return decode_message(jsontext.decode(decode_wire_message, raw, where))
+    except InvalidRequest:
+        whole = jsontext.whole_characters(raw)
+        if whole is raw:
+            raise
+        return decode_message(jsontext.decode(decode_wire_message, whole, where))
 
 
 def _definitions(decoded: list[DecodedMessage]) -> list[bytes]:
