@@ -50,8 +50,8 @@ class ToolChange(msgspec.Struct, frozen=True):
     definition: bytes = b""
 
 
-class DecodedMessage(msgspec.Struct, frozen=True):
-    """One wire message: neutral messages, and how it changes the tools at hand."""
+class DecodedMessage(msgspec.Struct, frozen=True, gc=False):
+    """One wire message: neutral messages, and how it changes the tools at hand. No message knows it."""
 
     messages: tuple[Message, ...]
     changes: tuple[ToolChange, ...]

@@ -10,9 +10,10 @@ import msgspec
 from dragoman import jsontext
 from dragoman.dialects.base import Encoded, Target, UpstreamStream
 from dragoman.dialects.gemini.builtin import BuiltIns, encode_built_ins
-from dragoman.dialects.gemini.contents import NOBODY, Setting, encode_contents
+from dragoman.dialects.gemini.contents import encode_contents
 from dragoman.dialects.gemini.grounded import GroundedStream
 from dragoman.dialects.gemini.models import Profile, profile_of
+from dragoman.dialects.gemini.parts import NOBODY, Setting
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.thinking import encode_thinking
 from dragoman.dialects.gemini.tools import Declarations, declare, encode_tool_choice
