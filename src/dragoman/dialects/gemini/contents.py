@@ -18,7 +18,7 @@ SENTINEL = "skip_thought_signature_validator"
 _ENCODER = msgspec.json.Encoder()
 
 
-class EncodedContent(msgspec.Struct, frozen=True):
+class EncodedContent(msgspec.Struct, frozen=True, gc=False):
     """One content as JSON. `unsigned` is where the signature of its first call would stand, if it should have one."""
 
     json: msgspec.Raw
