@@ -30,16 +30,22 @@ def read_pieces(
     read: Callable[[bytes, str], T],
     *,
     start: int = 0,
-    checked: Callable[[bytes, str], bytes] = jsontext.checked,
+    several: Callable[[list[bytes]], list[T] | None] | None = None,
 ) -> list[T]:
     """`read` gets the bytes of a piece and its place, `name[index]`; it may name places below that alone.
 
-    `checked` is what is made sure of before: with `jsontext.as_text` it has to do with half characters itself.
+    `several` reads pieces at once, and the same of them; None if anything is amiss, which `read` will tell better.
     """
-    return [
-        memo.find(raw) or _read(memo, f"{name}[{index}]", raw, read, checked)
-        for index, raw in enumerate(map(bytes, raws), start)
-    ]
+    keys = list(map(bytes, raws))
+    found = list(map(memo.find, keys))
+    missing = [key for key, piece in zip(keys, found, strict=True) if piece is None]
+    new = several(missing) if several is not None and missing else None
+    if new is None:
+        pairs = enumerate(zip(keys, found, strict=True), start)
+        return [piece or _read(memo, f"{name}[{index}]", key, read) for index, (key, piece) in pairs]
+    list(map(memo.put, missing, map(weigh_pieces, map(len, missing)), new))
+    rest = iter(new)
+    return [piece or next(rest) for piece in found]
 
 
 class Noted(Protocol):
@@ -64,18 +70,12 @@ _NOTES = operator.attrgetter("notes")
 
 def read_piece(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
     """One that stands by itself, at `where`."""
-    return memo.find(raw) or _read(memo, where, raw, read, jsontext.checked)
+    return memo.find(raw) or _read(memo, where, raw, read)
 
 
-def _read(
-    memo: Memo[bytes, T],
-    where: str,
-    raw: bytes,
-    read: Callable[[bytes, str], T],
-    checked: Callable[[bytes, str], bytes],
-) -> T:
+def _read(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
     try:
-        piece = read(checked(raw, where), where)
+        piece = read(jsontext.checked(raw, where), where)
     except InvalidRequest as error:
         if not error.where.startswith(where):
             error.where = where + error.where

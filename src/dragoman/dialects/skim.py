@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from dragoman import jsontext
 from dragoman.dialects.history import HISTORY_BYTES, read_pieces, weigh_pieces
 from dragoman.errors import InvalidRequest
 from dragoman.memo import Memo
@@ -202,13 +201,13 @@ class Skimmed(Generic[W]):
         place: str,
         read: Callable[[bytes, str], T],
         *,
-        checked: Callable[[bytes, str], bytes] = jsontext.checked,
+        several: Callable[[list[bytes]], list[T] | None] | None = None,
     ) -> list[T]:
         """The history, read as `read_pieces` does it; what was known of it comes from the last time."""
         known = len(self._run.ends)
         raws = list(map(bytes, self._skimmer.elements(self.wire)[1 if known else 0 :]))
         new = self._skimmer.known_as(raws)
-        pieces = [*self._run.pieces, *read_pieces(memo, place, new, read, start=known, checked=checked)]
+        pieces = [*self._run.pieces, *read_pieces(memo, place, new, read, start=known, several=several)]
         # All but the last, which nearly always comes back changed, if only by its cache point.
         if self._start >= 0 and len(raws) > 1:
             self._keep(raws[:-1], pieces)

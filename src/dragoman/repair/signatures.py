@@ -117,17 +117,18 @@ def _take_course(messages: tuple[Message, ...], scope: str | None) -> Course[Mes
 def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[int, int]]]:
     """Each with its message and part, which has no signature of its own."""
     keys: list[tuple[str, tuple[int, int]]] = []
-    before = last_user(messages[:start])
+    before = last_user(messages[:start]) if start else None
     for index, message in enumerate(messages[start:], start):
         role = message.role
         if role == "user":
             before = message
         elif role == "model":
             for place, part in enumerate(message.parts):
-                if isinstance(part, _SIGNED) and part.signature is None:
-                    key = part.id if not isinstance(part, Text) else part.text and text_key(before, part.text)
-                    if key:
-                        keys.append((key, (index, place)))
+                if not isinstance(part, _SIGNED) or part.signature is not None:
+                    continue
+                key = part.text and text_key(before, part.text) if isinstance(part, Text) else part.id
+                if key:
+                    keys.append((key, (index, place)))
     return keys
 
 

@@ -59,14 +59,14 @@ class DecodedMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode_message(message: WireMessage) -> DecodedMessage:
-    """Half characters are looked for in what is passed on unread; whoever calls has to do with others."""
+    """Half characters are replaced in what is passed on unread; elsewhere there can be none in what was read."""
     role = _ROLES.get(message.role)
     if role is None:
         raise InvalidRequest(f"{message.role!r} is not a role: use user, assistant or system", where=".role")
-    reader = BlockReader()
     content = message.content
     if isinstance(content, list) and len(content) > 1:
         content = _uncut(content)
+    reader = BlockReader()
     said = reader.read_content(content, ".content")
     parts = place_signatures(said, reader.sealed) if reader.sealed else tuple(said)
     messages = _split_reminders(role, parts) if len(parts) > 1 else (Message(role=role, parts=parts),)

@@ -28,6 +28,7 @@ from dragoman.dialects.anthropic.wire import (
     decode_body,
 )
 from dragoman.dialects.anthropic.wire import decode_message as decode_wire_message
+from dragoman.dialects.anthropic.wire import decode_messages as decode_wire_messages
 from dragoman.dialects.base import Decoded, Headers
 from dragoman.dialects.history import HISTORY_BYTES, placed_notes
 from dragoman.dialects.skim import IN_TOOLS, Skimmer
@@ -78,7 +79,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
     _refuse_threads(wire)
     if not wire.messages:
         raise InvalidRequest("at least one message is required", where="messages")
-    decoded = skimmed.pieces(_MESSAGES, "messages", _message, checked=jsontext.as_text)
+    decoded = skimmed.pieces(_MESSAGES, "messages", _message, several=_messages)
     tool_set = extend(decode_tool_set(skimmed.tools), _definitions(decoded))
     choice = decode_tool_choice(wire.tool_choice, tool_set)
     loaded, removed = _tools_at_hand(decoded, tool_set)
@@ -117,14 +118,16 @@ _SAID, _CHANGES = operator.attrgetter("messages"), operator.attrgetter("changes"
 
 
 def _message(raw: bytes, where: str) -> DecodedMessage:
-    """Only what cannot be read is searched for half characters, as whole bodies are: few have any."""
+    return decode_message(jsontext.decode(decode_wire_message, raw, where))
+
+
+def _messages(raws: list[bytes]) -> list[DecodedMessage] | None:
+    """A whole history at once. It is not searched for half characters: what is not passed on unread fails with one."""
     try:
-        return decode_message(jsontext.decode(decode_wire_message, raw, where))
+        text = jsontext.as_text(b"[%b]" % b",".join(raws))
+        return list(map(decode_message, jsontext.decode(decode_wire_messages, text)))
     except InvalidRequest:
-        whole = jsontext.whole_characters(raw)
-        if whole is raw:
-            raise
-        return decode_message(jsontext.decode(decode_wire_message, whole, where))
+        return None
 
 
 def _definitions(decoded: list[DecodedMessage]) -> list[bytes]:
