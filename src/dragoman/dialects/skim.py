@@ -116,12 +116,15 @@ class Skimmer(Generic[W]):
         self._tools_of = tools
         self.runs: Sampled[Run] = Sampled(_RUNS_BYTES, f"{name} histories")
         self._tools: Sampled[bytes] = Sampled(_TOOLS_BYTES, f"{name} tools")
+        self._tools_from_end = 0  # where they began in the last body, counted from its end
 
     def skim(self, body: bytes) -> Skimmed[W]:
         start = self._list_start(body)
         run = self._known_run(body, start) if start >= 0 else _NOTHING
         tools_at, tools = self._known_tools(body, start + len(run.text))
-        cuts = sorted((at, len(text)) for at, text in ((start, run.text), (tools_at, tools)) if text)
+        cuts = [(start, len(run.text))] if run.text else []
+        if tools:
+            cuts.insert(len(cuts) if start < tools_at else 0, (tools_at, len(tools)))
         wire = self._read_rest(body, cuts, run, tools) if cuts else None
         if wire is None:
             wire, run, tools = self._read(body), _NOTHING, b""
@@ -152,22 +155,27 @@ class Skimmer(Generic[W]):
         return _NOTHING
 
     def _known_tools(self, body: bytes, behind: int) -> tuple[int, bytes]:
-        """They stand behind the history, or else before it."""
+        """They stand where they stood in the last body, or else behind the history, or else before it."""
         if self._tools_of is None:
             return 0, b""
-        at = _tools_start(body, max(0, behind))
-        at = at if at >= 0 else _tools_start(body, 0)
+        at = max(0, len(body) - self._tools_from_end)
+        if not body[max(0, at - len(_TOOLS_KEY) - 1) : at].strip().endswith(_TOOLS_KEY):
+            at = _tools_start(body, max(0, behind))
+            at = at if at >= 0 else _tools_start(body, 0)
         text = self._tools.find(body, at) if at >= 0 else None
-        return (at, text) if text is not None and body.startswith(text, at) else (0, b"")
+        if text is None or not body.startswith(text, at):
+            return 0, b""
+        self._tools_from_end = len(body) - at
+        return at, text
 
     def _read_rest(self, body: bytes, cuts: list[tuple[int, int]], run: Run, tools: bytes) -> W | None:
         """None if the marks are not found where they must be."""
         pieces: list[bytes] = []
         end = 0
         for at, size in cuts:
-            pieces += (body[end:at], _MARK)
+            pieces.append(body[end:at])
             end = at + size
-        rest = b"".join((*pieces, body[end:]))
+        rest = _MARK.join((*pieces, body[end:]))
         if rest.count(_NO_TEXT) != len(cuts):
             return None
         try:

@@ -124,16 +124,15 @@ def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[in
             before = message
         elif role == "model":
             for place, part in enumerate(message.parts):
-                if not isinstance(part, _SIGNED) or part.signature is not None:
-                    continue
-                key = part.text and text_key(before, part.text) if isinstance(part, Text) else part.id
-                if key:
-                    keys.append((key, (index, place)))
+                if isinstance(part, Text):
+                    if part.text and part.signature is None:
+                        keys.append((text_key(before, part.text), (index, place)))
+                elif isinstance(part, _CALLS) and part.signature is None and part.id:
+                    keys.append((part.id, (index, place)))
     return keys
 
 
-#: What the store may know a signature of: words and calls.
-_SIGNED = (Text, ToolCall, ServerCall)
+_CALLS = (ToolCall, ServerCall)
 
 
 def _signed(message: Message, signatures: dict[int, Sealed]) -> Message:
