@@ -74,19 +74,16 @@ class Signing:
         """The messages with every recalled signature on its part. None: the store could not be asked."""
         if self._signed is not None:
             return self._signed
-        start = self._start
+        start, course = self._start, self._course
         new = self._sign_from(start, recalled or {})
-        signed = (*self.messages[: min(start, 1)], *self._course.worked, *new)
+        signed = (*self.messages[: min(start, 1)], *course.worked, *new)
         if self._scope is not None:
             if recalled is not None:
-                self._add(new)
+                course.extend(self.messages[start:], new)
+                course.setting.keys.update(self._places)
                 self._signed = signed
-            keep_course(self.messages, _COURSE, self._course)
+            keep_course(self.messages, _COURSE, course)
         return signed
-
-    def _add(self, signed: list[Message]) -> None:
-        self._course.extend(self.messages[self._start :], signed)
-        self._course.setting.keys.update(self._places)
 
     def _sign_from(self, start: int, recalled: Mapping[str, Sealed]) -> list[Message]:
         changed: dict[int, dict[int, Sealed]] = {}

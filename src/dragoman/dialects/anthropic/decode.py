@@ -168,15 +168,16 @@ def _refuse_threads(wire: Body) -> None:
 
 
 def _system(system: str | list[Block] | None) -> tuple[Text, ...]:
-    blocks = [Block(type="text", text=system)] if isinstance(system, str) else system or ()
-    texts = [_system_text(block, index) for index, block in enumerate(blocks)]
-    return tuple([Text(text=text) for text in texts if text and not text.startswith(_BILLING_HEADER)])
-
-
-def _system_text(block: Block, index: int) -> str:
-    if block.text is None and block.type != "text":
-        raise InvalidRequest(f"{block.type!r} cannot stand here: use text", where=f"system[{index}]")
-    return block.text or ""
+    texts: list[Text] = []
+    for index, block in enumerate(
+        [Block(type="text", text=system)] if isinstance(system, str) else system or ()
+    ):
+        text = block.text
+        if text is None and block.type != "text":
+            raise InvalidRequest(f"{block.type!r} cannot stand here: use text", where=f"system[{index}]")
+        if text and not text.startswith(_BILLING_HEADER):
+            texts.append(Text(text=text))
+    return tuple(texts)
 
 
 def _output(config: OutputConfig | None, older: WireFormat | None) -> OutputFormat | None:

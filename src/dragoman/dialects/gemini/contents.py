@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.dialects.gemini.models import Profile
 from dragoman.dialects.gemini.parts import PartEncoder, Setting, WirePart
-from dragoman.ir import Course, Media, Message, Text, Thought, ToolResult, keep_course, take_course
+from dragoman.ir import Course, Media, Message, Part, Text, Thought, ToolResult, keep_course, take_course
 from dragoman.notes import Note
 
 #: Google's documented word for "this call was not signed by you"; literal on the wire (pains A6, A7).
@@ -133,10 +133,13 @@ def _encoded(group: tuple[Message, ...], encoder: PartEncoder) -> EncodedContent
 def _encode(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> EncodedContent | None:
     """Nothing if nothing is left of them."""
     role, said = message.role, message.parts
-    kinds = set(map(type, said))
     encoder.notes.clear()
-    parts = encoder.say(said, kinds) if role != "system" else []
-    for remark in remarks if role != "system" else (message, *remarks):
+    if role == "system":
+        kinds, parts, remarks = set[type[Part]](), list[WirePart](), (message, *remarks)
+    else:
+        kinds = set(map(type, said))
+        parts = encoder.say(said, kinds)
+    for remark in remarks:
         encoder.add_remark(parts, remark.parts)
     if not parts:
         return None
