@@ -126,6 +126,20 @@ def test_what_changed_long_ago_is_read_as_it_is() -> None:
         assert read(body) == _plain(body)
 
 
+def test_what_stands_where_the_tools_stood_may_be_something_else() -> None:
+    read = Reading()
+    for _ in range(2):
+        read(_body(_items(20)))
+    raw = msgspec.json.encode(_TOOLS)
+    for inner in (raw, b"[]"):
+        body = b'{"tools":[1],"model":"m","messages":[{"tools":%b' % inner
+        body += b"}]}"
+        read.skimmer._tools_from_end = len(inner) + 3
+        assert read(body) == _plain(body)
+    shifted = _body(_items(21))[:-1] + b" " * 7 + b"}"
+    assert read(shifted) == _plain(shifted)
+
+
 def test_without_tools_only_the_history_is_known() -> None:
     read = Reading(tools=False)
     for count in (20, 21):
