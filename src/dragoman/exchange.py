@@ -66,7 +66,7 @@ from dragoman.ir import (
 )
 from dragoman.mending import InvalidArguments, find_tool, mend_call
 from dragoman.notes import Note
-from dragoman.repair import TOLD, Signing, last_user, repair, tell_history, text_key
+from dragoman.repair import NOTHING_TO_SIGN, TOLD, Signing, last_user, repair, tell_history, text_key
 from dragoman.rounds import Rounds
 from dragoman.sse import on_its_lines
 
@@ -106,7 +106,7 @@ class Exchange:
         self._decode_notes: tuple[Note, ...] = ()
         self._encode_notes: tuple[Note, ...] = ()
         self.request: Request = Request(model="", messages=())
-        self._signing = Signing(())
+        self._signing = NOTHING_TO_SIGN
         self.wanted = self._signing.wanted
         self.rounds: Rounds | None = None
         self.given: list[Event] = []  # of an answer that is collected

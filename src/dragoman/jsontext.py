@@ -28,9 +28,14 @@ def whole_characters(body: bytes) -> bytes:
 
 def checked(raw: bytes, where: str = "") -> bytes:
     """Bytes that will be passed on unread: made sure to be text, whole characters only."""
+    return whole_characters(as_text(raw, where))
+
+
+def as_text(raw: bytes, where: str = "") -> bytes:
+    """The very same bytes, made sure to be text; some of its characters may be halves."""
     if not raw.isascii():
         decode(bytes.decode, raw, where)
-    return whole_characters(raw)
+    return raw
 
 
 def _replace_lone(match: re.Match[bytes]) -> bytes:

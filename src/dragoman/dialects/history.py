@@ -30,12 +30,22 @@ def read_pieces(
     read: Callable[[bytes, str], T],
     *,
     start: int = 0,
+    several: Callable[[list[bytes]], list[T] | None] | None = None,
 ) -> list[T]:
-    """`read` gets the bytes of a piece and its place, `name[index]`; it may name places below that alone."""
-    return [
-        memo.find(raw) or _read(memo, f"{name}[{index}]", raw, read)
-        for index, raw in enumerate(map(bytes, raws), start)
-    ]
+    """`read` gets the bytes of a piece and its place, `name[index]`; it may name places below that alone.
+
+    `several` reads pieces at once, and the same of them; None if anything is amiss, which `read` will tell better.
+    """
+    keys = list(map(bytes, raws))
+    found = list(map(memo.find, keys))
+    missing = [key for key, piece in zip(keys, found, strict=True) if piece is None]
+    new = several(missing) if several is not None and missing else None
+    if new is None:
+        pairs = enumerate(zip(keys, found, strict=True), start)
+        return [piece or _read(memo, f"{name}[{index}]", key, read) for index, (key, piece) in pairs]
+    list(map(memo.put, missing, map(weigh_pieces, map(len, missing)), new))
+    rest = iter(new)
+    return [piece or next(rest) for piece in found]
 
 
 class Noted(Protocol):

@@ -9,7 +9,8 @@ whole elements of a list. Anything else, and the body is read as it is.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -22,7 +23,8 @@ V = TypeVar("V")
 W = TypeVar("W")
 T = TypeVar("T")
 
-_MARK = b'"\\u0000 dragoman knows what stood here"'
+_NO_TEXT = b"\xff"  # in no text that is UTF-8, and quickly searched for
+_MARK = b'"%b dragoman knows what stood here"' % _NO_TEXT
 _SPACE = b" \t\r\n"
 _GAP_BYTES = 16  # at most so much space between two elements; more is read anew every time
 _SHORTEST = 1024  # what is shorter is quicker read
@@ -94,7 +96,7 @@ IN_TOOLS: Place[Any] = Place(operator.attrgetter("tools"), _put_tools)
 class Skimmer(Generic[W]):
     """Reads bodies of one dialect: `key` names the list with the history, whose elements `elements` gives.
 
-    `known_as` is an element without what may change from turn to turn and means nothing.
+    `known_as` gives elements without what may change from turn to turn and means nothing.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class Skimmer(Generic[W]):
         key: str,
         elements: Callable[[W], Sequence[msgspec.Raw]],
         tools: Place[W] | None = None,
-        known_as: Callable[[bytes], bytes] = bytes,
+        known_as: Callable[[list[bytes]], Iterable[bytes]] = iter,
     ) -> None:
         self._read = read
         self.known_as = known_as
@@ -114,12 +116,15 @@ class Skimmer(Generic[W]):
         self._tools_of = tools
         self.runs: Sampled[Run] = Sampled(_RUNS_BYTES, f"{name} histories")
         self._tools: Sampled[bytes] = Sampled(_TOOLS_BYTES, f"{name} tools")
+        self._tools_from_end = 0  # where they began in the last body, counted from its end
 
     def skim(self, body: bytes) -> Skimmed[W]:
         start = self._list_start(body)
         run = self._known_run(body, start) if start >= 0 else _NOTHING
         tools_at, tools = self._known_tools(body, start + len(run.text))
-        cuts = sorted((at, len(text)) for at, text in ((start, run.text), (tools_at, tools)) if text)
+        cuts = [(start, len(run.text))] if run.text else []
+        if tools:
+            cuts.insert(len(cuts) if start < tools_at else 0, (tools_at, len(tools)))
         wire = self._read_rest(body, cuts, run, tools) if cuts else None
         if wire is None:
             wire, run, tools = self._read(body), _NOTHING, b""
@@ -140,30 +145,38 @@ class Skimmer(Generic[W]):
         run = self.runs.find(body, start)
         if run is None:
             return _NOTHING
-        for known in range(len(run.ends), max(0, len(run.ends) - _CHANGED_ENDS), -1):
+        if body.startswith(run.text, start):  # nearly always
+            return run
+        whole = len(run.ends)
+        for known in range(whole - 1, max(0, whole - _CHANGED_ENDS), -1):
             text = run.text[: run.ends[known - 1]]
             if body.startswith(text, start):
                 return Run(text, run.ends[:known], run.pieces[:known])
         return _NOTHING
 
     def _known_tools(self, body: bytes, behind: int) -> tuple[int, bytes]:
-        """They stand behind the history, or else before it."""
+        """They stand where they stood in the last body, or else behind the history, or else before it."""
         if self._tools_of is None:
             return 0, b""
-        at = _tools_start(body, max(0, behind))
-        at = at if at >= 0 else _tools_start(body, 0)
+        at = max(0, len(body) - self._tools_from_end)
+        if not body[max(0, at - len(_TOOLS_KEY) - 1) : at].strip().endswith(_TOOLS_KEY):
+            at = _tools_start(body, max(0, behind))
+            at = at if at >= 0 else _tools_start(body, 0)
         text = self._tools.find(body, at) if at >= 0 else None
-        return (at, text) if text is not None and body.startswith(text, at) else (0, b"")
+        if text is None or not body.startswith(text, at):
+            return 0, b""
+        self._tools_from_end = len(body) - at
+        return at, text
 
     def _read_rest(self, body: bytes, cuts: list[tuple[int, int]], run: Run, tools: bytes) -> W | None:
         """None if the marks are not found where they must be."""
         pieces: list[bytes] = []
         end = 0
         for at, size in cuts:
-            pieces += (body[end:at], _MARK)
+            pieces.append(body[end:at])
             end = at + size
-        rest = b"".join((*pieces, body[end:]))
-        if rest.count(_MARK) != len(cuts):
+        rest = _MARK.join((*pieces, body[end:]))
+        if rest.count(_NO_TEXT) != len(cuts):
             return None
         try:
             wire = self._read(rest)
@@ -190,31 +203,48 @@ class Skimmed(Generic[W]):
         self.wire = wire
         self.tools = tools
 
-    def pieces(self, memo: Memo[bytes, T], place: str, read: Callable[[bytes, str], T]) -> list[T]:
+    def pieces(
+        self,
+        memo: Memo[bytes, T],
+        place: str,
+        read: Callable[[bytes, str], T],
+        *,
+        several: Callable[[list[bytes]], list[T] | None] | None = None,
+    ) -> list[T]:
         """The history, read as `read_pieces` does it; what was known of it comes from the last time."""
         known = len(self._run.ends)
         raws = list(map(bytes, self._skimmer.elements(self.wire)[1 if known else 0 :]))
-        new = map(self._skimmer.known_as, raws)
-        pieces = [*self._run.pieces, *read_pieces(memo, place, new, read, start=known)]
-        if self._start >= 0:
-            self._keep(raws, pieces)
+        new = self._skimmer.known_as(raws)
+        pieces = [*self._run.pieces, *read_pieces(memo, place, new, read, start=known, several=several)]
+        # All but the last, which nearly always comes back changed, if only by its cache point.
+        if self._start >= 0 and len(raws) > 1:
+            self._keep(raws[:-1], pieces)
         return pieces
 
     def _keep(self, raws: list[bytes], pieces: list[T]) -> None:
-        """All but the last, which nearly always comes back changed, if only by its cache point."""
-        body, start = self._body, self._start
-        ends = list(self._run.ends)
-        end = start + len(self._run.text)
-        for raw in raws[:-1]:
-            begin = body.find(raw, end, end + len(raw) + _GAP_BYTES)
-            if begin < 0 or body[end:begin].strip(_SPACE) != (b"," if ends else b""):
-                return
-            end = begin + len(raw)
-            ends.append(end - start)
-        text = body[start:end]
-        run = Run(text, tuple(ends), tuple(pieces[: len(ends)]))
+        """They are kept if they stand there as programs write them: with the same space between all of them."""
+        body, start, known = self._body, self._start, self._run
+        end = start + len(known.text)
+        gap = _gap(body, end)
+        begin = end + len(gap)
+        comma = _gap(body, begin + len(raws[0]))
+        new = comma.join(raws)
+        whole = gap.strip(_SPACE) == (b"," if known.ends else b"") and comma.strip(_SPACE) == b","
+        if not whole or not body.startswith(new, begin):
+            return
+        text = body[start : begin + len(new)]
+        sizes = map(len(comma).__add__, map(len, raws))
+        ends = accumulate(sizes, initial=begin - start - len(comma))
+        next(ends)
+        run = Run(text, (*known.ends, *ends), tuple(pieces[:-1]))
         # The pieces may be forgotten elsewhere: then they are here alone.
-        self._skimmer.runs.put(text, run, besides=weigh_pieces(len(text), len(ends)))
+        self._skimmer.runs.put(text, run, besides=weigh_pieces(len(text), len(run.ends)))
+
+
+def _gap(body: bytes, at: int) -> bytes:
+    """Space and commas there."""
+    ahead = body[at : at + _GAP_BYTES]
+    return ahead[: len(ahead) - len(ahead.lstrip(_SPACE + b","))]
 
 
 def _tools_start(body: bytes, start: int) -> int:

@@ -41,7 +41,7 @@ def decode_thought(
     text: str, word: str, where: str, notes: list[Note]
 ) -> tuple[Thought | None, Sealed | None]:
     """A thought, and the signature it carries for a part behind it; a foreign signature is dropped."""
-    sealed = unseal(word)
+    sealed = unseal(word) if word else None
     if sealed is not None and sealed.target == ON_THOUGHT:
         return Thought(text=text, signature=sealed.signature), None
     if sealed is None and word:

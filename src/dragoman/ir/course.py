@@ -45,7 +45,8 @@ def take_course(messages: tuple[Message, ...], name: str) -> Course[Any]:
         return Course()
     others = messages[1:]
     same = bytes(map(operator.is_, course.messages, others)).find(0)
-    course.cut(same if same >= 0 else len(others))
+    if same >= 0 or len(course.messages) > len(others):
+        course.cut(same if same >= 0 else len(others))
     return course
 
 

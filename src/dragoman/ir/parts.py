@@ -69,7 +69,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="call"):
         return msgspec.json.decode(self.args, type=dict[str, Any])
 
 
-class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="result"):
     """What a tool answered to the call with that id; `name` is filled in from the call when it is known.
 
     `response` is the JSON text of an object, where the tool answered with one instead of text;

@@ -17,10 +17,13 @@ def place_signatures(parts: Sequence[Part], sealed: Iterable[Sealed]) -> tuple[P
         return tuple(parts)
     placed = [
         msgspec.structs.replace(part, signature=by_target[part.id])
-        if isinstance(part, ToolCall | ServerCall) and part.id in by_target
+        if isinstance(part, _CALLS) and part.id in by_target
         else part
         for part in parts
     ]
     if AFTER_TEXT in by_target:
         placed.append(Text(text="", signature=by_target[AFTER_TEXT]))
     return tuple(placed)
+
+
+_CALLS = (ToolCall, ServerCall)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.ir.notebook import Notebook
+from dragoman.ir.notebook import NOTEBOOK
 from dragoman.ir.parts import Part, ServerKind, Text
 from dragoman.ir.remote import RemoteServer
 
@@ -23,7 +23,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     parts: tuple[Part, ...]
 
     #: What was computed of this message: the same message comes back with every turn of a conversation.
-    notebook = Notebook()
+    notebook = NOTEBOOK
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

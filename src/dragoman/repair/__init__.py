@@ -12,11 +12,12 @@ from dragoman.repair.hidden import (
 )
 from dragoman.repair.history import repair
 from dragoman.repair.searches import search_answer
-from dragoman.repair.signatures import TEXT_KEY, Signing, last_user, text_key
+from dragoman.repair.signatures import NOTHING_TO_SIGN, TEXT_KEY, Signing, last_user, text_key
 from dragoman.repair.told import TOLD, tell_history
 
 __all__ = [
     "HIDDEN_KEY",
+    "NOTHING_TO_SIGN",
     "TEXT_KEY",
     "TOLD",
     "Hidden",

@@ -8,7 +8,7 @@ from dragoman.ir import Message, Part, Role, ServerCall, ServerResult, Text, Too
 
 _FOUND = "These functions are declared now and can be called."
 _NOTHING = "Nothing matches. Search again with other or fewer words, or go on without."
-_SERVED = frozenset({ServerCall, ServerResult})
+SERVED = frozenset({ServerCall, ServerResult})  # a search is one of them
 _NAMELESS = "search"  # a client may have dropped the id; pairs are told apart by their order
 
 
@@ -28,7 +28,7 @@ def unfold_searches(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def unfold(message: Message) -> tuple[Message, ...]:
-    if message.role != "model" or _SERVED.isdisjoint(map(type, message.parts)):
+    if message.role != "model" or SERVED.isdisjoint(map(type, message.parts)):
         return (message,)
     if not any(map(_is_search, message.parts)):
         return (message,)

@@ -28,14 +28,14 @@ _COURSE = "signing"
 
 def text_key(before: Message | None, text: str) -> str:
     """Text has no id: it is known by its words and by what the user had said or answered before."""
-    digest = blake2b(digest_size=16)
+    words: list[str] = []
     for part in before.parts if before is not None else ():
         if isinstance(part, ToolResult):
-            digest.update(part.call_id.encode())
+            words.append(part.call_id)
         elif isinstance(part, Text):
-            digest.update(part.text.encode("utf-8", "replace"))
-    digest.update(b"\0" + text.encode("utf-8", "replace"))
-    return f"{TEXT_KEY}{digest.hexdigest()}"
+            words.append(part.text)
+    known = "".join((*words, "\0", text)).encode("utf-8", "replace")
+    return TEXT_KEY + blake2b(known, digest_size=16).hexdigest()
 
 
 def last_user(messages: tuple[Message, ...]) -> Message | None:
@@ -74,19 +74,16 @@ class Signing:
         """The messages with every recalled signature on its part. None: the store could not be asked."""
         if self._signed is not None:
             return self._signed
-        start = self._start
+        start, course = self._start, self._course
         new = self._sign_from(start, recalled or {})
-        signed = (*self.messages[: min(start, 1)], *self._course.worked, *new)
+        signed = (*self.messages[: min(start, 1)], *course.worked, *new)
         if self._scope is not None:
             if recalled is not None:
-                self._add(new)
+                course.extend(self.messages[start:], new)
+                course.setting.keys.update(self._places)
                 self._signed = signed
-            keep_course(self.messages, _COURSE, self._course)
+            keep_course(self.messages, _COURSE, course)
         return signed
-
-    def _add(self, signed: list[Message]) -> None:
-        self._course.extend(self.messages[self._start :], signed)
-        self._course.setting.keys.update(self._places)
 
     def _sign_from(self, start: int, recalled: Mapping[str, Sealed]) -> list[Message]:
         changed: dict[int, dict[int, Sealed]] = {}
@@ -117,27 +114,22 @@ def _take_course(messages: tuple[Message, ...], scope: str | None) -> Course[Mes
 def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[int, int]]]:
     """Each with its message and part, which has no signature of its own."""
     keys: list[tuple[str, tuple[int, int]]] = []
-    before = last_user(messages[:start])
+    before = last_user(messages[:start]) if start else None
     for index, message in enumerate(messages[start:], start):
-        if message.role == "user":
+        role = message.role
+        if role == "user":
             before = message
-        elif message.role == "model":
+        elif role == "model":
             for place, part in enumerate(message.parts):
-                key = _key(before, part)
-                if key:
-                    keys.append((key, (index, place)))
+                if isinstance(part, Text):
+                    if part.text and part.signature is None:
+                        keys.append((text_key(before, part.text), (index, place)))
+                elif isinstance(part, _CALLS) and part.signature is None and part.id:
+                    keys.append((part.id, (index, place)))
     return keys
 
 
 _CALLS = (ToolCall, ServerCall)
-
-
-def _key(before: Message | None, part: Part) -> str:
-    if isinstance(part, _CALLS):
-        return part.id if part.signature is None else ""
-    if isinstance(part, Text) and part.signature is None and part.text:
-        return text_key(before, part.text)
-    return ""
 
 
 def _signed(message: Message, signatures: dict[int, Sealed]) -> Message:
@@ -158,3 +150,6 @@ def _sign(message: Message, signatures: Mapping[int, Sealed]) -> Message:
         else:
             parts.append(msgspec.structs.replace(part, signature=sealed.signature))
     return Message(role=message.role, parts=tuple(parts))
+
+
+NOTHING_TO_SIGN = Signing(())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,15 +24,13 @@ from dragoman.ir import (
     keep_course,
     take_course,
 )
-from dragoman.repair.searches import unfold
+from dragoman.repair.searches import SERVED, unfold
 
-#: What one message is, as far as turn order goes; `broken` needs a closer look. With the ids of calls or results.
-Kind = Literal["user", "results", "calls", "model", "system", "broken"]
-Shape = tuple[Kind, tuple[str, ...]]
-_BROKEN: Shape = ("broken", ())
+#: What one message is, as far as turn order goes.
+Kind = Literal["start", "user", "results", "calls", "model", "system"]
 
 #: What may stand behind what; the rest is for `repair.history`.
-_MAY_FOLLOW: dict[str, frozenset[str]] = {
+_MAY_FOLLOW: dict[Kind, frozenset[Kind]] = {
     "start": frozenset({"user", "system"}),
     "user": frozenset({"model", "calls", "system"}),
     "model": frozenset({"user", "system"}),
@@ -44,16 +41,23 @@ _MAY_FOLLOW: dict[str, frozenset[str]] = {
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one message of the client's leaves as, searches unfolded, and where that leaves the conversation."""
+    """What one message of the client's leaves as, searches unfolded, and where that leaves the conversation.
+
+    `calls` gives the names of those that wait for their results.
+    """
 
     said: tuple[Message, ...]
-    after: str = "start"  # a `Kind`
-    calls: tuple[str, ...] = ()
+    after: Kind = "start"
+    calls: dict[str, str] = {}
+
+
+_START = Step(())
+_NO_CALLS: dict[str, str] = {}
 
 
 def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tuple[Message, ...] | None:
     """The messages with the names of their calls on all results; None if anything is out of order."""
-    first = _step(Step(()), messages[0]) if messages else None
+    first = _step(_START, messages[0]) if messages else None
     if first is None:
         return None
     course: Course[Step] = take_course(messages, "sound")
@@ -70,7 +74,7 @@ def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tup
     keep_course(messages, "sound", course)
     if last.after == "calls" or (last.after == "model" and ends_with_user):
         return None
-    return tuple(chain(first.said, *map(_SAID, course.worked)))
+    return (*first.said, *chain.from_iterable(map(_SAID, course.worked)))
 
 
 _SAID = operator.attrgetter("said")
@@ -78,43 +82,63 @@ _SAID = operator.attrgetter("said")
 
 def _step(before: Step, message: Message) -> Step | None:
     """None if the message cannot stand there as it is."""
-    said: list[Message] = []
-    after, calls = before.after, before.calls
-    spoke: Sequence[Message] = before.said
-    for one in unfold(message):
-        kind, ids = _shape(one)
-        if kind not in _MAY_FOLLOW[after]:
-            return None
-        if kind == "results":
-            if ids != calls and (len(ids) != len(calls) or set(ids) != set(calls)):
-                return None
-            one = _named(spoke[-1], one)
-        after, calls = kind, ids
-        said.append(one)
-        spoke = said
-    return Step(tuple(said), after, calls)
-
-
-def _shape(message: Message) -> Shape:
-    """Nothing empty, nothing but the speaker's own, no id twice; unsigned thoughts are never sent back."""
     role, parts = message.role, message.parts
-    kinds = set(map(type, parts))
+    types = [*map(type, parts)]
+    kinds = set(types)
     if kinds == _RESULTS and role == "user":
-        return _once("results", tuple(map(_CALL_ID, parts)))
+        return _answer(before, message)
+    if not SERVED.isdisjoint(kinds):
+        unfolded = unfold(message)
+        if unfolded[0] is not message:
+            return _steps(before, unfolded)
+    kind: Kind = "calls" if ToolCall in kinds else role
+    if kind not in _MAY_FOLLOW[before.after] or not _is_whole(role, parts, kinds):
+        return None
+    if kind != "calls":
+        return Step((message,), kind, _NO_CALLS)
+    calls = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
+    return Step((message,), kind, calls) if len(calls) == types.count(ToolCall) else None
+
+
+def _steps(before: Step, unfolded: tuple[Message, ...]) -> Step | None:
+    """One after the other, as one."""
+    said: list[Message] = []
+    for message in unfolded:
+        step = _step(before, message)
+        if step is None:
+            return None
+        said += step.said
+        before = step
+    return Step(tuple(said), before.after, before.calls)
+
+
+def _is_whole(role: Role, parts: tuple[Part, ...], kinds: set[type[Part]]) -> bool:
+    """Nothing empty, nothing but the speaker's own; unsigned thoughts are never sent back."""
     if not kinds or not kinds <= _SAYS[role]:
-        return _BROKEN
+        return False
     for part in parts:
         if isinstance(part, Text) and (role != "model" if part.signature is not None else not part.text):
-            return _BROKEN
-    if role != "model":
-        return role, ()
-    if ToolCall in kinds:
-        return _once("calls", tuple([part.id for part in parts if isinstance(part, ToolCall)]))
-    return ("model", ()) if kinds != _THOUGHTS or any(map(_SIGNATURE, parts)) else _BROKEN
+            return False
+    return kinds != _THOUGHTS or any(map(_SIGNATURE, parts))
 
 
-def _once(kind: Kind, ids: tuple[str, ...]) -> Shape:
-    return (kind, ids) if len(set(ids)) == len(ids) else _BROKEN
+def _answer(before: Step, message: Message) -> Step | None:
+    """The results of exactly the calls before them, none twice."""
+    parts, calls = message.parts, before.calls
+    results = dict(zip(map(_CALL_ID, parts), parts, strict=True))
+    if results.keys() != calls.keys() or len(results) < len(parts):
+        return None
+    notebook = message.notebook
+    noted: tuple[Message, Message] | None = notebook.get("named")
+    if noted is None or noted[0] is not before.said[-1]:
+        noted = notebook["named"] = before.said[-1], _named(calls, results)
+    return Step((noted[1],), "results", _NO_CALLS)
+
+
+def _named(calls: dict[str, str], results: dict[str, Any]) -> Message:
+    """The results in the order of their calls, each with its call's name."""
+    named = [msgspec.structs.replace(results[call_id], name=name) for call_id, name in calls.items()]
+    return Message(role="user", parts=tuple(named))
 
 
 _CALL_ID, _SIGNATURE = operator.attrgetter("call_id"), operator.attrgetter("signature")
@@ -124,18 +148,3 @@ _SAYS: dict[Role, set[type[Part]]] = {
     "system": {Text},
     "model": {Text, Thought, ToolCall, ServerCall, ServerResult, Native},
 }
-
-
-def _named(step: Message, results: Message) -> Message:
-    """The results in the order of their calls, each with its call's name."""
-    noted: tuple[Message, Message] | None = results.notebook.get("named")
-    if noted is None or noted[0] is not step:
-        noted = results.notebook["named"] = step, _name(step, results)
-    return noted[1]
-
-
-def _name(step: Message, results: Message) -> Message:
-    by_id = dict(zip(map(_CALL_ID, results.parts), results.parts, strict=True))
-    calls = [part for part in step.parts if isinstance(part, ToolCall)]
-    named = [msgspec.structs.replace(by_id[call.id], name=call.name) for call in calls]
-    return Message(role="user", parts=tuple(named))

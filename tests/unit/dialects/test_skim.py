@@ -12,7 +12,7 @@ from dragoman.dialects.skim import IN_TOOLS, Sampled, Skimmer
 from dragoman.errors import InvalidRequest
 from dragoman.memo import Memo
 
-_MARK = b'"\\u0000 dragoman knows what stood here"'
+_MARK = b'"\xff dragoman knows what stood here"'
 
 
 class Body(msgspec.Struct):
@@ -126,6 +126,20 @@ def test_what_changed_long_ago_is_read_as_it_is() -> None:
         assert read(body) == _plain(body)
 
 
+def test_what_stands_where_the_tools_stood_may_be_something_else() -> None:
+    read = Reading()
+    for _ in range(2):
+        read(_body(_items(20)))
+    raw = msgspec.json.encode(_TOOLS)
+    for inner in (raw, b"[]"):
+        body = b'{"tools":[1],"model":"m","messages":[{"tools":%b' % inner
+        body += b"}]}"
+        read.skimmer._tools_from_end = len(inner) + 3
+        assert read(body) == _plain(body)
+    shifted = _body(_items(21))[:-1] + b" " * 7 + b"}"
+    assert read(shifted) == _plain(shifted)
+
+
 def test_without_tools_only_the_history_is_known() -> None:
     read = Reading(tools=False)
     for count in (20, 21):
@@ -151,8 +165,10 @@ def test_our_own_mark_in_a_body_fools_nobody() -> None:
     read = Reading()
     read(_body(_items(20)))
     body = _body(_items(21))[:-1] + b',"messages":[%b,1]}' % _MARK
-    _model, pieces, _ = read(body)
-    assert pieces == ["\0 dragoman knows what stood here", 1]
+    with pytest.raises(InvalidRequest, match="not valid UTF-8") as caught:
+        read(body)
+    assert caught.value.where == "messages[0]"
+    assert len(read.read_bytes) == 2  # not with anything cut out
 
 
 def test_a_mistake_elsewhere_is_told_with_its_place() -> None:
@@ -184,6 +200,25 @@ def test_elements_that_lie_far_apart_are_not_kept() -> None:
         body = _body(_items(count)).replace(b'},{"role"', b"}," + b" " * 50 + b'{"role"')
         assert read(body) == _plain(body)
     assert read.read_bytes[-1] > 6_000
+
+
+def test_elements_with_other_space_here_and_there_are_not_kept() -> None:
+    read = Reading()
+    for count in (20, 21):
+        body = _body(_items(count)).replace(
+            b'},{"role":"user","content":"7', b'} , {"role":"user","content":"7'
+        )
+        assert read(body) == _plain(body)
+    assert read.read_bytes[-1] > 6_000
+
+
+def test_a_list_that_ends_inside_an_element_is_not_kept() -> None:
+    """The list that counts is another one, whose elements together are the first's only one."""
+    read = Reading()
+    number = b"1" * 3000
+    body = b'{"model":"m","messages":[%b],"messages":[%b,%b,0]}' % (number, number[:1500], number[:1500])
+    assert len(read.skimmer.skim(body).pieces(read.memo, "messages", lambda raw, _: raw)) == 3
+    assert read.skimmer.runs.find(body, body.index(number)) is None
 
 
 def test_bodies_without_such_a_list() -> None:

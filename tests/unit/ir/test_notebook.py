@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from dragoman.ir import Message, Text
-from dragoman.ir.notebook import Notebook
 
 
 def test_each_message_has_a_notebook_of_its_own() -> None:
@@ -14,5 +15,10 @@ def test_each_message_has_a_notebook_of_its_own() -> None:
     assert one == other
 
 
-def test_the_class_tells_what_it_is() -> None:
-    assert isinstance(Message.notebook, Notebook)
+def test_what_is_noted_is_no_part_of_the_message() -> None:
+    message = Message(role="user", parts=(Text(text="a"),))
+    plain = msgspec.json.encode(message)
+    message.notebook["read"] = message.notebook["role"] = 1
+    assert message.role == "user"
+    assert msgspec.json.encode(message) == plain
+    assert msgspec.structs.replace(message, role="model").notebook == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from dragoman.dialects.gemini.contents import SAY
+from dragoman.dialects.gemini.parts import SAY
 from dragoman.dialects.gemini.served import Sayable
 from dragoman.ir import Event
 from dragoman.ir.collect import FEEDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
+from typing import TypeGuard
 
 import msgspec
 
@@ -49,8 +50,8 @@ class ToolChange(msgspec.Struct, frozen=True):
     definition: bytes = b""
 
 
-class DecodedMessage(msgspec.Struct, frozen=True):
-    """One wire message: neutral messages, and how it changes the tools at hand."""
+class DecodedMessage(msgspec.Struct, frozen=True, gc=False):
+    """One wire message: neutral messages, and how it changes the tools at hand. No message knows it."""
 
     messages: tuple[Message, ...]
     changes: tuple[ToolChange, ...]
@@ -58,14 +59,18 @@ class DecodedMessage(msgspec.Struct, frozen=True):
 
 
 def decode_message(message: WireMessage) -> DecodedMessage:
+    """Half characters are replaced in what is passed on unread; elsewhere there can be none in what was read."""
     role = _ROLES.get(message.role)
     if role is None:
         raise InvalidRequest(f"{message.role!r} is not a role: use user, assistant or system", where=".role")
-    reader = BlockReader()
     content = message.content
-    said = reader.read_content(_uncut(content) if isinstance(content, list) else content, ".content")
+    if isinstance(content, list) and len(content) > 1:
+        content = _uncut(content)
+    reader = BlockReader()
+    said = reader.read_content(content, ".content")
     parts = place_signatures(said, reader.sealed) if reader.sealed else tuple(said)
-    return DecodedMessage(_split_reminders(role, parts), tuple(reader.changes), tuple(reader.notes))
+    messages = _split_reminders(role, parts) if len(parts) > 1 else (Message(role=role, parts=parts),)
+    return DecodedMessage(messages, tuple(reader.changes), tuple(reader.notes))
 
 
 def _uncut(blocks: list[Block]) -> list[Block]:
@@ -93,7 +98,7 @@ def _cites(block: Block) -> bool:
 
 def _split_reminders(role: Role, parts: tuple[Part, ...]) -> tuple[Message, ...]:
     """Reminders beside results are the program's remarks, not a new turn of the user's."""
-    if len(parts) == 1 or ToolResult not in map(type, parts):
+    if ToolResult not in map(type, parts):
         return (Message(role=role, parts=parts),)
     remarks = tuple(part for part in parts if _is_reminder(part))
     rest = Message(role=role, parts=tuple(part for part in parts if not _is_reminder(part)))
@@ -117,16 +122,14 @@ class BlockReader:
             return [Text(text=content)]
         parts: list[Part] = []
         for index, block in enumerate(content or ()):
-            if block.type == "text":  # nearly half of all
+            kind = block.type
+            if kind == "text":  # nearly half of all
                 parts.append(Text(text=block.text or ""))
             else:
-                parts += self._read(block, f"{where}[{index}]")
+                parts += _READERS.get(kind, BlockReader._other)(self, block, f"{where}[{index}]")
         return parts
 
-    def _read(self, block: Block, where: str) -> list[Part]:
-        reader = _READERS.get(block.type)
-        if reader is not None:
-            return reader(self, block, where)
+    def _other(self, block: Block, where: str) -> list[Part]:
         if block.type.endswith(("_tool_result", "_tool_use")):
             return self._served(block, where) or self._foreign_tool(block, where)
         if block.text is not None:
@@ -162,22 +165,21 @@ class BlockReader:
     def _tool_use(self, block: Block, where: str) -> list[Part]:
         if not block.id or not block.name:
             raise InvalidRequest("a tool_use block needs an id and a name", where=where)
-        args = bytes(block.input)
-        if args in (b"", b"null"):
-            args = b"{}"
-        elif not args.startswith(b"{"):
-            self.notes.append(Note("mended", f"{where}.input", "arguments must be an object; wrapped in one"))
-            args = b'{"input":%b}' % args
+        args = jsontext.whole_characters(bytes(block.input))
+        if not args.startswith(b"{"):
+            args = self._object(args, where)
         return [ToolCall(id=block.id, name=block.name, args=args)]
+
+    def _object(self, args: bytes, where: str) -> bytes:
+        if args in (b"", b"null"):
+            return b"{}"
+        self.notes.append(Note("mended", f"{where}.input", "arguments must be an object; wrapped in one"))
+        return b'{"input":%b}' % args
 
     def _tool_result(self, block: Block, where: str) -> list[Part]:
         if not block.tool_use_id:
             raise InvalidRequest("a tool_result block needs a tool_use_id", where=where)
-        kept = tuple(
-            part
-            for part in self._content(block, where)
-            if isinstance(part, Media) or (isinstance(part, Text) and part.text)
-        )
+        kept = tuple(filter(_stands_in_result, self._content(block, where)))
         return [ToolResult(call_id=block.tool_use_id, content=kept, is_error=bool(block.is_error))]
 
     def _thinking(self, block: Block, where: str) -> list[Part]:
@@ -196,7 +198,7 @@ class BlockReader:
 
     def _tool_addition(self, block: Block, where: str) -> list[Part]:
         tool = block.tool or ToolRef()
-        definition = bytes(tool.definition)
+        definition = jsontext.whole_characters(bytes(tool.definition))
         if not definition:
             return self._change(ToolChange(tool.name, available=True))
         wire = jsontext.decode(decode_tool, definition, f"{where}.tool.definition")
@@ -256,6 +258,10 @@ _READERS: dict[str, Callable[[BlockReader, Block, str], list[Part]]] = {
     "fallback": BlockReader._drop,
     "browser_state": BlockReader._drop,
 }
+
+
+def _stands_in_result(part: Part) -> TypeGuard[Text | Media]:
+    return part.text != "" if isinstance(part, Text) else isinstance(part, Media)
 
 
 def _titled(block: Block) -> list[Part]:

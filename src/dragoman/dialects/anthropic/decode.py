@@ -28,6 +28,7 @@ from dragoman.dialects.anthropic.wire import (
     decode_body,
 )
 from dragoman.dialects.anthropic.wire import decode_message as decode_wire_message
+from dragoman.dialects.anthropic.wire import decode_messages as decode_wire_messages
 from dragoman.dialects.base import Decoded, Headers
 from dragoman.dialects.history import HISTORY_BYTES, placed_notes
 from dragoman.dialects.skim import IN_TOOLS, Skimmer
@@ -45,13 +46,18 @@ _CACHE_POINT = re.compile(
     rb',\s?"cache_control":\s?\{"type":\s?"ephemeral"(?:,\s?"ttl":\s?"\w+")?\}(?=\}\]\}\Z)'
 )
 _LONGEST_POINT = 80
-_BEHIND_POINT = b"}}]}"  # and of few other messages
+_ENDS_WITH_POINT = operator.methodcaller("endswith", (b'"ephemeral"}}]}', b'"5m"}}]}', b'"1h"}}]}'))
+
+
+def _without_cache_points(raws: list[bytes]) -> list[bytes]:
+    """A point moves on with every turn, and the message stays the same."""
+    return [
+        _without_cache_point(raw) if ends else raw
+        for raw, ends in zip(raws, map(_ENDS_WITH_POINT, raws), strict=True)
+    ]
 
 
 def _without_cache_point(raw: bytes) -> bytes:
-    """The point moves on with every turn, and the message stays the same."""
-    if not raw.endswith(_BEHIND_POINT):
-        return raw
     found = _CACHE_POINT.search(raw, max(0, len(raw) - _LONGEST_POINT))
     return raw[: found.start()] + raw[found.end() :] if found is not None else raw
 
@@ -63,7 +69,7 @@ _BODIES: Skimmer[Body] = Skimmer(
     key="messages",
     elements=operator.attrgetter("messages"),
     tools=IN_TOOLS,
-    known_as=_without_cache_point,
+    known_as=_without_cache_points,
 )
 
 
@@ -73,7 +79,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
     _refuse_threads(wire)
     if not wire.messages:
         raise InvalidRequest("at least one message is required", where="messages")
-    decoded = skimmed.pieces(_MESSAGES, "messages", _message)
+    decoded = skimmed.pieces(_MESSAGES, "messages", _message, several=_messages)
     tool_set = extend(decode_tool_set(skimmed.tools), _definitions(decoded))
     choice = decode_tool_choice(wire.tool_choice, tool_set)
     loaded, removed = _tools_at_hand(decoded, tool_set)
@@ -115,6 +121,15 @@ def _message(raw: bytes, where: str) -> DecodedMessage:
     return decode_message(jsontext.decode(decode_wire_message, raw, where))
 
 
+def _messages(raws: list[bytes]) -> list[DecodedMessage] | None:
+    """A whole history at once. It is not searched for half characters: what is not passed on unread fails with one."""
+    try:
+        text = jsontext.as_text(b"[%b]" % b",".join(raws))
+        return list(map(decode_message, jsontext.decode(decode_wire_messages, text)))
+    except InvalidRequest:
+        return None
+
+
 def _definitions(decoded: list[DecodedMessage]) -> list[bytes]:
     return [change.definition for change in chain.from_iterable(map(_CHANGES, decoded)) if change.definition]
 
@@ -153,15 +168,16 @@ def _refuse_threads(wire: Body) -> None:
 
 
 def _system(system: str | list[Block] | None) -> tuple[Text, ...]:
-    blocks = [Block(type="text", text=system)] if isinstance(system, str) else system or ()
-    texts = [_system_text(block, index) for index, block in enumerate(blocks)]
-    return tuple([Text(text=text) for text in texts if text and not text.startswith(_BILLING_HEADER)])
-
-
-def _system_text(block: Block, index: int) -> str:
-    if block.text is None and block.type != "text":
-        raise InvalidRequest(f"{block.type!r} cannot stand here: use text", where=f"system[{index}]")
-    return block.text or ""
+    texts: list[Text] = []
+    for index, block in enumerate(
+        [Block(type="text", text=system)] if isinstance(system, str) else system or ()
+    ):
+        text = block.text
+        if text is None and block.type != "text":
+            raise InvalidRequest(f"{block.type!r} cannot stand here: use text", where=f"system[{index}]")
+        if text and not text.startswith(_BILLING_HEADER):
+            texts.append(Text(text=text))
+    return tuple(texts)
 
 
 def _output(config: OutputConfig | None, older: WireFormat | None) -> OutputFormat | None:

@@ -129,6 +129,7 @@ class Body(msgspec.Struct):
 
 decode_body = msgspec.json.Decoder(Body).decode
 decode_message = msgspec.json.Decoder(WireMessage).decode
+decode_messages = msgspec.json.Decoder(list[WireMessage]).decode
 decode_tool = msgspec.json.Decoder(WireTool).decode
 decode_tools = msgspec.json.Decoder(list[WireTool] | None).decode
 decode_blocks = msgspec.json.Decoder(str | list[Block] | None).decode

@@ -10,9 +10,10 @@ import msgspec
 from dragoman import jsontext
 from dragoman.dialects.base import Encoded, Target, UpstreamStream
 from dragoman.dialects.gemini.builtin import BuiltIns, encode_built_ins
-from dragoman.dialects.gemini.contents import NOBODY, Setting, encode_contents
+from dragoman.dialects.gemini.contents import encode_contents
 from dragoman.dialects.gemini.grounded import GroundedStream
 from dragoman.dialects.gemini.models import Profile, profile_of
+from dragoman.dialects.gemini.parts import NOBODY, Setting
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.thinking import encode_thinking
 from dragoman.dialects.gemini.tools import Declarations, declare, encode_tool_choice
@@ -99,14 +100,15 @@ def _body(
             "Gemini has no such switch; it is asked for in the instructions, and further calls are held back"
         )
         notes.append(Note("moved", "tool_choice.disable_parallel_tool_use", why))
-    body = {
-        "contents": contents,
-        "systemInstruction": {"parts": [{"text": text} for text in system]} if system else None,
-        "tools": _tools(declarations, built_ins) or None,
-        "toolConfig": _tool_config(request, declarations, built_ins) or None,
-        "generationConfig": config or None,
-    }
-    body = {key: value for key, value in body.items() if value is not None}
+    body: dict[str, Any] = {"contents": contents}
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+    if tools := _tools(declarations, built_ins):
+        body["tools"] = tools
+    if choice := _tool_config(request, declarations, built_ins):
+        body["toolConfig"] = choice
+    if config:
+        body["generationConfig"] = config
     _add_native(body, request.native, target)
     for place in target.without:
         notes += _leave_away(body, place)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -25,18 +25,13 @@ from dragoman.ir import (
 #: A part that Google has a word for, or that is Google's word.
 Sayable = Text | Thought | Media | ToolCall | ToolResult | Native
 
-_SERVED = frozenset({ServerCall, ServerResult})
+#: What they say of it; most messages have neither.
+SERVED = frozenset({ServerCall, ServerResult})
 _decode_own = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 
 
-def say_served(parts: Sequence[Part], is_own: Callable[[Signature], bool]) -> Iterable[Sayable]:
+def say_served(parts: Iterable[Part], is_own: Callable[[Signature], bool]) -> Iterator[Sayable]:
     """The same parts without server calls and results; `is_own` says whether Google will know its words again."""
-    if _SERVED.isdisjoint(map(type, parts)):  # nearly always
-        return cast("Sequence[Sayable]", parts)
-    return _say_served(parts, is_own)
-
-
-def _say_served(parts: Sequence[Part], is_own: Callable[[Signature], bool]) -> Iterator[Sayable]:
     calls: dict[str, ServerCall] = {}
     replayed: set[str] = set()
     for part in parts:

@@ -12,7 +12,8 @@ from dragoman.dialects.gemini import origin_of, profile_of
 from dragoman.dialects.gemini.client.contents import decode_contents
 from dragoman.dialects.gemini.client.tools import decode_tool_config
 from dragoman.dialects.gemini.client.tools import decode_tools as decode_declarations
-from dragoman.dialects.gemini.contents import Setting, encode_contents
+from dragoman.dialects.gemini.contents import encode_contents
+from dragoman.dialects.gemini.parts import Setting
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.tools import declare, encode_tool_choice
 from dragoman.ir import (

@@ -180,6 +180,19 @@ def test_half_an_emoji_does_not_cost_the_request(escaped: bytes, words: str) -> 
     assert (text.text, call.arguments) == (words, {"x": words})
 
 
+def test_half_an_emoji_in_what_is_passed_on_unread_is_replaced_there() -> None:
+    raw = rb'{"model":"m","messages":[{"role":"assistant","content":[{"type":"text","text":"a"},'
+    raw += rb'{"type":"tool_use","id":"a","name":"f","input":{"x":"\ud83d"}}]},{"role":"user","content":['
+    raw += (
+        rb'{"type":"tool_addition","tool":{"definition":{"name":"g","input_schema":{"title":"\uDE00"}}}}]}]}'
+    )
+    decoded = anthropic.decode_request(raw, {}).request
+    call = decoded.messages[0].parts[1]
+    assert isinstance(call, ToolCall)
+    assert call.args == rb'{"x":"\ufffd"}'
+    assert decoded.tools[0].schema == rb'{"title":"\ufffd"}'
+
+
 @pytest.mark.parametrize(
     "thread", [{"type": "create"}, {"type": "continue", "previous_message_id": "m"}, "x", 1]
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.dialects.gemini.contents import Setting, encode_contents
+from dragoman.dialects.gemini.contents import encode_contents
 from dragoman.dialects.gemini.models import profile_of
+from dragoman.dialects.gemini.parts import Setting
 from dragoman.dialects.gemini.stream import _MAX_SNAPSHOTS, GeminiStream
 from dragoman.ir import Message, Native, Role, Text, TextDelta, ToolCall, ToolResult, Usage
 from dragoman.schema import NameMap

@@ -174,3 +174,14 @@ def test_a9_an_origin_names_back_end_and_family(to: str, backend: str, origin: s
     assert signatures(
         contents_of(user("q"), model(call(1, signature=mine)), user(result(1)), to=to, backend=backend)
     )[1] == [mine.data]
+
+
+@pytest.mark.parametrize("behind", [(), (call(2),), (call(2), "text", call(3, name="other"))])
+def test_the_sentinel_stands_behind_everything_else_of_the_first_call(behind: tuple[Any, ...]) -> None:
+    calls = [part for part in behind if not isinstance(part, str)]
+    answers = [result(1, "a"), *(result(number, "b") for number, _ in enumerate(calls, 2))]
+    parts = contents_of(user("q"), model("I look", call(1), *behind), user(*answers))[1]["parts"]
+    plain = contents_of(user("q"), model("I look", call(1), *behind), user(*answers), model("a"), user("z"))
+    assert [*parts[1]] == ["functionCall", "thoughtSignature"]
+    assert parts[1].pop("thoughtSignature") == SENTINEL
+    assert parts == plain[1]["parts"]
