@@ -36,6 +36,8 @@ def check_args(args: bytes, schema: bytes) -> tuple[str, ...]:
     if not isinstance(value, dict):
         return (f"arguments: expected object, got {type_of(value)}",)
     document = _document(schema)
+    if Validator(document).ok(value, document.root):
+        return ()
     return tuple(islice(Validator(document).problems(value, document.root), _MAX_PROBLEMS))
 
 
