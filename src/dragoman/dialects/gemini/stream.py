@@ -67,6 +67,8 @@ _DIGITS = 18
 _ANY_NUMBER = bytes.maketrans(b"123456789", b"000000000")
 _NUMBERED = re.compile(rb'[A-Za-z_"]\d')  # a name or a text with a digit in it, which is no number
 _decode_counts = msgspec.json.Decoder(dict[str, Any] | None).decode
+_decode_args = msgspec.json.Decoder(dict[str, Any]).decode
+_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
 #: All of a part that may be native, in one look.
 _parts_of = attrgetter(*NATIVE_PARTS)
@@ -121,15 +123,14 @@ class GeminiStream:
 
     def _read(self, frames: list[bytes]) -> list[Event]:
         events: list[Event] = []
-        for frame in frames:
-            if self._over:
-                break
-            try:
+        frame = b""
+        try:
+            for frame in () if self._over else frames:
                 self._chunk(decode_chunk(frame), events)
-            except UpstreamError as error:
-                events += self._fail(error)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                events += self._fail(_garbage(frame))
+        except UpstreamError as error:
+            events += self._fail(error)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            events += self._fail(_garbage(frame))
         return events
 
     def _chunk(self, chunk: Chunk, events: list[Event]) -> None:
@@ -222,11 +223,12 @@ class GeminiStream:
         if call is None:
             return []
         whole = call.whole(args)
-        told = call.upstream, msgspec.json.encode((call.name, whole), order="deterministic")
-        if call.upstream and told in self._made:
-            self.notes.append(Note("dropped", call.name, "the upstream told this call twice"))
-            return []
-        self._made.add(told)
+        if call.upstream:
+            told = call.upstream, _encode_sorted((call.name, whole))
+            if told in self._made:
+                self.notes.append(Note("dropped", call.name, "the upstream told this call twice"))
+                return []
+            self._made.add(told)
         return call.events(args)
 
     def _end(self, finish: Finished) -> list[Event]:
@@ -293,7 +295,7 @@ class OpenCall(msgspec.Struct):
 
     def whole(self, args: bytes) -> dict[str, Any]:
         try:
-            return msgspec.json.decode(args or self.partial.close(), type=dict[str, Any])
+            return _decode_args(args or self.partial.close())
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise UpstreamGarbage(
                 f"the arguments of {self.name} are not an object", kind="overloaded"
