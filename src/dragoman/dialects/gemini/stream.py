@@ -52,6 +52,13 @@ from dragoman.schema import NameMap
 
 _NULL = b"null"
 
+_COUNTED = (
+    "promptTokenCount",
+    "toolUsePromptTokenCount",
+    "cachedContentTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+)
 #: What `Usage` and the totals tell already; anything else of the counts is for Gemini's own clients.
 _TOLD = frozenset(
     {
@@ -264,13 +271,12 @@ class GeminiStream:
         self._count()
         if not self._counts:
             return []
-        count = self._counts.get
-        thoughts = _number(count("thoughtsTokenCount"))
+        prompt, from_tools, cached, written, thought = map(_number, map(self._counts.get, _COUNTED))
         usage = Usage(
-            input_tokens=_number(count("promptTokenCount")) + _number(count("toolUsePromptTokenCount")),
-            cached_tokens=_number(count("cachedContentTokenCount")),
-            output_tokens=_number(count("candidatesTokenCount")) + thoughts,
-            thought_tokens=thoughts,
+            input_tokens=prompt + from_tools,
+            cached_tokens=cached,
+            output_tokens=written + thought,
+            thought_tokens=thought,
         )
         if self._counts.keys() <= _TOLD:
             return [usage]
