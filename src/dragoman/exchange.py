@@ -266,10 +266,11 @@ class Exchange(Hearing):
         stream = self._stream
         if stream is None or self._keep:
             self.given += events
+        if stream is None:
+            return b""
         out: list[bytes] = []
-        if stream is not None:
-            for event in events:
-                out.append(stream.feed(event))  # noqa: PERF401 (mostly there is one, and a comprehension is a call more)
+        for event in events:
+            out.append(stream.feed(event))  # noqa: PERF401 (mostly there is one, and a comprehension is a call more)
         return self._framed(b"".join(out))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeGuard, assert_never
 
 from dragoman.dialects.base import ClientDialect
@@ -64,7 +65,7 @@ class Hearing:
         self.finished: Finished | None = None
         self.failure: DragomanError | None = None
 
-    def _hear_all(self, events: list[Event]) -> list[Event]:
+    def _hear_all(self, events: list[Event]) -> Sequence[Event]:
         """As `_hear`, of many."""
         if _is_text(events) and self.failure is None:  # nearly every chunk
             self._text += events

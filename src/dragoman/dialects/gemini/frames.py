@@ -48,7 +48,8 @@ class SseFrames:
     def feed(self, data: bytes) -> list[bytes]:
         if self._between_events:
             end = data.find(b"\r")
-            if data[end:] == _END and _is_plain(data, end):
+            one_line = data[end:] == _END and data.find(b"\n") == end + 1
+            if one_line and data.startswith(_OBJECT) and end < MAX_EVENT_BYTES:
                 return [data[len(_FIELD) : end]]  # one event: a read of a stream that takes its time
             return self._feed_events(data)
         place = data.find(_END)
@@ -70,11 +71,6 @@ class SseFrames:
 
     def close(self) -> list[bytes]:
         return [event.data for event in self._sse.close() if event.data.strip() not in _NO_DOCUMENT]
-
-
-def _is_plain(data: bytes, end: int) -> bool:
-    """Whether one line with an object goes until there; no other line can have ended with CR before."""
-    return data.startswith(_OBJECT) and data.find(b"\n", 0, end) < 0 and end < MAX_EVENT_BYTES
 
 
 def _plain_frames(events: bytes) -> list[bytes]:

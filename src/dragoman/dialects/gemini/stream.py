@@ -72,6 +72,7 @@ _TOLD = frozenset(
 _MAX_SNAPSHOTS = 1_000
 _DIGITS = 18
 _ANY_NUMBER = bytes.maketrans(b"123456789", b"000000000")
+_NO_SHAPE = b"-"  # no JSON
 _NUMBERED = re.compile(rb'[A-Za-z_"]\d')  # a name or a text with a digit in it, which is no number
 _decode_counts = msgspec.json.Decoder(dict[str, Any] | None).decode
 _decode_args = msgspec.json.Decoder(dict[str, Any]).decode
@@ -103,7 +104,7 @@ class GeminiStream:
         self._open: OpenCall | None = None
         self._made: set[tuple[str, bytes]] = set()  # calls by Google's own ids
         self._snapshots: dict[bytes, bytes] = {}  # of the counts, by their shapes
-        self._shape: bytes | None = None  # of the last one, if another can have it too
+        self._shape = _NO_SHAPE  # of the last one, if another can have it too
         self._counts: dict[str, Any] = {}
         self._finish: Finished | None = None
         self.has_finish = False
@@ -155,7 +156,7 @@ class GeminiStream:
         counts = bytes(chunk.usage_metadata)
         shape = counts.translate(_ANY_NUMBER)
         if shape == self._shape:
-            self._snapshots[shape] = counts
+            self._snapshots[self._shape] = counts  # its hash is known
         elif counts:
             self._reshape(shape, counts)
 
@@ -253,8 +254,8 @@ class GeminiStream:
 
         Few of hundreds, and reading is dear.
         """
-        self._shape = None if _NUMBERED.search(shape) else shape
-        key = self._shape or counts
+        numbered = _NUMBERED.search(shape)
+        self._shape, key = (_NO_SHAPE, counts) if numbered else (shape, shape)
         self._snapshots.pop(key, None)  # it stands behind the others now
         self._snapshots[key] = counts
         if len(self._snapshots) > _MAX_SNAPSHOTS:

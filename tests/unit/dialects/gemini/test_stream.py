@@ -79,7 +79,7 @@ def test_of_counts_that_come_in_turns_the_last_of_each_kind_holds() -> None:
 def test_a_very_long_stream_keeps_no_snapshot_of_every_chunk() -> None:
     stream = new_stream()
     for number in range(2_500):
-        usage = {"promptTokenCount": 7, "candidatesTokenCount": number, "text": f"model {number}"}
+        usage = {"promptTokenCount": 7, "candidatesTokenCount": number, "text": f"model{number}"}
         stream.feed(sse(chunk({"text": "a"}, usage=usage)))
         assert len(stream._snapshots) <= 1_000
     stream.feed(sse(chunk(finish="STOP", usage={"thoughtsTokenCount": 1})))
