@@ -105,6 +105,8 @@ class Hearing:
                 self.facts.usage = event if self.rounds is None else self.rounds.usage.plus(event)
             case Started():
                 self.facts.model, self.facts.response_id = event.model, event.response_id
+            case Native():
+                return self._hear_native(event)
             case Finished():  # told when the answer is finished
                 self.finished = event
                 self.facts.stop = event.raw
@@ -115,8 +117,6 @@ class Hearing:
                     text = "".join([said.text for said in self._text])
                     key = text_key(last_user(self.request.messages), text)
                     self.memories.append((key, seal(event.signature, event.target)))
-            case Native():
-                return self._hear_native(event)
             case Cited():
                 self._text.append(event)
                 self.has_content = True
