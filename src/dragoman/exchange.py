@@ -17,8 +17,8 @@ received to its `end` may leave `own_calls`; `settle` takes their results, and w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, assert_never
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -36,42 +36,27 @@ from dragoman.dialects.base import (
     UpstreamStream,
 )
 from dragoman.errors import DragomanError, UpstreamCut
-from dragoman.facts import Facts, Settings
+from dragoman.facts import Settings
+from dragoman.hearing import Hearing
 from dragoman.ir import (
-    ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
-    Cited,
     Event,
-    Failed,
-    Finished,
     Message,
-    Native,
     Request,
     Sealed,
-    ServerCall,
-    ServerResult,
-    Signed,
-    Started,
     Text,
-    TextDelta,
-    ThoughtDelta,
     Tool,
     ToolCall,
     ToolResult,
     Usage,
     collect,
-    seal,
 )
-from dragoman.mending import InvalidArguments, find_tool, mend_call
 from dragoman.notes import Note
-from dragoman.repair import NOTHING_TO_SIGN, TOLD, Signing, last_user, repair, tell_history, text_key
+from dragoman.repair import NOTHING_TO_SIGN, TOLD, Signing, repair, tell_history
 from dragoman.rounds import Rounds
 from dragoman.sse import on_its_lines
 
 
-class Exchange:
+class Exchange(Hearing):
     """See the module's docstring; `facts`, `notes` and `memories` grow as the call goes on."""
 
     def __init__(
@@ -86,13 +71,12 @@ class Exchange:
         keep: bool = False,
         scope: str | None = None,
     ) -> None:
-        self._client = client
+        super().__init__(client, settings)
         self._framed: Callable[[bytes], bytes] = on_its_lines if client.stream_type == SSE_TYPE else bytes
         self.upstream = upstream
         self._new_token = new_token
         # Not a method of ours: the reader keeps it, and a circle would keep the request until it is collected.
         self._new_call_id = lambda: f"{client.call_prefix}_{new_token()}"
-        self._settings = settings
         self._created_s = created_s
         self._elapsed_ms = elapsed_ms
         self._keep = keep
@@ -105,30 +89,10 @@ class Exchange:
         self._reader: UpstreamStream | None = None
         self._decode_notes: tuple[Note, ...] = ()
         self._encode_notes: tuple[Note, ...] = ()
-        self.request: Request = Request(model="", messages=())
         self._signing = NOTHING_TO_SIGN
         self.wanted = self._signing.wanted
-        self.rounds: Rounds | None = None
         self.given: list[Event] = []  # of an answer that is collected
         self._given_before = 0  # in the rounds that are over
-        self._begin_round()
-
-    def _begin_round(self) -> None:
-        """Nothing is known of the answer yet, or of its next round, nor of an earlier attempt at it."""
-        del self.given[self._given_before :]
-        self._call = CallStarted(id="", name="")
-        self._args: list[bytes] = []
-        self._text: list[str] = []
-        self._answer_notes: list[Note] = []
-        self._fields: dict[str, Native] = {}
-        self.facts = Facts()
-        if self.rounds is not None:
-            self.rounds.begin()
-            self.facts = Facts(usage=self.rounds.usage, rounds=self.rounds.number + 1)
-        self.memories: list[tuple[str, str]] = []
-        self.has_content = False
-        self.finished: Finished | None = None
-        self.failure: DragomanError | None = None
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -180,6 +144,7 @@ class Exchange:
         self._encode_notes = (*notes, *encoded.notes)
         self._reader = encoded.reader()
         self._context_tokens = self.upstream.context_tokens(target)
+        del self.given[self._given_before :]
         self._begin_round()
         return encoded.body
 
@@ -217,10 +182,10 @@ class Exchange:
         rest = self.end()
         if self.finished is None:
             return rest + self.fail(self.failure or UpstreamCut("the answer has no end", kind="overloaded"))
-        rest += self._framed(b"".join(map(self._give, self._fields.values())))
+        rest += b"".join(map(self._give, self._fields.values()))
         if self.rounds is not None:
             self.memories += self.rounds.memory()
-        rest += self._framed(self._give(self.finished))
+        rest += self._give(self.finished)
         return rest if self._stream is not None else self.whole()
 
     @property
@@ -237,7 +202,7 @@ class Exchange:
     def show(self, events: Sequence[Event]) -> bytes:
         """Something for the client that the model did not say; it stays, whatever becomes of this round."""
         opening = self.rounds.open(events, self._client.server_kinds) if self.rounds is not None else ()
-        out = self._framed(b"".join(map(self._pass, (*opening, *events))))
+        out = self._tell((*opening, *events))
         self._given_before = len(self.given)
         return out
 
@@ -285,115 +250,26 @@ class Exchange:
         )
 
     def _take(self, events: list[Event]) -> bytes:
-        out: list[bytes] = []
-        give = self._pass if self.rounds is None else self._give
-        if self._stream is not None and self.rounds is None and not self._keep:
-            give = self._stream.feed  # the shortest way: for every chunk
-        for event in events:
-            if self.failure is not None:
-                break
-            match event:
-                case TextDelta() | Cited():  # first, because there are most of them
-                    self.has_content = True
-                    self._text.append(event.text)
-                    out.append(give(event))
-                case CallStarted():
-                    self._call, self._args = event, []
-                case CallDelta():
-                    self._args.append(event.json)
-                case CallEnded():
-                    out.append(self._give_call(self._call, b"".join(self._args)))
-                case Finished():
-                    self.finished = event
-                    self.facts.stop = event.raw
-                case Native():
-                    out.append(self._give_native(event))
-                case Failed():
-                    self.failure = event.error
-                case _:
-                    self._learn(event)
-                    out.append(give(event))
-        return self._framed(b"".join(out))
+        """What the model said is heard first and told then; where there are rounds, which do both, event by event."""
+        if self.rounds is not None:
+            told = (one for event in events for one in self._hear(event))
+            return b"".join(map(self._give, told))
+        return self._tell(self._hear_all(events))
 
     def _give(self, event: Event) -> bytes:
-        if self.rounds is None:
-            return self._pass(event)
-        return b"".join(map(self._pass, self.rounds.give(event)))
+        return self._tell((event,) if self.rounds is None else self.rounds.give(event))
 
-    def _pass(self, event: Event) -> bytes:
-        """As `_give`, without a round in between."""
+    def _tell(self, events: Collection[Event]) -> bytes:
+        """In the client's stream, or when the answer is whole."""
         stream = self._stream
         if stream is None or self._keep:
-            self.given.append(event)
-        return stream.feed(event) if stream is not None else b""
-
-    def _learn(self, event: ThoughtDelta | Signed | Usage | Started | ServerCall | ServerResult) -> None:
-        match event:
-            case ThoughtDelta() | ServerResult():
-                self._text = []
-            case ServerCall():
-                self._learn_served(event)
-            case Signed():
-                # A thought's signature is no text's, even right behind one (pain A2).
-                if self._text and event.target != ON_THOUGHT:
-                    key = text_key(last_user(self.request.messages), "".join(self._text))
-                    self.memories.append((key, seal(event.signature, event.target)))
-            case Usage():
-                self.facts.usage = event if self.rounds is None else self.rounds.usage.plus(event)
-            case Started():
-                self.facts.model, self.facts.response_id = event.model, event.response_id
-            case _:
-                assert_never(event)
-
-    def _learn_served(self, call: ServerCall) -> None:
-        """What a service wants back of a tool it ran is kept like a signature; a client may have no place for it."""
-        self._text = []
-        self.has_content = True
-        if call.signature is not None:
-            self.memories.append((call.id, seal(call.signature, call.id)))
-        if call.kind not in self._client.server_kinds:
-            why = f"{call.kind} was used; this dialect has no words for that"
-            self._answer_notes.append(Note("dropped", "answer", why))
-
-    def _give_native(self, native: Native) -> bytes:
-        """For those who speak Gemini's own dialect; the others are told in a note."""
-        if not self._client.keeps_native:
-            if not native.field:
-                if self.rounds is not None:  # the model is told what it said
-                    self.rounds.hear(native)
-                why = "a part only Gemini's own clients can take"
-                self._answer_notes.append(Note("dropped", "answer", why))
+            self.given += events
+        if stream is None:
             return b""
-        if native.field:  # told at the end, so that nothing stays of an attempt that failed
-            if native.field != "usageMetadata" or self.facts.rounds == 1:  # Google counts one round
-                self._fields[native.field] = native
-            return b""
-        self.has_content = True
-        return self._give(native)
-
-    def _give_call(self, call: CallStarted, args: bytes) -> bytes:
-        if self.rounds is not None and self.rounds.takes(call.name, args):
-            self.has_content = self.rounds.take(call, args) or self.has_content
-            return b""
-        try:
-            args = self._checked(call, args)
-        except InvalidArguments as error:
-            self.failure = error
-            return b""
-        self.has_content = True
-        self._text = []
-        self.facts.called(call.name, call.id)
-        if call.signature is not None:
-            self.memories.append((call.id, seal(call.signature, call.id)))
-        return self._give(call) + self._give(CallDelta(args)) + self._give(CallEnded())
-
-    def _checked(self, call: CallStarted, args: bytes) -> bytes:
-        tool = find_tool(self.request.tools, call.name)
-        if tool is None and self.rounds is not None:
-            tool = self.rounds.unseen(call.name)
-        args, notes = mend_call(tool, args, strict=self._settings.strict_tool_validation)
-        self._answer_notes += notes
-        return args
+        out: list[bytes] = []
+        for event in events:
+            out.append(stream.feed(event))  # noqa: PERF401 (mostly there is one, and a comprehension is a call more)
+        return self._framed(b"".join(out))
 
 
 def _unasked() -> NoReturn:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 from dragoman.errors import UpstreamError
 from dragoman.ir import Tool
 from dragoman.notes import Note
 from dragoman.schema import PLACEHOLDER, check_args, mend_args
-
-_NAME = attrgetter("name")
 
 
 class InvalidArguments(UpstreamError):
@@ -18,8 +14,10 @@ class InvalidArguments(UpstreamError):
 
 def find_tool(tools: tuple[Tool, ...], name: str) -> Tool | None:
     """The first of that name: it is the one that was declared."""
-    names = list(map(_NAME, tools))
-    return tools[names.index(name)] if name in names else None
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    return None
 
 
 def mend_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes, tuple[Note, ...]]:

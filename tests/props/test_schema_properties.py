@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.schema import NameMap, check_args, clean_schema, compile_schema, mend_args
+from dragoman.schema.validate import Document, Validator
 from dragoman.schema.walk import Schema, children
 from tests.corpus import check
 
@@ -291,6 +292,19 @@ def test_schema_mend_leaves_right_arguments_alone(case: tuple[Any, list[Any]]) -
         assert notes == ()
     again, _ = mend_args(mended, text, where="w")
     assert json.loads(again) == json.loads(mended)
+
+
+@given(st.one_of(schemas_with_values(), st.tuples(HOSTILE_ROOT, st.lists(JSON, min_size=1))), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_schema_a_value_is_right_where_nothing_is_wrong_with_it(
+    case: tuple[Any, list[Any]], whole: bool
+) -> None:
+    schema, values = case
+    for value in values:
+        quick, slow = (Validator(Document(schema), whole=whole) for _ in range(2))
+        first = next(slow.problems(value, schema), None)
+        assert quick.ok(value, schema) == (first is None)
+        assert quick._steps == slow._steps
 
 
 @given(HOSTILE_ROOT, JSON)

@@ -149,5 +149,5 @@ FEEDS: dict[type[Event], Callable[[Collector, Any], None]] = {
 def collect(events: list[Event]) -> Response:
     collector = Collector()
     for event in events:
-        collector.feed(event)
+        FEEDS[type(event)](collector, event)
     return collector.close()

@@ -47,7 +47,7 @@ class ThoughtDelta(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-class CallStarted(msgspec.Struct, frozen=True, kw_only=True):
+class CallStarted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     name: str
     signature: Signature | None = None
@@ -63,14 +63,14 @@ class CallEnded(msgspec.Struct, frozen=True, gc=False):
     pass
 
 
-class Signed(msgspec.Struct, frozen=True):
+class Signed(msgspec.Struct, frozen=True, gc=False):
     """A signature on text or thought: target is one of `signature.ON_TEXT`, `AFTER_TEXT`, `ON_THOUGHT`."""
 
     signature: Signature
     target: str
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`input_tokens` includes the cached ones; `output_tokens` includes the thoughts.
 
     `searches` and `fetches` count what the service looked up and read for the model.
@@ -88,7 +88,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
+class Finished(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The end. `raw` is the vendor's own word for it, `detail` its explanation."""
 
     reason: StopReason

@@ -19,6 +19,7 @@ PLACEHOLDER: Final = (
     "dragoman_unused"  # the property that `compile_schema` must invent (B7); never a real one
 )
 
+_INVENTED: Final = PLACEHOLDER.encode()
 _MAX_DEPTH: Final = 60
 _MAX_PROBLEMS: Final = 20
 _CACHED: Final = 512
@@ -36,6 +37,8 @@ def check_args(args: bytes, schema: bytes) -> tuple[str, ...]:
     if not isinstance(value, dict):
         return (f"arguments: expected object, got {type_of(value)}",)
     document = _document(schema)
+    if Validator(document).ok(value, document.root):
+        return ()
     return tuple(islice(Validator(document).problems(value, document.root), _MAX_PROBLEMS))
 
 
@@ -46,7 +49,7 @@ def mend_args(args: bytes, schema: bytes, *, where: str) -> tuple[bytes, tuple[N
         return args, ()
     document = _document(schema)
     validator = Validator(document, whole=True)
-    invented = PLACEHOLDER.encode() in args and PLACEHOLDER.encode() not in schema
+    invented = _INVENTED in args and _INVENTED not in schema
     if not invented and validator.ok(value, document.root):
         return args, ()
     if too_deep(value, _MAX_DEPTH):

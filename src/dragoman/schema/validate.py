@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
 from dragoman.schema.describe import names, show
 from dragoman.schema.refs import Refs
-from dragoman.schema.spell import fits, same, spell, type_of
+from dragoman.schema.spell import JSON_TYPES, fits, same, spell, type_of
 from dragoman.schema.walk import Schema
 
 _MAX_DEPTH: Final = 60  # what lies deeper is taken as right
 _MAX_STEPS: Final = 20_000
 
 Problems = Iterator[str]
-Rule = Callable[["Validator", Any, Schema, str, int], Problems]
+Key = str | int | None  # none: it is the value itself
+Holds = Callable[["Validator", Any, Schema, int], bool]
+
+
+class Rule(NamedTuple):
+    """What a keyword demands: whether a value of that node has it at this depth, and what to say if not."""
+
+    holds: Holds
+    problems: Callable[[Validator, Any, Schema, str, int], Problems]
 
 
 class Plan(NamedTuple):
@@ -22,10 +31,11 @@ class Plan(NamedTuple):
 
     node: Schema
     types: list[str]
+    kinds: frozenset[type]  # what values of these types are in Python, if they are spelled as is usual
     rules: tuple[Rule, ...]
 
 
-_ANYTHING: Final = Plan({}, [], ())
+_ANYTHING: Final = Plan({}, [], frozenset(), ())
 
 
 class Document:
@@ -34,17 +44,20 @@ class Document:
     def __init__(self, schema: Any) -> None:
         self.root = schema
         self._refs = Refs(schema)
-        self._plans: dict[int, Plan] = {}
+        self.plans: dict[int, Plan] = {}  # by the identity of the node
 
     def plan(self, schema: Any) -> Plan:
         """The node and its rules; `true`, and what is no schema, allow everything."""
         if not isinstance(schema, dict):
             return _ANYTHING
-        found = self._plans.get(id(schema))
+        found = self.plans.get(id(schema))
         if found is None:
             node = spell(schema, "", [])
-            found = Plan(node, node.get("type", []), tuple(_RULES[key] for key in node if key in _RULES))
-            self._plans[id(schema)] = found
+            types = node.get("type", [])
+            rules = tuple(_RULES[key] for key in node if key in _RULES)
+            found = self.plans[id(schema)] = Plan(
+                node, types, frozenset(JSON_TYPES[name] for name in types), rules
+            )
         return found
 
     def spelled(self, schema: Any) -> Schema:
@@ -66,6 +79,7 @@ class Validator:
 
     def __init__(self, document: Document, *, whole: bool = False) -> None:
         self.document = document
+        self._plans = document.plans
         self._whole = whole
         self._steps = 0
 
@@ -75,7 +89,19 @@ class Validator:
         return self._steps > _MAX_STEPS
 
     def ok(self, value: Any, schema: Any, depth: int = 0) -> bool:
-        return next(self.problems(value, schema, "", depth), None) is None
+        """Whether there are no `problems`; it takes the same steps to the first of them, and is quicker."""
+        self._steps += 1
+        if schema is False:
+            return False
+        if depth > _MAX_DEPTH or self._steps > _MAX_STEPS:
+            return True
+        node, types, kinds, rules = self._plans.get(id(schema)) or self.document.plan(schema)
+        if types and type(value) not in kinds and not self.typed(value, types):
+            return False
+        for rule in rules:  # noqa: SIM110 (to make a generator takes longer)
+            if not rule.holds(self, value, node, depth + 1):
+                return False
+        return True
 
     def problems(self, value: Any, schema: Any, path: str = "", depth: int = 0) -> Problems:
         """What is wrong with the value, each with its path."""
@@ -83,19 +109,12 @@ class Validator:
         if schema is False:
             yield f"{path or 'arguments'}: must not be given"
         elif depth <= _MAX_DEPTH and not self.tired:
-            node, types, rules = self.document.plan(schema)
+            node, types, _, rules = self.document.plan(schema)
             if types and not self.typed(value, types):
                 yield f"{path or 'arguments'}: expected {' or '.join(types)}, got {_kind(value)}"
                 return
             for rule in rules:
-                yield from rule(self, value, node, path, depth + 1)
-
-    def settled(self, value: Any, schema: Any) -> bool:
-        """Whether it is right at first sight: of its type, and there is no other rule."""
-        plan = self.document.plan(schema)
-        right = not plan.rules and bool(plan.types) and self.typed(value, plan.types)
-        self._steps += right
-        return right
+                yield from rule.problems(self, value, node, path, depth + 1)
 
     def typed(self, value: Any, types: list[str]) -> bool:
         if type_of(value) in types:
@@ -108,8 +127,10 @@ class Validator:
         return False
 
 
-def below(path: str, key: str | int) -> str:
+def below(path: str, key: Key) -> str:
     """The path of a member."""
+    if key is None:
+        return path
     if isinstance(key, int):
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key
@@ -119,99 +140,120 @@ def _kind(value: Any) -> str:
     return f"{type_of(value)} {show(value)}" if isinstance(value, int | float) else type_of(value)
 
 
-def _enum(_: Validator, value: Any, node: Schema, path: str, _depth: int) -> Problems:
-    if not any(same(value, one) for one in node["enum"]):
-        yield f"{path or 'arguments'}: must be one of {show(node['enum'])}"
+def _plain(holds: Holds, text: Callable[[Any, Schema], str]) -> Rule:
+    """A rule for the value alone, and what it says."""
+
+    def problems(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
+        if not holds(validator, value, node, depth):
+            yield f"{path or 'arguments'}: {text(value, node)}"
+
+    return Rule(holds, problems)
 
 
-def _ref(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
-    yield from validator.problems(value, validator.document.target(node["$ref"]), path, depth)
+def _inner(find: Callable[[Document, Any, Schema], list[tuple[Key, Any, Any]]]) -> Rule:
+    """A rule for members of the value: each with its key and the schema that it must fit."""
+
+    def check(validator: Validator, value: Any, node: Schema, depth: int) -> bool:
+        for _, sub, schema in find(validator.document, value, node):  # noqa: SIM110 (as above)
+            if not validator.ok(sub, schema, depth):
+                return False
+        return True
+
+    def problems(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
+        for key, sub, schema in find(validator.document, value, node):
+            yield from validator.problems(sub, schema, below(path, key), depth)
+
+    return Rule(check, problems)
 
 
-def _all_of(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
-    for member in node["allOf"]:
-        yield from validator.problems(value, member, path, depth)
+def _union(name: str) -> Rule:
+    """A value that fits no branch is judged by the only one that is not null."""
 
+    def solid(validator: Validator, node: Schema) -> list[Any]:
+        spelled = validator.document.spelled
+        return [branch for branch in node[name] if spelled(branch).get("type") != ["null"]]
 
-def _union(key: str) -> Rule:
-    def check(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
-        branches = node[key]
-        if any(validator.ok(value, branch, depth) for branch in branches):
+    def fits_any(validator: Validator, value: Any, node: Schema, depth: int) -> bool:
+        return any(validator.ok(value, branch, depth) for branch in node[name])
+
+    def check(validator: Validator, value: Any, node: Schema, depth: int) -> bool:
+        if fits_any(validator, value, node, depth):
+            return True
+        branches = solid(validator, node)
+        return len(branches) == 1 and validator.ok(value, branches[0], depth)
+
+    def problems(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
+        if fits_any(validator, value, node, depth):
             return
-        solid = [branch for branch in branches if validator.document.spelled(branch).get("type") != ["null"]]
-        if len(solid) == 1:
-            yield from validator.problems(value, solid[0], path, depth)
+        branches = solid(validator, node)
+        if len(branches) == 1:
+            yield from validator.problems(value, branches[0], path, depth)
         else:
-            yield f"{path or 'arguments'}: matches none of the {len(branches)} alternatives"
+            yield f"{path or 'arguments'}: matches none of the {len(node[name])} alternatives"
 
-    return check
-
-
-def _required(_: Validator, value: Any, node: Schema, path: str, _depth: int) -> Problems:
-    missing = [name for name in node["required"] if name not in value] if isinstance(value, dict) else []
-    if missing:
-        yield f"{path or 'arguments'}: {names(missing)} must be given"
+    return Rule(check, problems)
 
 
-def _properties(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
-    if isinstance(value, dict):
-        for name, sub in node["properties"].items():
-            if name in value and not validator.settled(value[name], sub):
-                yield from validator.problems(value[name], sub, below(path, name), depth)
+def _listed(_: Validator, value: Any, node: Schema, _depth: int) -> bool:
+    return any(same(value, one) for one in node["enum"])
 
 
-def _additional(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
-    if isinstance(value, dict) and "patternProperties" not in node:
-        known = node.get("properties", {})
-        if value.keys() <= known.keys():
-            return
-        for name in value:
-            if name not in known:
-                yield from validator.problems(
-                    value[name], node["additionalProperties"], below(path, name), depth
-                )
+def _all_given(_: Validator, value: Any, node: Schema, _depth: int) -> bool:
+    return not isinstance(value, dict) or all(map(value.__contains__, node["required"]))
 
 
-def _prefix(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
-    if isinstance(value, list):
-        for i, (one, sub) in enumerate(zip(value, node["prefixItems"], strict=False)):
-            yield from validator.problems(one, sub, below(path, i), depth)
+def _missing(value: dict[str, Any], node: Schema) -> str:
+    return f"{names([name for name in node['required'] if name not in value])} must be given"
 
 
-def _items(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
-    if isinstance(value, list):
-        for i in range(len(node.get("prefixItems", ())), len(value)):
-            yield from validator.problems(value[i], node["items"], below(path, i), depth)
+def _target(document: Document, value: Any, node: Schema) -> list[tuple[Key, Any, Any]]:
+    return [(None, value, document.target(node["$ref"]))]
+
+
+def _all_of(_: Document, value: Any, node: Schema) -> list[tuple[Key, Any, Any]]:
+    return [(None, value, member) for member in node["allOf"]]
+
+
+def _properties(_: Document, value: Any, node: Schema) -> list[tuple[Key, Any, Any]]:
+    if not isinstance(value, dict):
+        return []
+    return [(name, value[name], sub) for name, sub in node["properties"].items() if name in value]
+
+
+def _additional(_: Document, value: Any, node: Schema) -> list[tuple[Key, Any, Any]]:
+    if not isinstance(value, dict) or "patternProperties" in node:
+        return []
+    known = node.get("properties", {})
+    if value.keys() <= known.keys():
+        return []
+    return [(name, sub, node["additionalProperties"]) for name, sub in value.items() if name not in known]
+
+
+def _prefix(_: Document, value: Any, node: Schema) -> list[tuple[Key, Any, Any]]:
+    if not isinstance(value, list):
+        return []
+    pairs = zip(value, node["prefixItems"], strict=False)
+    return [(index, one, sub) for index, (one, sub) in enumerate(pairs)]
+
+
+def _items(_: Document, value: Any, node: Schema) -> list[tuple[Key, Any, Any]]:
+    if not isinstance(value, list):
+        return []
+    start = len(node.get("prefixItems", ()))
+    return [(index, one, node["items"]) for index, one in enumerate(value[start:], start)]
 
 
 def _limit(
     key: str,
-    kind: type | tuple[type, ...],
+    kinds: tuple[type, ...],
     measure: Callable[[Any], Any],
     wrong: Callable[[Any, Any], bool],
     text: str,
 ) -> Rule:
-    def check(_: Validator, value: Any, node: Schema, path: str, _depth: int) -> Problems:
-        if isinstance(value, kind) and not isinstance(value, bool) and wrong(measure(value), node[key]):
-            yield f"{path or 'arguments'}: {text} {show(node[key])}"
+    def holds(_: Validator, value: Any, node: Schema, _depth: int) -> bool:
+        return type(value) not in kinds or not wrong(measure(value), node[key])
 
-    return check
-
-
-def _below(a: Any, b: Any) -> bool:
-    return bool(a < b)
-
-
-def _above(a: Any, b: Any) -> bool:
-    return bool(a > b)
-
-
-def _not_above(a: Any, b: Any) -> bool:
-    return bool(a <= b)
-
-
-def _not_below(a: Any, b: Any) -> bool:
-    return bool(a >= b)
+    return _plain(holds, lambda _, node: f"{text} {show(node[key])}")
 
 
 def _itself(value: Any) -> Any:
@@ -220,24 +262,24 @@ def _itself(value: Any) -> Any:
 
 _NUMBER: Final = (int, float)
 _RULES: Final[dict[str, Rule]] = {
-    "$ref": _ref,
-    "additionalProperties": _additional,
-    "allOf": _all_of,
+    "$ref": _inner(_target),
+    "additionalProperties": _inner(_additional),
+    "allOf": _inner(_all_of),
     "anyOf": _union("anyOf"),
-    "enum": _enum,
-    "exclusiveMaximum": _limit("exclusiveMaximum", _NUMBER, _itself, _not_below, "must be below"),
-    "exclusiveMinimum": _limit("exclusiveMinimum", _NUMBER, _itself, _not_above, "must be above"),
-    "items": _items,
-    "maxItems": _limit("maxItems", list, len, _above, "the number of items must be at most"),
-    "maxLength": _limit("maxLength", str, len, _above, "the length must be at most"),
-    "maxProperties": _limit("maxProperties", dict, len, _above, "the number of properties must be at most"),
-    "maximum": _limit("maximum", _NUMBER, _itself, _above, "must be at most"),
-    "minItems": _limit("minItems", list, len, _below, "the number of items must be at least"),
-    "minLength": _limit("minLength", str, len, _below, "the length must be at least"),
-    "minProperties": _limit("minProperties", dict, len, _below, "the number of properties must be at least"),
-    "minimum": _limit("minimum", _NUMBER, _itself, _below, "must be at least"),
+    "enum": _plain(_listed, lambda _, node: f"must be one of {show(node['enum'])}"),
+    "exclusiveMaximum": _limit("exclusiveMaximum", _NUMBER, _itself, ge, "must be below"),
+    "exclusiveMinimum": _limit("exclusiveMinimum", _NUMBER, _itself, le, "must be above"),
+    "items": _inner(_items),
+    "maxItems": _limit("maxItems", (list,), len, gt, "the number of items must be at most"),
+    "maxLength": _limit("maxLength", (str,), len, gt, "the length must be at most"),
+    "maxProperties": _limit("maxProperties", (dict,), len, gt, "the number of properties must be at most"),
+    "maximum": _limit("maximum", _NUMBER, _itself, gt, "must be at most"),
+    "minItems": _limit("minItems", (list,), len, lt, "the number of items must be at least"),
+    "minLength": _limit("minLength", (str,), len, lt, "the length must be at least"),
+    "minProperties": _limit("minProperties", (dict,), len, lt, "the number of properties must be at least"),
+    "minimum": _limit("minimum", _NUMBER, _itself, lt, "must be at least"),
     "oneOf": _union("oneOf"),
-    "prefixItems": _prefix,
-    "properties": _properties,
-    "required": _required,
+    "prefixItems": _inner(_prefix),
+    "properties": _inner(_properties),
+    "required": _plain(_all_given, _missing),
 }

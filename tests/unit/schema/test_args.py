@@ -52,6 +52,11 @@ NODE = {
         ({"a": [1, 2]}, schema(a={"items": [INTEGER], "additionalItems": False}), "a[1]: must not be given"),
         ({"a": 1}, schema(a={"anyOf": [STRING, BOOLEAN]}), "a: matches none of the 2 alternatives"),
         ({"a": 1}, schema(a={"oneOf": [STRING, {"type": "null"}]}), "a: expected string, got integer 1"),
+        (
+            {"a": 1, "b": 1},
+            schema(a={"anyOf": [STRING, INTEGER]}, b=STRING),
+            "b: expected string, got integer 1",
+        ),
         ({"a": 1}, schema(a={"allOf": [INTEGER, {"minimum": 2}]}), "a: must be at least 2"),
         ({"a": 3}, schema(a={"maximum": 2}), "a: must be at most 2"),
         ({"a": 0}, schema(a={"exclusiveMinimum": 0}), "a: must be above 0"),
@@ -241,6 +246,7 @@ def test_a_schema_that_fans_out_without_end_is_given_up() -> None:
     properties = {"b": INTEGER, "a": {"$ref": "#/$defs/d0"}}
     document = {"$defs": {**laughs, "d25": INTEGER}, "properties": properties}
     assert len(check({"b": 1, "a": "1"}, document)) == 20
+    assert check({"b": "1", "a": 1}, document) == ("b: expected integer, got string",)
     assert mend({"b": "1", "a": 1}, document) == ({"b": "1", "a": 1}, [])
     loop = {
         "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}] * 2}},

@@ -38,6 +38,7 @@ _json = msgspec.json.Encoder().encode
 _PING = encode_event("ping", b'{"type":"ping"}')
 _START = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
 _DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":%b}}\n\n'
+_TEXT = _DELTA.replace(b'"%b","%b"', b'"text_delta","text"')
 _STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 _EMPTY = {
     "text": b'{"type":"text","text":""}',
@@ -68,17 +69,16 @@ class MessagesStream:
         return _PING
 
     def feed(self, event: Event) -> bytes:
+        if isinstance(event, TextDelta):  # nearly every one
+            opening = b"" if self._open == "text" else self._enter("text")
+            return opening + _TEXT % (self._index, _json(event.text))
         match event:
-            case TextDelta() if self._open == "text":
-                return _DELTA % (self._index, b"text_delta", b"text", _json(event.text))
-            case TextDelta():
-                return self._enter("text") + self._delta(b"text_delta", b"text", _json(event.text))
+            case ThoughtDelta():
+                return self._thought(event)
             case Cited():
                 return self._cited(event)
             case CallDelta():
                 return self._delta(b"input_json_delta", b"partial_json", _json(event.json.decode()))
-            case ThoughtDelta():
-                return self._thought(event)
             case Signed():
                 return self._signed(event)
             case CallStarted():

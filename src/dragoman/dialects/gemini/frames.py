@@ -13,8 +13,6 @@ _BEFORE_ALL = b" \t\r\n\xef\xbb\xbf"  # white space and the byte order mark
 _FIELD = b"data: "
 _OBJECT = _FIELD + b"{"
 _END = b"\r\n\r\n"
-_NEXT = _END + _FIELD
-_NEXT_OBJECT = _END + _OBJECT
 _NO_DOCUMENT = (b"", b"[DONE]")
 
 
@@ -49,15 +47,22 @@ class SseFrames:
 
     def feed(self, data: bytes) -> list[bytes]:
         if self._between_events:
-            whole, end, rest = data.rpartition(_END)
-            frames = _plain_frames(whole) if end else []
-            data = rest if frames else data
-            return frames + self._feed(data) if data else frames
+            end = data.find(b"\r")
+            one_line = data[end:] == _END and data.find(b"\n") == end + 1
+            if one_line and data.startswith(_OBJECT) and end < MAX_EVENT_BYTES:
+                return [data[len(_FIELD) : end]]  # one event: a read of a stream that takes its time
+            return self._feed_events(data)
         place = data.find(_END)
         begun = data if place < 0 else data[: place + len(_END)]
         frames = self._feed(begun)
         data = data[len(begun) :]
         return frames + self.feed(data) if data else frames
+
+    def _feed_events(self, data: bytes) -> list[bytes]:
+        whole, _, begun = data.rpartition(_END)
+        frames = _plain_frames(whole)
+        rest = begun if frames else data
+        return frames + self._feed(rest) if rest else frames
 
     def _feed(self, data: bytes) -> list[bytes]:
         frames = [event.data for event in self._sse.feed(data) if event.data.strip() not in _NO_DOCUMENT]
@@ -69,10 +74,11 @@ class SseFrames:
 
 
 def _plain_frames(events: bytes) -> list[bytes]:
-    """The data of events with their ends between them, if each is one line with an object; otherwise nothing."""
-    breaks = 2 * events.count(_NEXT_OBJECT)
-    plain = events.count(b"\n") == breaks == events.count(b"\r") and len(events) < MAX_EVENT_BYTES
-    return events.removeprefix(_FIELD).split(_NEXT) if plain and events.startswith(_OBJECT) else []
+    """The data of events with empty lines between them, if each is one line with an object; otherwise nothing."""
+    lines = events.splitlines()
+    frames = [line[len(_FIELD) :] for line in lines[::2] if line.startswith(_OBJECT)]
+    plain = len(lines) == 2 * len(frames) - 1 and not any(lines[1::2]) and len(events) < MAX_EVENT_BYTES
+    return frames if plain else []
 
 
 class WholeFrame:

@@ -52,6 +52,13 @@ from dragoman.schema import NameMap
 
 _NULL = b"null"
 
+_COUNTED = (
+    "promptTokenCount",
+    "toolUsePromptTokenCount",
+    "cachedContentTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+)
 #: What `Usage` and the totals tell already; anything else of the counts is for Gemini's own clients.
 _TOLD = frozenset(
     {
@@ -65,13 +72,14 @@ _TOLD = frozenset(
 _MAX_SNAPSHOTS = 1_000
 _DIGITS = 18
 _ANY_NUMBER = bytes.maketrans(b"123456789", b"000000000")
+_NO_SHAPE = b"-"  # no JSON
 _NUMBERED = re.compile(rb'[A-Za-z_"]\d')  # a name or a text with a digit in it, which is no number
 _decode_counts = msgspec.json.Decoder(dict[str, Any] | None).decode
+_decode_args = msgspec.json.Decoder(dict[str, Any]).decode
+_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
-#: All that may be native, in one look: nearly always it is nothing.
-_fields_of = attrgetter(*NATIVE_FIELDS)
+#: All of a part that may be native, in one look.
 _parts_of = attrgetter(*NATIVE_PARTS)
-_NO_FIELDS = (NOTHING,) * len(NATIVE_FIELDS)
 _NO_PARTS = (NOTHING,) * len(NATIVE_PARTS)
 
 
@@ -95,14 +103,12 @@ class GeminiStream:
         self._calls = 0
         self._open: OpenCall | None = None
         self._made: set[tuple[str, bytes]] = set()  # calls by Google's own ids
-        self._snapshots: list[bytes] = []
+        self._snapshots: dict[bytes, bytes] = {}  # of the counts, by their shapes
+        self._shape = _NO_SHAPE  # of the last one, if another can have it too
         self._counts: dict[str, Any] = {}
         self._finish: Finished | None = None
+        self.has_finish = False
         self.notes: list[Note] = []
-
-    @property
-    def has_finish(self) -> bool:
-        return self._finish is not None
 
     def feed(self, data: bytes) -> list[Event]:
         try:
@@ -125,15 +131,14 @@ class GeminiStream:
 
     def _read(self, frames: list[bytes]) -> list[Event]:
         events: list[Event] = []
-        for frame in frames:
-            if self._over:
-                break
-            try:
+        frame = b""
+        try:
+            for frame in () if self._over else frames:
                 self._chunk(decode_chunk(frame), events)
-            except UpstreamError as error:
-                events += self._fail(error)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                events += self._fail(_garbage(frame))
+        except UpstreamError as error:
+            events += self._fail(error)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            events += self._fail(_garbage(frame))
         return events
 
     def _chunk(self, chunk: Chunk, events: list[Event]) -> None:
@@ -148,10 +153,12 @@ class GeminiStream:
                 self._candidate(candidate, events)
         if chunk.prompt_feedback is not NOTHING:
             self._feedback(bytes(chunk.prompt_feedback), events)
-        if chunk.usage_metadata is not NOTHING:
-            self._snapshots.append(bytes(chunk.usage_metadata))
-            if len(self._snapshots) > _MAX_SNAPSHOTS:
-                self._count()
+        counts = bytes(chunk.usage_metadata)
+        shape = counts.translate(_ANY_NUMBER)
+        if shape == self._shape:
+            self._snapshots[self._shape] = counts  # its hash is known
+        elif counts:
+            self._reshape(shape, counts)
 
     def _feedback(self, raw: bytes, events: list[Event]) -> None:
         feedback = decode_feedback(raw)
@@ -159,6 +166,7 @@ class GeminiStream:
             events.append(_native(raw, "promptFeedback"))
             detail = feedback.block_reason_message or f"the prompt was blocked: {feedback.block_reason}"
             self._finish = Finished(reason="blocked", raw=feedback.block_reason, detail=detail)
+            self.has_finish = True
 
     def _candidate(self, candidate: Candidate, events: list[Event]) -> None:
         for part in (candidate.content.parts if candidate.content else None) or ():
@@ -166,14 +174,14 @@ class GeminiStream:
                 events.append(TextDelta(part.text))  # nearly every part of a stream
             else:
                 self._part(part, events)
-        beside = _fields_of(candidate)
-        if beside != _NO_FIELDS:
-            fields = zip(NATIVE_FIELDS.values(), beside, strict=True)
+        if candidate.has_native():
+            fields = ((field, getattr(candidate, name)) for name, field in NATIVE_FIELDS.items())
             events += [_native(found, field) for field, found in fields if found is not NOTHING]
         raw = candidate.finish_reason
         if raw and raw != "FINISH_REASON_UNSPECIFIED":
             reason = stop_reason(raw, has_calls=False)
             self._finish = Finished(reason=reason, raw=raw, detail=candidate.finish_message or "")
+            self.has_finish = True
 
     def _part(self, part: Part, events: list[Event]) -> None:
         signature = Signature(part.thought_signature, self._origin) if part.thought_signature else None
@@ -223,11 +231,12 @@ class GeminiStream:
         if call is None:
             return []
         whole = call.whole(args)
-        told = call.upstream, msgspec.json.encode((call.name, whole), order="deterministic")
-        if call.upstream and told in self._made:
-            self.notes.append(Note("dropped", call.name, "the upstream told this call twice"))
-            return []
-        self._made.add(told)
+        if call.upstream:
+            told = call.upstream, _encode_sorted((call.name, whole))
+            if told in self._made:
+                self.notes.append(Note("dropped", call.name, "the upstream told this call twice"))
+                return []
+            self._made.add(told)
         return call.events(args)
 
     def _end(self, finish: Finished) -> list[Event]:
@@ -240,24 +249,35 @@ class GeminiStream:
         reason = stop_reason(finish.raw, has_calls=self._calls > 0)
         return [*calls, *self._usage(), msgspec.structs.replace(finish, reason=reason)]
 
+    def _reshape(self, shape: bytes, counts: bytes) -> None:
+        """Counts that do not only differ in their numbers from the last ones; those are read that no later one repeats.
+
+        Few of hundreds, and reading is dear.
+        """
+        numbered = _NUMBERED.search(shape)
+        self._shape, key = (_NO_SHAPE, counts) if numbered else (shape, shape)
+        self._snapshots.pop(key, None)  # it stands behind the others now
+        self._snapshots[key] = counts
+        if len(self._snapshots) > _MAX_SNAPSHOTS:
+            self._count()
+
     def _count(self) -> None:
         """Any count may be absent from a chunk; what was said before still holds. An odd one costs no answer."""
-        for raw in _telling(self._snapshots):
-            self._counts |= _read_counts(raw)
-        self._snapshots = []
+        for counts in self._snapshots.values():
+            self._counts |= _read_counts(counts)
+        self._snapshots = {}
 
     def _usage(self) -> list[Event]:
         """Told once, at the end: every chunk repeats the counts so far."""
         self._count()
         if not self._counts:
             return []
-        count = self._counts.get
-        thoughts = _number(count("thoughtsTokenCount"))
+        prompt, from_tools, cached, written, thought = map(_number, map(self._counts.get, _COUNTED))
         usage = Usage(
-            input_tokens=_number(count("promptTokenCount")) + _number(count("toolUsePromptTokenCount")),
-            cached_tokens=_number(count("cachedContentTokenCount")),
-            output_tokens=_number(count("candidatesTokenCount")) + thoughts,
-            thought_tokens=thoughts,
+            input_tokens=prompt + from_tools,
+            cached_tokens=cached,
+            output_tokens=written + thought,
+            thought_tokens=thought,
         )
         if self._counts.keys() <= _TOLD:
             return [usage]
@@ -282,7 +302,7 @@ class OpenCall(msgspec.Struct):
 
     def whole(self, args: bytes) -> dict[str, Any]:
         try:
-            return msgspec.json.decode(args or self.partial.close(), type=dict[str, Any])
+            return _decode_args(args or self.partial.close())
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise UpstreamGarbage(
                 f"the arguments of {self.name} are not an object", kind="overloaded"
@@ -293,22 +313,14 @@ class OpenCall(msgspec.Struct):
         return [started, CallDelta(args or self.partial.close()), CallEnded()]
 
 
-def _telling(snapshots: list[bytes]) -> list[bytes]:
-    """Those that no later one repeats with other numbers, in their order: few of hundreds, and reading is dear."""
-    last: dict[bytes, bytes] = {}
-    for raw in reversed(snapshots):
-        shape = raw.translate(_ANY_NUMBER)
-        if shape not in last:
-            last.setdefault(raw if _NUMBERED.search(shape) else shape, raw)
-    return list(reversed(last.values()))
-
-
 def _read_counts(raw: bytes) -> dict[str, Any]:
     try:
         found = _decode_counts(raw) or {}
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
-    return {name: count for name, count in found.items() if count is not None}
+    if None in found.values():
+        return {name: count for name, count in found.items() if count is not None}
+    return found
 
 
 def _number(count: object) -> int:

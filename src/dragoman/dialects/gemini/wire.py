@@ -8,8 +8,10 @@ import msgspec
 
 NOTHING = msgspec.Raw(b"")
 
+# None of these can be part of a circle (`gc=False`): they are read from JSON, looked at, and let go.
 
-class PartialArg(msgspec.Struct, rename="camel"):
+
+class PartialArg(msgspec.Struct, rename="camel", gc=False):
     json_path: str = "$"
     string_value: str | None = None
     number_value: float | int | None = None
@@ -18,7 +20,7 @@ class PartialArg(msgspec.Struct, rename="camel"):
     will_continue: bool | None = False
 
 
-class FunctionCall(msgspec.Struct, rename="camel"):
+class FunctionCall(msgspec.Struct, rename="camel", gc=False):
     id: str | None = None
     name: str | None = None
     args: msgspec.Raw = msgspec.Raw(b"")
@@ -26,7 +28,7 @@ class FunctionCall(msgspec.Struct, rename="camel"):
     will_continue: bool | None = False
 
 
-class Part(msgspec.Struct, rename="camel"):
+class Part(msgspec.Struct, rename="camel", gc=False):
     text: str | None = None
     thought: bool | None = False
     thought_signature: str | None = None
@@ -39,11 +41,11 @@ class Part(msgspec.Struct, rename="camel"):
     tool_response: msgspec.Raw = NOTHING
 
 
-class Content(msgspec.Struct, rename="camel"):
+class Content(msgspec.Struct, rename="camel", gc=False):
     parts: list[Part] | None = None
 
 
-class Candidate(msgspec.Struct, rename="camel"):
+class Candidate(msgspec.Struct, rename="camel", gc=False):
     content: Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
@@ -56,13 +58,25 @@ class Candidate(msgspec.Struct, rename="camel"):
     logprobs_result: msgspec.Raw = NOTHING
     continuation_token: msgspec.Raw = NOTHING
 
+    def has_native(self) -> bool:
+        """Whether any of `NATIVE_FIELDS` is there. Every chunk is asked: one by one is quicker than a table."""
+        return not (
+            self.grounding_metadata is NOTHING
+            and self.citation_metadata is NOTHING
+            and self.url_context_metadata is NOTHING
+            and self.safety_ratings is NOTHING
+            and self.avg_logprobs is NOTHING
+            and self.logprobs_result is NOTHING
+            and self.continuation_token is NOTHING
+        )
 
-class PromptFeedback(msgspec.Struct, rename="camel"):
+
+class PromptFeedback(msgspec.Struct, rename="camel", gc=False):
     block_reason: str | None = None
     block_reason_message: str | None = None
 
 
-class Chunk(msgspec.Struct, rename="camel"):
+class Chunk(msgspec.Struct, rename="camel", gc=False):
     candidates: list[Candidate] | None = None
     prompt_feedback: msgspec.Raw = NOTHING
     usage_metadata: msgspec.Raw = NOTHING

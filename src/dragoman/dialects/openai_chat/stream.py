@@ -68,6 +68,7 @@ class CompletionStream:
             % (_json(encode_id(answer)), answer.created_s, _json(answer.model))
         )
         self._tail = b',"usage":null}\n\n' if self._echo.include_usage else b"}\n\n"
+        self._before_text, _, self._behind_text = self._chunk(b'{"content":\0}').partition(b"\0")
         self._call = CallStarted(id="", name="")
         self._args: list[bytes] = []
         self._calls = 0
@@ -86,9 +87,9 @@ class CompletionStream:
         return _PING
 
     def feed(self, event: Event) -> bytes:
+        if isinstance(event, TextDelta):  # nearly every one
+            return self._text(event.text)
         match event:
-            case TextDelta():
-                return self._text(event.text)
             case Cited():
                 return self._cited(event)
             case ThoughtDelta():
@@ -143,7 +144,7 @@ class CompletionStream:
             return b""
         self._has_text = self._in_text = True
         self._chars += len(text)
-        return self._chunk(b'{"content":%b}' % _json(text))
+        return self._before_text + _json(text) + self._behind_text
 
     def _cited(self, event: Cited) -> bytes:
         """Its sources are told at the end, with their places in the whole text."""

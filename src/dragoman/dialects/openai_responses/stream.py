@@ -110,16 +110,9 @@ class ResponsesStream:
         return _PING
 
     def feed(self, event: Event) -> bytes:
+        if isinstance(event, TextDelta):  # nearly every one
+            return self._text(event.text)
         match event:
-            case TextDelta() if (
-                self._open == _MESSAGE and event.text
-            ):  # first, because there are most of them
-                self._pieces.append(event.text)
-                self._chars += len(event.text)
-                self._number += 1
-                return _TEXT % (self._number, self._where.json, _json(event.text))
-            case TextDelta():
-                return self._text(event.text)
             case Cited():
                 return self._cited(event)
             case ThoughtDelta():
@@ -165,11 +158,14 @@ class ResponsesStream:
         if self._echo.compacts:
             self._pieces.append(text)
             return b""
-        out = b""
+        opening = b""
         if self._open != _MESSAGE:
-            out = self._leave() + self._start(_MESSAGE)
-            out += self._part("response.content_part.added", output.text_part(""))
-        return out + self.feed(TextDelta(text))
+            opening = self._leave() + self._start(_MESSAGE)
+            opening += self._part("response.content_part.added", output.text_part(""))
+        self._pieces.append(text)
+        self._chars += len(text)
+        self._number += 1
+        return opening + _TEXT % (self._number, self._where.json, _json(text))
 
     def _cited(self, event: Cited) -> bytes:
         out = self._text(event.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from dragoman.dialects.gemini import frames as frames_module
 from dragoman.dialects.gemini.frames import ArrayFrames, FrameDecoder, WholeFrame
 from dragoman.errors import UpstreamGarbage
+from dragoman.sse import SseDecoder
 
 SIZES = [0, 1, 2, 3, 5]
 
@@ -56,6 +58,32 @@ def frames(data: bytes, size: int = 0, decoder: Any = None) -> list[bytes]:
 )
 def test_e6_documents_come_out_whole(data: bytes, expected: list[bytes], size: int) -> None:
     assert frames(data, size) == expected
+
+
+#: Pieces of events: some reads of them are plain, and most are not.
+PIECES = (b'data: {"a":1}', b"\r\n\r\n", b"\n\n", b"\n", b"\r", b"data: [DONE]", b'data:{"b":2}', b": x")
+
+
+def test_a_read_is_cut_as_the_format_says_whichever_way_it_takes() -> None:
+    begin, end = b"data: {}\r\n\r\n", b"\r\n\r\n"
+    for pieces in itertools.product(PIECES, repeat=4):
+        decoder, judge = FrameDecoder(), SseDecoder()
+        for data in (begin, b"".join(pieces), end, b'data: {"c":3}' + end):
+            told = [event.data for event in judge.feed(data) if event.data != b"[DONE]"]
+            assert decoder.feed(data) == told, pieces
+
+
+@pytest.mark.parametrize("event", [b'data: {"a":"0123456789abcdef"}', b'data: {"a":\ndata: "0123456789"}'])
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_event_above_the_cap_takes_no_short_way(
+    event: bytes, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames_module, "MAX_EVENT_BYTES", 20)
+    monkeypatch.setattr(frames_module, "SseDecoder", lambda: SseDecoder(20))
+    decoder = FrameDecoder()
+    decoder.feed(b"data: {}\r\n\r\n")
+    with pytest.raises(UpstreamGarbage, match="longer than 20 bytes"):
+        decoder.feed((event + b"\r\n\r\n") * number)
 
 
 @pytest.mark.parametrize("size", SIZES)

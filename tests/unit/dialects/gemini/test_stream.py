@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.gemini.stream import GeminiStream
+from dragoman.dialects.gemini.wire import NATIVE_FIELDS
 from dragoman.errors import UpstreamCut, UpstreamError, UpstreamGarbage
 from dragoman.ir import (
     CallDelta,
     CallStarted,
     Event,
     Failed,
+    Native,
     ServerTool,
     Signature,
     TextDelta,
@@ -49,14 +51,39 @@ def test_a_network_read_per_chunk_takes_the_short_way_to_the_same_events(name: s
     assert events == [STARTED, *expected]
 
 
+@pytest.mark.parametrize("field", NATIVE_FIELDS.values())
+def test_whatever_stands_beside_the_parts_is_told(field: str) -> None:
+    stream = new_stream()
+    stream.feed(sse(chunk({"text": "a"})))
+    candidate = {"content": {"parts": [{"text": "b"}]}, field: {"c": 1}}
+    assert stream.feed(sse({"candidates": [candidate]})) == [
+        TextDelta("b"),
+        Native(json=b'{"c":1}', field=field),
+    ]
+
+
+def test_of_counts_that_come_in_turns_the_last_of_each_kind_holds() -> None:
+    stream = new_stream()
+    for usage in (
+        {"promptTokenCount": 7, "candidatesTokenCount": 1},
+        {"promptTokenCount": 9, "thoughtsTokenCount": 3},
+        {},
+        {"promptTokenCount": 8, "candidatesTokenCount": 2},
+    ):
+        stream.feed(sse(chunk({"text": "a"}, usage=usage)))
+    stream.feed(sse(chunk(finish="STOP")))
+    assert len(stream._snapshots) == 3
+    assert stream.close()[-2] == Usage(input_tokens=8, output_tokens=5, thought_tokens=3)
+
+
 def test_a_very_long_stream_keeps_no_snapshot_of_every_chunk() -> None:
     stream = new_stream()
     for number in range(2_500):
-        stream.feed(sse(chunk({"text": "a"}, usage={"promptTokenCount": 7, "candidatesTokenCount": number})))
+        usage = {"promptTokenCount": 7, "candidatesTokenCount": number, "text": f"model{number}"}
+        stream.feed(sse(chunk({"text": "a"}, usage=usage)))
+        assert len(stream._snapshots) <= 1_000
     stream.feed(sse(chunk(finish="STOP", usage={"thoughtsTokenCount": 1})))
-    usage = stream.close()[-2]
-    assert usage == Usage(input_tokens=7, output_tokens=2_500, thought_tokens=1)
-    assert len(stream._snapshots) <= 1_000
+    assert stream.close()[-2] == Usage(input_tokens=7, output_tokens=2_500, thought_tokens=1)
 
 
 @pytest.mark.parametrize("size", [0, 1, 7])
