@@ -26,6 +26,7 @@ from dragoman.observe.sink import open_sink
 from dragoman.server.app import EMULATOR_PREFIX, GatewayApp
 from dragoman.server.descriptors import fit_to_descriptors
 from dragoman.server.gateway import Gateway
+from dragoman.server.heap import keep_memory
 from dragoman.server.listen import bind, url_of
 from dragoman.server.loop import run_loop
 from dragoman.server.orders import Order, Word
@@ -56,6 +57,7 @@ def work(
 ) -> None:
     """Serve until SIGINT or SIGTERM; state lies in `config.home`, which must exist."""
     config = fit_to_descriptors(config)
+    keep_memory()
     share(config.server.cache_bytes)
     emulated = config.backend == "emulator"
     emulator_url = url_of(listener) + EMULATOR_PREFIX if emulated else ""
