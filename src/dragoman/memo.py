@@ -17,6 +17,9 @@ SHARED_BYTES = 256 * 1024 * 1024
 #: Keys and values as objects, besides what their texts weigh: small ones are many.
 ENTRY_BYTES = 500
 
+#: A full memory makes room for so small a part of itself at once.
+_SPARE = 64
+
 #: For whoever wants to know how well they remember, and for what they share.
 _NAMED: dict[str, Memo[Any, Any]] = {}
 
@@ -112,8 +115,10 @@ _WEIGHT = operator.attrgetter("_bytes")
 
 
 def _make_room() -> None:
-    """Whichever weighs most gives up what it was asked for longest ago."""
+    """Whichever weighs most gives up what it was asked for longest ago; a little more than must be, for a while."""
     over = shared_bytes() - _Shared.max_bytes
+    if over > 0:
+        over += _Shared.max_bytes // _SPARE
     while over > 0:
         over -= max(tuple(_NAMED.values()), key=_WEIGHT)._forget_oldest()
     _Shared.bytes = shared_bytes()

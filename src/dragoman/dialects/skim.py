@@ -175,11 +175,11 @@ class Skimmer(Generic[W]):
         for at, size in cuts:
             pieces.append(body[end:at])
             end = at + size
-        rest = _MARK.join((*pieces, body[end:]))
-        if rest.count(_NO_TEXT) != len(cuts):
+        pieces.append(body[end:])
+        if any(_NO_TEXT in piece for piece in pieces):
             return None
         try:
-            wire = self._read(rest)
+            wire = self._read(_MARK.join(pieces))
             first = self.elements(wire)[:1] if run.ends else ()
         except InvalidRequest:
             return None

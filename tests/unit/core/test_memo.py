@@ -109,9 +109,28 @@ def shared() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("shared")
+def test_a_full_memory_looks_for_room_now_and_then_not_with_every_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+
+    def look() -> int:
+        looks.append(shared_bytes())
+        return looks[-1]
+
+    monkeypatch.setattr("dragoman.memo.shared_bytes", look)
+    share(640 * ENTRY_BYTES)
+    memo: Memo[int, int] = Memo(SHARED_BYTES, "full, of tests")
+    for number in range(2000):
+        memo.put(number, 0, number)
+        assert shared_bytes() <= 640 * ENTRY_BYTES
+    assert 600 < len(memo) <= 640
+    assert len(looks) < 400
+
+
 def test_memories_with_a_name_share_what_there_is_and_the_heaviest_gives_up_its_oldest() -> None:
     entry = ENTRY_BYTES + 500
-    share(5 * entry)
+    share(5 * entry + 500)
     heavy: Memo[int, int] = Memo(100 * entry, "heavy, of tests")
     light: Memo[int, int] = Memo(100 * entry, "light, of tests")
     light.put(0, 500, 0)
@@ -119,7 +138,7 @@ def test_memories_with_a_name_share_what_there_is_and_the_heaviest_gives_up_its_
         heavy.put(number, 500, number)
     assert shared_bytes() == 5 * entry
     assert (len(light), [number for number in range(10) if number in heavy]) == (1, [6, 7, 8, 9])
-    share(2 * entry)
+    share(2 * entry + 500)
     assert (len(light), [number for number in range(10) if number in heavy]) == (1, [9])
 
 
