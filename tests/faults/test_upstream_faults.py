@@ -505,3 +505,46 @@ async def test_l8_every_cure_is_noted_and_the_client_is_told_how_many_notes_ther
     assert [why for why in healed if how in why and "Google refused" in why]
     assert not [why for why in plain if "Google refused" in why]
     assert headers == [len(plain), len(healed)]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_l5_a_google_that_is_slow_to_refuse_gets_no_more_time_than_one_request_has(
+    stream: bool,
+) -> None:
+    """Its refusal takes most of the time there is: the wait for another attempt would take the rest."""
+
+    async def refuse_late(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.7)
+        await refuses(503)(writer)
+
+    google = FakeGoogle(*[refuse_late] * 5)
+    async with gateway(google, upstream={"total_timeout_s": 1.0, "max_attempts": 5}) as running:
+        response = await running.messages(stream=stream)
+        if response.status == 200:
+            assert types_of(await events_of(response))[-1] == "error"
+        else:
+            assert response.status == 529
+    assert len(google.arrived) == 1
+
+
+async def test_l5_a_second_attempt_has_what_the_first_one_left() -> None:
+    """A silence that comes second ends when the whole time does, not when its own would."""
+
+    async def cut_late(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.3)
+        writer.close()
+
+    google = FakeGoogle(cut_late, silence)
+    async with gateway(google, upstream={"total_timeout_s": 1.5}) as running:
+        asked_s: list[float] = []
+        post = running.app._gateway.client.post
+
+        def watched(*args: Any, **how: Any) -> Any:
+            asked_s.append(how["within_s"])
+            return post(*args, **how)
+
+        running.app._gateway.client.post = watched  # type: ignore[method-assign]
+        response = await running.messages(stream=False)
+        assert response.status == 504
+    first_s, second_s = asked_s
+    assert second_s <= first_s - 0.3

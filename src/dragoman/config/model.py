@@ -24,7 +24,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     location: str = "global"
     connect_timeout_s: Seconds = 10.0
     idle_timeout_s: Seconds = 300.0  # Gemini may think for minutes without a byte (pain E4)
-    total_timeout_s: Seconds = 3600.0
+    total_timeout_s: Seconds = 3600.0  # of one client request, all attempts and waits together
     max_attempts: Count = 3  # of one client request, first one included
     max_wait_s: Wait = 60.0  # of one client request, all waits together
 

@@ -35,7 +35,8 @@ async def _attempt(gateway: Gateway, way: Way, request: Request) -> Response:
     reader, collector = encoded.reader(), Collector()
     url = gateway.host.url(way.target.model, "generateContent")
     headers = await way.headers()
-    async with gateway.client.post(url, headers, encoded.body, stream=False) as answer:
+    client = gateway.client
+    async with client.post(url, headers, encoded.body, stream=False, within_s=way.left_s) as answer:
         if answer.status != 200:
             raise gemini.decode_error(answer.status, answer.headers, await answer.read())
         for event in reader.feed(await answer.read()):

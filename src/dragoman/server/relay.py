@@ -238,7 +238,8 @@ class Relay:
         try:
             headers = await self._way.headers()
             asked = clock()
-            async with self._gateway.client.post(url, headers, self._body, stream=stream) as answer:
+            way, client = self._way, self._gateway.client
+            async with client.post(url, headers, self._body, stream=stream, within_s=way.left_s) as answer:
                 self._status = answer.status
                 trail.waited_s += clock() - asked
                 if answer.status != 200:

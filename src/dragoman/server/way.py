@@ -42,7 +42,7 @@ _DOWN: frozenset[ErrorKind] = frozenset({"overloaded", "internal", "timeout"})
 
 
 class Way:
-    """`target` is where the next attempt goes; all attempts share one budget of seconds."""
+    """`target` is where the next attempt goes; all attempts share one budget of seconds, their waits and themselves."""
 
     _breaker: Breaker  # of the attempt that runs
 
@@ -57,6 +57,12 @@ class Way:
         self.note: Note | None = None  # of a refusal that the next attempt takes into account
         self._budget = gateway.budget
         self._attempt = 1
+        self._until_s = time.monotonic() + gateway.client.total_timeout_s
+
+    @property
+    def left_s(self) -> float:
+        """For all that is still to come."""
+        return max(0.0, self._until_s - time.monotonic())
 
     def begin(self) -> None:
         """A round with the model: attempts are counted anew, seconds are not."""
@@ -107,7 +113,7 @@ class Way:
         healed = _heal(error, self.target)
         self.note = _tell(error) if healed is not None else None
         step = Step() if healed is not None else self._step(error)
-        if step is None:
+        if step is None or step.wait_s >= self.left_s:
             return None
         self._budget, self._attempt = self._budget.after(step.wait_s), self._attempt + 1
         if step.change == "model":

@@ -123,9 +123,21 @@ class UpstreamClient:
         self._proxied: Proxied | None = None
         self._ways: dict[str, _Way] = {}
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, stream: bool) -> _Post:
-        """Leaving the block closes the connection at once unless the answer was read to its end."""
-        return _Post(self, url, headers, body, stream=stream)
+    def post(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        stream: bool,
+        within_s: float | None = None,
+    ) -> _Post:
+        """Leaving the block closes the connection at once unless the answer was read to its end.
+
+        `within_s` is for the whole of it, where less is left than an answer may take.
+        """
+        total_s = self.total_timeout_s if within_s is None else within_s
+        return _Post(self, url, headers, body, stream=stream, total_s=total_s)
 
     async def close(self) -> None:
         self.connections.close()
@@ -161,17 +173,25 @@ class _Post:
     _watch: IdleWatch | None = None
 
     def __init__(
-        self, client: UpstreamClient, url: str, headers: Mapping[str, str], body: bytes, *, stream: bool
+        self,
+        client: UpstreamClient,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        stream: bool,
+        total_s: float,
     ) -> None:
         self._client = client
         self._url = url
         self._headers = headers
         self._body = body
-        self._silence_s = client.idle_timeout_s if stream else client.total_timeout_s
+        self._total_s = total_s
+        self._silence_s = min(client.idle_timeout_s, total_s) if stream else total_s
 
     async def __aenter__(self) -> UpstreamAnswer:
         client, loop = self._client, asyncio.get_running_loop()
-        until = loop.time() + client.total_timeout_s
+        until = loop.time() + self._total_s
         try:
             way = client.way(self._url)
             if way.place is None:

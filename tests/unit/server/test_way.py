@@ -162,3 +162,22 @@ async def test_l2_whatever_google_says_attempts_and_waits_have_an_end(troubles: 
         "a model that was given up is left"
     )
     await gateway.close()
+
+
+async def test_l5_attempts_and_waits_together_take_no_longer_than_one_request_may(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Google that takes minutes to say that it is busy is not asked three times for as long as once."""
+    now_s = 1000.0
+    monkeypatch.setattr("dragoman.server.way.time.monotonic", lambda: now_s)
+    one = way(gateway)
+    await attempt(one, DOWN)
+    now_s += 3599
+    assert one.left_s == 1
+    assert one.next(DOWN) is not None
+    now_s += 0.9
+    await attempt(one, DOWN)
+    assert one.next(DOWN) is None
+    now_s += 10
+    assert one.left_s == 0
+    assert one.next(refusal("invalid_request", "signature")) is None
