@@ -15,6 +15,7 @@ from pathlib import Path
 from dragoman.errors import ConfigError
 from dragoman.store.base import StoreUnavailable
 from dragoman.store.recent import RECENT_BYTES, Recent
+from dragoman.store.sqlite_checkpoint import LAST_RESORT, Checkpoint
 from dragoman.store.sqlite_ledger import SqliteLedger, ledger_path
 from dragoman.store.sqlite_meters import SCHEMA as METERS_SCHEMA
 from dragoman.store.sqlite_meters import SqliteMeters
@@ -40,6 +41,12 @@ CREATE TABLE IF NOT EXISTS memory (
 DROP INDEX IF EXISTS memory_by_age;  -- of older files: every write paid for it, and the order of the rows says the same
 """
 
+_SETTINGS = (
+    "auto_vacuum=INCREMENTAL",
+    "journal_mode=WAL",
+    "synchronous=NORMAL",
+    f"wal_autocheckpoint={LAST_RESORT}",
+)
 _REMEMBER = "INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?)"
 _OLDEST = "SELECT written FROM memory ORDER BY id LIMIT 1"
 _FORGET_OLD = "DELETE FROM memory WHERE id IN (SELECT id FROM memory ORDER BY id LIMIT ?) AND written < ?"
@@ -66,12 +73,13 @@ class SqliteStore:
         self._writes = 0
         self._recent_bytes = recent_bytes
         self._recent = Recent(recent_bytes)
+        self._checkpoint = Checkpoint(path)
         self.ledger = SqliteLedger(ledger_path(path), now)
         try:
             self._db = sqlite3.connect(
                 path, timeout=_OPEN_LOCK_S, isolation_level=None, check_same_thread=False
             )
-            for setting in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL"):
+            for setting in _SETTINGS:
                 self._db.execute(f"PRAGMA {setting}")
             self._db.executescript(_SCHEMA + TURNS_SCHEMA + METERS_SCHEMA + SESSIONS_SCHEMA)
             self.turns = SqliteTurns(self._db, now, self._wrote)
@@ -131,6 +139,7 @@ class SqliteStore:
 
     async def close(self) -> None:
         await self.ledger.close()
+        await self._checkpoint.close()
         self._db.close()
 
     def prune(self) -> None:
@@ -144,6 +153,7 @@ class SqliteStore:
         self._writes += 1
         if self._writes % _WRITES_BETWEEN_PRUNES == 0:
             self._forget_some()
+            self._checkpoint.begin()
 
     def _forget_some(self) -> None:
         """A slice of the same while requests are running; what cannot be done now is done later."""

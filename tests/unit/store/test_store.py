@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.store import SqliteStore, Store, StoreUnavailable
 from dragoman.store.recent import RECENT_BYTES
+from dragoman.store.sqlite_checkpoint import LAST_RESORT, _checkpoint
 from tests.unit.store.conftest import Clock
 
 
@@ -52,6 +55,41 @@ async def test_a11_another_process_and_the_next_start_know_it_too(tmp_path: Path
     third = _sqlite(path)
     assert await third.recall(["call"]) == {"call": "signature"}
     await third.close()
+
+
+async def test_h_the_log_is_worked_off_in_a_thread_and_nobody_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise every stream stands still while the disk syncs, every few hundred requests."""
+    threads: list[int] = []
+
+    def watched(path: Path) -> None:
+        threads.append(threading.get_ident())
+        _checkpoint(path)
+
+    monkeypatch.setattr("dragoman.store.sqlite_checkpoint._checkpoint", watched)
+    store = _sqlite(tmp_path / "state.db")
+    log = tmp_path / "state.db-wal"
+    largest = 0
+    for number in range(1500):
+        await store.remember([(f"call {number}", "signature" * 100)])
+        await asyncio.sleep(0)
+        largest = max(largest, log.stat().st_size)
+        while number % 100 == 99 and not store._checkpoint.is_done:
+            await asyncio.sleep(0.001)
+    await store.close()
+    assert len(threads) == 15
+    assert threading.get_ident() not in threads
+    assert largest < LAST_RESORT * 4096 / 4
+
+
+async def test_a_log_that_cannot_be_worked_off_is_told_and_nothing_else_happens(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = tmp_path / "taken away.db"
+    _checkpoint(gone)
+    assert "cannot be worked off now" in caplog.text
+    assert not gone.exists()
 
 
 def test_what_was_committed_survives_kill_dash_nine(tmp_path: Path) -> None:
