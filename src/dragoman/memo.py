@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -67,17 +67,22 @@ class Memo(Generic[K, V]):
         return value
 
     def put(self, key: K, weight: int, value: V) -> None:
-        weight += self._entry_bytes
-        if weight > self._max_bytes:
-            return
-        # Another thread may have made it meanwhile: it weighs once.
-        before = self._kept.pop(key, None)
-        added = weight if before is None else weight - before[1]
-        self._kept[key] = (value, weight)
+        self.put_all((key,), (weight,), (value,))
+
+    def put_all(self, keys: Iterable[K], weights: Iterable[int], values: Iterable[V]) -> None:
+        kept, each, most, added = self._kept, self._entry_bytes, self._max_bytes, 0
+        for key, weight, value in zip(keys, weights, values, strict=True):
+            weight += each
+            if weight > most:
+                continue
+            # Another thread may have made it meanwhile: it weighs once.
+            before = kept.pop(key, None)
+            kept[key] = value, weight
+            added += weight if before is None else weight - before[1]
         self._bytes += added
-        while self._bytes > self._max_bytes:
+        while self._bytes > most:
             self._forget_oldest()
-        if self._entry_bytes:
+        if each:
             _Shared.bytes += added
             if _Shared.bytes > _Shared.max_bytes:
                 _make_room()

@@ -43,7 +43,7 @@ def read_pieces(
     if new is None:
         pairs = enumerate(zip(keys, found, strict=True), start)
         return [piece or _read(memo, f"{name}[{index}]", key, read) for index, (key, piece) in pairs]
-    list(map(memo.put, missing, map(weigh_pieces, map(len, missing)), new))
+    memo.put_all(missing, map(weigh_pieces, map(len, missing)), new)
     rest = iter(new)
     return [piece or next(rest) for piece in found]
 

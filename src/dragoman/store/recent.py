@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 RECENT_BYTES = 32 * 1024 * 1024
 _ENTRY_BYTES = 200
@@ -33,12 +33,14 @@ class Recent:
                 known[key] = kept
         return known, unknown
 
-    def keep(self, key: str, value: str | None, written: int) -> None:
-        kept = self._kept
-        if key in kept:
-            self._bytes -= _weight(key, kept.pop(key)[0])
-        kept[key] = (value, written)
-        self._bytes += _weight(key, value)
+    def keep(self, values: Mapping[str, tuple[str | None, int]]) -> None:
+        kept, more = self._kept, 0
+        for key, (value, written) in values.items():
+            if key in kept:
+                more -= _weight(key, kept.pop(key)[0])
+            kept[key] = value, written
+            more += _weight(key, value)
+        self._bytes += more
         while self._bytes > self._max_bytes:
             oldest, (forgotten, _) = kept.popitem(last=False)
             self._bytes -= _weight(oldest, forgotten)

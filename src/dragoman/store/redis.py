@@ -37,9 +37,10 @@ class RedisStore:
         for start in range(0, len(unknown), _KEYS_PER_QUERY):
             group = unknown[start : start + _KEYS_PER_QUERY]
             values = await self._link.call(partial(_read, names=[_name(key) for key in group]))
-            for key, value in zip(group, values, strict=True):
-                found[key] = (None if value is None else value.decode(), 0)
-                self._recent.keep(key, *found[key])
+            texts = [None if value is None else value.decode() for value in values]
+            asked = {key: (text, 0) for key, text in zip(group, texts, strict=True)}
+            self._recent.keep(asked)
+            found |= asked
         return {key: value for key, (value, _) in found.items() if value is not None}
 
     async def remember(self, items: Sequence[tuple[str, str]]) -> None:
@@ -49,8 +50,8 @@ class RedisStore:
                 pipeline.set(_name(key), value, ex=self._max_age_s)
             await pipeline.execute()
 
-        for key, value in items:  # first: what cannot be written is known at least as long as we live
-            self._recent.keep(key, value, 0)
+        # First: what cannot be written is known at least as long as we live.
+        self._recent.keep({key: (value, 0) for key, value in items})
         await self._link.call(write)
 
     async def close(self) -> None:

@@ -51,7 +51,7 @@ _REMEMBER = "INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?
 _OLDEST = "SELECT written FROM memory ORDER BY id LIMIT 1"
 _FORGET_OLD = "DELETE FROM memory WHERE id IN (SELECT id FROM memory ORDER BY id LIMIT ?) AND written < ?"
 _FORGET_OLDEST = "DELETE FROM memory WHERE id IN (SELECT id FROM memory ORDER BY id LIMIT ?)"
-_NEVER_WRITTEN = (None, 0)
+_NEVER_WRITTEN: tuple[str | None, int] = (None, 0)
 _log = logging.getLogger("dragoman")
 
 
@@ -102,9 +102,9 @@ class SqliteStore:
         found, unknown = self._recent.find(keys)
         if unknown:
             selected = self._select(unknown)
-            for key in unknown:
-                kept = found[key] = selected.get(key, _NEVER_WRITTEN)
-                self._recent.keep(key, *kept)
+            asked = {key: selected.get(key, _NEVER_WRITTEN) for key in unknown}
+            self._recent.keep(asked)
+            found |= asked
         oldest = self._oldest()
         return {
             key: value for key, (value, written) in found.items() if value is not None and written >= oldest
@@ -124,8 +124,8 @@ class SqliteStore:
     async def remember(self, items: Sequence[tuple[str, str]]) -> None:
         written = int(self._now())
         rows = [(key, value, written) for key, value in items]
-        for row in rows:  # first: what cannot be written is known at least as long as we live
-            self._recent.keep(*row)
+        # First: what cannot be written is known at least as long as we live.
+        self._recent.keep({key: (value, written) for key, value in items})
         try:
             if len(rows) == 1:  # a statement alone is a transaction of its own
                 self._db.execute(_REMEMBER, rows[0])
