@@ -1,33 +1,41 @@
 """How many steps of Python (bytecode instructions) the gateway takes for a request: the same on every machine.
 
-The application is called without a socket; Google's answer is there at once. C code (msgspec, SQLite) is not counted.
+Everything of ours takes part, from the bytes of the client's connection to the bytes of Google's; only the sockets are
+pipes in memory. C code (msgspec, SQLite, the event loop) is not counted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import FrameType, MappingProxyType
+from types import FrameType
 from typing import Any
 
 import msgspec
+import uvloop
 
+from benchmarks import http
 from benchmarks.answers import Order, stream_answer, whole_answer
 from benchmarks.checks import read_answer
 from benchmarks.conversation import AGENT, BIG, SMALL, Conversation, Shape
-from benchmarks.http import GATEWAY_KEY, HttpAnswer
-from benchmarks.wires import HEADERS, PATHS, Style
+from benchmarks.wires import Style
 from dragoman.config import Config, ServerConfig, UpstreamConfig
 from dragoman.server.app import GatewayApp
 from dragoman.server.gateway import Gateway
+from dragoman.server.wire.house import House
+from dragoman.server.wire.http1 import Http1Connection
 from dragoman.store import open_store
+from dragoman.upstream.connection import Connection, Connections, Place
 
 _STYLE: Style = "anthropic"
 _WARM_UP = 3
+_TURNS_BETWEEN = 6  # of the loop, from one chunk to the next
+_ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 _SHOWN = 12
 
 
@@ -52,7 +60,8 @@ CASES = (
 
 def print_steps() -> None:
     for case in CASES:
-        steps = asyncio.run(_count(case))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as it is served
+            steps = runner.run(_count(case))
         print(f"{case.about}: {sum(steps.values()) / case.requests:,.0f} steps a request; most of them in")
         for name, count in steps.most_common(_SHOWN):
             print(f"  {count / case.requests:10,.0f}  {name}")
@@ -63,18 +72,21 @@ async def _count(case: Case) -> Counter[str]:
     with tempfile.TemporaryDirectory() as home:
         upstream = UpstreamConfig(base_url="http://127.0.0.1:1", api_key="AIzaBenchmark")
         config = Config(home=home, server=ServerConfig(port=0), upstream=upstream)
-        gateway = Gateway(config, open_store(config), keys=(GATEWAY_KEY,))
-        google = gateway.client = _Google()  # type: ignore[assignment]
-        app = GatewayApp(gateway)
+        gateway = Gateway(config, open_store(config), keys=(http.GATEWAY_KEY,))
+        google = _Google()
+        gateway.client.connections = _Wired(google)
+        client = http.Connection()
+        _join(client, Http1Connection(House(GatewayApp(gateway), config.server, lambda: None)))
         conversation = Conversation(case.shape, "steps", stream=bool(case.chunks))
         for number in range(_WARM_UP + case.requests):
             if not case.on:
                 conversation = Conversation(case.shape, f"steps{number}", stream=bool(case.chunks))
             order = Order(id=f"order{number}", chunks=max(1, case.chunks))
-            google.chunks = stream_answer(order) if case.chunks else [whole_answer(order)]
-            body = conversation.body(order)
+            google.answer = _framed(stream_answer(order)) if case.chunks else [_whole(whole_answer(order))]
+            request = http.build_post(_STYLE, conversation.body(order), stream=bool(case.chunks))
             with _counting(steps) if number >= _WARM_UP else _counting(Counter()):
-                answer = await _ask(app, body, stream=bool(case.chunks))
+                answer = await client.ask(request)
+                await asyncio.sleep(0)  # what is done when the last byte has left
             conversation.take(read_answer(answer, order, _STYLE, stream=bool(case.chunks)))
         await gateway.close()
     return steps
@@ -105,61 +117,71 @@ def _ignore(_frame: FrameType, _event: str, _arg: object) -> None:
     """Of no interest."""
 
 
-async def _ask(app: GatewayApp, body: bytes, *, stream: bool) -> HttpAnswer:
-    path, _, query = PATHS[_STYLE][stream].partition("?")
-    lines = f"host: 127.0.0.1\r\ncontent-type: application/json\r\n{HEADERS[_STYLE]}".strip().split("\r\n")
-    lines += [f"authorization: Bearer {GATEWAY_KEY}", f"content-length: {len(body)}"]
-    pairs = (line.partition(": ") for line in lines)
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": "POST",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "headers": [(name.lower().encode(), value.encode()) for name, _, value in pairs],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 2),
-        "extensions": {"dragoman.leaving": _ignore_leaving},
-    }
-    sent: list[Any] = []
+class _Pipe(asyncio.Transport):
+    """What one side writes the other gets with the next turn of the loop, in one piece."""
 
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+    def __init__(self, other: asyncio.Protocol) -> None:
+        super().__init__()
+        self._other = other
+        self._loop = asyncio.get_running_loop()
 
-    async def send(message: Any) -> None:
-        sent.append(message)
+    def write(self, data: Any) -> None:
+        self._loop.call_soon(self._other.data_received, data)
 
-    await app(scope, receive, send)
-    first, *pieces = sent
-    return HttpAnswer(first["status"], b"".join(piece["body"] for piece in pieces), 0.0, 0.0, 1)
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def is_closing(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        """Nothing is open."""
 
 
-def _ignore_leaving(callback: object) -> None:
-    """This client stays."""
+def _join(one: asyncio.Protocol, other: asyncio.Protocol) -> None:
+    one.connection_made(_Pipe(other))
+    other.connection_made(_Pipe(one))
 
 
-class _Google:
-    """Instead of the client that reaches Google: an answer of `chunks`, all of them here."""
+class _Wired(Connections):
+    """Connections that all lead to the same Google."""
 
-    chunks: list[bytes]
-    status = 200
-    headers: Mapping[str, str] = MappingProxyType({})
+    def __init__(self, google: _Google) -> None:
+        super().__init__(1.0, ssl.create_default_context)
+        self._google = google
 
-    def post(self, *_: object, **__: object) -> _Google:
-        return self
+    async def _connect(self, place: Place) -> Connection:
+        del place
+        connection = Connection()
+        _join(connection, self._google)
+        return connection
 
-    async def __aenter__(self) -> _Google:
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        return None
+class _Google(asyncio.Protocol):
+    """Gives its `answer` piece by piece; each has been passed on when the next one comes."""
 
-    async def read_some(self) -> bytes:
-        return self.chunks.pop(0) if self.chunks else b""
+    answer: list[bytes]
+    _pipe: _Pipe
 
-    def hurry(self) -> None:
-        return None
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, _Pipe)
+        self._pipe = transport
 
-    async def close(self) -> None:
-        return None
+    def data_received(self, data: bytes) -> None:
+        del data
+        self._say(0)
+
+    def _say(self, pause: int) -> None:
+        if not pause:
+            self._pipe.write(self.answer.pop(0))
+        if self.answer:
+            asyncio.get_running_loop().call_soon(self._say, (pause or _TURNS_BETWEEN) - 1)
+
+
+def _whole(body: bytes) -> bytes:
+    return b"%bcontent-length: %d\r\n\r\n%b" % (_ANSWER, len(body), body)
+
+
+def _framed(chunks: list[bytes]) -> list[bytes]:
+    head = b"%btransfer-encoding: chunked\r\n\r\n" % _ANSWER
+    return [head, *(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks), b"0\r\n\r\n"]

@@ -18,18 +18,19 @@ class ChunkReader:
     When it is `over`, `rest` is what stands behind the end.
     """
 
-    __slots__ = ("_begun", "_in_trailer", "_left", "_trailer_bytes", "over", "rest")
+    __slots__ = ("_begun", "_between", "_in_trailer", "_left", "_trailer_bytes", "over", "rest")
 
     def __init__(self) -> None:
         self.over = False
         self.rest = b""
+        self._between = True  # two chunks, or before the first: nothing is begun
         self._begun = b""  # a line that is not whole yet
         self._left = 0  # of this chunk, with the line break behind it
         self._in_trailer = False
         self._trailer_bytes = 0
 
     def feed(self, data: bytes) -> bytes:
-        if not (self._left or self._begun or self._in_trailer):
+        if self._between:
             end = data.find(b"\r\n", 0, _USUAL_SIZE)
             size = data[:end]
             if end > 0 and not size.strip(_HEXADECIMAL):
@@ -51,6 +52,7 @@ class ChunkReader:
                 at = self._read_trailer(data, at)
             else:
                 at = self._begin_chunk(data, at)
+        self._between = not (self._left or self._begun or self._in_trailer)
         if self.over:
             self.rest = data[at:]
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -15,6 +15,8 @@ _REQUEST_LINE = re.compile(
     rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++) ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)(?:\r\n|\Z)"
 )
 _LENGTH = re.compile(rb"\d{1,18}")
+_LENGTH_DIGITS = 18
+_LENGTH_LINE = re.compile(rb"\r\ncontent-length:[ \t]*(\d++)", re.IGNORECASE)
 _BEGINNINGS = frozenset(b"!#$%&'*+.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-")
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"host", b"expect", b"connection"})
 _PREFACE = b"PRI * HTTP/2.0"  # the first line of every connection of HTTP/2
@@ -32,6 +34,43 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     expects_continue: bool
 
 
+class LastHead:
+    """The head of a connection's last request: nearly every client sends the same one again, but for the length."""
+
+    __slots__ = ("_before", "_behind", "_head", "_place")
+
+    def __init__(self, before: bytes, behind: bytes, head: RequestHead) -> None:
+        self._before = before
+        self._behind = behind
+        self._head = head
+        self._place = next(at for at, (name, _) in enumerate(head.fields) if name == b"content-length")
+
+    @classmethod
+    def of(cls, raw: bytes, head: RequestHead) -> LastHead | None:
+        found = _LENGTH_LINE.search(raw)
+        return cls(raw[: found.start(1)], raw[found.end(1) :], head) if found else None
+
+    def again(self, raw: bytes) -> RequestHead | None:
+        """What these bytes say if they differ in the digits of the length alone; None if they have to be read."""
+        if not (raw.startswith(self._before) and raw.endswith(self._behind)):
+            return None
+        digits = raw[len(self._before) : len(raw) - len(self._behind)]
+        if not digits.isdigit() or len(digits) > _LENGTH_DIGITS:
+            return None
+        head = self._head
+        fields = head.fields.copy()
+        fields[self._place] = (b"content-length", digits)
+        return RequestHead(
+            head.method,
+            head.target,
+            fields,
+            int(digits),
+            head.modern,
+            head.keeps_alive,
+            head.expects_continue,
+        )
+
+
 class RequestReader:
     """(head body)*, one request at a time. `feed` gives back what the bytes bring of the body.
 
@@ -40,7 +79,7 @@ class RequestReader:
     """
 
     __slots__ = (
-        *("_blank", "_chunks", "_collector", "_half_break", "_left", "_max_head_bytes"),
+        *("_blank", "_chunks", "_collector", "_half_break", "_last", "_left", "_max_head_bytes"),
         *("head", "over", "rest", "speaks_http2"),
     )
 
@@ -51,6 +90,7 @@ class RequestReader:
         self._half_break = False
         self._chunks: ChunkReader | None = None
         self._left = 0
+        self._last: LastHead | None = None
         self.head: RequestHead | None = None
         self.over = False
         self.rest = b""
@@ -111,7 +151,11 @@ class RequestReader:
             self.speaks_http2, self.over = True, True
             self.rest = raw + b"\r\n\r\n" + collector.rest
             return False
-        self._expect_body(read_head(raw))
+        head = self._last.again(raw) if self._last is not None else None
+        if head is None:
+            head = read_head(raw)
+            self._last = LastHead.of(raw, head)
+        self._expect_body(head)
         return True
 
     def _without_blank_lines(self, data: bytes) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from typing import Any
 
 from dragoman.config import LOOPBACK_NAMES
 from dragoman.dialects.base import ClientDialect
@@ -27,10 +27,10 @@ from dragoman.server.http import (
     head_of,
     headers_of,
 )
-from dragoman.server.places import Places
+from dragoman.server.places import Places, Stay
 from dragoman.server.routes import Found, dialect_of, find_route
 from dragoman.server.sigv4 import Claim
-from dragoman.server.wire.turn import LEAVING
+from dragoman.server.wire.turn import BODY, LEAVING
 from dragoman.tokens import new_token
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -63,14 +63,14 @@ class GatewayApp:
             raise RuntimeError("a request is served inside a task")
         self.running.add(task)
         try:
-            await self._serve(scope, receive, send)
+            await self._serve(scope, receive, send, task)
         finally:
             self.running.discard(task)
 
     def _is_own(self, scope: Scope) -> bool:
         return _is_local(scope) and self._gateway.gate.knows_host(headers_of(scope))
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, task: asyncio.Task[None]) -> None:
         headers, (path, query) = headers_of(scope), address_of(scope)
         trail = self._gateway.watch.begin(f"req_{new_token()}", scope["method"], path, headers, query)
         outlet = Outlet(send, trail)
@@ -78,21 +78,21 @@ class GatewayApp:
             outlet.add_headers((("connection", "close"),))  # whoever balances shall look for another gateway
         dialect = dialect_of(path, headers)
         outlet.name_request(dialect.id_header)
-        intake = Intake(receive, headers)
+        intake = Intake(receive, headers, _extension(scope, BODY))
         refused = True
         try:
-            with ExitStack() as held:
+            with Stay() as stay:
                 route = find_route(scope["method"], path, headers, query)
                 dialect = route.dialect
                 outlet.name_request(dialect.id_header)
                 call = Call(self._gateway, dialect, headers, path, names=route.names, query=query)
                 trail.dialect = dialect.name
                 trail.quiet = route.door != "key"
-                await self._admit(route, call, scope, intake, held)
+                await self._admit(route, call, scope, intake, stay)
                 trail.caller = call.caller.scope
                 trail.took(call.body)
                 refused = False
-                await _until_client_leaves(route.handler(call, outlet), outlet, scope, receive)
+                await _until_client_leaves(task, route.handler(call, outlet), outlet, scope, receive)
         except ClientLeft as gone:
             trail.left = True
             if isinstance(gone, BodyCut):  # it may still listen
@@ -114,10 +114,10 @@ class GatewayApp:
         if refused:
             await self._bodies.discard(intake)
 
-    async def _admit(self, route: Found, call: Call, scope: Scope, intake: Intake, held: ExitStack) -> None:
+    async def _admit(self, route: Found, call: Call, scope: Scope, intake: Intake, stay: Stay) -> None:
         """Who calls and with what; a stranger's body is read only if it is what proves the caller.
 
-        What the request takes until it is over, a place and room for its body, is `held`.
+        What the request takes until it is over is noted in its `stay`.
         """
         gate = self._gateway.gate
         gate.check_origin(call.headers)
@@ -126,13 +126,13 @@ class GatewayApp:
         if not route.public:
             admitted = await self._caller(route, call, scope)
             self._gateway.refuse_while_closing()
-            held.enter_context(self._places.take(admitted.scope if isinstance(admitted, Caller) else ""))
+            stay.take_place(self._places, admitted.scope if isinstance(admitted, Caller) else "")
         if route.admin and isinstance(admitted, Caller):
             gate.check_admin(admitted)
         if scope["method"] in ("POST", "PUT"):
             gate.check_content_type(call.headers)
             proven = not isinstance(admitted, Claim)
-            call.body = await self._bodies.read(intake, held, proven=proven)
+            call.body = await self._bodies.read(intake, stay, proven=proven)
         if isinstance(admitted, Claim):
             admitted = gate.prove(admitted, head_of(scope), call.body)
         if route.admin:
@@ -165,14 +165,13 @@ def _is_local(scope: Scope) -> bool:
     return here and "origin" not in headers and "sec-fetch-site" not in headers
 
 
-async def _until_client_leaves(work: Awaitable[None], outlet: Outlet, scope: Scope, receive: Receive) -> None:
-    """Run the work; the moment the client is gone it is cancelled, and the upstream call with it (pain E12).
+async def _until_client_leaves(
+    task: asyncio.Task[None], work: Awaitable[None], outlet: Outlet, scope: Scope, receive: Receive
+) -> None:
+    """Run the work in our task; the moment the client is gone it is cancelled, and the upstream call with it (pain E12).
 
     Many hang up with the last byte: what is left to do then, such as settling what was used, is done.
     """
-    task = asyncio.current_task()
-    if task is None:
-        raise RuntimeError("a request is served inside a task")
     left = False
 
     def leave() -> None:
@@ -195,7 +194,7 @@ async def _until_client_leaves(work: Awaitable[None], outlet: Outlet, scope: Sco
 
 def _watch(scope: Scope, receive: Receive, leave: Callable[[], None]) -> Callable[[], object]:
     """`leave` is called when the client has gone: by our own server, or by a task that waits for nothing else."""
-    tell = scope.get("extensions", {}).get(LEAVING)
+    tell = _extension(scope, LEAVING)
     if tell is not None:
         tell(leave)
         return lambda: tell(None)
@@ -206,6 +205,12 @@ def _watch(scope: Scope, receive: Receive, leave: Callable[[], None]) -> Callabl
         leave()
 
     return asyncio.get_running_loop().create_task(watch()).cancel
+
+
+def _extension(scope: Scope, name: str) -> Callable[..., Any] | None:
+    """What only our own server can do."""
+    found: Callable[..., Any] | None = scope.get("extensions", {}).get(name)
+    return found
 
 
 async def _answer_error(outlet: Outlet, dialect: ClientDialect, error: DragomanError) -> None:

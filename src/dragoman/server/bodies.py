@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 
 from dragoman.config import ServerConfig
 from dragoman.errors import DragomanError, NotAllowed
 from dragoman.server.http import BodyCut, ClientLeft, Receive
-from dragoman.server.places import Hold, Room
+from dragoman.server.places import Hold, Room, Stay
 
 _UNPROVEN_SHARE = 4  # of all the bytes, one part of so many
 _UNPROVEN_S = 60.0
@@ -21,14 +20,29 @@ _DIGITS = 20  # of a length
 
 
 class Intake:
-    """One request's body, piece by piece; `whole` when the last one has come."""
+    """One request's body, piece by piece; `whole` when the last one has come.
 
-    def __init__(self, receive: Receive, headers: Mapping[str, str]) -> None:
+    `take_body` gives all of it if it is here already.
+    """
+
+    def __init__(
+        self,
+        receive: Receive,
+        headers: Mapping[str, str],
+        take_body: Callable[[], bytes | None] | None = None,
+    ) -> None:
         self._receive = receive
+        self._take_body = take_body
         length = headers.get("content-length", "")
         self.declared = int(length) if length.isdecimal() and len(length) < _DIGITS else None
         self.announced = "expect" in headers  # the client waits for a word before it sends anything
         self.whole = False
+
+    def at_once(self) -> bytes | None:
+        """The whole body, if nobody has to wait for any of it."""
+        body = self._take_body() if self._take_body is not None else None
+        self.whole = body is not None
+        return body
 
     async def next(self) -> bytes:
         message = await self._receive()
@@ -52,10 +66,10 @@ class Bodies:
         self._room = Room(server.max_inflight_bytes)
         self._unproven = Room(max(server.max_inflight_bytes // _UNPROVEN_SHARE, self._max_body_bytes))
 
-    async def read(self, intake: Intake, held: ExitStack, *, proven: bool) -> bytes:
+    async def read(self, intake: Intake, stay: Stay, *, proven: bool) -> bytes:
         """The whole body, if there is room for it; what was declared is known before anything is read."""
         declared = self._checked(intake.declared or 0)
-        hold = held.enter_context(self._room.hold())
+        hold = stay.hold(self._room)
         if proven:
             hold.more(declared)
             return await self._read(intake, hold if intake.declared is None else None)
@@ -70,6 +84,15 @@ class Bodies:
 
     async def _read(self, intake: Intake, hold: Hold | None) -> bytes:
         """`hold` is told of every piece, unless the whole is held already."""
+        whole = intake.at_once()
+        if whole is not None:  # nearly always: nobody's patience is needed
+            self._checked(len(whole))
+            if hold is not None:
+                hold.more(len(whole))
+            return whole
+        return await self._wait(intake, hold)
+
+    async def _wait(self, intake: Intake, hold: Hold | None) -> bytes:
         pieces: list[bytes] = []
         size = 0
         loop = asyncio.get_running_loop()

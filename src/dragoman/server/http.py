@@ -69,9 +69,19 @@ def _learn(name: bytes) -> str:
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    if not scope.get("query_string"):
+    raw = scope.get("query_string")
+    if not raw:
         return {}
-    return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+    usual = _USUAL_QUERIES.get(raw)
+    return usual.copy() if usual is not None else _read_query(raw)
+
+
+def _read_query(raw: bytes) -> dict[str, str]:
+    return dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True))
+
+
+#: What Anthropic's and Google's clients say with every request; nothing that opens a door is remembered.
+_USUAL_QUERIES = {raw: _read_query(raw) for raw in (b"beta=true", b"alt=sse")}
 
 
 def address_of(scope: Scope) -> tuple[str, dict[str, str]]:
@@ -98,24 +108,25 @@ class Outlet:
     leaves whatever happens.
     """
 
+    _id_header = ""
+    _opening = b""
+    _content_type = ""
+    _ping_s = 0.0
+    _timer: asyncio.TimerHandle | None = None
+    _ticking: asyncio.Task[None] | None = None
+    _last_write = 0.0
+    _writing = False
+    holds = False  # bytes are made and wait for something: a ping must not overtake them
+    started = False
+    ended = False  # the last byte is on its way: whoever goes now has got everything
+
     def __init__(self, send: Send, trail: Trail) -> None:
         self.request_id = trail.id
         self.trail = trail
         self._asgi_send = send
         self._loop = asyncio.get_running_loop()
         self._headers: dict[str, str] = {"x-dragoman-request-id": trail.id, "x-dragoman-notes": "0"}
-        self._id_header = ""
-        self._opening = b""
-        self._content_type = ""
         self._ping: Callable[[], bytes] = bytes
-        self._ping_s = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-        self._ticking: asyncio.Task[None] | None = None
-        self._last_write = 0.0
-        self._writing = False
-        self.holds = False  # bytes are made and wait for something: a ping must not overtake them
-        self.started = False
-        self.ended = False  # the last byte is on its way: whoever goes now has got everything
 
     def prepare_stream(
         self, content_type: str, opening: bytes, ping: Callable[[], bytes], *, grace_s: float, ping_s: float

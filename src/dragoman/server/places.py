@@ -20,11 +20,7 @@ class Places:
         self._taken = 0
         self._of: dict[str, int] = {}
 
-    def take(self, caller: str) -> Place:
-        """One place for as long as the block runs."""
-        return Place(self, caller)
-
-    def fill(self, caller: str) -> None:
+    def take(self, caller: str) -> None:
         own = self._of.get(caller, 0)
         if self._taken >= (self._open if own else self._most):
             why = f"{self._taken} requests are being answered here already (server.max_requests)"
@@ -40,20 +36,6 @@ class Places:
 
     def __len__(self) -> int:
         return self._taken
-
-
-class Place:
-    """What one request has of them; it is left at the end of the block."""
-
-    def __init__(self, places: Places, caller: str) -> None:
-        self._places = places
-        self._caller = caller
-
-    def __enter__(self) -> None:
-        self._places.fill(self._caller)
-
-    def __exit__(self, *_: object) -> None:
-        self._places.leave(self._caller)
 
 
 class Room:
@@ -87,5 +69,33 @@ class Hold:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.give_back()
+
+    def give_back(self) -> None:
         self._room.left += self._size
         self._size = 0
+
+
+class Stay:
+    """What one request takes until the block ends: a place, and room for its body."""
+
+    _places: Places | None = None
+    _caller = ""
+    _hold: Hold | None = None
+
+    def take_place(self, places: Places, caller: str) -> None:
+        places.take(caller)
+        self._places, self._caller = places, caller
+
+    def hold(self, room: Room) -> Hold:
+        self._hold = room.hold()
+        return self._hold
+
+    def __enter__(self) -> Stay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._hold is not None:
+            self._hold.give_back()
+        if self._places is not None:
+            self._places.leave(self._caller)

@@ -37,11 +37,12 @@ CREATE TABLE IF NOT EXISTS memory (
     value TEXT NOT NULL,
     written INTEGER NOT NULL
 );
-CREATE INDEX IF NOT EXISTS memory_by_age ON memory (written);
+DROP INDEX IF EXISTS memory_by_age;  -- of older files: every write paid for it, and the order of the rows says the same
 """
 
 _REMEMBER = "INSERT OR REPLACE INTO memory (key, value, written) VALUES (?, ?, ?)"
-_FORGET_OLD = "DELETE FROM memory WHERE id IN (SELECT id FROM memory WHERE written < ? LIMIT ?)"
+_OLDEST = "SELECT written FROM memory ORDER BY id LIMIT 1"
+_FORGET_OLD = "DELETE FROM memory WHERE id IN (SELECT id FROM memory ORDER BY id LIMIT ?) AND written < ?"
 _FORGET_OLDEST = "DELETE FROM memory WHERE id IN (SELECT id FROM memory ORDER BY id LIMIT ?)"
 _NEVER_WRITTEN = (None, 0)
 _log = logging.getLogger("dragoman")
@@ -154,7 +155,7 @@ class SqliteStore:
 
     def _forget(self) -> int:
         """How many rows went."""
-        gone = self._db.execute(_FORGET_OLD, (self._oldest(), _ROWS_PER_PRUNE)).rowcount
+        gone = self._forget_old(self._oldest())
         gone += self.turns.forget(self._oldest(), _TREES_PER_PRUNE)
         gone += self.meters.forget(_ROWS_PER_PRUNE)
         gone += self.session_tools.forget(self._oldest(), _TREES_PER_PRUNE)
@@ -166,6 +167,12 @@ class SqliteStore:
             older = self.turns.oldest() <= self.session_tools.oldest()
             gone += (self.turns if older else self.session_tools).forget_oldest()
         return gone
+
+    def _forget_old(self, oldest: int) -> int:
+        first = self._db.execute(_OLDEST).fetchone()
+        if first is None or first[0] >= oldest:  # nearly always, and the others are younger
+            return 0
+        return self._db.execute(_FORGET_OLD, (_ROWS_PER_PRUNE, oldest)).rowcount
 
     def _oldest(self) -> int:
         return int(self._now() - self._max_age_s)

@@ -53,6 +53,11 @@ class _Coming(Protocol):
     @property
     def total_bytes(self) -> int: ...
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the last byte is known to be here: nothing can go wrong with them any more."""
+        ...
+
     async def read_some(self) -> bytes: ...
 
     async def read(self) -> bytes: ...
@@ -66,16 +71,20 @@ class IdleWatch:
     Only while somebody waits for bytes: a slow reader of ours is not Google's silence.
     """
 
-    def __init__(self, coming: _Coming, idle_s: float, until: float) -> None:
+    _timer: asyncio.TimerHandle | None = None
+    _seen = -1
+    _quiet_looks = 0
+
+    def __init__(self, coming: _Coming, idle_s: float, until: float, loop: asyncio.AbstractEventLoop) -> None:
         self._coming = coming
         self._pause_s = idle_s / _LOOKS
         self._until = until
-        self._loop = asyncio.get_running_loop()
-        self._seen = -1
-        self._quiet_looks = 0
+        self._loop = loop
         self._look()
 
     def _look(self) -> None:
+        if self._coming.is_whole:  # as are short answers, from the beginning
+            return
         quiet = self._coming.waits and self._coming.total_bytes == self._seen
         self._quiet_looks = self._quiet_looks + 1 if quiet else 0
         self._seen = self._coming.total_bytes
@@ -87,11 +96,12 @@ class IdleWatch:
 
     def hurry(self) -> None:
         self._pause_s = min(self._pause_s, _TAIL_S / _LOOKS)
-        self._timer.cancel()
+        self.stop()
         self._look()
 
     def stop(self) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class _Way(msgspec.Struct, frozen=True):
@@ -146,6 +156,10 @@ class UpstreamClient:
 class _Post:
     """A request and its answer: from entering the block to leaving it."""
 
+    _place: Place | None = None
+    _coming: Connection | ProxiedAnswer | None = None
+    _watch: IdleWatch | None = None
+
     def __init__(
         self, client: UpstreamClient, url: str, headers: Mapping[str, str], body: bytes, *, stream: bool
     ) -> None:
@@ -154,13 +168,10 @@ class _Post:
         self._headers = headers
         self._body = body
         self._silence_s = client.idle_timeout_s if stream else client.total_timeout_s
-        self._place: Place | None = None
-        self._coming: Connection | ProxiedAnswer | None = None
-        self._watch: IdleWatch | None = None
 
     async def __aenter__(self) -> UpstreamAnswer:
-        client = self._client
-        until = asyncio.get_running_loop().time() + client.total_timeout_s
+        client, loop = self._client, asyncio.get_running_loop()
+        until = loop.time() + client.total_timeout_s
         try:
             way = client.way(self._url)
             if way.place is None:
@@ -170,7 +181,7 @@ class _Post:
                 )
                 head = await coming.head()
             else:
-                head = await self._ask(way.place, way.head)
+                head = await self._ask(way.place, way.head, loop)
         except (BrokenAnswer, OSError, TimeoutError) as error:
             self._leave()
             raise _explain(error, self._url) from error
@@ -178,7 +189,7 @@ class _Post:
             self._leave()
             raise
         assert self._coming is not None  # noqa: S101
-        self._watch = IdleWatch(self._coming, client.idle_timeout_s, until)
+        self._watch = IdleWatch(self._coming, client.idle_timeout_s, until, loop)
         return UpstreamAnswer(head, self._coming, self._watch)
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
@@ -188,7 +199,7 @@ class _Post:
         if isinstance(error, BrokenAnswer | OSError | TimeoutError):
             raise _explain(error, self._url) from error
 
-    async def _ask(self, place: Place, head: bytes) -> Head:
+    async def _ask(self, place: Place, head: bytes, loop: asyncio.AbstractEventLoop) -> Head:
         """The body is let go of as soon as it is written: an open stream keeps nothing of it."""
         body, self._body = self._body, b""
         request = _request_head(head, self._headers, len(body)), body
@@ -196,7 +207,7 @@ class _Post:
         connection = self._coming = await self._client.connections.take(place)
         connection.ask(request)
         del body, request
-        silence = asyncio.get_running_loop().call_later(self._silence_s, connection.fail, TimeoutError())
+        silence = loop.call_later(self._silence_s, connection.fail, TimeoutError())
         try:
             return await connection.head()
         finally:

@@ -36,6 +36,7 @@ class Connection(asyncio.Protocol):
     """A request at a time: `ask`, then the head, then the body by pieces; `idle` when it may be asked again."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._reader = AnswerReader()
         self._pieces: list[bytes] = []
@@ -50,6 +51,10 @@ class Connection(asyncio.Protocol):
     def waits(self) -> bool:
         """Whether somebody waits for bytes."""
         return self._waiter is not None and not self._waiter.done()
+
+    @property
+    def is_whole(self) -> bool:
+        return self._reader.over
 
     @property
     def is_open(self) -> bool:
@@ -85,8 +90,7 @@ class Connection(asyncio.Protocol):
             if self._unread > _UNREAD_BYTES and self._transport is not None:
                 self._paused = True
                 self._transport.pause_reading()
-        if self._waiter is not None:
-            self._wake()
+        self._wake()
 
     def ask(self, request: tuple[bytes, bytes]) -> None:
         if self._transport is None:
@@ -117,9 +121,9 @@ class Connection(asyncio.Protocol):
             pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def rest(self, now: float) -> None:
+    def rest(self) -> None:
         """Until the next request."""
-        self.idle_since = now
+        self.idle_since = self._loop.time()
 
     def fail(self, error: Exception) -> None:
         """Whoever waits, or asks next, is told."""
@@ -137,7 +141,7 @@ class Connection(asyncio.Protocol):
             raise self._take_error(self._error)
         if self._transport is None:
             raise ConnectionResetError("the connection was closed")
-        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter = self._loop.create_future()
         return self._waiter
 
     def _take_error(self, error: Exception) -> Exception:
@@ -182,11 +186,10 @@ class Connections:
         if not connection.is_reusable:
             connection.abort()
             return
-        loop = asyncio.get_running_loop()
-        connection.rest(loop.time())
+        connection.rest()
         self._idle.setdefault(place, []).append(connection)
         if self._sweeper is None:
-            self._sweeper = loop.call_later(_KEEP_ALIVE_S, self._sweep)
+            self._sweeper = asyncio.get_running_loop().call_later(_KEEP_ALIVE_S, self._sweep)
 
     def close(self) -> None:
         if self._sweeper is not None:

@@ -39,13 +39,14 @@ class AnswerReader:
     When it is `over` nothing may follow. `close` says that no more bytes come, which may be the end or a break.
     """
 
+    head: Head | None = None
+    over = False
+    _left: int | None = 0  # bytes of the body; None: until the connection ends
+    _chunks: ChunkReader | None = None
+    _inflate: zlib._Decompress | None = None
+
     def __init__(self) -> None:
-        self.head: Head | None = None
-        self.over = False
         self._collector = HeadCollector(_MAX_HEAD_BYTES)
-        self._left: int | None = 0  # bytes of the body; None: until the connection ends
-        self._chunks: ChunkReader | None = None
-        self._inflate: zlib._Decompress | None = None
 
     def feed(self, data: bytes) -> bytes:
         if self.head is None:
@@ -56,7 +57,13 @@ class AnswerReader:
             if data:
                 raise BrokenAnswer("bytes behind the end")
             return b""
-        body = self._read_plain(data) if self._chunks is None else self._read_chunks(self._chunks, data)
+        chunks = self._chunks
+        if chunks is None:
+            body = self._read_plain(data)
+        else:
+            body = chunks.feed(data)
+            if chunks.over:
+                self._end_with(chunks)
         return body if self._inflate is None else self._inflated(body)
 
     def close(self) -> None:
@@ -109,12 +116,10 @@ class AnswerReader:
             self.over = self._left == 0
         return data
 
-    def _read_chunks(self, chunks: ChunkReader, data: bytes) -> bytes:
-        body = chunks.feed(data)
-        self.over = chunks.over
+    def _end_with(self, chunks: ChunkReader) -> None:
+        self.over = True
         if chunks.rest:
             raise BrokenAnswer("bytes behind the end")
-        return body
 
     def _inflated(self, body: bytes) -> bytes:
         if self._inflate is None:
@@ -136,5 +141,6 @@ def _read_head(raw: bytes) -> Head:
         if key == "content-length" and headers.get(key, said) != said:
             raise BrokenAnswer("it has two lengths")
         headers[key] = said
-    stays = headers.get("connection", "").encode("latin-1")
-    return Head(int(status[2]), headers, keeps_alive(stays, modern=status[1] == b"1"))
+    modern, options = status[1] == b"1", headers.get("connection")
+    stays = modern if options is None else keeps_alive(options.encode("latin-1"), modern=modern)
+    return Head(int(status[2]), headers, stays)

@@ -34,6 +34,10 @@ class ProxiedAnswer:
     def total_bytes(self) -> int:
         return self._content.total_bytes
 
+    @property
+    def is_whole(self) -> bool:
+        return False  # aiohttp knows only when it has been read
+
     async def head(self) -> Head:
         headers = {name.lower(): value for name, value in self._response.headers.items()}
         return Head(self._response.status, headers, keeps_alive=True)

@@ -311,3 +311,38 @@ def test_whatever_comes_the_slicing_does_not_matter(data: bytes, size: int) -> N
 
     sliced = outcome(*(data[at : at + size] for at in range(0, len(data), size)))
     assert sliced == outcome(data)
+
+
+AGAIN = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length:  5 \r\nX-Length: content-length: 5"
+
+
+def _read_next(reader: RequestReader, head: bytes) -> RequestHead | tuple[str, int] | None:
+    try:
+        reader.feed(head + b"\r\n\r\n")
+    except BadMessage as bad:
+        return bad.why, bad.status
+    return reader.head
+
+
+@given(
+    st.integers(0, len(AGAIN)),
+    st.integers(0, 6),
+    st.sampled_from([b"", b"0", b"17", b"5", b"-", b" ", b"x", b"\r\n", b"\xb2", b"9" * 18, b"9" * 19])
+    | st.binary(max_size=4),
+)
+def test_a_head_like_the_last_one_is_read_as_if_it_were_the_first(at: int, gone: int, put: bytes) -> None:
+    head = AGAIN[:at] + put + AGAIN[at + gone :]
+    used = RequestReader()
+    used.feed(AGAIN + b"\r\n\r\nhello")
+    used.next()
+    assert _read_next(used, head) == _read_next(RequestReader(), head)
+
+
+@pytest.mark.parametrize("digits", [b"0", b"007", b"123456"])
+def test_the_next_length_is_read_and_nothing_of_the_last_one_stays(digits: bytes) -> None:
+    lengths = (b"5", digits, b"5")
+    heads = (AGAIN.replace(b"  5 ", b" " + length) + b"\r\n\r\n" for length in lengths)
+    read = read_all(*(head + b"x" * int(length) for head, length in zip(heads, lengths, strict=True)))
+    assert [one.head.length for one in read] == [len(one.body) for one in read] == [*map(int, lengths)]
+    assert [dict(one.head.fields)[b"content-length"] for one in read] == [*lengths]
+    assert read[0].head.fields is not read[2].head.fields  # whoever changes one changes no other

@@ -9,16 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.server.places import Places, Room
+from dragoman.server.places import Places, Room, Stay
+
+
+def take(places: Places, caller: str) -> Stay:
+    stay = Stay()
+    stay.take_place(places, caller)
+    return stay
 
 
 def test_one_too_many_is_told_to_come_again() -> None:
     places = Places(2)
-    with places.take("a"), places.take("b"):
-        with pytest.raises(DragomanError, match="2 requests are being answered") as refused, places.take("c"):
+    with take(places, "a"), take(places, "b"):
+        with (
+            pytest.raises(DragomanError, match="2 requests are being answered") as refused,
+            take(places, "c"),
+        ):
             pass
         assert (refused.value.kind, refused.value.retry_after_s) == ("overloaded", 1.0)
-    with places.take("c"):
+    with take(places, "c"):
         assert len(places) == 1
     assert len(places) == 0
 
@@ -27,18 +36,18 @@ def test_who_asks_for_everything_leaves_an_eighth_to_the_others() -> None:
     places = Places(80)
     with ExitStack() as held:
         for _ in range(70):
-            held.enter_context(places.take("greedy"))
+            held.enter_context(take(places, "greedy"))
         with pytest.raises(DragomanError):
-            held.enter_context(places.take("greedy"))
+            held.enter_context(take(places, "greedy"))
         for number in range(10):
-            held.enter_context(places.take(f"modest {number}"))
+            held.enter_context(take(places, f"modest {number}"))
         with pytest.raises(DragomanError):
-            held.enter_context(places.take("late"))
+            held.enter_context(take(places, "late"))
 
 
 def test_a_single_place_is_for_whoever_comes_first() -> None:
     places = Places(1)
-    with places.take("a"), pytest.raises(DragomanError), places.take("b"):
+    with take(places, "a"), pytest.raises(DragomanError), take(places, "b"):
         pass
 
 
@@ -53,7 +62,7 @@ def test_places_are_never_passed_and_always_given_back(most: int, moves: list[tu
             stack = ExitStack()
             taken = len(places)
             try:
-                stack.enter_context(places.take(str(caller)))
+                stack.enter_context(take(places, str(caller)))
             except DragomanError:
                 assert taken >= (most - most // 8 if held[caller] else most)
             else:
@@ -64,6 +73,22 @@ def test_places_are_never_passed_and_always_given_back(most: int, moves: list[tu
             stack.close()
     assert len(places) == 0
     assert not places._of
+
+
+def test_a_stay_gives_back_its_place_and_its_room() -> None:
+    places, room = Places(2), Room(100)
+    with take(places, "a") as stay:
+        stay.hold(room).more(60)
+        assert (len(places), room.left) == (1, 40)
+    assert (len(places), room.left) == (0, 100)
+
+
+def test_who_was_refused_a_place_has_none_to_leave() -> None:
+    places = Places(1)
+    with take(places, "a"):
+        with Stay() as stay, pytest.raises(DragomanError):
+            stay.take_place(places, "b")
+        assert len(places) == 1
 
 
 def test_a_room_has_an_end_and_gives_everything_back() -> None:

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,31 @@ async def test_what_is_too_old_is_forgotten(tmp_path: Path) -> None:
     store.prune()
     clock.now -= 60
     assert await store.recall(["old", "new"]) == {"new": "2"}
+    await store.close()
+
+
+async def test_all_that_is_too_old_goes_however_much_it_is_and_what_was_said_again_stays(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    store = _sqlite(tmp_path / "s.db", clock, max_age_s=100)
+    await store.remember([(f"k{number}", "x") for number in range(2_500)])
+    clock.now += 60
+    await store.remember([("k0", "again"), ("new", "x")])
+    clock.now += 60
+    store.prune()
+    rows = store._db.execute("SELECT key, value FROM memory ORDER BY id").fetchall()
+    assert rows == [("k0", "again"), ("new", "x")]
+    await store.close()
+
+
+async def test_a_file_of_before_loses_the_index_that_nobody_needs(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    await _sqlite(path, Clock()).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE INDEX memory_by_age ON memory (written)")
+    store = _sqlite(path, Clock())
+    assert not store._db.execute("SELECT name FROM sqlite_master WHERE name = 'memory_by_age'").fetchall()
     await store.close()
 
 

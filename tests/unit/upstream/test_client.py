@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.errors import UpstreamError
 from dragoman.upstream.auth import DefaultCredentials
-from dragoman.upstream.client import UpstreamClient
+from dragoman.upstream.client import IdleWatch, UpstreamClient
 
 
 @pytest.fixture
@@ -137,3 +137,56 @@ async def test_default_credentials_are_refreshed_once_and_kept(monkeypatch: pyte
     credentials = DefaultCredentials("proj")
     for _ in range(3):
         assert await credentials.headers() == {"authorization": "Bearer t1", "x-goog-user-project": "proj"}
+
+
+class Coming:
+    """An answer of which nothing comes any more; somebody waits for it."""
+
+    waits = True
+    total_bytes = 7
+
+    def __init__(self, *, is_whole: bool) -> None:
+        self.is_whole = is_whole
+        self.failed = asyncio.Event()
+
+    async def read_some(self) -> bytes:
+        return b""
+
+    async def read(self) -> bytes:
+        return b""
+
+    def fail(self, error: Exception) -> None:
+        assert isinstance(error, TimeoutError)
+        self.failed.set()
+
+
+def _watch(coming: Coming, *, idle_s: float = 0.02, left_s: float = 30) -> IdleWatch:
+    loop = asyncio.get_running_loop()
+    return IdleWatch(coming, idle_s, loop.time() + left_s, loop)
+
+
+@pytest.mark.parametrize(("idle_s", "left_s"), [(0.02, 30), (30, 0.02)])
+async def test_an_answer_that_stops_coming_is_broken_off(idle_s: float, left_s: float) -> None:
+    coming = Coming(is_whole=False)
+    _watch(coming, idle_s=idle_s, left_s=left_s)
+    async with asyncio.timeout(5):
+        await coming.failed.wait()
+
+
+async def test_an_answer_that_is_hurried_has_less_time() -> None:
+    coming = Coming(is_whole=False)
+    watch = _watch(coming, idle_s=4000)
+    watch.hurry()
+    assert watch._timer is not None
+    assert watch._timer.when() - asyncio.get_running_loop().time() < 2
+    watch.stop()
+
+
+async def test_a_whole_answer_needs_no_watch() -> None:
+    coming = Coming(is_whole=True)
+    watch = _watch(coming)
+    watch.hurry()
+    watch.stop()
+    await asyncio.sleep(0.1)
+    assert watch._timer is None
+    assert not coming.failed.is_set()

@@ -28,8 +28,10 @@ class Opening(msgspec.Struct, frozen=True, gc=False):
     keeps_alive: bool
 
 
-_FRAMES = {Framing.CHUNKS: b"transfer-encoding: chunked\r\n", Framing.LENGTH: b"content-length: %d\r\n"}
-_STAYING = {False: b"connection: close\r\n", True: b"connection: keep-alive\r\n"}
+_FRAMES = {Framing.CHUNKS: b"transfer-encoding: chunked", Framing.LENGTH: b"content-length: %d"}
+_STAYING = {False: b"connection: close", True: b"connection: keep-alive"}
+#: What the server says if the application does not, or in its place.
+_OURS = frozenset({b"content-length", b"connection", b"transfer-encoding", b"date"})
 _STATUS_LINES: dict[int, bytes] = {}
 
 
@@ -45,14 +47,18 @@ def open_answer(
     """`length` is known if all of the body is; the application may have said one too."""
     lines = [status_line(status)]
     dated = False
-    for name, value in fields:
+    for field in fields:
+        if field[0] not in _OURS:
+            lines.append(b": ".join(field))
+            continue
+        name, value = field
         if name == b"content-length":
             length = int(value)
         elif name == b"connection":
             keeps_alive = keeps_alive and value.lower() != b"close"
-        elif name != b"transfer-encoding":
-            dated = dated or name == b"date"
-            lines.append(b"%b: %b\r\n" % (name, value))
+        elif name == b"date":
+            dated = True
+            lines.append(b": ".join(field))
     framing = _framing(method, status, modern=modern, length=length)
     if length is not None and status not in (204, 304):
         lines.append(_FRAMES[Framing.LENGTH] % length)
@@ -62,10 +68,11 @@ def open_answer(
     if keeps_alive != modern:
         lines.append(_STAYING[keeps_alive])
     if not dated:
-        lines.append(b"date: %b\r\n" % date())
-    lines.append(b"\r\n")
-    head = b"".join(lines)
-    if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines):
+        lines.append(b"date: " + date())
+    lines += (b"", b"")
+    head = b"\r\n".join(lines)
+    breaks = len(lines) - 1
+    if head.count(b"\n") != breaks or head.count(b"\r") != breaks:
         raise ValueError("a header has a line break in it")
     return Opening(head, framing, length or 0, keeps_alive)
 
@@ -85,5 +92,5 @@ def status_line(status: int) -> bytes:
             phrase = HTTPStatus(status).phrase
         except ValueError:
             phrase = ""
-        line = _STATUS_LINES[status] = f"HTTP/1.1 {status:d} {phrase}\r\n".encode("ascii")
+        line = _STATUS_LINES[status] = f"HTTP/1.1 {status:d} {phrase}".encode("ascii")
     return line

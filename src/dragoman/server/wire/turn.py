@@ -11,6 +11,8 @@ from dragoman.server.wire.house import House, Message
 
 #: `scope["extensions"][LEAVING](callback)`: tell me when the client has gone. None takes it back.
 LEAVING = "dragoman.leaving"
+#: `scope["extensions"][BODY]()`: all of the body if it has come by now, instead of receiving it; else None.
+BODY = "dragoman.body"
 UNTAKEN_BYTES = 128 * 1024  # of a body; beyond that the client is made to wait
 
 _log = logging.getLogger("dragoman")
@@ -40,7 +42,7 @@ class Turn:
         self._callback: Callable[[], None] | None = None
 
     def begin(self, scope: dict[str, Any]) -> None:
-        scope["extensions"] = {LEAVING: self.tell_leaving}
+        scope["extensions"] = {LEAVING: self.tell_leaving, BODY: self.take_body}
         work: Any = self.house.app(scope, self.receive, self.send)
         task = self.house.loop.create_task(work)
         self.house.tasks.add(task)
@@ -79,12 +81,19 @@ class Turn:
             await self._wait()
         if self.gone or (self._cut and not self._pieces):
             return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": self._take(), "more_body": not self._told}
+
+    def take_body(self) -> bytes | None:
+        if self._told or self.gone or not self.body_over:
+            return None
+        return self._take()
+
+    def _take(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         self.untaken = 0
         self._told = self.body_over
         self._took()
-        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        return {"type": "http.request", "body": body, "more_body": not self._told}
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def send(self, message: Message) -> None:
         raise NotImplementedError

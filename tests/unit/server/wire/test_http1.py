@@ -13,7 +13,7 @@ from dragoman.config import ServerConfig
 from dragoman.server.listen import bind
 from dragoman.server.wire import Server
 from dragoman.server.wire.http1 import FIRST_BYTES_S, Http1Connection
-from dragoman.server.wire.turn import LEAVING
+from dragoman.server.wire.turn import BODY, LEAVING
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
@@ -289,6 +289,58 @@ class TestFailures:
             assert answer.startswith(b"HTTP/1.1 400 ")
             assert answer.endswith(b"\r\n\r\ncut")
             assert b"connection: close" in answer
+
+
+class TestBodyAtOnce:
+    @pytest.mark.parametrize(
+        "framing",
+        [b"content-length: 3\r\n\r\nabc", b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"],
+    )
+    async def test_what_is_here_is_given_once_and_whole(self, framing: bytes) -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            take = scope["extensions"][BODY]
+            taken, again = take(), take()
+            waiting = asyncio.ensure_future(receive())  # the body is over: nothing comes but the end
+            await asyncio.sleep(0.02)
+            assert not waiting.done()
+            waiting.cancel()
+            await send(start())
+            await send(body(taken + repr(again).encode()))
+
+        async with opened(app) as here:
+            answer = await here.ask(b"POST / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n" + framing)
+        assert answer.endswith(b"\r\n\r\nabcNone")
+
+    async def test_what_is_not_all_here_is_received(self) -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            taken = scope["extensions"][BODY]()
+            await send(start())
+            await send(body(repr(taken).encode() + await whole(receive)))
+
+        async with opened(app) as here:
+            reader, writer = await here.connect()
+            writer.write(b"POST / HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: 6\r\n\r\nabc")
+            await until(lambda: here.server._house.tasks)
+            await asyncio.sleep(0.02)
+            writer.write(b"def")
+            assert (await reader.read()).endswith(b"\r\n\r\nNoneabcdef")
+
+    async def test_of_one_who_has_gone_nothing_is_given(self) -> None:
+        taken: list[bytes | None] = []
+
+        async def app(scope: Any, _receive: Any, _send: Any) -> None:
+            gone = asyncio.Event()
+            scope["extensions"][LEAVING](gone.set)
+            await gone.wait()
+            taken.append(scope["extensions"][BODY]())
+
+        async with opened(app) as here:
+            _, writer = await here.connect()
+            writer.write(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nabc")
+            await until(lambda: here.server._house.tasks)
+            writer.close()
+            await until(lambda: taken)
+        assert taken == [None]
 
 
 class TestLeaving:
