@@ -27,7 +27,7 @@ from h2.settings import SettingCodes, Settings
 from dragoman.http1.heads import BadMessage, Fields
 from dragoman.server.wire.heads import Address, date, make_scope
 from dragoman.server.wire.house import House
-from dragoman.server.wire.http2_frames import FrameLengths
+from dragoman.server.wire.http2_frames import FrameHeads
 from dragoman.server.wire.http2_heads import read_head
 from dragoman.server.wire.http2_turn import Http2Turn
 from dragoman.server.wire.outflow import Outflow
@@ -38,6 +38,8 @@ _CONNECTION_BYTES = 1024 * 1024  # of bodies that nobody has taken yet, of all s
 _FIRST_WINDOW = 65_535  # of a connection, by the protocol
 _PATIENCE = 1_000  # frames that bring nothing, from one look of the server's to the next
 _RESET_COSTS = 5
+_UPDATES = 2  # of windows, by an honest reader, for a frame that it got: the stream's and the connection's
+_DRIBBLE_BYTES = 1024  # a window that lets less through, piece after piece, is not an honest reader's
 
 
 class Http2Connection(Outflow):
@@ -45,9 +47,9 @@ class Http2Connection(Outflow):
 
     __slots__ = (
         "_client",
+        "_frames",
         "_goodbye",
         "_h2",
-        "_lengths",
         "_patience",
         "_server",
         "_since",
@@ -58,7 +60,7 @@ class Http2Connection(Outflow):
     def __init__(self, house: House) -> None:
         super().__init__(house)
         self._h2 = _make_connection(house.max_head_bytes)
-        self._lengths = FrameLengths()
+        self._frames = FrameHeads()
         self._streams: dict[int, Http2Turn] = {}
         self.running = 0  # applications, with those whose clients have left
         self._patience = _PATIENCE
@@ -77,8 +79,12 @@ class Http2Connection(Outflow):
         self.flush()
 
     def data_received(self, data: bytes) -> None:
-        if not self._lengths.feed(data):
+        if not self._frames.feed(data):
             self._hang_up(ErrorCodes.FRAME_SIZE_ERROR)
+            return
+        self._patience -= self._frames.window_updates
+        if self._patience < 0:  # before h2 reads all of them
+            self._hang_up(ErrorCodes.ENHANCE_YOUR_CALM)
             return
         try:
             events = self._h2.receive_data(data)
@@ -161,8 +167,11 @@ class Http2Connection(Outflow):
     def send_head(self, stream: int, fields: Fields, *, end: bool) -> None:
         self._h2.send_headers(stream, fields, end_stream=end)
 
-    def send_data(self, stream: int, data: bytes, *, end: bool) -> None:
+    def send_data(self, stream: int, data: bytes, *, end: bool, cut: bool = False) -> None:
+        """`cut`: the window lets through no more of it."""
         self._h2.send_data(stream, data, end_stream=end)
+        if not cut or len(data) >= _DRIBBLE_BYTES:
+            self._patience = min(self._patience + _UPDATES, _PATIENCE)
         self.flush()
 
     def _hang_up(self, why: ErrorCodes) -> None:
@@ -241,14 +250,22 @@ class Http2Connection(Outflow):
             turn.leave()
 
     def _on_window(self, event: WindowUpdated) -> None:
-        turn = self._streams.get(event.stream_id or 0)
-        for one in [turn] if turn is not None else [*self._streams.values()]:
-            one.unblock()
+        if event.stream_id:
+            turn = self._streams.get(event.stream_id)
+            if turn is not None:
+                turn.unblock()
+        else:
+            self._unblock_all()
 
     def _on_settings(self, _: RemoteSettingsChanged) -> None:
         self._patience -= 1
-        for turn in [*self._streams.values()]:  # the windows may be larger now
-            turn.unblock()
+        self._unblock_all()  # the windows may be larger now
+
+    def _unblock_all(self) -> None:
+        if self._h2.outbound_flow_control_window > 0:
+            for turn in [*self._streams.values()]:
+                if turn.is_blocked and self.window(turn.stream) > 0:
+                    turn.unblock()
 
     def _on_nothing(self, _: Event) -> None:
         self._patience -= 1

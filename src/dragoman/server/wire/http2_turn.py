@@ -62,6 +62,11 @@ class Http2Turn(Turn):
             if self.body_over:
                 self._connection.finish(self)
 
+    @property
+    def is_blocked(self) -> bool:
+        """It waits for its window to open."""
+        return self._opened is not None
+
     def unblock(self) -> None:
         if self._opened is not None and not self._opened.done():
             self._opened.set_result(None)
@@ -91,7 +96,7 @@ class Http2Turn(Turn):
             piece = body[at : at + room]
             at += len(piece)
             end_here = end and at == len(body)
-            connection.send_data(self.stream, piece, end=end_here)
+            connection.send_data(self.stream, piece, end=end_here, cut=at < len(body))
             if connection.is_full:
                 await connection.until_taken()
             if end_here:

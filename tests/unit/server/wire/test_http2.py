@@ -27,11 +27,16 @@ from h2.events import (
 from h2.settings import SettingCodes
 
 from dragoman.server.wire.http2 import Http2Connection
-from dragoman.server.wire.http2_frames import FrameLengths
+from dragoman.server.wire.http2_frames import FrameHeads
+from dragoman.server.wire.http2_turn import Http2Turn
 from dragoman.server.wire.turn import LEAVING
 from tests.unit.server.wire.test_http1 import MIB, Opened, body, echo, opened, says, start, until, whole
 
 HEAD = [(":method", "POST"), (":scheme", "http"), (":authority", "h"), (":path", "/a%20b?c=d")]
+
+
+def window(stream: int, size: int = 1) -> bytes:
+    return b"\0\0\x04\x08\0" + stream.to_bytes(4) + size.to_bytes(4)
 
 
 class Client:
@@ -331,9 +336,17 @@ class TestFloods:
             assert most <= 128
             await until(lambda: not here.server._house.tasks)
 
-    @pytest.mark.parametrize("kind", ["ping", "settings", "empty data", "priority", "unknown"])
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            *("ping", "settings", "empty data", "priority", "unknown"),
+            *("window", "window of a stream", "window of a stream that is over"),
+        ],
+    )
     async def test_frames_that_bring_nothing(self, kind: str) -> None:
         async with speaking(echo) as (client, _):
+            over = client.ask()
+            await client.answer(over)
             stream = client.ask(data=b"", end=False)
             frames = {
                 "ping": b"\0\0\x08\x06\0\0\0\0\0" + b"x" * 8,
@@ -341,9 +354,63 @@ class TestFloods:
                 "empty data": b"\0\0\0\0\0" + stream.to_bytes(4),
                 "priority": b"\0\0\x05\x02\0" + stream.to_bytes(4) + b"\0\0\0\0\x01",
                 "unknown": b"\0\0\0\xfe\0\0\0\0\0",
+                "window": window(0),
+                "window of a stream": window(stream),
+                "window of a stream that is over": window(over),
             }
             client.writer.write(frames[kind] * 5_000)
             assert await client.ended() == ErrorCodes.ENHANCE_YOUR_CALM
+
+    @pytest.mark.parametrize("size", [10, 16_384])
+    async def test_who_reads_may_open_both_windows_for_every_frame(self, size: int) -> None:
+        async with speaking(says(start(), *[body(b"x" * size, more=True)] * 1_500, body())) as (client, _):
+            client.grants = False
+            stream, seen = client.ask(data=None), 0
+            while not client.of(stream, StreamEnded):
+                assert not client.closed.is_set()
+                await asyncio.sleep(0.002)
+                came = client.of(stream, DataReceived)[seen:]
+                seen += len(came)
+                for one in came:
+                    if one.data and not client.of(stream, StreamEnded):
+                        client.h2.increment_flow_control_window(len(one.data))
+                        client.h2.increment_flow_control_window(len(one.data), stream)
+                client.flush()
+            assert len(client.data(stream)) == 1_500 * size
+
+    async def test_a_window_that_is_opened_byte_by_byte(self) -> None:
+        async with speaking(says(start(), body(b"x" * 1_000))) as (client, here):
+            client.grants = False
+            client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+            stream = client.ask(data=None)
+            guest = await guest_of(here)
+            await until(lambda: client.of(stream, ResponseReceived))
+            before = guest._patience
+            for size in range(1, 101):
+                client.h2.increment_flow_control_window(1, stream)
+                client.flush()
+                await until(lambda size=size: len(client.data(stream)) == size)  # type: ignore[misc]
+            assert guest._patience == before - 100
+
+    async def test_nobody_is_woken_whose_window_is_still_closed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        woken: list[int] = []
+        unblock = Http2Turn.unblock
+        monkeypatch.setattr(Http2Turn, "unblock", lambda turn: (woken.append(turn.stream), unblock(turn)))
+        async with speaking(says(start(), body(b"x" * 100))) as (client, here):
+            client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+            streams = [client.ask(data=None) for _ in range(20)]
+            await until(lambda: all(client.of(stream, ResponseReceived) for stream in streams))
+            guest = await guest_of(here)
+            patience = guest._patience
+            client.writer.write(window(0) * 100)
+            await until(lambda: guest._patience == patience - 100)
+            assert woken == []
+            client.h2.increment_flow_control_window(100, streams[7])
+            client.flush()
+            await client.answer(streams[7])
+            assert woken == [streams[7]]
 
     async def test_continuations_without_end(self) -> None:
         async with speaking(echo) as (client, _):
@@ -445,7 +512,7 @@ class TestGoodbye:
 def test_a_frame_that_says_it_is_too_long_is_known_before_it_comes(size: int) -> None:
     good = b"x" * 24 + b"\0\0\x02" + b"x" * 8 + b"\0\0\0" + b"x" * 6 + b"\0\x40\0" + b"x" * 16_390
     for data, fits in ((good * 1, True), (good + b"\0\x40\x01", False), (good + b"\x01\0\0", False)):
-        lengths = FrameLengths()
+        lengths = FrameHeads()
         found = [lengths.feed(data[at : at + size]) for at in range(0, len(data), size)]
         assert found[:-1] == [True] * (len(found) - 1)
         assert found[-1] is fits
