@@ -97,6 +97,7 @@ class Http2Turn(Turn):
             at += len(piece)
             end_here = end and at == len(body)
             connection.send_data(self.stream, piece, end=end_here, cut=at < len(body))
+            self.blocked_since = 0.0
             if connection.is_full:
                 await connection.until_taken()
             if end_here:
@@ -115,12 +116,13 @@ class Http2Turn(Turn):
         self._connection.send_head(self.stream, [(b":status", b"%d" % status), *fields], end=end)
 
     async def _until_open(self) -> None:
-        self.blocked_since = self.house.now
+        if not self.blocked_since:  # a window that opened for nothing is not the end of it
+            self.blocked_since = self.house.now
         self._opened = self.house.loop.create_future()
         try:
             await self._opened
         finally:
-            self._opened, self.blocked_since = None, 0.0
+            self._opened = None
 
     def _want(self) -> None:
         if self._wants_word and not self._begun:

@@ -209,6 +209,36 @@ async def test_a_stream_that_nobody_reads_hinders_no_other() -> None:
         await until(lambda: not here.server._house.tasks)
 
 
+async def test_a_window_that_opens_elsewhere_is_no_sign_of_a_reader() -> None:
+    """Neither are settings: only a byte that could leave is one."""
+    async with speaking(says(start(), body(b"x" * 100))) as (client, here):
+        client.grants = False
+        client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 10})
+        stream = client.ask(data=None)
+        await until(lambda: len(client.data(stream)) == 10)
+        guest = await guest_of(here)
+        (turn,) = guest._streams.values()
+        began = turn.blocked_since
+        assert began
+        for word in (window(0), b"\0\0\0\x04\0\0\0\0\0"):
+            guest.house.now += 10
+            patience = guest._patience
+            client.writer.write(word)
+            await until(lambda: guest._patience < patience)  # noqa: B023
+            assert turn.blocked_since == began
+        turn.unblock()  # as for a window that was taken by somebody else in the meantime
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert turn.blocked_since == began
+        client.h2.increment_flow_control_window(10, stream)
+        client.flush()
+        await until(lambda: len(client.data(stream)) == 20)
+        assert turn.blocked_since > began
+        client.h2.increment_flow_control_window(1_000, stream)
+        client.flush()
+        await client.answer(stream)
+
+
 @pytest.mark.parametrize(
     ("head", "status"),
     [
@@ -397,7 +427,12 @@ class TestFloods:
     ) -> None:
         woken: list[int] = []
         unblock = Http2Turn.unblock
-        monkeypatch.setattr(Http2Turn, "unblock", lambda turn: (woken.append(turn.stream), unblock(turn)))
+
+        def counted(turn: Http2Turn) -> None:
+            woken.append(turn.stream)
+            unblock(turn)
+
+        monkeypatch.setattr(Http2Turn, "unblock", counted)
         async with speaking(says(start(), body(b"x" * 100))) as (client, here):
             client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
             streams = [client.ask(data=None) for _ in range(20)]
