@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from h2.config import H2Configuration
-from h2.connection import ConnectionInputs, ConnectionState, H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     DataReceived,
@@ -22,18 +20,16 @@ from h2.events import (
     WindowUpdated,
 )
 from h2.exceptions import ProtocolError
-from h2.settings import SettingCodes, Settings
 
 from dragoman.http1.heads import BadMessage, Fields
 from dragoman.server.wire.heads import Address, date, make_scope
 from dragoman.server.wire.house import House
 from dragoman.server.wire.http2_frames import FrameHeads
 from dragoman.server.wire.http2_heads import read_head
+from dragoman.server.wire.http2_protocol import STREAMS, make_connection
 from dragoman.server.wire.http2_turn import Http2Turn
 from dragoman.server.wire.outflow import Outflow
-from dragoman.server.wire.turn import UNTAKEN_BYTES
 
-_STREAMS = 128
 _CONNECTION_BYTES = 1024 * 1024  # of bodies that nobody has taken yet, of all streams together
 _FIRST_WINDOW = 65_535  # of a connection, by the protocol
 _PATIENCE = 1_000  # frames that bring nothing, from one look of the server's to the next
@@ -59,7 +55,7 @@ class Http2Connection(Outflow):
 
     def __init__(self, house: House) -> None:
         super().__init__(house)
-        self._h2 = _make_connection(house.max_head_bytes)
+        self._h2 = make_connection(house.max_head_bytes)
         self._frames = FrameHeads()
         self._streams: dict[int, Http2Turn] = {}
         self.running = 0  # applications, with those whose clients have left
@@ -200,7 +196,7 @@ class Http2Connection(Outflow):
 
     def _on_request(self, event: RequestReceived) -> None:
         stream = event.stream_id
-        if self._goodbye or self.running >= _STREAMS:
+        if self._goodbye or self.running >= STREAMS:
             self._patience -= _RESET_COSTS
             self._reset(stream, ErrorCodes.REFUSED_STREAM)
             return
@@ -282,26 +278,3 @@ _HANDLERS: dict[type[Event], Callable[[Http2Connection, Any], None]] = {
     PriorityUpdated: Http2Connection._on_nothing,
     UnknownFrameReceived: Http2Connection._on_nothing,
 }
-
-
-def _make_connection(max_head_bytes: int) -> H2Connection:
-    # Heads are checked by ourselves: h2 ends the whole connection for one header with a space behind it.
-    config = H2Configuration(client_side=False, header_encoding=None, validate_inbound_headers=False)
-    connection = H2Connection(config)
-    connection.local_settings = Settings(
-        client=False,
-        initial_values={
-            SettingCodes.MAX_CONCURRENT_STREAMS: _STREAMS,
-            SettingCodes.INITIAL_WINDOW_SIZE: UNTAKEN_BYTES,
-            SettingCodes.MAX_HEADER_LIST_SIZE: max_head_bytes,
-        },
-    )
-    connection.decoder.max_header_list_size = 2 * max_head_bytes  # what is a little too long is told so
-    # For h2 a connection is over with the first GOAWAY of either side; by the protocol its streams go on to their ends.
-    machine = connection.state_machine
-    stay = {
-        (ConnectionState.SERVER_OPEN, said): (None, ConnectionState.SERVER_OPEN)
-        for said in (ConnectionInputs.SEND_GOAWAY, ConnectionInputs.RECV_GOAWAY)
-    }
-    machine._transitions = {**machine._transitions, **stay}
-    return connection
