@@ -34,6 +34,8 @@ _CONNECTION_BYTES = 1024 * 1024  # of bodies that nobody has taken yet, of all s
 _FIRST_WINDOW = 65_535  # of a connection, by the protocol
 _PATIENCE = 1_000  # frames that bring nothing, from one look of the server's to the next
 _RESET_COSTS = 5
+# h2 counts the open ones. An application ends a little after its stream, so a client may have its next one here by then.
+_MOST_RUNNING = 2 * STREAMS
 _UPDATES = 2  # of windows, by an honest reader, for a frame that it got: the stream's and the connection's
 _DRIBBLE_BYTES = 1024  # a window that lets less through, piece after piece, is not an honest reader's
 
@@ -196,8 +198,7 @@ class Http2Connection(Outflow):
 
     def _on_request(self, event: RequestReceived) -> None:
         stream = event.stream_id
-        if self._goodbye or self.running >= STREAMS:
-            self._patience -= _RESET_COSTS
+        if self._goodbye or self.running >= _MOST_RUNNING:
             self._reset(stream, ErrorCodes.REFUSED_STREAM)
             return
         try:
@@ -239,11 +240,13 @@ class Http2Connection(Outflow):
             self.finish(turn)
 
     def _on_reset(self, event: StreamReset) -> None:
-        self._patience -= _RESET_COSTS
         turn = self._streams.get(event.stream_id)
-        if turn is not None:
-            self.finish(turn)
-            turn.leave()
+        if turn is None:
+            self._patience -= 1
+            return
+        self._patience -= _RESET_COSTS
+        self.finish(turn)
+        turn.leave()
 
     def _on_window(self, event: WindowUpdated) -> None:
         if event.stream_id:

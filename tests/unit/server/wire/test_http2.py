@@ -363,7 +363,7 @@ class TestFloods:
                 client.h2.reset_stream(stream, ErrorCodes.CANCEL)
             client.flush()
             assert await client.ended() == ErrorCodes.ENHANCE_YOUR_CALM
-            assert most <= 128
+            assert most <= 256
             await until(lambda: not here.server._house.tasks)
 
     @pytest.mark.parametrize(
@@ -477,6 +477,31 @@ class TestFloods:
                     await asyncio.sleep(0)
             assert guest.transport.get_write_buffer_size() < MIB
             assert not guest.transport.is_reading()
+
+    async def test_an_answered_stream_makes_room_for_the_next_at_once(self) -> None:
+        """By the protocol it does; that its application still has something to do is none of its client's business."""
+        late = asyncio.Event()
+
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            await send(start())
+            await send(body(b"x"))
+            await late.wait()
+
+        async with speaking(app) as (client, here):
+            for _ in range(2):
+                streams = [client.ask(data=None) for _ in range(128)]
+                for stream in streams:
+                    await client.answer(stream)
+            guest = await guest_of(here)
+            assert guest.running == 256
+            patience = guest._patience
+            refused = client.ask(data=None)  # there is an end to it
+            await until(lambda: client.of(refused, StreamReset))
+            assert client.of(refused, StreamReset)[0].error_code == ErrorCodes.REFUSED_STREAM
+            assert guest._patience == patience
+            late.set()
+            await until(lambda: guest.running == 0)
+            await client.answer(client.ask(data=None))
 
     async def test_more_streams_than_allowed(self) -> None:
         async with speaking(_for_ever) as (client, here):
