@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 from h2.errors import ErrorCodes
@@ -191,10 +192,8 @@ class Http2Connection(Outflow):
             turn.leave()
 
     def _reset(self, stream: int, why: ErrorCodes) -> None:
-        try:
+        with suppress(ProtocolError):  # over already
             self._h2.reset_stream(stream, why)
-        except ProtocolError:  # over already
-            return
 
     def _on_request(self, event: RequestReceived) -> None:
         stream = event.stream_id
@@ -211,15 +210,16 @@ class Http2Connection(Outflow):
         turn.begin(make_scope("2", method, target, fields, self._client, self._server))
 
     def _refuse(self, stream: int, bad: BadMessage) -> None:
+        self._patience -= _RESET_COSTS
         body = f"{bad.why}\n".encode()
         length = (b"content-length", b"%d" % len(body))
         plain = (b"content-type", b"text/plain; charset=utf-8")
-        self.send_head(
-            stream, [(b":status", b"%d" % bad.status), plain, length, (b"date", date())], end=False
-        )
-        if self.window(stream) >= len(body):
-            self._h2.send_data(stream, body, end_stream=True)
-        self._reset(stream, ErrorCodes.NO_ERROR)
+        head = [(b":status", b"%d" % bad.status), plain, length, (b"date", date())]
+        with suppress(ProtocolError):  # the client has taken it back already
+            self.send_head(stream, head, end=False)
+            if self.window(stream) >= len(body):
+                self._h2.send_data(stream, body, end_stream=True)
+            self._h2.reset_stream(stream, ErrorCodes.NO_ERROR)
 
     def _on_data(self, event: DataReceived) -> None:
         stream, size = event.stream_id, event.flow_controlled_length or 0

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from h2.config import H2Configuration
-from h2.connection import H2Connection
+from h2.connection import ConnectionState, H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
@@ -272,6 +272,18 @@ async def test_a_head_that_is_none_ends_its_stream_and_no_other(head: Any, statu
         assert (await client.answer(client.ask()))[0][":status"] == "200"
 
 
+async def test_a_head_that_is_none_and_taken_back_at_once_ends_no_other_stream() -> None:
+    async with speaking(echo) as (client, _):
+        honest = client.ask(data=b"he", end=False)
+        stream = client.h2.get_next_available_stream_id()
+        client.h2.send_headers(stream, [*HEAD, ("x a", "b")], end_stream=True)
+        client.h2.reset_stream(stream)
+        client.flush()  # both in one piece
+        client.h2.send_data(honest, b"llo", end_stream=True)
+        client.flush()
+        assert (await client.answer(honest))[1] == b"hello"
+
+
 async def test_the_same_host_twice_is_one_host() -> None:
     async with speaking(echo) as (client, _):
         assert (await client.answer(client.ask(head=[*HEAD, ("host", "h")])))[0][":status"] == "200"
@@ -446,6 +458,14 @@ class TestFloods:
             client.flush()
             await client.answer(streams[7])
             assert woken == [streams[7]]
+
+    async def test_heads_that_are_none(self) -> None:
+        async with speaking(echo) as (client, _):
+            for _ in range(250):
+                if client.h2.state_machine.state != ConnectionState.CLOSED:
+                    client.ask(data=None, head=[*HEAD, ("x a", "b")])
+                    await asyncio.sleep(0)
+            assert await client.ended() == ErrorCodes.ENHANCE_YOUR_CALM
 
     async def test_continuations_without_end(self) -> None:
         async with speaking(echo) as (client, _):
