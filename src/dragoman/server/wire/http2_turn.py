@@ -148,6 +148,7 @@ class Http2Turn(Turn):
             self._connection.send_head(
                 self.stream, [(b":status", b"500"), (b"content-length", b"0")], end=True
             )
+        self._connection.flush()
         self._end()
 
     def _end(self) -> None:

@@ -333,6 +333,22 @@ async def test_a_failure_is_seen_as_one(begun: bool) -> None:
             assert (await client.answer(stream))[0][":status"] == "500"
 
 
+async def test_a_failure_is_said_at_once_to_a_client_that_says_nothing() -> None:
+    fail = asyncio.Event()
+
+    async def app(*_: Any) -> None:
+        await fail.wait()
+        raise ValueError
+
+    async with speaking(app) as (client, here):
+        client.ask()
+        guest = await guest_of(here)
+        await until(lambda: guest.running)
+        fail.set()
+        await until(lambda: not guest.running)
+        assert guest._h2.data_to_send() == b""
+
+
 @pytest.mark.parametrize("leave", ["reset", "close"])
 async def test_the_application_is_told_that_its_client_has_left(leave: str) -> None:
     told = asyncio.Event()
