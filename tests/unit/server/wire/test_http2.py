@@ -257,11 +257,13 @@ async def test_a_window_that_opens_elsewhere_is_no_sign_of_a_reader() -> None:
         ([*HEAD[:3], (":path", "/a b")], "400"),
         ([*HEAD[:3], (":path", "/a#b")], "400"),
         ([*HEAD[:3], (":path", "a")], "400"),
+        ([*HEAD[:3], (":path", "http://localhost/")], "400"),
+        ([*HEAD[:3], (":path", "*")], "400"),
         ([*HEAD[:2], (":path", "/")], "400"),
         ([*HEAD[1:]], "400"),
         ([(":method", "CONNECT"), (":authority", "h:1")], "400"),
     ],
-    ids=range(18),
+    ids=range(20),
 )
 async def test_a_head_that_is_none_ends_its_stream_and_no_other(head: Any, status: str) -> None:
     async with speaking(echo) as (client, _):
