@@ -39,6 +39,7 @@ class House:
         "guests",
         "loop",
         "max_head_bytes",
+        "max_tasks",
         "now",
         "on_leave",
         "settings",
@@ -49,12 +50,18 @@ class House:
         self.app = app
         self.settings = settings
         self.max_head_bytes = max(settings.max_header_bytes, _LEAST_HEADER_BYTES)
+        # Who is refused takes no place among the requests. HTTP/1.1 needs no such bound: a connection asks one by one.
+        self.max_tasks = settings.max_requests + settings.max_connections
         self.loop = asyncio.get_running_loop()
         self.guests: set[Guest] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.now = self.loop.time()
         self.draining = False
         self.on_leave = on_leave
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.tasks) >= self.max_tasks
 
     def leave(self, guest: Guest) -> None:
         self.guests.discard(guest)

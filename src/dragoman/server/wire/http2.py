@@ -197,7 +197,7 @@ class Http2Connection(Outflow):
 
     def _on_request(self, event: RequestReceived) -> None:
         stream = event.stream_id
-        if self._goodbye or self.running >= _MOST_RUNNING:
+        if self._goodbye or self.running >= _MOST_RUNNING or self.house.is_full:
             self._reset(stream, ErrorCodes.REFUSED_STREAM)
             return
         try:

@@ -549,6 +549,29 @@ class TestFloods:
                 client.ask(data=None)
             await until(lambda: len(here.server._house.tasks) == 128)
 
+    async def test_all_connections_together_run_no_more_than_the_settings_allow(self) -> None:
+        go = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            if scope["http_version"] == "2":
+                await go.wait()
+            await echo(scope, receive, send)
+
+        async with speaking(app, max_requests=6, max_connections=4) as (client, here):
+            other = Client(*(await here.connect()))
+            streams = [(one, one.ask()) for one in (client, other) for _ in range(5)]
+            await until(lambda: len(here.server._house.tasks) == 10)
+            refused = client.ask()
+            await until(lambda: client.of(refused, StreamReset))
+            assert client.of(refused, StreamReset)[0].error_code == ErrorCodes.REFUSED_STREAM
+            probe = await here.ask(b"GET / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+            assert probe.startswith(b"HTTP/1.1 200")  # who asks one by one is not shut out by them
+            go.set()
+            for one, stream in streams:
+                await one.answer(stream)
+            await client.answer(client.ask())
+            await other.close()
+
 
 class TestGoodbye:
     async def test_a_server_that_stops_says_so_and_lets_streams_finish(self) -> None:
