@@ -63,14 +63,20 @@ class GatewayApp:
             raise RuntimeError("a request is served inside a task")
         self.running.add(task)
         try:
-            await self._serve(scope, receive, send, task)
+            refused = await self._serve(scope, receive, send, task)
+            del scope  # a stranger who takes his time with his body holds nothing but that
+            if refused is not None:
+                await self._bodies.discard(refused)
         finally:
             self.running.discard(task)
 
     def _is_own(self, scope: Scope) -> bool:
         return _is_local(scope) and self._gateway.gate.knows_host(headers_of(scope))
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, task: asyncio.Task[None]) -> None:
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, task: asyncio.Task[None]
+    ) -> Intake | None:
+        """The body of a request that was refused: nobody has read it."""
         headers, (path, query) = headers_of(scope), address_of(scope)
         trail = self._gateway.watch.begin(f"req_{new_token()}", scope["method"], path, headers, query)
         outlet = Outlet(send, trail)
@@ -111,8 +117,7 @@ class GatewayApp:
         finally:
             outlet.close()
             self._gateway.watch.end(trail)
-        if refused:
-            await self._bodies.discard(intake)
+        return intake if refused else None
 
     async def _admit(self, route: Found, call: Call, scope: Scope, intake: Intake, stay: Stay) -> None:
         """Who calls and with what; a stranger's body is read only if it is what proves the caller.
