@@ -27,7 +27,7 @@ from dragoman.server.http import (
     head_of,
     headers_of,
 )
-from dragoman.server.places import Places, Stay
+from dragoman.server.places import Places, Stay, places_for_unproven
 from dragoman.server.routes import Found, dialect_of, find_route
 from dragoman.server.sigv4 import Claim
 from dragoman.server.wire.turn import BODY, LEAVING
@@ -48,6 +48,7 @@ class GatewayApp:
         self._emulator = emulator
         self._bodies = Bodies(gateway.config.server)
         self._places = Places(gateway.config.server.max_requests)
+        self._unproven = places_for_unproven(gateway.config.server.max_requests)
         self.running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,7 +132,10 @@ class GatewayApp:
         if not route.public:
             admitted = await self._caller(route, call, scope)
             self._gateway.refuse_while_closing()
-            stay.take_place(self._places, admitted.scope if isinstance(admitted, Caller) else "")
+            if isinstance(admitted, Caller):
+                stay.take_place(self._places, admitted.scope)
+            else:
+                stay.take_place(self._unproven, "")
         if route.admin and isinstance(admitted, Caller):
             gate.check_admin(admitted)
         if scope["method"] in ("POST", "PUT"):
@@ -140,6 +144,7 @@ class GatewayApp:
             call.body = await self._bodies.read(intake, stay, proven=proven)
         if isinstance(admitted, Claim):
             admitted = gate.prove(admitted, head_of(scope), call.body)
+            stay.take_place(self._places, admitted.scope)
         if route.admin:
             gate.check_admin(admitted)
         call.caller = admitted
