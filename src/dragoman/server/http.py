@@ -21,6 +21,7 @@ _STREAM_HEADERS: HeaderList = (("cache-control", "no-cache, no-transform"), ("x-
 
 _KEY_PREFIX = "/key/"
 _MOST_NAMES = 512  # of headers, that are remembered
+_LONGEST_NAME = 64  # of those
 _MOST_FIELDS = 100  # of a query
 #: What decides who asks, for whom, and what a body is. A content-length beside a transfer-encoding never gets here.
 _SINGLE = (
@@ -67,7 +68,7 @@ _NAMES: dict[bytes, str] = {}
 
 def _learn(name: bytes) -> str:
     text = name.decode("latin-1")
-    if len(_NAMES) < _MOST_NAMES:
+    if len(name) <= _LONGEST_NAME and len(_NAMES) < _MOST_NAMES:
         _NAMES[name] = text
     return text
 
