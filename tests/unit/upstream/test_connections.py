@@ -112,6 +112,27 @@ async def test_an_answer_that_was_not_read_to_its_end_closes_its_connection(clie
         assert served.opened == 1
 
 
+async def test_an_answer_that_came_before_all_of_the_question_was_sent_closes_its_connection(
+    client: UpstreamClient,
+) -> None:
+    """The rest of that question would be read as the beginning of the next one."""
+
+    async def early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        await client_done.wait()
+        writer.close()
+
+    client_done = asyncio.Event()
+    server = await asyncio.start_server(early, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with client.post(address, {}, bytes(30_000_000), stream=True) as answer:
+        assert await answer.read() == b"hi"
+    assert not [one for waiting in client.connections._idle.values() for one in waiting]
+    client_done.set()
+    server.close()
+
+
 async def test_who_leaves_closes_the_connection_at_once(client: UpstreamClient) -> None:
     async with upstream(always(STREAM)) as served:
         asking = asyncio.create_task(_ask(client, served.url))
