@@ -66,9 +66,9 @@ class AnswerReader:
 
     def close(self) -> None:
         if self.head is not None and self._left is None:
-            self.over = True
             if self._inflater is not None:
                 self._inflater.close()
+            self.over = True
         if not self.over:
             raise BrokenAnswer("the connection ended too soon")
 
@@ -122,9 +122,11 @@ class AnswerReader:
             raise BrokenAnswer("bytes behind the end")
 
     def _inflated(self, inflater: Inflater, body: bytes) -> bytes:
+        over, self.over = self.over, False  # not before all of it could be read
         unpacked = inflater.feed(body)
-        if self.over:
+        if over:
             inflater.close()
+        self.over = over
         return unpacked
 
 

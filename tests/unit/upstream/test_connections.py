@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -205,6 +206,26 @@ async def test_an_upstream_that_is_faster_than_its_reader_is_made_to_wait(client
             await asyncio.sleep(0.2)
         assert sent < 500
         assert len(await answer.read()) == 1000 * 0x10000
+
+
+@pytest.mark.parametrize("ends", ["length", "connection"])
+@pytest.mark.parametrize("cut", [1, 20])
+async def test_a_compressed_answer_that_is_cut_is_not_taken_for_whole(
+    client: UpstreamClient, cut: int, ends: str
+) -> None:
+    packed = gzip.compress(b"hello world")[:-cut]
+    length = b"content-length: %d\r\n" % len(packed) if ends == "length" else b""
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n%bcontent-encoding: gzip\r\n\r\n%b" % (length, packed))
+        await asyncio.sleep(0)
+        if not length:
+            writer.close()
+
+    async with upstream(answer) as served:
+        with pytest.raises(UpstreamCut):
+            async with client.post(served.url, {}, b"{}", stream=True) as got:
+                await got.read()
 
 
 @pytest.mark.parametrize(
