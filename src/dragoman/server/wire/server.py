@@ -147,7 +147,13 @@ class Server:
     def _look(self) -> None:
         house = self._house
         house.now = now = house.loop.time()
-        for guest in [*house.guests]:
-            guest.look(now)
-        busy = house.guests or self._greetings
+        guests = [*house.guests]
+        # Before anything can go wrong: without looks nobody has an end.
+        busy = guests or self._greetings
         self._looking = house.loop.call_later(self._look_s, self._look) if busy else None
+        for guest in guests:
+            try:
+                guest.look(now)
+            except Exception:
+                _log.exception("a connection could not be looked at")
+                guest.abort()

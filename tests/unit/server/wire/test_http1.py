@@ -537,6 +537,30 @@ class TestTime:
                 await asyncio.sleep(0.02)
                 assert bool(here.server._house.guests) is stays
 
+    async def test_a_connection_that_cannot_be_looked_at_takes_no_time_from_the_others(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with opened(echo) as here:
+            for _ in range(3):
+                await here.connect()
+            await until(lambda: len(here.server._house.guests) == 3)
+            broken, *others = here.server._house.guests
+            looked: list[object] = []
+
+            def look(guest: Http1Connection, _now: float) -> None:
+                if guest is broken:
+                    raise ValueError
+                looked.append(guest)
+
+            monkeypatch.setattr(Http1Connection, "look", look)
+            before = here.server._looking
+            here.server._look()
+            assert (set(looked), here.server._looking is before) == ({*others}, False)
+            await until(lambda: broken not in here.server._house.guests)
+            assert "could not be looked at" in caplog.text
+            assert before is not None
+            before.cancel()
+
     async def test_an_answer_may_take_for_ever_to_be_thought_of(self) -> None:
         async def app(_scope: Any, receive: Any, _send: Any) -> None:
             while (await receive())["type"] != "http.disconnect":
