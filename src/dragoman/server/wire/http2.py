@@ -24,7 +24,7 @@ from h2.exceptions import ProtocolError
 
 from dragoman.http1.heads import BadMessage, Fields
 from dragoman.server.wire.heads import Address, date, make_scope
-from dragoman.server.wire.house import House
+from dragoman.server.wire.house import FIRST_HEAD_S, House
 from dragoman.server.wire.http2_frames import FrameHeads
 from dragoman.server.wire.http2_heads import read_head
 from dragoman.server.wire.http2_protocol import STREAMS, make_connection
@@ -72,7 +72,7 @@ class Http2Connection(Outflow):
         self.transport = cast("asyncio.Transport", transport)
         self._client = (transport.get_extra_info("peername") or ("", 0))[:2]
         self._server = (transport.get_extra_info("sockname") or ("", 0))[:2]
-        self.house.guests.add(self)
+        self.house.guests[self] = None
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_CONNECTION_BYTES - _FIRST_WINDOW)
         self.flush()
@@ -125,12 +125,24 @@ class Http2Connection(Outflow):
         self._patience = _PATIENCE
         if self._streams or self.transport.is_closing():
             self.look_at_reader(now)
-        elif now - self._since > self.house.settings.keep_alive_s:
+        elif now - self._since > self._idle_s:
             self._say_goodbye()
         for turn in [*self._streams.values()]:
             if turn.blocked_since and now - turn.blocked_since > self.house.settings.reader_idle_s:
                 self.give_up(turn, ErrorCodes.CANCEL)
                 turn.leave()
+
+    @property
+    def _idle_s(self) -> float:
+        keep_alive_s = self.house.settings.keep_alive_s
+        return keep_alive_s if self._has_asked else min(keep_alive_s, FIRST_HEAD_S)
+
+    @property
+    def _has_asked(self) -> bool:
+        return self._h2.highest_inbound_stream_id > 0
+
+    def may_go(self, *, asked: bool) -> bool:
+        return not self._streams and (not self._has_asked or (asked and self._since < self.house.now))
 
     def drain(self) -> None:
         self._say_goodbye()

@@ -12,12 +12,14 @@ import pytest
 from dragoman.config import ServerConfig
 from dragoman.server.listen import bind
 from dragoman.server.wire import Server
-from dragoman.server.wire.http1 import FIRST_BYTES_S, Http1Connection
+from dragoman.server.wire.house import FIRST_HEAD_S
+from dragoman.server.wire.http1 import Http1Connection
 from dragoman.server.wire.turn import BODY, LEAVING
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
+LAST_GET = b"GET / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n"
 MIB = 1024 * 1024
 
 
@@ -483,15 +485,60 @@ class TestPressure:
                 await read_answer(reader)
 
     async def test_more_connections_than_allowed_wait_until_one_leaves(self) -> None:
-        async with opened(echo, max_connections=2) as here:
+        go = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            if scope["path"] == "/busy":
+                await go.wait()
+            await echo(scope, receive, send)
+
+        async with opened(app, max_connections=2) as here:
             kept = [await here.connect() for _ in range(2)]
-            await until(lambda: len(here.server._house.guests) == 2)
+            for _, writer in kept:
+                writer.write(b"GET /busy HTTP/1.1\r\nhost: h\r\n\r\n")
+            await until(lambda: len(here.server._house.tasks) == 2)
             reader, writer = await here.connect()
             writer.write(GET)
             await asyncio.sleep(0.1)
-            assert len(here.server._house.guests) == 2
+            assert len(here.server._house.tasks) == 2
             kept[0][1].close()
             assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 200 ")
+            go.set()
+
+    async def test_who_keeps_others_out_and_has_asked_nothing_makes_room_for_them(self) -> None:
+        async with opened(echo, max_connections=8) as here:
+            asked = await here.connect()
+            asked[1].write(GET)
+            await read_answer(asked[0])
+            silent = [await here.connect() for _ in range(7)]
+            for at, (_, writer) in enumerate(silent):
+                writer.write(
+                    (b"", b"GET /healthz HTTP/1.1\r\nhost: loc", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")[at % 3]
+                )
+            await until(lambda: len(here.server._house.guests) == 8)
+            for number in range(3):
+                assert (await here.ask(LAST_GET)).startswith(b"HTTP/1.1 200 ")
+                await until(lambda number=number: len(here.server._house.guests) == 7)  # type: ignore[misc]
+                silent.append(await here.connect())
+                await until(lambda: len(here.server._house.guests) == 8)
+            asked[1].write(GET)
+            await read_answer(asked[0])  # who has asked stays
+
+    async def test_of_those_who_have_asked_one_goes_that_was_idle_for_a_while(self) -> None:
+        async with opened(echo, max_connections=2) as here:
+            both = [await here.connect() for _ in range(2)]
+            for reader, writer in both:
+                writer.write(GET)
+                await read_answer(reader)
+            reader, writer = await here.connect()
+            writer.write(GET)
+            await asyncio.sleep(0.1)
+            assert len(here.server._house.guests) == 2  # they may be about to ask again
+            here.server._look()
+            assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 200 ")
+            assert await both[0][0].read() == b""
+            both[1][1].write(GET)
+            await read_answer(both[1][0])
 
 
 class TestTime:
@@ -507,7 +554,7 @@ class TestTime:
             await until(lambda: len(here.server._house.guests) == 1)
             await asyncio.sleep(0.05)
             now = here.server._house.now
-            await self.pass_time(here, now + FIRST_BYTES_S - 1)
+            await self.pass_time(here, now + FIRST_HEAD_S - 1)
             assert here.server._house.guests
             await self.pass_time(here, now + 121)
             async with asyncio.timeout(5):
@@ -525,14 +572,20 @@ class TestTime:
                 await asyncio.sleep(0.02)
                 assert bool(here.server._house.guests) is stays
 
-    async def test_headers_that_stop_coming_have_as_long(self) -> None:
+    @pytest.mark.parametrize(("served", "limit_s"), [(True, 120), (False, FIRST_HEAD_S)])
+    async def test_headers_that_stop_coming_have_as_long_but_not_the_first(
+        self, served: bool, limit_s: float
+    ) -> None:
         async with opened(echo) as here:
-            _, writer = await here.connect()
+            reader, writer = await here.connect()
+            if served:
+                writer.write(GET)
+                await read_answer(reader)
             writer.write(b"GET /a/longer/path HTTP/1.1\r\nhost: h\r\n")
             guest = await here.guest()
             await until(lambda: guest._reader.begun_bytes)
             now = here.server._house.now
-            for second, stays in ((119, True), (121, False)):
+            for second, stays in ((limit_s - 1, True), (limit_s + 1, False)):
                 guest.look(now + second)
                 await asyncio.sleep(0.02)
                 assert bool(here.server._house.guests) is stays

@@ -623,6 +623,14 @@ class TestGoodbye:
             guest.look(here.server._house.now + 121)
             assert await client.ended() == ErrorCodes.NO_ERROR
 
+    async def test_a_connection_that_never_asks_anything_ends_sooner(self) -> None:
+        async with speaking(echo) as (client, here):
+            guest = await guest_of(here)
+            guest.look(here.server._house.now + 29)
+            assert not guest._goodbye
+            guest.look(here.server._house.now + 31)
+            assert await client.ended() == ErrorCodes.NO_ERROR
+
     async def test_garbage_behind_the_first_bytes(self) -> None:
         async with opened(echo) as here:
             answer = await here.ask(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"garbage" * 3_000)
