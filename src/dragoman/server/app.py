@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.server.auth import CREDENTIAL_HEADERS, Caller
 from dragoman.server.bodies import Bodies, Intake
 from dragoman.server.converse import Call
+from dragoman.server.emulated import EMULATOR_PREFIX, App, EmulatorMount
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import (
     BodyCut,
@@ -33,9 +34,6 @@ from dragoman.server.sigv4 import Claim
 from dragoman.server.wire.turn import BODY, LEAVING
 from dragoman.tokens import new_token
 
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-EMULATOR_PREFIX = "/_emulator"
 _HTTP2 = "2"
 _log = logging.getLogger("dragoman")
 
@@ -45,7 +43,7 @@ class GatewayApp:
 
     def __init__(self, gateway: Gateway, emulator: App | None = None) -> None:
         self._gateway = gateway
-        self._emulator = emulator
+        self._emulator = EmulatorMount(emulator, gateway.config.server) if emulator is not None else None
         self._bodies = Bodies(gateway.config.server)
         self._places = Places(gateway.config.server.max_requests)
         self._unproven = places_for_unproven(gateway.config.server.max_requests)
@@ -56,7 +54,6 @@ class GatewayApp:
             raise RuntimeError(f"{scope['type']} is not served")
         path: str = scope["path"]
         if self._emulator is not None and path.startswith(EMULATOR_PREFIX + "/") and self._is_own(scope):
-            scope = {**scope, "path": path.removeprefix(EMULATOR_PREFIX)}
             await self._emulator(scope, receive, send)
             return
         task = asyncio.current_task()
