@@ -44,7 +44,7 @@ def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
     `headers` are those of the scope.
     """
     query = scope.get("query_string")
-    if query and _is_endless(query):
+    if query and len(query) >= _MOST_FIELDS and _is_endless(query):
         raise InvalidRequest(f"the query has more than {_MOST_FIELDS} fields")
     raw = scope["headers"]
     if len(headers) != len(raw):  # one of them comes again
