@@ -82,7 +82,7 @@ class Http2Connection(Outflow):
             self._hang_up(ErrorCodes.FRAME_SIZE_ERROR)
             return
         self._patience -= self._frames.window_updates
-        if self._patience < 0:  # before h2 reads all of them
+        if self._patience < 0 or self._frames.spare < 0:  # before h2 reads all of them
             self._hang_up(ErrorCodes.ENHANCE_YOUR_CALM)
             return
         try:

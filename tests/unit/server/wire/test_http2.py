@@ -477,6 +477,29 @@ class TestFloods:
             await client.answer(streams[7])
             assert woken == [streams[7]]
 
+    @pytest.mark.parametrize("over", [False, True])
+    async def test_frames_with_a_byte_of_a_body(self, over: bool) -> None:
+        async with speaking(echo) as (client, here):
+            stream = client.ask(data=b"", end=False)
+            if over:
+                await until(lambda: here.server._house.tasks)
+                client.h2.reset_stream(stream)
+                client.flush()
+            client.writer.write((b"\0\0\x01\0\0" + stream.to_bytes(4) + b"x") * 14_000)
+            assert await client.ended() == ErrorCodes.ENHANCE_YOUR_CALM
+
+    async def test_small_frames_are_only_small(self) -> None:
+        async with speaking(echo) as (client, _):
+            stream = client.ask(data=b"", end=False)
+            for _ in range(50):
+                for _ in range(100):
+                    client.h2.send_data(stream, b"xyz")
+                client.flush()
+                await asyncio.sleep(0)
+            client.h2.end_stream(stream)
+            client.flush()
+            assert (await client.answer(stream))[1] == b"xyz" * 5_000
+
     async def test_heads_that_are_none(self) -> None:
         async with speaking(echo) as (client, _):
             for _ in range(250):
