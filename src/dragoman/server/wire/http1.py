@@ -99,8 +99,12 @@ class Http1Connection(Outflow):
             turn.leave()
 
     def look(self, now: float) -> None:
-        if self._turn is not None or self.transport.is_closing():
-            self.look_at_reader(now)
+        turn = self._turn
+        if turn is not None or self.transport.is_closing():
+            if turn is not None and self._held and turn.body_over and self.has_left():
+                self.abort()
+            else:
+                self.look_at_reader(now)
             return
         if self._deaf:
             limit = _LINGER_S

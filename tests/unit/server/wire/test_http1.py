@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -589,6 +590,31 @@ class TestTime:
                 guest.look(now + second)
                 await asyncio.sleep(0.02)
                 assert bool(here.server._house.guests) is stays
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="other kernels are not asked")
+    async def test_who_has_asked_too_far_ahead_and_leaves_is_noticed_with_a_look(self) -> None:
+        """It is not read from, so nobody says so."""
+        told = asyncio.Event()
+
+        async def app(scope: Any, _receive: Any, _send: Any) -> None:
+            scope["extensions"][LEAVING](told.set)
+            await told.wait()
+
+        async with opened(app) as here:
+            _, writer = await here.connect()
+            writer.write(GET)
+            guest = await here.guest()
+            await until(lambda: guest._turn)
+            writer.write(GET * 1_000)
+            await until(lambda: guest._held)
+            guest.look(here.server._house.now)
+            await asyncio.sleep(0.02)
+            assert not told.is_set()
+            writer.close()
+            await until(guest.has_left)
+            guest.look(here.server._house.now)
+            async with asyncio.timeout(5):
+                await told.wait()
 
     async def test_a_connection_that_cannot_be_looked_at_takes_no_time_from_the_others(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
