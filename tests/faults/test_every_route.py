@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.server.app import EMULATOR_PREFIX
+from dragoman.config import ServerConfig
+from dragoman.server.emulated import EMULATOR_PREFIX, EmulatorMount
 from dragoman.server.routes import _EXACT, Route, nothing
 from tests.faults.every_route import METHODS, Sample, every_route
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, answers, chunk, gateway, streams
@@ -267,7 +268,7 @@ async def test_q8_the_embedded_emulator_answers_to_no_other_name() -> None:
         await send({"type": "http.response.body", "body": b"{}"})
 
     async with gateway(google()) as running:
-        running.app._emulator = emulator
+        running.app._emulator = EmulatorMount(emulator, ServerConfig())
         for host, status in (("127.0.0.1", 200), ("localhost:1", 200), ("evil.example", 404)):
             url = f"{running.url}{EMULATOR_PREFIX}/v1beta/models"
             async with running.session.get(url, headers={"host": host}) as response:

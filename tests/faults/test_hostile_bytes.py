@@ -168,6 +168,19 @@ async def test_a_value_beyond_reason_is_no_mistake_of_ours(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
+async def test_a_query_of_too_many_fields_is_refused_in_the_dialect(path: str) -> None:
+    """Of strangers too, before their keys are looked at."""
+    query = "&".join(f"x{number}" for number in range(101))
+    async with gateway(google()) as running:
+        for key in (KEY, "a stranger's"):
+            headers = {"x-api-key": key, "content-type": "application/json"}
+            address = f"{running.url}{path}{'&' if '?' in path else '?'}{query}"
+            async with running.session.post(address, data=b"{}", headers=headers) as response:
+                check(path, "query", response.status, await response.read())
+                assert response.status == 400
+
+
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, identity", "x"])
 async def test_a_compressed_body_is_not_unpacked(path: str, coding: str) -> None:
     """There is no bomb to defuse: what no client needs, nobody gets."""

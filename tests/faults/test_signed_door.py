@@ -251,3 +251,19 @@ async def test_all_strangers_together_cannot_fill_the_memory_and_hinder_no_beare
             await asyncio.sleep(0.01)
         assert (await asyncio.to_thread(ask, running))[0] == 200
         assert bodies._unproven.left == 4_000
+
+
+async def test_strangers_with_signatures_take_no_place_from_callers_with_keys() -> None:
+    async with gateway(FakeGoogle(streams(HELLO)), server={"max_requests": 16}) as running:
+        strangers = [await send_head(running, 100) for _ in range(20)]
+        while len(running.app._unproven) < 2:
+            await asyncio.sleep(0.01)
+        assert len(running.app._places) == 0
+        assert (await asyncio.to_thread(ask, running))[0] == 529  # who signs waits for the others who do
+        assert (await running.messages(tools=[])).status == 200
+        for _, writer in strangers:
+            writer.close()
+        while len(running.app._unproven):
+            await asyncio.sleep(0.01)
+        assert (await asyncio.to_thread(ask, running))[0] == 200
+        assert (len(running.app._unproven), len(running.app._places)) == (0, 0)

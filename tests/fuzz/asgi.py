@@ -12,7 +12,8 @@ import msgspec
 
 from dragoman.config import Config, ServerConfig, UpstreamConfig
 from dragoman.emulator import create_emulator
-from dragoman.server.app import App, GatewayApp
+from dragoman.server.app import GatewayApp
+from dragoman.server.emulated import App
 from dragoman.server.gateway import Gateway
 from dragoman.store import MemoryStore
 

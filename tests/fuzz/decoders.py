@@ -30,8 +30,8 @@ from dragoman.server import sigv4
 from dragoman.server.auth import Caller, Gate
 from dragoman.server.http import address_of, check_head, head_of, headers_of
 from dragoman.server.routes import find_route
-from dragoman.server.wire.http2 import _make_connection
 from dragoman.server.wire.http2_heads import read_head
+from dragoman.server.wire.http2_protocol import make_connection
 from dragoman.sse import SseDecoder
 from dragoman.upstream.http1 import AnswerReader
 from tests.fuzz.client_seeds import seeds_of
@@ -165,7 +165,7 @@ def upstream(data: bytes) -> None:
 
 def http2(data: bytes) -> None:
     """A connection of HTTP/2 behind its first bytes: events or a protocol error, and heads that are read or refused."""
-    connection = _make_connection(8192)
+    connection = make_connection(8192)
     connection.initiate_connection()
     with suppress(ProtocolError):
         for event in connection.receive_data(_PREFACE + data):

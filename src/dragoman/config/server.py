@@ -26,7 +26,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     allowed_hosts: tuple[
         str, ...
     ] = ()  # names and addresses clients may use; needed when `host` is not loopback (pain Q8)
-    max_connections: Count = 4096  # idle ones count; whoever comes later waits at the door
+    max_connections: Count = (
+        4096  # idle ones count; they make room, else whoever comes later waits at the door
+    )
     max_requests: Count = 2000  # at once; more are refused before their bodies are read
     max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (pain J5)
     max_inflight_bytes: Count = 256 * MIB  # bodies of all running requests; in memory about four times that

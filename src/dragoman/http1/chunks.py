@@ -10,15 +10,18 @@ _MAX_LINE_BYTES = 8 * 1024
 _SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\x00\r\n]*)?\r\n")
 _HEXADECIMAL = b"0123456789abcdefABCDEF"
 _USUAL_SIZE = 12  # digits of a chunk's length, with the line break
+_FRAMING = 4  # times the body: a chunk of a single byte has five
+_FREE_FRAMING_BYTES = 64 * 1024
 
 
 class ChunkReader:
     """(size CRLF data CRLF)* 0 CRLF trailer CRLF. `feed` gives back what the bytes bring of the body.
 
-    When it is `over`, `rest` is what stands behind the end.
+    When it is `over`, `rest` is what stands behind the end. Chunks of hardly anything cost more to read than to send:
+    there is an end to how much of what comes may be framing, where many of them come together.
     """
 
-    __slots__ = ("_begun", "_between", "_in_trailer", "_left", "_trailer_bytes", "over", "rest")
+    __slots__ = ("_begun", "_between", "_in_trailer", "_left", "_spare", "_trailer_bytes", "over", "rest")
 
     def __init__(self) -> None:
         self.over = False
@@ -28,6 +31,7 @@ class ChunkReader:
         self._left = 0  # of this chunk, with the line break behind it
         self._in_trailer = False
         self._trailer_bytes = 0
+        self._spare = _FREE_FRAMING_BYTES  # of framing
 
     def feed(self, data: bytes) -> bytes:
         if self._between:
@@ -55,7 +59,11 @@ class ChunkReader:
         self._between = not (self._left or self._begun or self._in_trailer)
         if self.over:
             self.rest = data[at:]
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._spare += (_FRAMING + 1) * len(body) - at + len(self._begun)
+        if self._spare < 0:
+            raise BadMessage("hardly anything but the lengths of chunks")
+        return body
 
     def _begin_chunk(self, data: bytes, at: int) -> int:
         end = data.find(b"\r\n", at, at + _USUAL_SIZE)

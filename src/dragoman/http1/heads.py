@@ -9,6 +9,7 @@ MAX_FIELDS = 100
 _END = b"\r\n\r\n"
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++")
 _MOST_NAMES = 512  # that are remembered
+_LONGEST_NAME = 64  # of those
 _BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 
 Fields = list[tuple[bytes, bytes]]
@@ -88,7 +89,7 @@ def _learn(name: bytes) -> bytes:
     if _NAME.fullmatch(name) is None:  # folded lines begin with a space
         raise BadMessage(_NO_FIELD)
     lower = name.lower()
-    if len(_NAMES) < _MOST_NAMES:
+    if len(name) <= _LONGEST_NAME and len(_NAMES) < _MOST_NAMES:
         _NAMES[name] = lower
     return lower
 

@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.server.auth import CREDENTIAL_HEADERS, Caller
 from dragoman.server.bodies import Bodies, Intake
 from dragoman.server.converse import Call
+from dragoman.server.emulated import EMULATOR_PREFIX, App, EmulatorMount
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import (
     BodyCut,
@@ -27,15 +28,12 @@ from dragoman.server.http import (
     head_of,
     headers_of,
 )
-from dragoman.server.places import Places, Stay
+from dragoman.server.places import Places, Stay, places_for_unproven
 from dragoman.server.routes import Found, dialect_of, find_route
 from dragoman.server.sigv4 import Claim
 from dragoman.server.wire.turn import BODY, LEAVING
 from dragoman.tokens import new_token
 
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-EMULATOR_PREFIX = "/_emulator"
 _HTTP2 = "2"
 _log = logging.getLogger("dragoman")
 
@@ -45,9 +43,10 @@ class GatewayApp:
 
     def __init__(self, gateway: Gateway, emulator: App | None = None) -> None:
         self._gateway = gateway
-        self._emulator = emulator
+        self._emulator = EmulatorMount(emulator, gateway.config.server) if emulator is not None else None
         self._bodies = Bodies(gateway.config.server)
         self._places = Places(gateway.config.server.max_requests)
+        self._unproven = places_for_unproven(gateway.config.server.max_requests)
         self.running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,7 +54,6 @@ class GatewayApp:
             raise RuntimeError(f"{scope['type']} is not served")
         path: str = scope["path"]
         if self._emulator is not None and path.startswith(EMULATOR_PREFIX + "/") and self._is_own(scope):
-            scope = {**scope, "path": path.removeprefix(EMULATOR_PREFIX)}
             await self._emulator(scope, receive, send)
             return
         task = asyncio.current_task()
@@ -63,14 +61,20 @@ class GatewayApp:
             raise RuntimeError("a request is served inside a task")
         self.running.add(task)
         try:
-            await self._serve(scope, receive, send, task)
+            refused = await self._serve(scope, receive, send, task)
+            del scope  # a stranger who takes his time with his body holds nothing but that
+            if refused is not None:
+                await self._bodies.discard(refused)
         finally:
             self.running.discard(task)
 
     def _is_own(self, scope: Scope) -> bool:
         return _is_local(scope) and self._gateway.gate.knows_host(headers_of(scope))
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, task: asyncio.Task[None]) -> None:
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, task: asyncio.Task[None]
+    ) -> Intake | None:
+        """The body of a request that was refused: nobody has read it."""
         headers, (path, query) = headers_of(scope), address_of(scope)
         trail = self._gateway.watch.begin(f"req_{new_token()}", scope["method"], path, headers, query)
         outlet = Outlet(send, trail)
@@ -111,8 +115,7 @@ class GatewayApp:
         finally:
             outlet.close()
             self._gateway.watch.end(trail)
-        if refused:
-            await self._bodies.discard(intake)
+        return intake if refused else None
 
     async def _admit(self, route: Found, call: Call, scope: Scope, intake: Intake, stay: Stay) -> None:
         """Who calls and with what; a stranger's body is read only if it is what proves the caller.
@@ -126,7 +129,10 @@ class GatewayApp:
         if not route.public:
             admitted = await self._caller(route, call, scope)
             self._gateway.refuse_while_closing()
-            stay.take_place(self._places, admitted.scope if isinstance(admitted, Caller) else "")
+            if isinstance(admitted, Caller):
+                stay.take_place(self._places, admitted.scope)
+            else:
+                stay.take_place(self._unproven, "")
         if route.admin and isinstance(admitted, Caller):
             gate.check_admin(admitted)
         if scope["method"] in ("POST", "PUT"):
@@ -135,6 +141,7 @@ class GatewayApp:
             call.body = await self._bodies.read(intake, stay, proven=proven)
         if isinstance(admitted, Claim):
             admitted = gate.prove(admitted, head_of(scope), call.body)
+            stay.take_place(self._places, admitted.scope)
         if route.admin:
             gate.check_admin(admitted)
         call.caller = admitted

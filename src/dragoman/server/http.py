@@ -21,6 +21,8 @@ _STREAM_HEADERS: HeaderList = (("cache-control", "no-cache, no-transform"), ("x-
 
 _KEY_PREFIX = "/key/"
 _MOST_NAMES = 512  # of headers, that are remembered
+_LONGEST_NAME = 64  # of those
+_MOST_FIELDS = 100  # of a query
 #: What decides who asks, for whom, and what a body is. A content-length beside a transfer-encoding never gets here.
 _SINGLE = (
     *(b"host", b"origin", b"sec-fetch-site", b"content-type", b"content-length", b"transfer-encoding"),
@@ -41,6 +43,9 @@ def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
 
     `headers` are those of the scope.
     """
+    query = scope.get("query_string")
+    if query and len(query) >= _MOST_FIELDS and _is_endless(query):
+        raise InvalidRequest(f"the query has more than {_MOST_FIELDS} fields")
     raw = scope["headers"]
     if len(headers) != len(raw):  # one of them comes again
         names = [name for name, _ in raw]
@@ -63,7 +68,7 @@ _NAMES: dict[bytes, str] = {}
 
 def _learn(name: bytes) -> str:
     text = name.decode("latin-1")
-    if len(_NAMES) < _MOST_NAMES:
+    if len(name) <= _LONGEST_NAME and len(_NAMES) < _MOST_NAMES:
         _NAMES[name] = text
     return text
 
@@ -76,7 +81,14 @@ def query_of(scope: Scope) -> dict[str, str]:
     return usual.copy() if usual is not None else _read_query(raw)
 
 
+def _is_endless(raw: bytes) -> bool:
+    return raw.count(b"&") >= _MOST_FIELDS
+
+
 def _read_query(raw: bytes) -> dict[str, str]:
+    """Nothing, where there is so much that the request will be refused for it."""
+    if _is_endless(raw):
+        return {}
     return dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True))
 
 

@@ -6,6 +6,7 @@ from dragoman.errors import DragomanError
 
 _LATER_S = 1.0
 _RESERVE = 8  # one place of so many is kept for callers who have none
+_UNPROVEN_SHARE = 8  # for one place of so many there is one for callers whom we do not know yet
 
 
 class Places:
@@ -36,6 +37,11 @@ class Places:
 
     def __len__(self) -> int:
         return self._taken
+
+
+def places_for_unproven(most: int) -> Places:
+    """For signatures that only a body can prove: strangers have them too, and take no place from anybody else."""
+    return Places(max(1, most // _UNPROVEN_SHARE))
 
 
 class Room:
@@ -84,7 +90,9 @@ class Stay:
     _hold: Hold | None = None
 
     def take_place(self, places: Places, caller: str) -> None:
+        """In place of the one it has."""
         places.take(caller)
+        self._leave_place()
         self._places, self._caller = places, caller
 
     def hold(self, room: Room) -> Hold:
@@ -97,5 +105,8 @@ class Stay:
     def __exit__(self, *_: object) -> None:
         if self._hold is not None:
             self._hold.give_back()
+        self._leave_place()
+
+    def _leave_place(self) -> None:
         if self._places is not None:
             self._places.leave(self._caller)

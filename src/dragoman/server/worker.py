@@ -23,8 +23,9 @@ from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.memo import share
 from dragoman.observe.sink import open_sink
-from dragoman.server.app import EMULATOR_PREFIX, GatewayApp
+from dragoman.server.app import GatewayApp
 from dragoman.server.descriptors import fit_to_descriptors
+from dragoman.server.emulated import EMULATOR_PREFIX
 from dragoman.server.gateway import Gateway
 from dragoman.server.heap import keep_memory
 from dragoman.server.listen import bind, url_of

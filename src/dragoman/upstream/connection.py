@@ -62,10 +62,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """The answer was read to its end, and the other side has not said that it hangs up."""
+        """The question was sent and the answer read to its end, and the other side has not said that it hangs up."""
         head = self._reader.head
-        whole = self._reader.over and not self._pieces and self._error is None
-        return whole and self.is_open and head is not None and head.keeps_alive
+        if not self._reader.over or self._pieces or self._error is not None or self._transport is None:
+            return False
+        sent = self._transport.get_write_buffer_size() == 0
+        return sent and self.is_open and head is not None and head.keeps_alive
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses

@@ -6,20 +6,18 @@ Only what a client that posts needs: no upgrades, no answers without a question.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 
 import msgspec
 
 from dragoman.http1.chunks import ChunkReader
 from dragoman.http1.heads import BadMessage, HeadCollector, keeps_alive, read_fields
+from dragoman.upstream.inflate import Inflater
 
 _MAX_HEAD_BYTES = 64 * 1024
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?(?:\r\n|\Z)")
 _LENGTH = re.compile(r"\d{1,18}")
 _NEITHER_NOR = frozenset({204, 304})  # have no body, whatever their headers say
-_ANY_ZLIB = 32 + zlib.MAX_WBITS  # gzip or zlib, as its first bytes say
 _CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 BrokenAnswer = BadMessage
@@ -43,7 +41,7 @@ class AnswerReader:
     over = False
     _left: int | None = 0  # bytes of the body; None: until the connection ends
     _chunks: ChunkReader | None = None
-    _inflate: zlib._Decompress | None = None
+    _inflater: Inflater | None = None
 
     def __init__(self) -> None:
         self._collector = HeadCollector(_MAX_HEAD_BYTES)
@@ -64,10 +62,12 @@ class AnswerReader:
             body = chunks.feed(data)
             if chunks.over:
                 self._end_with(chunks)
-        return body if self._inflate is None else self._inflated(body)
+        return body if self._inflater is None else self._inflated(self._inflater, body)
 
     def close(self) -> None:
         if self.head is not None and self._left is None:
+            if self._inflater is not None:
+                self._inflater.close()
             self.over = True
         if not self.over:
             raise BrokenAnswer("the connection ended too soon")
@@ -90,7 +90,7 @@ class AnswerReader:
     def _expect_body(self, head: Head) -> None:
         coding = head.headers.get("content-encoding", "identity").lower()
         if coding in _CODINGS:  # nobody asked for it
-            self._inflate = zlib.decompressobj(_ANY_ZLIB)
+            self._inflater = Inflater()
         elif coding != "identity":
             raise BrokenAnswer(f"it is encoded as {coding!r}")
         transfer, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
@@ -121,14 +121,13 @@ class AnswerReader:
         if chunks.rest:
             raise BrokenAnswer("bytes behind the end")
 
-    def _inflated(self, body: bytes) -> bytes:
-        if self._inflate is None:
-            return body
-        with suppress(
-            zlib.error
-        ):  # an error that came of another would hold its frames, and they the connection
-            return self._inflate.decompress(body)
-        raise BrokenAnswer("it is not compressed as it says")
+    def _inflated(self, inflater: Inflater, body: bytes) -> bytes:
+        over, self.over = self.over, False  # not before all of it could be read
+        unpacked = inflater.feed(body)
+        if over:
+            inflater.close()
+        self.over = over
+        return unpacked
 
 
 def _read_head(raw: bytes) -> Head:

@@ -206,6 +206,23 @@ def test_many_small_chunks_are_no_long_head() -> None:
     assert read.body == b"x" * 30_000
 
 
+@pytest.mark.parametrize("size", [5_000, 65_536])
+@pytest.mark.parametrize("chunk", [b"1\r\nx\r\n", b"1;a\r\nx\r\n", b"3;" + b"a" * 100 + b"\r\nxyz\r\n"])
+def test_chunks_of_hardly_anything_are_refused_when_there_are_many(chunk: bytes, size: int) -> None:
+    data, reader = chunk * 200_000, ChunkReader()
+    pieces = (data[at : at + size] for at in range(0, len(data), size))
+    with pytest.raises(BadMessage, match="hardly anything"):
+        [reader.feed(piece) for piece in pieces]
+    assert len([*pieces]) * size > len(data) // 2
+
+
+@pytest.mark.parametrize("size", [1, 3, 5_000])
+def test_small_chunks_are_only_small(size: int) -> None:
+    data, reader = b"2\r\nxy\r\n" * 20_000 + b"0\r\n\r\n", ChunkReader()
+    read = sum(len(reader.feed(data[at : at + size])) for at in range(0, len(data), size))
+    assert (read, reader.over) == (40_000, True)
+
+
 def test_l_the_work_is_linear_in_a_head_that_never_ends() -> None:
     """Each byte is searched once: the place is remembered."""
     collector = HeadCollector(max_bytes=10**9)

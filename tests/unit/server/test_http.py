@@ -6,7 +6,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from dragoman.server.http import query_of
+from dragoman.errors import InvalidRequest
+from dragoman.server.http import check_head, query_of
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,14 @@ def test_what_is_done_with_one_query_changes_no_other(raw: bytes) -> None:
 
 def test_no_query_says_nothing() -> None:
     assert query_of({}) == query_of({"query_string": b""}) == {}
+
+
+@pytest.mark.parametrize("separator", [b"&", b"&a=", b"=&"])
+def test_a_query_of_too_many_fields_is_refused_and_not_read(separator: bytes) -> None:
+    most = {"query_string": separator.join([b"x"] * 100), "headers": []}
+    check_head(most, {})
+    assert query_of(most)
+    more = {"query_string": separator.join([b"x"] * 101), "headers": []}
+    assert query_of(more) == {}
+    with pytest.raises(InvalidRequest, match="more than 100 fields"):
+        check_head(more, {})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.server.places import Places, Room, Stay
+from dragoman.server.places import Places, Room, Stay, places_for_unproven
 
 
 def take(places: Places, caller: str) -> Stay:
@@ -102,3 +102,26 @@ def test_a_room_has_an_end_and_gives_everything_back() -> None:
         assert room.left == 40
         first.more(40)
     assert room.left == 100
+
+
+def test_who_is_proven_takes_a_place_among_the_others_and_leaves_the_first() -> None:
+    unproven, places = places_for_unproven(16), Places(1)
+    with Stay() as stay:
+        stay.take_place(unproven, "")
+        assert (len(unproven), len(places)) == (1, 0)
+        stay.take_place(places, "a")
+        assert (len(unproven), len(places)) == (0, 1)
+        with take(unproven, "") as other, pytest.raises(DragomanError):
+            other.take_place(places, "b")
+        assert (len(unproven), len(places)) == (0, 1)
+    assert len(places) == 0
+
+
+@pytest.mark.parametrize(("most", "unproven"), [(1, 1), (15, 1), (16, 2), (2_000, 250)])
+def test_strangers_with_signatures_have_an_eighth_of_their_own(most: int, unproven: int) -> None:
+    places = places_for_unproven(most)
+    with ExitStack() as held:
+        for _ in range(unproven - unproven // 8):
+            held.enter_context(take(places, ""))
+        with pytest.raises(DragomanError):
+            take(places, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -112,6 +113,27 @@ async def test_an_answer_that_was_not_read_to_its_end_closes_its_connection(clie
         assert served.opened == 1
 
 
+async def test_an_answer_that_came_before_all_of_the_question_was_sent_closes_its_connection(
+    client: UpstreamClient,
+) -> None:
+    """The rest of that question would be read as the beginning of the next one."""
+
+    async def early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        await client_done.wait()
+        writer.close()
+
+    client_done = asyncio.Event()
+    server = await asyncio.start_server(early, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with client.post(address, {}, bytes(30_000_000), stream=True) as answer:
+        assert await answer.read() == b"hi"
+    assert not [one for waiting in client.connections._idle.values() for one in waiting]
+    client_done.set()
+    server.close()
+
+
 async def test_who_leaves_closes_the_connection_at_once(client: UpstreamClient) -> None:
     async with upstream(always(STREAM)) as served:
         asking = asyncio.create_task(_ask(client, served.url))
@@ -184,6 +206,26 @@ async def test_an_upstream_that_is_faster_than_its_reader_is_made_to_wait(client
             await asyncio.sleep(0.2)
         assert sent < 500
         assert len(await answer.read()) == 1000 * 0x10000
+
+
+@pytest.mark.parametrize("ends", ["length", "connection"])
+@pytest.mark.parametrize("cut", [1, 20])
+async def test_a_compressed_answer_that_is_cut_is_not_taken_for_whole(
+    client: UpstreamClient, cut: int, ends: str
+) -> None:
+    packed = gzip.compress(b"hello world")[:-cut]
+    length = b"content-length: %d\r\n" % len(packed) if ends == "length" else b""
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n%bcontent-encoding: gzip\r\n\r\n%b" % (length, packed))
+        await asyncio.sleep(0)
+        if not length:
+            writer.close()
+
+    async with upstream(answer) as served:
+        with pytest.raises(UpstreamCut):
+            async with client.post(served.url, {}, b"{}", stream=True) as got:
+                await got.read()
 
 
 @pytest.mark.parametrize(

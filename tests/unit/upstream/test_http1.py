@@ -8,9 +8,12 @@ import zlib
 import pytest
 
 from dragoman.upstream.http1 import AnswerReader, BrokenAnswer
+from dragoman.upstream.inflate import MOST_BYTES
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
+
+GZIP = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%b"
 
 
 def _chunks(*pieces: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
@@ -39,6 +42,7 @@ WHOLE: dict[str, tuple[bytes, bytes]] = {
         + _chunks(zlib.compress(b"hello " * 50)),
         b"hello " * 50,
     ),
+    "nothing, compressed": (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n", b""),
     "no words": (b"HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nhi", b"hi"),
 }
 
@@ -114,6 +118,8 @@ BROKEN: dict[str, bytes] = {
     "a chunk with a sign": CHUNKED + b"+5\r\nhello\r\n",
     "a chunk that is longer": CHUNKED + b"2\r\nhello\r\n",
     "no compression": b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 5\r\n\r\nhello",
+    "compressed, and cut": GZIP % (40, gzip.compress(b"hello world " * 100)[:40]),
+    "compressed twice": GZIP % (46, gzip.compress(b"one") + gzip.compress(b"two")),
     "a head without end": b"HTTP/1.1 200 OK\r\nx: " + b"a" * 70_000,
     "a length without end": CHUNKED + b"5;" + b"a" * 9_000,
     "a trailer without end": CHUNKED + b"0\r\n" + b"a" * 9_000,
@@ -139,3 +145,27 @@ def test_an_end_in_the_middle_is_a_break(raw: bytes) -> None:
     reader.feed(raw)
     with pytest.raises(BrokenAnswer):
         reader.close()
+
+
+def test_what_is_compressed_and_ends_with_the_connection_ends_whole() -> None:
+    raw = gzip.compress(b"hello")
+    for cut, whole in ((0, True), (1, False)):
+        reader = AnswerReader()
+        reader.feed(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + raw[: len(raw) - cut])
+        if whole:
+            reader.close()
+        else:
+            with pytest.raises(BrokenAnswer):
+                reader.close()
+
+
+def test_what_is_read_at_once_never_becomes_more_than_it_may() -> None:
+    """A bomb does not go off; what is only long is unpacked piece by piece."""
+    size = 3 * MOST_BYTES
+    raw = GZIP % (10**9, gzip.compress(bytes(size)))
+    with pytest.raises(BrokenAnswer, match="beyond reason"):
+        _feed_all(raw, len(raw))
+    reader = AnswerReader()
+    got = [len(reader.feed(raw[at : at + 1_000])) for at in range(0, len(raw), 1_000)]
+    assert sum(got) == size
+    assert max(got) < MOST_BYTES

@@ -14,6 +14,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+FIRST_HEAD_S = 30.0  # for the first request of a connection to be said
+
 _LEAST_HEADER_BYTES = 8 * 1024
 
 
@@ -22,6 +24,9 @@ class Guest(Protocol):
 
     def look(self, now: float) -> None:
         """Has its time come?"""
+
+    def may_go(self, *, asked: bool) -> bool:
+        """When others wait for its place: nothing runs, and no request has come; or, if it `asked` once, none of late."""
 
     def drain(self) -> None:
         """No more requests; what runs may finish."""
@@ -39,6 +44,7 @@ class House:
         "guests",
         "loop",
         "max_head_bytes",
+        "max_tasks",
         "now",
         "on_leave",
         "settings",
@@ -49,13 +55,27 @@ class House:
         self.app = app
         self.settings = settings
         self.max_head_bytes = max(settings.max_header_bytes, _LEAST_HEADER_BYTES)
+        # Who is refused takes no place among the requests. HTTP/1.1 needs no such bound: a connection asks one by one.
+        self.max_tasks = settings.max_requests + settings.max_connections
         self.loop = asyncio.get_running_loop()
-        self.guests: set[Guest] = set()
+        self.guests: dict[Guest, None] = {}  # the oldest first
         self.tasks: set[asyncio.Task[None]] = set()
         self.now = self.loop.time()
         self.draining = False
         self.on_leave = on_leave
 
+    @property
+    def is_full(self) -> bool:
+        return len(self.tasks) >= self.max_tasks
+
     def leave(self, guest: Guest) -> None:
-        self.guests.discard(guest)
+        self.guests.pop(guest, None)
         self.on_leave()
+
+    def make_room(self) -> None:
+        """One goes who only keeps others out, if there is one: first of those who have never asked anything."""
+        for asked in (False, True):
+            for guest in self.guests:
+                if guest.may_go(asked=asked):
+                    guest.abort()
+                    return

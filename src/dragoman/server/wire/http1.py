@@ -11,12 +11,10 @@ from dragoman.http1.heads import BadMessage
 from dragoman.http1.requests import RequestHead, RequestReader
 from dragoman.server.wire.answers import Framing, open_answer
 from dragoman.server.wire.heads import Address, make_scope, split_target
-from dragoman.server.wire.house import House, Message
+from dragoman.server.wire.house import FIRST_HEAD_S, House, Message
 from dragoman.server.wire.outflow import Outflow
 from dragoman.server.wire.turn import UNTAKEN_BYTES, Turn
 
-FIRST_BYTES_S = 30.0
-_FIRST_BYTES = 24  # HTTP/2 begins with so many, and a request is not shorter
 _LINGER_S = 5.0  # for a client that still sends what nobody wants: only then it reads our answer
 _AHEAD_BYTES = 16 * 1024  # of requests that wait until the one before is answered
 _JOINED_BYTES = 64 * 1024  # shorter pieces are copied together, longer ones written one by one
@@ -49,7 +47,7 @@ class Http1Connection(Outflow):
         self._held = False  # we do not read
         self._deaf = False  # what comes is thrown away
         self._ended = False  # nothing more comes
-        self._since = house.now  # idle, or busy with this head, or deaf
+        self._since = house.now  # here, or idle, or busy with another head, or deaf
         self._client: Address = ("", 0)
         self._server: Address = ("", 0)
 
@@ -57,7 +55,7 @@ class Http1Connection(Outflow):
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
         self._client = (transport.get_extra_info("peername") or ("", 0))[:2]
         self._server = (transport.get_extra_info("sockname") or ("", 0))[:2]
-        self.house.guests.add(self)
+        self.house.guests[self] = None
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
@@ -101,17 +99,24 @@ class Http1Connection(Outflow):
             turn.leave()
 
     def look(self, now: float) -> None:
-        if self._turn is not None or self.transport.is_closing():
-            self.look_at_reader(now)
+        turn = self._turn
+        if turn is not None or self.transport.is_closing():
+            if turn is not None and self._held and turn.body_over and self.has_left():
+                self.abort()
+            else:
+                self.look_at_reader(now)
             return
         if self._deaf:
             limit = _LINGER_S
         else:
             limit = self.house.settings.keep_alive_s
-            if not self._served and self._reader.begun_bytes < _FIRST_BYTES:
-                limit = min(limit, FIRST_BYTES_S)
+            if not self._served:
+                limit = min(limit, FIRST_HEAD_S)
         if now - self._since > limit:
             self.abort()
+
+    def may_go(self, *, asked: bool) -> bool:
+        return self._turn is None and (not self._served or (asked and self._since < self.house.now))
 
     def drain(self) -> None:
         if self._turn is None and not self._reader.begun_bytes:
@@ -171,7 +176,7 @@ class Http1Connection(Outflow):
                 self._speak_http2(reader.rest)
             elif reader.speaks_http2:
                 self._refuse(BadMessage("HTTP/2 begins with its first byte", 505))
-            elif reader.begun_bytes and not self._in_head:
+            elif reader.begun_bytes and not self._in_head and self._served:
                 self._in_head, self._since = True, self.house.now
             return
         try:
@@ -192,7 +197,7 @@ class Http1Connection(Outflow):
         from dragoman.server.wire.http2 import Http2Connection  # few need it
 
         other = Http2Connection(self.house)
-        self.house.guests.discard(self)
+        del self.house.guests[self]
         self.transport.set_protocol(other)
         other.connection_made(self.transport)
         other.data_received(data)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
-from h2.config import H2Configuration
-from h2.connection import ConnectionInputs, ConnectionState, H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     DataReceived,
@@ -22,22 +21,24 @@ from h2.events import (
     WindowUpdated,
 )
 from h2.exceptions import ProtocolError
-from h2.settings import SettingCodes, Settings
 
 from dragoman.http1.heads import BadMessage, Fields
 from dragoman.server.wire.heads import Address, date, make_scope
-from dragoman.server.wire.house import House
-from dragoman.server.wire.http2_frames import FrameLengths
+from dragoman.server.wire.house import FIRST_HEAD_S, House
+from dragoman.server.wire.http2_frames import FrameHeads
 from dragoman.server.wire.http2_heads import read_head
+from dragoman.server.wire.http2_protocol import STREAMS, make_connection
 from dragoman.server.wire.http2_turn import Http2Turn
 from dragoman.server.wire.outflow import Outflow
-from dragoman.server.wire.turn import UNTAKEN_BYTES
 
-_STREAMS = 128
 _CONNECTION_BYTES = 1024 * 1024  # of bodies that nobody has taken yet, of all streams together
 _FIRST_WINDOW = 65_535  # of a connection, by the protocol
 _PATIENCE = 1_000  # frames that bring nothing, from one look of the server's to the next
 _RESET_COSTS = 5
+# h2 counts the open ones. An application ends a little after its stream, so a client may have its next one here by then.
+_MOST_RUNNING = 2 * STREAMS
+_UPDATES = 2  # of windows, by an honest reader, for a frame that it got: the stream's and the connection's
+_DRIBBLE_BYTES = 1024  # a window that lets less through, piece after piece, is not an honest reader's
 
 
 class Http2Connection(Outflow):
@@ -45,9 +46,9 @@ class Http2Connection(Outflow):
 
     __slots__ = (
         "_client",
+        "_frames",
         "_goodbye",
         "_h2",
-        "_lengths",
         "_patience",
         "_server",
         "_since",
@@ -57,8 +58,8 @@ class Http2Connection(Outflow):
 
     def __init__(self, house: House) -> None:
         super().__init__(house)
-        self._h2 = _make_connection(house.max_head_bytes)
-        self._lengths = FrameLengths()
+        self._h2 = make_connection(house.max_head_bytes)
+        self._frames = FrameHeads()
         self._streams: dict[int, Http2Turn] = {}
         self.running = 0  # applications, with those whose clients have left
         self._patience = _PATIENCE
@@ -71,14 +72,18 @@ class Http2Connection(Outflow):
         self.transport = cast("asyncio.Transport", transport)
         self._client = (transport.get_extra_info("peername") or ("", 0))[:2]
         self._server = (transport.get_extra_info("sockname") or ("", 0))[:2]
-        self.house.guests.add(self)
+        self.house.guests[self] = None
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_CONNECTION_BYTES - _FIRST_WINDOW)
         self.flush()
 
     def data_received(self, data: bytes) -> None:
-        if not self._lengths.feed(data):
+        if not self._frames.feed(data):
             self._hang_up(ErrorCodes.FRAME_SIZE_ERROR)
+            return
+        self._patience -= self._frames.window_updates
+        if self._patience < 0 or self._frames.spare < 0:  # before h2 reads all of them
+            self._hang_up(ErrorCodes.ENHANCE_YOUR_CALM)
             return
         try:
             events = self._h2.receive_data(data)
@@ -120,12 +125,24 @@ class Http2Connection(Outflow):
         self._patience = _PATIENCE
         if self._streams or self.transport.is_closing():
             self.look_at_reader(now)
-        elif now - self._since > self.house.settings.keep_alive_s:
+        elif now - self._since > self._idle_s:
             self._say_goodbye()
         for turn in [*self._streams.values()]:
             if turn.blocked_since and now - turn.blocked_since > self.house.settings.reader_idle_s:
                 self.give_up(turn, ErrorCodes.CANCEL)
                 turn.leave()
+
+    @property
+    def _idle_s(self) -> float:
+        keep_alive_s = self.house.settings.keep_alive_s
+        return keep_alive_s if self._has_asked else min(keep_alive_s, FIRST_HEAD_S)
+
+    @property
+    def _has_asked(self) -> bool:
+        return self._h2.highest_inbound_stream_id > 0
+
+    def may_go(self, *, asked: bool) -> bool:
+        return not self._streams and (not self._has_asked or (asked and self._since < self.house.now))
 
     def drain(self) -> None:
         self._say_goodbye()
@@ -161,8 +178,11 @@ class Http2Connection(Outflow):
     def send_head(self, stream: int, fields: Fields, *, end: bool) -> None:
         self._h2.send_headers(stream, fields, end_stream=end)
 
-    def send_data(self, stream: int, data: bytes, *, end: bool) -> None:
+    def send_data(self, stream: int, data: bytes, *, end: bool, cut: bool = False) -> None:
+        """`cut`: the window lets through no more of it."""
         self._h2.send_data(stream, data, end_stream=end)
+        if not cut or len(data) >= _DRIBBLE_BYTES:
+            self._patience = min(self._patience + _UPDATES, _PATIENCE)
         self.flush()
 
     def _hang_up(self, why: ErrorCodes) -> None:
@@ -184,15 +204,12 @@ class Http2Connection(Outflow):
             turn.leave()
 
     def _reset(self, stream: int, why: ErrorCodes) -> None:
-        try:
+        with suppress(ProtocolError):  # over already
             self._h2.reset_stream(stream, why)
-        except ProtocolError:  # over already
-            return
 
     def _on_request(self, event: RequestReceived) -> None:
         stream = event.stream_id
-        if self._goodbye or self.running >= _STREAMS:
-            self._patience -= _RESET_COSTS
+        if self._goodbye or self.running >= _MOST_RUNNING or self.house.is_full:
             self._reset(stream, ErrorCodes.REFUSED_STREAM)
             return
         try:
@@ -205,15 +222,16 @@ class Http2Connection(Outflow):
         turn.begin(make_scope("2", method, target, fields, self._client, self._server))
 
     def _refuse(self, stream: int, bad: BadMessage) -> None:
+        self._patience -= _RESET_COSTS
         body = f"{bad.why}\n".encode()
         length = (b"content-length", b"%d" % len(body))
         plain = (b"content-type", b"text/plain; charset=utf-8")
-        self.send_head(
-            stream, [(b":status", b"%d" % bad.status), plain, length, (b"date", date())], end=False
-        )
-        if self.window(stream) >= len(body):
-            self._h2.send_data(stream, body, end_stream=True)
-        self._reset(stream, ErrorCodes.NO_ERROR)
+        head = [(b":status", b"%d" % bad.status), plain, length, (b"date", date())]
+        with suppress(ProtocolError):  # the client has taken it back already
+            self.send_head(stream, head, end=False)
+            if self.window(stream) >= len(body):
+                self._h2.send_data(stream, body, end_stream=True)
+            self._h2.reset_stream(stream, ErrorCodes.NO_ERROR)
 
     def _on_data(self, event: DataReceived) -> None:
         stream, size = event.stream_id, event.flow_controlled_length or 0
@@ -234,21 +252,31 @@ class Http2Connection(Outflow):
             self.finish(turn)
 
     def _on_reset(self, event: StreamReset) -> None:
-        self._patience -= _RESET_COSTS
         turn = self._streams.get(event.stream_id)
-        if turn is not None:
-            self.finish(turn)
-            turn.leave()
+        if turn is None:
+            self._patience -= 1
+            return
+        self._patience -= _RESET_COSTS
+        self.finish(turn)
+        turn.leave()
 
     def _on_window(self, event: WindowUpdated) -> None:
-        turn = self._streams.get(event.stream_id or 0)
-        for one in [turn] if turn is not None else [*self._streams.values()]:
-            one.unblock()
+        if event.stream_id:
+            turn = self._streams.get(event.stream_id)
+            if turn is not None:
+                turn.unblock()
+        else:
+            self._unblock_all()
 
     def _on_settings(self, _: RemoteSettingsChanged) -> None:
         self._patience -= 1
-        for turn in [*self._streams.values()]:  # the windows may be larger now
-            turn.unblock()
+        self._unblock_all()  # the windows may be larger now
+
+    def _unblock_all(self) -> None:
+        if self._h2.outbound_flow_control_window > 0:
+            for turn in [*self._streams.values()]:
+                if turn.is_blocked and self.window(turn.stream) > 0:
+                    turn.unblock()
 
     def _on_nothing(self, _: Event) -> None:
         self._patience -= 1
@@ -265,26 +293,3 @@ _HANDLERS: dict[type[Event], Callable[[Http2Connection, Any], None]] = {
     PriorityUpdated: Http2Connection._on_nothing,
     UnknownFrameReceived: Http2Connection._on_nothing,
 }
-
-
-def _make_connection(max_head_bytes: int) -> H2Connection:
-    # Heads are checked by ourselves: h2 ends the whole connection for one header with a space behind it.
-    config = H2Configuration(client_side=False, header_encoding=None, validate_inbound_headers=False)
-    connection = H2Connection(config)
-    connection.local_settings = Settings(
-        client=False,
-        initial_values={
-            SettingCodes.MAX_CONCURRENT_STREAMS: _STREAMS,
-            SettingCodes.INITIAL_WINDOW_SIZE: UNTAKEN_BYTES,
-            SettingCodes.MAX_HEADER_LIST_SIZE: max_head_bytes,
-        },
-    )
-    connection.decoder.max_header_list_size = 2 * max_head_bytes  # what is a little too long is told so
-    # For h2 a connection is over with the first GOAWAY of either side; by the protocol its streams go on to their ends.
-    machine = connection.state_machine
-    stay = {
-        (ConnectionState.SERVER_OPEN, said): (None, ConnectionState.SERVER_OPEN)
-        for said in (ConnectionInputs.SEND_GOAWAY, ConnectionInputs.RECV_GOAWAY)
-    }
-    machine._transitions = {**machine._transitions, **stay}
-    return connection

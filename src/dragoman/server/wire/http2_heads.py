@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from dragoman.http1.heads import MAX_FIELDS, BadMessage, Fields
-from dragoman.server.wire.heads import split_target
 
 #: What belongs to a connection of HTTP/1.1 and to none of HTTP/2.
 NOT_HERE = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"proxy-connection"})
@@ -14,7 +13,7 @@ _PSEUDO = frozenset({b":method", b":scheme", b":path", b":authority"})
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]++")
 _BREAK = re.compile(rb"[\x00\r\n]")
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++")
-_TARGET = re.compile(rb"[\x21\x22\x24-\x7e]++")
+_TARGET = re.compile(rb"/[\x21\x22\x24-\x7e]*+")  # a whole address would name a host beside :authority
 _FIELD_BYTES = 32  # that a field counts beside its own (RFC 9113, 6.5.2)
 
 
@@ -34,11 +33,10 @@ def read_head(raw: Fields, max_head_bytes: int) -> tuple[str, bytes, Fields]:
         else:
             pseudo[name] = value
     method, target = pseudo.get(b":method", b""), pseudo.get(b":path", b"")
-    if not (_METHOD.fullmatch(method) and _TARGET.fullmatch(target) and pseudo.get(b":scheme")):
+    known = _TARGET.fullmatch(target) or (target == b"*" and method == b"OPTIONS")
+    if not (_METHOD.fullmatch(method) and known and pseudo.get(b":scheme")):
         raise BadMessage("method, scheme or path cannot be read")
-    fields = _with_host(pseudo.get(b":authority"), fields)
-    verb = method.decode("ascii")
-    return verb, *split_target(verb, target, fields)
+    return method.decode("ascii"), target, _with_host(pseudo.get(b":authority"), fields)
 
 
 def _size(raw: Fields) -> int:

@@ -62,6 +62,11 @@ class Http2Turn(Turn):
             if self.body_over:
                 self._connection.finish(self)
 
+    @property
+    def is_blocked(self) -> bool:
+        """It waits for its window to open."""
+        return self._opened is not None
+
     def unblock(self) -> None:
         if self._opened is not None and not self._opened.done():
             self._opened.set_result(None)
@@ -91,7 +96,8 @@ class Http2Turn(Turn):
             piece = body[at : at + room]
             at += len(piece)
             end_here = end and at == len(body)
-            connection.send_data(self.stream, piece, end=end_here)
+            connection.send_data(self.stream, piece, end=end_here, cut=at < len(body))
+            self.blocked_since = 0.0
             if connection.is_full:
                 await connection.until_taken()
             if end_here:
@@ -110,12 +116,13 @@ class Http2Turn(Turn):
         self._connection.send_head(self.stream, [(b":status", b"%d" % status), *fields], end=end)
 
     async def _until_open(self) -> None:
-        self.blocked_since = self.house.now
+        if not self.blocked_since:  # a window that opened for nothing is not the end of it
+            self.blocked_since = self.house.now
         self._opened = self.house.loop.create_future()
         try:
             await self._opened
         finally:
-            self._opened, self.blocked_since = None, 0.0
+            self._opened = None
 
     def _want(self) -> None:
         if self._wants_word and not self._begun:
@@ -141,6 +148,7 @@ class Http2Turn(Turn):
             self._connection.send_head(
                 self.stream, [(b":status", b"500"), (b"content-length", b"0")], end=True
             )
+        self._connection.flush()
         self._end()
 
     def _end(self) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 
 from dragoman.server.wire.house import House
 
 _UNSENT = 0x5411  # SIOCOUTQ: bytes the kernel has taken from us and the other side has not acknowledged
+
+_LEFT = (7, 8)  # TCP_CLOSE, TCP_CLOSE_WAIT
 
 
 class Outflow(asyncio.Protocol):
@@ -55,6 +58,13 @@ class Outflow(asyncio.Protocol):
             self._seen, self._blocked_since = unsent, now
         elif now - self._blocked_since > self.house.settings.reader_idle_s:
             self.abort()
+
+    def has_left(self) -> bool:
+        """Whether the client has hung up, as the kernel knows: we hear of it only while we read."""
+        held = self.transport.get_extra_info("socket")
+        if held is None or sys.platform != "linux":
+            return False
+        return held.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _LEFT
 
     def abort(self) -> None:
         self.transport.abort()

@@ -22,7 +22,7 @@ _log = logging.getLogger("dragoman")
 class Server:
     """On a socket that is bound already.
 
-    start -> accepting <-> full (those who come wait in the backlog) ; stop -> draining -> closed
+    start -> accepting <-> full (those who come wait in the backlog until one leaves) ; stop -> draining -> closed
     """
 
     def __init__(self, app: App, listener: socket.socket, settings: ServerConfig) -> None:
@@ -76,6 +76,10 @@ class Server:
         if self._looking is not None:
             self._looking.cancel()
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self._house.guests) + len(self._greetings) >= self._settings.max_connections
+
     def _accept_again(self) -> None:
         if self._listener is not None and not self._accepting:
             self._accepting = True
@@ -87,9 +91,11 @@ class Server:
             self._house.loop.remove_reader(self._listener.fileno())
 
     def _accept_all(self, listener: socket.socket, most: int = _AT_ONCE) -> None:
-        for _ in range(most):
-            if len(self._house.guests) + len(self._greetings) >= self._settings.max_connections:
-                self._pause_accepting()
+        for number in range(most):
+            if self._is_full:
+                if not number and not self._house.draining:  # so somebody waits
+                    self._pause_accepting()
+                    self._house.make_room()
                 return
             try:
                 accepted, _ = listener.accept()
@@ -133,10 +139,7 @@ class Server:
         if self._house.draining:
             if not self._house.guests and not self._greetings:
                 self._empty.set()
-        elif (
-            not self._accepting
-            and len(self._house.guests) + len(self._greetings) < self._settings.max_connections
-        ):
+        elif not self._accepting and not self._is_full:
             self._accept_again()
 
     def _drain(self) -> None:
@@ -147,7 +150,15 @@ class Server:
     def _look(self) -> None:
         house = self._house
         house.now = now = house.loop.time()
-        for guest in [*house.guests]:
-            guest.look(now)
-        busy = house.guests or self._greetings
+        guests = [*house.guests]
+        # Before anything can go wrong: without looks nobody has an end.
+        busy = guests or self._greetings
         self._looking = house.loop.call_later(self._look_s, self._look) if busy else None
+        for guest in guests:
+            try:
+                guest.look(now)
+            except Exception:
+                _log.exception("a connection could not be looked at")
+                guest.abort()
+        if not self._short:
+            self._accept_again()  # if somebody waits: one who was busy may be idle by now

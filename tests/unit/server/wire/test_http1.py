@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,12 +13,14 @@ import pytest
 from dragoman.config import ServerConfig
 from dragoman.server.listen import bind
 from dragoman.server.wire import Server
-from dragoman.server.wire.http1 import FIRST_BYTES_S, Http1Connection
+from dragoman.server.wire.house import FIRST_HEAD_S
+from dragoman.server.wire.http1 import Http1Connection
 from dragoman.server.wire.turn import BODY, LEAVING
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
+LAST_GET = b"GET / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n"
 MIB = 1024 * 1024
 
 
@@ -483,15 +486,60 @@ class TestPressure:
                 await read_answer(reader)
 
     async def test_more_connections_than_allowed_wait_until_one_leaves(self) -> None:
-        async with opened(echo, max_connections=2) as here:
+        go = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            if scope["path"] == "/busy":
+                await go.wait()
+            await echo(scope, receive, send)
+
+        async with opened(app, max_connections=2) as here:
             kept = [await here.connect() for _ in range(2)]
-            await until(lambda: len(here.server._house.guests) == 2)
+            for _, writer in kept:
+                writer.write(b"GET /busy HTTP/1.1\r\nhost: h\r\n\r\n")
+            await until(lambda: len(here.server._house.tasks) == 2)
             reader, writer = await here.connect()
             writer.write(GET)
             await asyncio.sleep(0.1)
-            assert len(here.server._house.guests) == 2
+            assert len(here.server._house.tasks) == 2
             kept[0][1].close()
             assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 200 ")
+            go.set()
+
+    async def test_who_keeps_others_out_and_has_asked_nothing_makes_room_for_them(self) -> None:
+        async with opened(echo, max_connections=8) as here:
+            asked = await here.connect()
+            asked[1].write(GET)
+            await read_answer(asked[0])
+            silent = [await here.connect() for _ in range(7)]
+            for at, (_, writer) in enumerate(silent):
+                writer.write(
+                    (b"", b"GET /healthz HTTP/1.1\r\nhost: loc", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")[at % 3]
+                )
+            await until(lambda: len(here.server._house.guests) == 8)
+            for number in range(3):
+                assert (await here.ask(LAST_GET)).startswith(b"HTTP/1.1 200 ")
+                await until(lambda number=number: len(here.server._house.guests) == 7)  # type: ignore[misc]
+                silent.append(await here.connect())
+                await until(lambda: len(here.server._house.guests) == 8)
+            asked[1].write(GET)
+            await read_answer(asked[0])  # who has asked stays
+
+    async def test_of_those_who_have_asked_one_goes_that_was_idle_for_a_while(self) -> None:
+        async with opened(echo, max_connections=2) as here:
+            both = [await here.connect() for _ in range(2)]
+            for reader, writer in both:
+                writer.write(GET)
+                await read_answer(reader)
+            reader, writer = await here.connect()
+            writer.write(GET)
+            await asyncio.sleep(0.1)
+            assert len(here.server._house.guests) == 2  # they may be about to ask again
+            here.server._look()
+            assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 200 ")
+            assert await both[0][0].read() == b""
+            both[1][1].write(GET)
+            await read_answer(both[1][0])
 
 
 class TestTime:
@@ -507,7 +555,7 @@ class TestTime:
             await until(lambda: len(here.server._house.guests) == 1)
             await asyncio.sleep(0.05)
             now = here.server._house.now
-            await self.pass_time(here, now + FIRST_BYTES_S - 1)
+            await self.pass_time(here, now + FIRST_HEAD_S - 1)
             assert here.server._house.guests
             await self.pass_time(here, now + 121)
             async with asyncio.timeout(5):
@@ -525,17 +573,72 @@ class TestTime:
                 await asyncio.sleep(0.02)
                 assert bool(here.server._house.guests) is stays
 
-    async def test_headers_that_stop_coming_have_as_long(self) -> None:
+    @pytest.mark.parametrize(("served", "limit_s"), [(True, 120), (False, FIRST_HEAD_S)])
+    async def test_headers_that_stop_coming_have_as_long_but_not_the_first(
+        self, served: bool, limit_s: float
+    ) -> None:
         async with opened(echo) as here:
-            _, writer = await here.connect()
+            reader, writer = await here.connect()
+            if served:
+                writer.write(GET)
+                await read_answer(reader)
             writer.write(b"GET /a/longer/path HTTP/1.1\r\nhost: h\r\n")
             guest = await here.guest()
             await until(lambda: guest._reader.begun_bytes)
             now = here.server._house.now
-            for second, stays in ((119, True), (121, False)):
+            for second, stays in ((limit_s - 1, True), (limit_s + 1, False)):
                 guest.look(now + second)
                 await asyncio.sleep(0.02)
                 assert bool(here.server._house.guests) is stays
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="other kernels are not asked")
+    async def test_who_has_asked_too_far_ahead_and_leaves_is_noticed_with_a_look(self) -> None:
+        """It is not read from, so nobody says so."""
+        told = asyncio.Event()
+
+        async def app(scope: Any, _receive: Any, _send: Any) -> None:
+            scope["extensions"][LEAVING](told.set)
+            await told.wait()
+
+        async with opened(app) as here:
+            _, writer = await here.connect()
+            writer.write(GET)
+            guest = await here.guest()
+            await until(lambda: guest._turn)
+            writer.write(GET * 1_000)
+            await until(lambda: guest._held)
+            guest.look(here.server._house.now)
+            await asyncio.sleep(0.02)
+            assert not told.is_set()
+            writer.close()
+            await until(guest.has_left)
+            guest.look(here.server._house.now)
+            async with asyncio.timeout(5):
+                await told.wait()
+
+    async def test_a_connection_that_cannot_be_looked_at_takes_no_time_from_the_others(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with opened(echo) as here:
+            for _ in range(3):
+                await here.connect()
+            await until(lambda: len(here.server._house.guests) == 3)
+            broken, *others = here.server._house.guests
+            looked: list[object] = []
+
+            def look(guest: Http1Connection, _now: float) -> None:
+                if guest is broken:
+                    raise ValueError
+                looked.append(guest)
+
+            monkeypatch.setattr(Http1Connection, "look", look)
+            before = here.server._looking
+            here.server._look()
+            assert (set(looked), here.server._looking is before) == ({*others}, False)
+            await until(lambda: broken not in here.server._house.guests)
+            assert "could not be looked at" in caplog.text
+            assert before is not None
+            before.cancel()
 
     async def test_an_answer_may_take_for_ever_to_be_thought_of(self) -> None:
         async def app(_scope: Any, receive: Any, _send: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from h2.config import H2Configuration
-from h2.connection import H2Connection
+from h2.connection import ConnectionState, H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
@@ -27,11 +27,16 @@ from h2.events import (
 from h2.settings import SettingCodes
 
 from dragoman.server.wire.http2 import Http2Connection
-from dragoman.server.wire.http2_frames import FrameLengths
+from dragoman.server.wire.http2_frames import FrameHeads
+from dragoman.server.wire.http2_turn import Http2Turn
 from dragoman.server.wire.turn import LEAVING
 from tests.unit.server.wire.test_http1 import MIB, Opened, body, echo, opened, says, start, until, whole
 
 HEAD = [(":method", "POST"), (":scheme", "http"), (":authority", "h"), (":path", "/a%20b?c=d")]
+
+
+def window(stream: int, size: int = 1) -> bytes:
+    return b"\0\0\x04\x08\0" + stream.to_bytes(4) + size.to_bytes(4)
 
 
 class Client:
@@ -204,6 +209,36 @@ async def test_a_stream_that_nobody_reads_hinders_no_other() -> None:
         await until(lambda: not here.server._house.tasks)
 
 
+async def test_a_window_that_opens_elsewhere_is_no_sign_of_a_reader() -> None:
+    """Neither are settings: only a byte that could leave is one."""
+    async with speaking(says(start(), body(b"x" * 100))) as (client, here):
+        client.grants = False
+        client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 10})
+        stream = client.ask(data=None)
+        await until(lambda: len(client.data(stream)) == 10)
+        guest = await guest_of(here)
+        (turn,) = guest._streams.values()
+        began = turn.blocked_since
+        assert began
+        for word in (window(0), b"\0\0\0\x04\0\0\0\0\0"):
+            guest.house.now += 10
+            patience = guest._patience
+            client.writer.write(word)
+            await until(lambda: guest._patience < patience)  # noqa: B023
+            assert turn.blocked_since == began
+        turn.unblock()  # as for a window that was taken by somebody else in the meantime
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert turn.blocked_since == began
+        client.h2.increment_flow_control_window(10, stream)
+        client.flush()
+        await until(lambda: len(client.data(stream)) == 20)
+        assert turn.blocked_since > began
+        client.h2.increment_flow_control_window(1_000, stream)
+        client.flush()
+        await client.answer(stream)
+
+
 @pytest.mark.parametrize(
     ("head", "status"),
     [
@@ -222,11 +257,13 @@ async def test_a_stream_that_nobody_reads_hinders_no_other() -> None:
         ([*HEAD[:3], (":path", "/a b")], "400"),
         ([*HEAD[:3], (":path", "/a#b")], "400"),
         ([*HEAD[:3], (":path", "a")], "400"),
+        ([*HEAD[:3], (":path", "http://localhost/")], "400"),
+        ([*HEAD[:3], (":path", "*")], "400"),
         ([*HEAD[:2], (":path", "/")], "400"),
         ([*HEAD[1:]], "400"),
         ([(":method", "CONNECT"), (":authority", "h:1")], "400"),
     ],
-    ids=range(18),
+    ids=range(20),
 )
 async def test_a_head_that_is_none_ends_its_stream_and_no_other(head: Any, status: str) -> None:
     async with speaking(echo) as (client, _):
@@ -235,6 +272,18 @@ async def test_a_head_that_is_none_ends_its_stream_and_no_other(head: Any, statu
         (refused,) = client.of(stream, ResponseReceived)
         assert dict(refused.headers)[b":status"] == status.encode()
         assert (await client.answer(client.ask()))[0][":status"] == "200"
+
+
+async def test_a_head_that_is_none_and_taken_back_at_once_ends_no_other_stream() -> None:
+    async with speaking(echo) as (client, _):
+        honest = client.ask(data=b"he", end=False)
+        stream = client.h2.get_next_available_stream_id()
+        client.h2.send_headers(stream, [*HEAD, ("x a", "b")], end_stream=True)
+        client.h2.reset_stream(stream)
+        client.flush()  # both in one piece
+        client.h2.send_data(honest, b"llo", end_stream=True)
+        client.flush()
+        assert (await client.answer(honest))[1] == b"hello"
 
 
 async def test_the_same_host_twice_is_one_host() -> None:
@@ -286,6 +335,22 @@ async def test_a_failure_is_seen_as_one(begun: bool) -> None:
             assert (await client.answer(stream))[0][":status"] == "500"
 
 
+async def test_a_failure_is_said_at_once_to_a_client_that_says_nothing() -> None:
+    fail = asyncio.Event()
+
+    async def app(*_: Any) -> None:
+        await fail.wait()
+        raise ValueError
+
+    async with speaking(app) as (client, here):
+        client.ask()
+        guest = await guest_of(here)
+        await until(lambda: guest.running)
+        fail.set()
+        await until(lambda: not guest.running)
+        assert guest._h2.data_to_send() == b""
+
+
 @pytest.mark.parametrize("leave", ["reset", "close"])
 async def test_the_application_is_told_that_its_client_has_left(leave: str) -> None:
     told = asyncio.Event()
@@ -328,12 +393,20 @@ class TestFloods:
                 client.h2.reset_stream(stream, ErrorCodes.CANCEL)
             client.flush()
             assert await client.ended() == ErrorCodes.ENHANCE_YOUR_CALM
-            assert most <= 128
+            assert most <= 256
             await until(lambda: not here.server._house.tasks)
 
-    @pytest.mark.parametrize("kind", ["ping", "settings", "empty data", "priority", "unknown"])
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            *("ping", "settings", "empty data", "priority", "unknown"),
+            *("window", "window of a stream", "window of a stream that is over"),
+        ],
+    )
     async def test_frames_that_bring_nothing(self, kind: str) -> None:
         async with speaking(echo) as (client, _):
+            over = client.ask()
+            await client.answer(over)
             stream = client.ask(data=b"", end=False)
             frames = {
                 "ping": b"\0\0\x08\x06\0\0\0\0\0" + b"x" * 8,
@@ -341,8 +414,98 @@ class TestFloods:
                 "empty data": b"\0\0\0\0\0" + stream.to_bytes(4),
                 "priority": b"\0\0\x05\x02\0" + stream.to_bytes(4) + b"\0\0\0\0\x01",
                 "unknown": b"\0\0\0\xfe\0\0\0\0\0",
+                "window": window(0),
+                "window of a stream": window(stream),
+                "window of a stream that is over": window(over),
             }
             client.writer.write(frames[kind] * 5_000)
+            assert await client.ended() == ErrorCodes.ENHANCE_YOUR_CALM
+
+    @pytest.mark.parametrize("size", [10, 16_384])
+    async def test_who_reads_may_open_both_windows_for_every_frame(self, size: int) -> None:
+        async with speaking(says(start(), *[body(b"x" * size, more=True)] * 1_500, body())) as (client, _):
+            client.grants = False
+            stream, seen = client.ask(data=None), 0
+            while not client.of(stream, StreamEnded):
+                assert not client.closed.is_set()
+                await asyncio.sleep(0.002)
+                came = client.of(stream, DataReceived)[seen:]
+                seen += len(came)
+                for one in came:
+                    if one.data and not client.of(stream, StreamEnded):
+                        client.h2.increment_flow_control_window(len(one.data))
+                        client.h2.increment_flow_control_window(len(one.data), stream)
+                client.flush()
+            assert len(client.data(stream)) == 1_500 * size
+
+    async def test_a_window_that_is_opened_byte_by_byte(self) -> None:
+        async with speaking(says(start(), body(b"x" * 1_000))) as (client, here):
+            client.grants = False
+            client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+            stream = client.ask(data=None)
+            guest = await guest_of(here)
+            await until(lambda: client.of(stream, ResponseReceived))
+            before = guest._patience
+            for size in range(1, 101):
+                client.h2.increment_flow_control_window(1, stream)
+                client.flush()
+                await until(lambda size=size: len(client.data(stream)) == size)  # type: ignore[misc]
+            assert guest._patience == before - 100
+
+    async def test_nobody_is_woken_whose_window_is_still_closed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        woken: list[int] = []
+        unblock = Http2Turn.unblock
+
+        def counted(turn: Http2Turn) -> None:
+            woken.append(turn.stream)
+            unblock(turn)
+
+        monkeypatch.setattr(Http2Turn, "unblock", counted)
+        async with speaking(says(start(), body(b"x" * 100))) as (client, here):
+            client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+            streams = [client.ask(data=None) for _ in range(20)]
+            await until(lambda: all(client.of(stream, ResponseReceived) for stream in streams))
+            guest = await guest_of(here)
+            patience = guest._patience
+            client.writer.write(window(0) * 100)
+            await until(lambda: guest._patience == patience - 100)
+            assert woken == []
+            client.h2.increment_flow_control_window(100, streams[7])
+            client.flush()
+            await client.answer(streams[7])
+            assert woken == [streams[7]]
+
+    @pytest.mark.parametrize("over", [False, True])
+    async def test_frames_with_a_byte_of_a_body(self, over: bool) -> None:
+        async with speaking(echo) as (client, here):
+            stream = client.ask(data=b"", end=False)
+            if over:
+                await until(lambda: here.server._house.tasks)
+                client.h2.reset_stream(stream)
+                client.flush()
+            client.writer.write((b"\0\0\x01\0\0" + stream.to_bytes(4) + b"x") * 14_000)
+            assert await client.ended() == ErrorCodes.ENHANCE_YOUR_CALM
+
+    async def test_small_frames_are_only_small(self) -> None:
+        async with speaking(echo) as (client, _):
+            stream = client.ask(data=b"", end=False)
+            for _ in range(50):
+                for _ in range(100):
+                    client.h2.send_data(stream, b"xyz")
+                client.flush()
+                await asyncio.sleep(0)
+            client.h2.end_stream(stream)
+            client.flush()
+            assert (await client.answer(stream))[1] == b"xyz" * 5_000
+
+    async def test_heads_that_are_none(self) -> None:
+        async with speaking(echo) as (client, _):
+            for _ in range(250):
+                if client.h2.state_machine.state != ConnectionState.CLOSED:
+                    client.ask(data=None, head=[*HEAD, ("x a", "b")])
+                    await asyncio.sleep(0)
             assert await client.ended() == ErrorCodes.ENHANCE_YOUR_CALM
 
     async def test_continuations_without_end(self) -> None:
@@ -376,6 +539,31 @@ class TestFloods:
             assert guest.transport.get_write_buffer_size() < MIB
             assert not guest.transport.is_reading()
 
+    async def test_an_answered_stream_makes_room_for_the_next_at_once(self) -> None:
+        """By the protocol it does; that its application still has something to do is none of its client's business."""
+        late = asyncio.Event()
+
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            await send(start())
+            await send(body(b"x"))
+            await late.wait()
+
+        async with speaking(app) as (client, here):
+            for _ in range(2):
+                streams = [client.ask(data=None) for _ in range(128)]
+                for stream in streams:
+                    await client.answer(stream)
+            guest = await guest_of(here)
+            assert guest.running == 256
+            patience = guest._patience
+            refused = client.ask(data=None)  # there is an end to it
+            await until(lambda: client.of(refused, StreamReset))
+            assert client.of(refused, StreamReset)[0].error_code == ErrorCodes.REFUSED_STREAM
+            assert guest._patience == patience
+            late.set()
+            await until(lambda: guest.running == 0)
+            await client.answer(client.ask(data=None))
+
     async def test_more_streams_than_allowed(self) -> None:
         async with speaking(_for_ever) as (client, here):
             await until(lambda: [one for one in client.events if isinstance(one, RemoteSettingsChanged)])
@@ -383,6 +571,29 @@ class TestFloods:
             for _ in range(128):
                 client.ask(data=None)
             await until(lambda: len(here.server._house.tasks) == 128)
+
+    async def test_all_connections_together_run_no_more_than_the_settings_allow(self) -> None:
+        go = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            if scope["http_version"] == "2":
+                await go.wait()
+            await echo(scope, receive, send)
+
+        async with speaking(app, max_requests=6, max_connections=4) as (client, here):
+            other = Client(*(await here.connect()))
+            streams = [(one, one.ask()) for one in (client, other) for _ in range(5)]
+            await until(lambda: len(here.server._house.tasks) == 10)
+            refused = client.ask()
+            await until(lambda: client.of(refused, StreamReset))
+            assert client.of(refused, StreamReset)[0].error_code == ErrorCodes.REFUSED_STREAM
+            probe = await here.ask(b"GET / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+            assert probe.startswith(b"HTTP/1.1 200")  # who asks one by one is not shut out by them
+            go.set()
+            for one, stream in streams:
+                await one.answer(stream)
+            await client.answer(client.ask())
+            await other.close()
 
 
 class TestGoodbye:
@@ -435,6 +646,14 @@ class TestGoodbye:
             guest.look(here.server._house.now + 121)
             assert await client.ended() == ErrorCodes.NO_ERROR
 
+    async def test_a_connection_that_never_asks_anything_ends_sooner(self) -> None:
+        async with speaking(echo) as (client, here):
+            guest = await guest_of(here)
+            guest.look(here.server._house.now + 29)
+            assert not guest._goodbye
+            guest.look(here.server._house.now + 31)
+            assert await client.ended() == ErrorCodes.NO_ERROR
+
     async def test_garbage_behind_the_first_bytes(self) -> None:
         async with opened(echo) as here:
             answer = await here.ask(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"garbage" * 3_000)
@@ -445,7 +664,7 @@ class TestGoodbye:
 def test_a_frame_that_says_it_is_too_long_is_known_before_it_comes(size: int) -> None:
     good = b"x" * 24 + b"\0\0\x02" + b"x" * 8 + b"\0\0\0" + b"x" * 6 + b"\0\x40\0" + b"x" * 16_390
     for data, fits in ((good * 1, True), (good + b"\0\x40\x01", False), (good + b"\x01\0\0", False)):
-        lengths = FrameLengths()
+        lengths = FrameHeads()
         found = [lengths.feed(data[at : at + size]) for at in range(0, len(data), size)]
         assert found[:-1] == [True] * (len(found) - 1)
         assert found[-1] is fits
