@@ -275,8 +275,10 @@ class Http2Connection(Outflow):
     def _unblock_all(self) -> None:
         if self._h2.outbound_flow_control_window > 0:
             for turn in [*self._streams.values()]:
-                if turn.is_blocked and self.window(turn.stream) > 0:
-                    turn.unblock()
+                if turn.is_blocked:
+                    with suppress(ProtocolError):  # it is over, and we shall be told
+                        if self.window(turn.stream) > 0:
+                            turn.unblock()
 
     def _on_nothing(self, _: Event) -> None:
         self._patience -= 1

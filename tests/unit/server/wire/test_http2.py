@@ -508,6 +508,23 @@ class TestFloods:
                     await asyncio.sleep(0)
             assert await client.ended() == ErrorCodes.ENHANCE_YOUR_CALM
 
+    @pytest.mark.parametrize("word", [window(0), b"\0\0\0\x04\0\0\0\0\0"], ids=["window", "settings"])
+    async def test_windows_that_open_while_a_stream_ends_end_no_other(self, word: bytes) -> None:
+        async with speaking(says(start(), body(b"x" * 100))) as (client, here):
+            client.grants = False
+            client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 10})
+            first, other = client.ask(data=None), client.ask(data=None)
+            await until(lambda: len(client.data(first)) == len(client.data(other)) == 10)
+            client.h2.reset_stream(first)
+            third = client.h2.get_next_available_stream_id()
+            client.h2.send_headers(third, HEAD, end_stream=True)  # with it h2 forgets those that are over
+            client.writer.write(word + client.h2.data_to_send())  # in one piece
+            await until(lambda: len(client.data(third)) == 10)
+            assert len(here.server._house.tasks) == 2
+            client.h2.increment_flow_control_window(1_000, other)
+            client.flush()
+            assert len((await client.answer(other))[1]) == 100
+
     async def test_continuations_without_end(self) -> None:
         async with speaking(echo) as (client, _):
             await until(lambda: client.events)
