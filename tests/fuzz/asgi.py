@@ -52,9 +52,15 @@ class NearbyGoogle:
 
     @asynccontextmanager
     async def post(
-        self, url: str, headers: Mapping[str, str], body: bytes, *, stream: bool
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        stream: bool,
+        within_s: float | None = None,
     ) -> AsyncIterator[Heard]:
-        del stream
+        del stream, within_s
         parts = urlsplit(url)
         asked = {"host": "emulator", "content-type": "application/json", **headers}
         yield Heard(await call(self._emulator, "POST", parts.path, parts.query, asked, body))

@@ -57,7 +57,7 @@ class Way:
         self.note: Note | None = None  # of a refusal that the next attempt takes into account
         self._budget = gateway.budget
         self._attempt = 1
-        self._until_s = time.monotonic() + gateway.client.total_timeout_s
+        self._until_s = time.monotonic() + gateway.config.upstream.total_timeout_s
 
     @property
     def left_s(self) -> float:
