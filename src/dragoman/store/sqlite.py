@@ -73,7 +73,6 @@ class SqliteStore:
         self._writes = 0
         self._recent_bytes = recent_bytes
         self._recent = Recent(recent_bytes)
-        self._checkpoint = Checkpoint(path)
         self.ledger = SqliteLedger(ledger_path(path), now)
         try:
             self._db = sqlite3.connect(
@@ -87,6 +86,7 @@ class SqliteStore:
             self.session_tools = SqliteSessionTools(self._db, now, self._wrote, max_age_s=max_age_s)
             self._check_version(path)
             self.prune()
+            self._checkpoint = Checkpoint(path)
             self._db.execute(f"PRAGMA busy_timeout={_LOCK_S * 1000:.0f}")
         except sqlite3.Error as error:
             hint = "move it away to start anew; only the signatures of past conversations are lost"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.store import SqliteStore, Store, StoreUnavailable
 from dragoman.store.recent import RECENT_BYTES
-from dragoman.store.sqlite_checkpoint import LAST_RESORT, _checkpoint
+from dragoman.store.sqlite_checkpoint import LAST_RESORT, Checkpoint
 from tests.unit.store.conftest import Clock
 
 
@@ -62,21 +63,22 @@ async def test_h_the_log_is_worked_off_in_a_thread_and_nobody_waits_for_the_disk
 ) -> None:
     """Otherwise every stream stands still while the disk syncs, every few hundred requests."""
     threads: list[int] = []
+    work = Checkpoint._work
 
-    def watched(path: Path) -> None:
+    def watched(checkpoint: Checkpoint) -> None:
         threads.append(threading.get_ident())
-        _checkpoint(path)
+        work(checkpoint)
 
-    monkeypatch.setattr("dragoman.store.sqlite_checkpoint._checkpoint", watched)
     store = _sqlite(tmp_path / "state.db")
-    log = tmp_path / "state.db-wal"
+    monkeypatch.setattr(Checkpoint, "_work", watched)
+    log, files = tmp_path / "state.db-wal", len(os.listdir("/proc/self/fd"))
     largest = 0
     for number in range(1500):
         await store.remember([(f"call {number}", "signature" * 100)])
-        await asyncio.sleep(0)
         largest = max(largest, log.stat().st_size)
         while number % 100 == 99 and not store._checkpoint.is_done:
             await asyncio.sleep(0.001)
+    assert len(os.listdir("/proc/self/fd")) == files
     await store.close()
     assert len(threads) == 15
     assert threading.get_ident() not in threads
@@ -86,10 +88,13 @@ async def test_h_the_log_is_worked_off_in_a_thread_and_nobody_waits_for_the_disk
 async def test_a_log_that_cannot_be_worked_off_is_told_and_nothing_else_happens(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gone = tmp_path / "taken away.db"
-    _checkpoint(gone)
+    store = _sqlite(tmp_path / "state.db")
+    store._checkpoint._db.close()
+    store._checkpoint._work()
     assert "cannot be worked off now" in caplog.text
-    assert not gone.exists()
+    await store.remember([("call", "signature")])
+    assert await store.recall(["call"]) == {"call": "signature"}
+    await store.close()
 
 
 def test_what_was_committed_survives_kill_dash_nine(tmp_path: Path) -> None:
