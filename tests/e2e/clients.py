@@ -177,6 +177,17 @@ class Claude:
         self._url = url
         self._key = key
 
+    def wait_for_transcript(self, session: str, words: str, process: subprocess.Popen[str]) -> None:
+        """Until Claude Code has written down that the model said them, a moment after it has acted."""
+        deadline = time.monotonic() + RUN_S
+        while time.monotonic() < deadline and process.poll() is None:
+            kept = self._home.glob(f".claude/projects/*/{session}.jsonl")
+            lines = [line for path in kept for line in path.read_text().splitlines()]
+            if any('"assistant"' in line and words in line for line in lines):
+                return
+            time.sleep(_POLL_S)
+        raise TimeoutError(f"{words!r} never got into the transcript")
+
     @property
     def classic(self) -> bool:
         """Whether this is the old client with TodoWrite, Glob, Grep and Task."""

@@ -27,6 +27,7 @@ def test_interrupted_session_is_resumed(claude: Claude, google: Google, how: sig
 
     def strike(process: subprocess.Popen[str]) -> None:
         sleeper = int(wait_for(note, process))
+        claude.wait_for_transcript(session, "sleep 80", process)
         process.send_signal(how)
         process.wait()
         with contextlib.suppress(ProcessLookupError):
