@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 MAX_FIELDS = 100
 
@@ -84,12 +85,17 @@ _NO_FIELD = "a header line is not `name: value`"
 _NAMES: dict[bytes, bytes] = {}
 
 
+def may_remember(name: bytes, known: Mapping[bytes, object]) -> bool:
+    """Names come again with every request; strangers' inventions are not to fill the memory."""
+    return len(name) <= _LONGEST_NAME and len(known) < _MOST_NAMES
+
+
 def _learn(name: bytes) -> bytes:
     """The name in lower case. Everybody sends the same few: each is looked at once."""
     if _NAME.fullmatch(name) is None:  # folded lines begin with a space
         raise BadMessage(_NO_FIELD)
     lower = name.lower()
-    if len(name) <= _LONGEST_NAME and len(_NAMES) < _MOST_NAMES:
+    if may_remember(name, _NAMES):
         _NAMES[name] = lower
     return lower
 

@@ -15,7 +15,6 @@ _REQUEST_LINE = re.compile(
     rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++) ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)(?:\r\n|\Z)"
 )
 _LENGTH = re.compile(rb"\d{1,18}")
-_LENGTH_DIGITS = 18
 _LENGTH_LINE = re.compile(rb"\r\ncontent-length:[ \t]*(\d++)", re.IGNORECASE)
 _BEGINNINGS = frozenset(b"!#$%&'*+.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-")
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"host", b"expect", b"connection"})
@@ -55,7 +54,7 @@ class LastHead:
         if not (raw.startswith(self._before) and raw.endswith(self._behind)):
             return None
         digits = raw[len(self._before) : len(raw) - len(self._behind)]
-        if not digits.isdigit() or len(digits) > _LENGTH_DIGITS:
+        if _LENGTH.fullmatch(digits) is None:
             return None
         head = self._head
         fields = head.fields.copy()

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from dragoman.config import LOOPBACK_NAMES
 from dragoman.dialects.base import ClientDialect
@@ -25,6 +24,7 @@ from dragoman.server.http import (
     Send,
     address_of,
     check_head,
+    extension_of,
     head_of,
     headers_of,
 )
@@ -82,7 +82,7 @@ class GatewayApp:
             outlet.add_headers((("connection", "close"),))  # whoever balances shall look for another gateway
         dialect = dialect_of(path, headers)
         outlet.name_request(dialect.id_header)
-        intake = Intake(receive, headers, _extension(scope, BODY))
+        intake = Intake(receive, headers, extension_of(scope, BODY))
         refused = True
         try:
             with Stay() as stay:
@@ -201,7 +201,7 @@ async def _until_client_leaves(
 
 def _watch(scope: Scope, receive: Receive, leave: Callable[[], None]) -> Callable[[], object]:
     """`leave` is called when the client has gone: by our own server, or by a task that waits for nothing else."""
-    tell = _extension(scope, LEAVING)
+    tell = extension_of(scope, LEAVING)
     if tell is not None:
         tell(leave)
         return lambda: tell(None)
@@ -212,12 +212,6 @@ def _watch(scope: Scope, receive: Receive, leave: Callable[[], None]) -> Callabl
         leave()
 
     return asyncio.get_running_loop().create_task(watch()).cancel
-
-
-def _extension(scope: Scope, name: str) -> Callable[..., Any] | None:
-    """What only our own server can do."""
-    found: Callable[..., Any] | None = scope.get("extensions", {}).get(name)
-    return found
 
 
 async def _answer_error(outlet: Outlet, dialect: ClientDialect, error: DragomanError) -> None:

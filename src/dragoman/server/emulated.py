@@ -9,7 +9,7 @@ from dragoman.config import ServerConfig
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import DragomanError
 from dragoman.server.bodies import Bodies, Intake
-from dragoman.server.http import ClientLeft, Receive, Scope, Send, headers_of
+from dragoman.server.http import ClientLeft, Receive, Scope, Send, extension_of, headers_of
 from dragoman.server.places import Stay
 from dragoman.server.wire.turn import BODY
 
@@ -26,7 +26,7 @@ class EmulatorMount:
         self._bodies = Bodies(server)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        intake = Intake(receive, headers_of(scope), scope.get("extensions", {}).get(BODY))
+        intake = Intake(receive, headers_of(scope), extension_of(scope, BODY))
         with Stay() as stay:
             try:
                 again = _Again(await self._bodies.read(intake, stay, proven=True), receive)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from dragoman.dialects.base import HeaderList, Reply
 from dragoman.errors import InvalidRequest
+from dragoman.http1.heads import may_remember
 from dragoman.server.sigv4 import Head
 from dragoman.server.trail import Trail
 
@@ -20,8 +21,6 @@ JSON_HEADERS: HeaderList = (("content-type", "application/json"),)
 _STREAM_HEADERS: HeaderList = (("cache-control", "no-cache, no-transform"), ("x-accel-buffering", "no"))
 
 _KEY_PREFIX = "/key/"
-_MOST_NAMES = 512  # of headers, that are remembered
-_LONGEST_NAME = 64  # of those
 _MOST_FIELDS = 100  # of a query
 #: What decides who asks, for whom, and what a body is. A content-length beside a transfer-encoding never gets here.
 _SINGLE = (
@@ -68,9 +67,15 @@ _NAMES: dict[bytes, str] = {}
 
 def _learn(name: bytes) -> str:
     text = name.decode("latin-1")
-    if len(name) <= _LONGEST_NAME and len(_NAMES) < _MOST_NAMES:
+    if may_remember(name, _NAMES):
         _NAMES[name] = text
     return text
+
+
+def extension_of(scope: Scope, name: str) -> Callable[..., Any] | None:
+    """What only our own server can do."""
+    found: Callable[..., Any] | None = scope.get("extensions", {}).get(name)
+    return found
 
 
 def query_of(scope: Scope) -> dict[str, str]:
