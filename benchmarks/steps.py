@@ -153,7 +153,7 @@ class _Wired(Connections):
         super().__init__(1.0, ssl.create_default_context)
         self._google = google
 
-    async def _connect(self, place: Place) -> Connection:
+    async def connect(self, place: Place) -> Connection:
         del place
         connection = Connection()
         _join(connection, self._google)

@@ -22,6 +22,7 @@ from dragoman.ir import (
     keep_course,
     take_course,
 )
+from dragoman.memo import Memo
 
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_IMAGE = 1_120
@@ -31,20 +32,31 @@ _TOKENS_PER_MESSAGE = 4
 _INLINE = re.compile(rb'"inline_?[dD]ata"')
 
 
+#: System and tools come again with every turn of a conversation, and with other ones.
+_STANDING: Memo[tuple[tuple[Text, ...], tuple[Tool, ...]], int] = Memo(16 * 1024 * 1024, "standing tokens")
+
+
 def estimate_tokens(request: Request) -> int:
     """What the prompt will cost, without asking anybody; files are counted as files (pains H1, H2)."""
-    system = sum(_text(part.text) for part in request.system)
-    return max(1, system + sum(map(_tool, request.tools)) + _history(request.messages))
+    key = request.system, request.tools
+    standing = _STANDING.find(key)
+    if standing is None:
+        standing = sum(_text(part.text) for part in request.system) + sum(map(_tool, request.tools))
+        _STANDING.put(key, 2 * _BYTES_PER_TOKEN * standing, standing)
+    return max(1, standing + _history(request.messages))
 
 
 def _history(messages: tuple[Message, ...]) -> int:
     if not messages:
         return 0
     course: Course[int] = take_course(messages, "tokens")
-    for message in messages[1 + len(course.worked) :]:
-        course.add(message, _message(message))
+    if course.setting is None:
+        course.setting = _message(messages[0])
+    new = messages[1 + len(course.worked) :]
+    course.extend(new, map(_message, new))
     keep_course(messages, "tokens", course)
-    return _message(messages[0]) + sum(course.worked)
+    first: int = course.setting
+    return first + sum(course.worked)
 
 
 def _message(message: Message) -> int:

@@ -182,7 +182,8 @@ class Exchange(Hearing):
         rest = self.end()
         if self.finished is None:
             return rest + self.fail(self.failure or UpstreamCut("the answer has no end", kind="overloaded"))
-        rest += b"".join(map(self._give, self._fields.values()))
+        if self._fields:
+            rest += b"".join(map(self._give, self._fields.values()))
         if self.rounds is not None:
             self.memories += self.rounds.memory()
         rest += self._give(self.finished)
@@ -251,9 +252,11 @@ class Exchange(Hearing):
 
     def _take(self, events: list[Event]) -> bytes:
         """What the model said is heard first and told then; where there are rounds, which do both, event by event."""
+        if not events:
+            return b""
         if self.rounds is not None:
-            told = (one for event in events for one in self._hear(event))
-            return b"".join(map(self._give, told))
+            heard = (one for event in events if (one := self._hear(event)) is not None)
+            return b"".join(map(self._give, heard))
         return self._tell(self._hear_all(events))
 
     def _give(self, event: Event) -> bytes:
@@ -266,10 +269,10 @@ class Exchange(Hearing):
             self.given += events
         if stream is None:
             return b""
-        out: list[bytes] = []
-        for event in events:
-            out.append(stream.feed(event))  # noqa: PERF401 (mostly there is one, and a comprehension is a call more)
-        return self._framed(b"".join(out))
+        if len(events) == 1:  # nearly always
+            (event,) = events
+            return self._framed(stream.feed(event))
+        return self._framed(b"".join(map(stream.feed, events)))
 
 
 def _unasked() -> NoReturn:

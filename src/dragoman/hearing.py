@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeGuard, assert_never
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
 
 from dragoman.dialects.base import ClientDialect
 from dragoman.errors import DragomanError
 from dragoman.facts import Facts, Settings
 from dragoman.ir import (
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -25,6 +24,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
     seal,
 )
@@ -33,13 +33,11 @@ from dragoman.notes import Note
 from dragoman.repair import last_user, text_key
 from dragoman.rounds import Rounds
 
-_NO_CALL = CallStarted(id="", name="")
-
 
 class Hearing:
     """The half of an exchange that learns: `facts`, `memories`, how it `finished`, or its `failure`.
 
-    A call is heard when it is whole and its arguments are right; behind a failure nothing is.
+    A call is heard when its arguments are right; behind a failure nothing is.
     """
 
     def __init__(self, client: ClientDialect, settings: Settings) -> None:
@@ -51,8 +49,6 @@ class Hearing:
 
     def _begin_round(self) -> None:
         """Nothing is known of the answer yet, or of its next round, nor of an earlier attempt at it."""
-        self._call = _NO_CALL
-        self._args: list[bytes] = []
         self._text: list[TextDelta | Cited] = []  # behind the last thing that was no text
         self._answer_notes: list[Note] = []
         self._fields: dict[str, Native] = {}
@@ -67,71 +63,58 @@ class Hearing:
 
     def _hear_all(self, events: list[Event]) -> Sequence[Event]:
         """As `_hear`, of many."""
-        if _is_text(events) and self.failure is None:  # nearly every chunk
-            self._text += events
-            self.has_content = self.has_content or bool(events)
+        if (
+            len(events) == 1 and self.failure is None and isinstance(events[0], TextDelta)
+        ):  # nearly every chunk
+            self._text_said(events[0])
             return events
-        return [told for event in events for told in self._hear(event)]
+        told: list[Event] = []
+        for event in events:
+            if self.failure is not None:
+                break
+            heard = _HEARS[type(event)](self, event)
+            if heard is not None:
+                told.append(heard)
+        return told
 
-    def _hear(self, event: Event) -> tuple[Event, ...]:
-        """What an event means to us, and what of it is for the client now; nothing behind a failure.
+    def _hear(self, event: Event) -> Event | None:
+        """What an event means to us, and what of it is for the client now; nothing behind a failure."""
+        return _HEARS[type(event)](self, event) if self.failure is None else None
 
-        Not a `match`: its class patterns cost several times as much, and here is every event that is no plain text.
-        """
-        if self.failure is not None:
-            return ()
-        if isinstance(event, TextDelta):
-            self._text.append(event)
-            self.has_content = True
-        elif isinstance(event, ThoughtDelta):
-            self._text = []
-        elif isinstance(event, CallStarted):
-            self._call, self._args = event, []
-            return ()
-        elif isinstance(event, CallDelta):
-            self._args.append(event.json)
-            return ()
-        elif isinstance(event, CallEnded):
-            return self._hear_call(self._call, b"".join(self._args))
-        else:
-            return self._learn(event)
-        return (event,)
+    def _text_said(self, event: TextDelta | Cited) -> Event:
+        self._text.append(event)
+        self.has_content = True
+        return event
 
-    def _learn(
-        self, event: Usage | Started | Finished | Signed | Native | Cited | ServerCall | ServerResult | Failed
-    ) -> tuple[Event, ...]:
-        match event:
-            case Usage():
-                self.facts.usage = event if self.rounds is None else self.rounds.usage.plus(event)
-            case Started():
-                self.facts.model, self.facts.response_id = event.model, event.response_id
-            case Native():
-                return self._hear_native(event)
-            case Finished():  # told when the answer is finished
-                self.finished = event
-                self.facts.stop = event.raw
-                return ()
-            case Signed():
-                # A thought's signature is no text's, even right behind one (pain A2).
-                if self._text and event.target != ON_THOUGHT:
-                    text = "".join([said.text for said in self._text])
-                    key = text_key(last_user(self.request.messages), text)
-                    self.memories.append((key, seal(event.signature, event.target)))
-            case Cited():
-                self._text.append(event)
-                self.has_content = True
-            case ServerCall():
-                self._learn_served(event)
-            case ServerResult():
-                self._text = []
-            case Failed():
-                self.failure = event.error
-                return ()
-            case _:
-                assert_never(event)
-        return (event,)
+    def _no_text(self, event: ThoughtDelta | ServerResult) -> Event:
+        self._text = []
+        return event
 
-    def _learn_served(self, call: ServerCall) -> None:
+    def _used(self, event: Usage) -> Event:
+        self.facts.usage = event if self.rounds is None else self.rounds.usage.plus(event)
+        return event
+
+    def _started(self, event: Started) -> Event:
+        self.facts.model, self.facts.response_id = event.model, event.response_id
+        return event
+
+    def _ended(self, event: Finished) -> None:
+        """Told when the answer is finished."""
+        self.finished = event
+        self.facts.stop = event.raw
+
+    def _failed(self, event: Failed) -> None:
+        self.failure = event.error
+
+    def _signed(self, event: Signed) -> Event:
+        """A thought's signature is no text's, even right behind one (pain A2)."""
+        if self._text and event.target != ON_THOUGHT:
+            text = "".join([said.text for said in self._text])
+            key = text_key(last_user(self.request.messages), text)
+            self.memories.append((key, seal(event.signature, event.target)))
+        return event
+
+    def _served(self, call: ServerCall) -> Event:
         """What a service wants back of a tool it ran is kept like a signature; a client may have no place for it."""
         self._text = []
         self.has_content = True
@@ -140,8 +123,9 @@ class Hearing:
         if call.kind not in self._client.server_kinds:
             why = f"{call.kind} was used; this dialect has no words for that"
             self._answer_notes.append(Note("dropped", "answer", why))
+        return call
 
-    def _hear_native(self, native: Native) -> tuple[Event, ...]:
+    def _native(self, native: Native) -> Event | None:
         """For those who speak Gemini's own dialect; the others are told in a note."""
         if not self._client.keeps_native:
             if not native.field:
@@ -149,41 +133,51 @@ class Hearing:
                     self.rounds.hear(native)
                 why = "a part only Gemini's own clients can take"
                 self._answer_notes.append(Note("dropped", "answer", why))
-            return ()
+            return None
         if native.field:  # told at the end, so that nothing stays of an attempt that failed
             if native.field != "usageMetadata" or self.facts.rounds == 1:  # Google counts one round
                 self._fields[native.field] = native
-            return ()
+            return None
         self.has_content = True
-        return (native,)
+        return native
 
-    def _hear_call(self, call: CallStarted, args: bytes) -> tuple[Event, ...]:
-        if self.rounds is not None and self.rounds.takes(call.name, args):
-            self.has_content = self.rounds.take(call, args) or self.has_content
-            return ()
+    def _called(self, call: ToolCall) -> Event | None:
+        if self.rounds is not None and self.rounds.takes(call.name, call.args):
+            self.has_content = self.rounds.take(call) or self.has_content
+            return None
         try:
-            args = self._checked(call, args)
+            args = self._checked(call)
         except InvalidArguments as error:
             self.failure = error
-            return ()
+            return None
         self.has_content = True
         self._text = []
         self.facts.called(call.name, call.id)
         if call.signature is not None:
             self.memories.append((call.id, seal(call.signature, call.id)))
-        return (call, CallDelta(args), CallEnded())
+        return call if args is call.args else msgspec.structs.replace(call, args=args)
 
-    def _checked(self, call: CallStarted, args: bytes) -> bytes:
+    def _checked(self, call: ToolCall) -> bytes:
         tool = find_tool(self.request.tools, call.name)
         if tool is None and self.rounds is not None:
             tool = self.rounds.unseen(call.name)
-        args, notes = mend_call(tool, args, strict=self._settings.strict_tool_validation)
+        args, notes = mend_call(tool, call.args, strict=self._settings.strict_tool_validation)
         self._answer_notes += notes
         return args
 
 
-def _is_text(events: list[Event]) -> TypeGuard[list[TextDelta]]:
-    for event in events:  # noqa: SIM110 (mostly there is one, and to make a generator takes longer)
-        if not isinstance(event, TextDelta):
-            return False
-    return True
+#: What each event means to us, and what of it is for the client; all of them are here.
+_HEARS: dict[type[Event], Callable[[Hearing, Any], Event | None]] = {
+    Started: Hearing._started,
+    TextDelta: Hearing._text_said,
+    Cited: Hearing._text_said,
+    ThoughtDelta: Hearing._no_text,
+    Signed: Hearing._signed,
+    ToolCall: Hearing._called,
+    ServerCall: Hearing._served,
+    ServerResult: Hearing._no_text,
+    Native: Hearing._native,
+    Usage: Hearing._used,
+    Finished: Hearing._ended,
+    Failed: Hearing._failed,
+}

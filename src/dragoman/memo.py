@@ -58,6 +58,25 @@ class Memo(Generic[K, V]):
             pass
         return found[0]
 
+    def find_all(self, keys: Iterable[K]) -> list[V | None]:
+        """As `find` for each of them."""
+        kept, found = self._kept, 0
+        values: list[V | None] = []
+        for key in keys:
+            entry = kept.get(key)
+            if entry is None:
+                values.append(None)
+                continue
+            found += 1
+            values.append(entry[0])
+            try:  # noqa: SIM105 (as above)
+                kept.move_to_end(key)
+            except KeyError:
+                pass
+        self.found += found
+        self.missed += len(values) - found
+        return values
+
     def get(self, key: K, weight: int, make: Callable[[], V]) -> V:
         found = self.find(key)
         if found is not None:
@@ -67,22 +86,28 @@ class Memo(Generic[K, V]):
         return value
 
     def put(self, key: K, weight: int, value: V) -> None:
-        self.put_all((key,), (weight,), (value,))
+        weight += self._entry_bytes
+        if weight <= self._max_bytes:
+            # Another thread may have made it meanwhile: it weighs once.
+            before = self._kept.pop(key, None)
+            self._kept[key] = value, weight
+            self._grow(weight if before is None else weight - before[1])
 
     def put_all(self, keys: Iterable[K], weights: Iterable[int], values: Iterable[V]) -> None:
         kept, each, most, added = self._kept, self._entry_bytes, self._max_bytes, 0
         for key, weight, value in zip(keys, weights, values, strict=True):
             weight += each
-            if weight > most:
-                continue
-            # Another thread may have made it meanwhile: it weighs once.
-            before = kept.pop(key, None)
-            kept[key] = value, weight
-            added += weight if before is None else weight - before[1]
+            if weight <= most:
+                before = kept.pop(key, None)
+                kept[key] = value, weight
+                added += weight if before is None else weight - before[1]
+        self._grow(added)
+
+    def _grow(self, added: int) -> None:
         self._bytes += added
-        while self._bytes > most:
+        while self._bytes > self._max_bytes:
             self._forget_oldest()
-        if each:
+        if self._entry_bytes:
             _Shared.bytes += added
             if _Shared.bytes > _Shared.max_bytes:
                 _make_room()
@@ -95,6 +120,11 @@ class Memo(Generic[K, V]):
     def __contains__(self, key: K) -> bool:
         """Looking is no lookup: it is not counted."""
         return key in self._kept
+
+    def peek(self, key: K) -> V | None:
+        """What is there, without asking for it."""
+        found = self._kept.get(key)
+        return found[0] if found is not None else None
 
     def __len__(self) -> int:
         return len(self._kept)

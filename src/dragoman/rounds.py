@@ -22,9 +22,6 @@ from dragoman.allowance import Limits as Limits
 from dragoman.claims import Claims
 from dragoman.finding import Deferred
 from dragoman.ir import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Collector,
     Event,
@@ -174,7 +171,7 @@ class Rounds:
         match event:
             case TextDelta() | Cited():
                 return (*self._apart(event.text), event)
-            case CallStarted():
+            case ToolCall():
                 self._client_call = self._client_call or event.id
             case Started() if self._opened:
                 return ()
@@ -191,15 +188,14 @@ class Rounds:
         """Something the model said, whether the client gets it or not."""
         self._collector.feed(event)
 
-    def take(self, call: CallStarted, args: bytes) -> bool:
+    def take(self, call: ToolCall) -> bool:
         """A call of ours; False if it is dropped, because it comes when it is enough."""
         if self._enough:
             self.notes.append(Note("dropped", call.name, f"called again although {self._enough}"))
             return False
-        for event in (call, CallDelta(args), CallEnded()):
-            self._collector.feed(event)
+        self._collector.feed(call)
         own = self._real.get(call.name, call.name)
-        self._calls.append(ToolCall(id=call.id, name=own, args=args, signature=call.signature))
+        self._calls.append(msgspec.structs.replace(call, name=own))
         return True
 
     @property

@@ -32,7 +32,8 @@ async def noted(store: Store, count: int) -> list[Record]:
     while len(lines) < count:
         await asyncio.sleep(0.02)
         lines = await store.ledger.lines(limit=99)
-    return [msgspec.json.decode(line.data, type=Record) for line in lines[::-1]]
+    records = [msgspec.json.decode(line.data, type=Record) for line in lines]
+    return sorted(records, key=lambda record: record.started_s)  # lines of one millisecond are in any order
 
 
 async def sums(store: Store, kind: str) -> dict[tuple[str, ...], dict[str, int]]:

@@ -111,7 +111,7 @@ async def test_places_and_bytes_come_back_whatever_happens_to_a_request() -> Non
     async with gateway(google, server=limits, upstream={"max_attempts": 1}) as running:
         app = running.app
         async with busy(google, running, 1):
-            assert (len(app._places), app._bodies._room.left < 2**28) == (1, True)
+            assert (len(app._places), app._bodies.room.left < 2**28) == (1, True)
         assert text_of(await events_of(await _until_admitted(running))) == "Hello"
         await (await running.messages()).read()
         reader, writer = await head_only(running, "/v1/messages", 5_000)
@@ -124,7 +124,7 @@ async def test_places_and_bytes_come_back_whatever_happens_to_a_request() -> Non
         for body in ({"model": 1}, {"messages": "no"}, {"messages": ["x" * 20_000]}):
             assert (await _until_admitted(running, **body)).status in (400, 413)
         await _until(lambda: len(app._places) == 0)
-        assert app._bodies._room.left == app._gateway.config.server.max_inflight_bytes
+        assert app._bodies.room.left == app._gateway.config.server.max_inflight_bytes
 
 
 async def _until_admitted(running: Running, **body: Any) -> aiohttp.ClientResponse:

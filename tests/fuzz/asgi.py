@@ -34,11 +34,15 @@ class Heard:
         self.status, self.headers = answer.status, answer.headers
         self._left = answer.body
 
-    async def read(self) -> bytes:
+    def ready(self) -> bytes:
         data, self._left = self._left, b""
         return data
 
-    read_some = read
+    async def news(self) -> None:
+        """There is none to wait for."""
+
+    async def read(self) -> bytes:
+        return self.ready()
 
     def hurry(self) -> None:
         """It is all there already."""

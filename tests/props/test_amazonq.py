@@ -6,7 +6,6 @@ import copy
 import functools
 import json
 import operator
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,9 +20,6 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Event,
     Failed,
     Finished,
@@ -132,12 +128,8 @@ def streams(draw: st.DrawFn) -> list[Event]:
             events.append(item)
             continue
         name, args, signature = item
-        cuts = sorted(draw(st.lists(st.integers(0, len(args)), max_size=2)))
-        pieces = [args[start:end] for start, end in pairwise([0, *cuts, len(args)])]
-        events.append(CallStarted(id=f"t{number}", name=name, signature=signature))
-        events += [CallDelta(piece) for piece in (pieces if args.isascii() else [args])]
-        events.append(CallEnded())
-    called = any(isinstance(event, CallStarted) for event in events)
+        events.append(ToolCall(id=f"t{number}", name=name, args=args, signature=signature))
+    called = any(isinstance(event, ToolCall) for event in events)
     reason: StopReason = draw(st.sampled_from(["max_tokens", "blocked", "tool_calls" if called else "end"]))
     events.append(Finished(reason=reason, raw="RAW"))
     if draw(st.booleans()):

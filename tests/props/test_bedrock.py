@@ -17,9 +17,6 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Event,
     Failed,
     Finished,
@@ -29,6 +26,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
     collect,
 )
@@ -115,18 +113,13 @@ def test_invoke_says_what_the_messages_api_says(chunks: list[Json], end: Json, t
 
 SIGNATURES = st.builds(Signature, st.sampled_from(["c2ln", "b3RoZXI="]), st.just("gemini-g3"))
 CALLS = st.builds(
-    lambda number, name, signature, pieces: [
-        CallStarted(id=f"t{number}", name=name, signature=signature),
-        *map(CallDelta, pieces),
-        CallEnded(),
+    lambda number, name, signature, args: [
+        ToolCall(id=f"t{number}", name=name, args=args, signature=signature)
     ],
     st.integers(0, 99),
     st.sampled_from(["Read", "Bash"]),
     st.none() | SIGNATURES,
-    ARGS.map(json.dumps).flatmap(
-        lambda text: st.integers(0, len(text)).map(lambda cut: [text[:cut].encode(), text[cut:].encode()])
-    )
-    | st.just([]),
+    ARGS.map(json.dumps).map(str.encode),
 )
 ITEMS: st.SearchStrategy[list[Any]] = st.one_of(
     WORDS.map(lambda words: [TextDelta(words)]),

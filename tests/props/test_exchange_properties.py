@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.dialects.gemini import encode as encoding
+from dragoman.dialects.gemini import surroundings
 from dragoman.dialects.gemini import tools as declarations
 from dragoman.ir import Message
 from dragoman.memo import Memo
@@ -105,7 +105,7 @@ def test_a_stream_put_together_equals_the_whole_answer(
 def test_caches_change_nothing(dialect: str, model: str, data: st.DataObject) -> None:
     wire = WIRES[dialect]
     request = data.draw(wire.conversations)
-    ours = ((declarations, "_DECLARATIONS"), (declarations, "_PARAMETERS"), (encoding, "_SETTINGS"))
+    ours = ((declarations, "_DECLARATIONS"), (declarations, "_PARAMETERS"), (surroundings, "_SURROUNDINGS"))
     memos = (*wire.memos, *ours)
     with pytest.MonkeyPatch.context() as patch:
         for module, name in memos:

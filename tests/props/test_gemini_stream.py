@@ -117,6 +117,24 @@ def test_e6_any_slicing_gives_the_same_events(given_chunks: list[Json], seed: in
         assert comparable(sliced(data, seed)) == whole
 
 
+PLAIN_PARTS = st.fixed_dictionaries({"text": WORDS}, optional={"thought": st.booleans()})
+
+
+@given(chunks(), st.lists(st.lists(PLAIN_PARTS, max_size=2), max_size=4), st.integers(0, 9))
+@moderate
+def test_words_mean_the_same_whether_anything_else_is_looked_for_or_not(
+    given_chunks: list[Json], said: list[list[Json]], place: int
+) -> None:
+    words = [
+        {"candidates": [{"content": {"parts": parts, "role": "model"}, "index": number % 2}]}
+        for number, parts in enumerate(said)
+    ]
+    data = sse(*given_chunks[:place], *words, *given_chunks[place:])
+    careful = new_stream()
+    careful._words = lambda *_: False  # type: ignore[method-assign]
+    assert comparable(read(data)) == comparable(read(data, careful))
+
+
 @given(chunks())
 @moderate
 def test_both_framings_give_the_same_events(given_chunks: list[Json]) -> None:

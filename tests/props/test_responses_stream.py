@@ -14,9 +14,6 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Event,
     Finished,
     Signature,
@@ -24,6 +21,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
 )
 from dragoman.ir.grammar import check as legal
@@ -65,13 +63,13 @@ ANSWERS = st.builds(answer, carries=st.booleans(), compacts=st.sampled_from([Fal
 def calls(draw: st.DrawFn) -> list[Event]:
     name = draw(st.sampled_from(["read", *FACES]))
     args = json.dumps(FITTING.get(name) or draw(ARGS), ensure_ascii=draw(st.booleans())).encode()
-    cut = draw(st.integers(0, len(args)))
-    started = CallStarted(
+    call = ToolCall(
         id=f"call_{draw(st.uuids()).hex}",
         name=name,
+        args=args,
         signature=draw(st.none() | SIGNATURES),
     )
-    return [started, CallDelta(args[:cut]), CallDelta(args[cut:]), CallEnded()]
+    return [call]
 
 
 @st.composite

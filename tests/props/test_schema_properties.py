@@ -129,6 +129,29 @@ def schemas_with_values(draw: st.DrawFn) -> tuple[Any, list[Any]]:
     return schema, [draw(likely(schema, schema["$defs"])) for _ in range(4)]
 
 
+PLAIN = st.fixed_dictionaries(
+    {"type": st.sampled_from([*LEAVES]) | st.lists(st.sampled_from([*LEAVES]), min_size=1, unique=True)},
+    optional={
+        "enum": st.lists(SCALARS, min_size=1, max_size=3),
+        "minimum": st.integers(-2, 2),
+        "exclusiveMaximum": st.integers(-2, 2) | st.just(0.5),
+        "maxLength": st.integers(0, 2),
+    },
+)
+#: Objects as most tools take them.
+PLAIN_ROOT = st.fixed_dictionaries(
+    {"type": st.just("object"), "properties": st.dictionaries(NAMES, PLAIN, min_size=1, max_size=3)},
+    optional={
+        "required": st.lists(NAMES, max_size=2, unique=True),
+        "additionalProperties": st.booleans(),
+        "maxProperties": st.integers(0, 3),
+    },
+)
+PLAIN_CASES = PLAIN_ROOT.flatmap(
+    lambda schema: st.tuples(st.just(schema), st.lists(likely(schema, {}) | JSON, min_size=1, max_size=4))
+)
+
+
 KEYWORDS = st.sampled_from((
     "type", "properties", "required", "items", "prefixItems", "additionalProperties", "anyOf",
     "oneOf", "allOf", "not", "if", "then", "else", "enum", "const", "default", "examples", "$ref",
@@ -294,8 +317,11 @@ def test_schema_mend_leaves_right_arguments_alone(case: tuple[Any, list[Any]]) -
     assert json.loads(again) == json.loads(mended)
 
 
-@given(st.one_of(schemas_with_values(), st.tuples(HOSTILE_ROOT, st.lists(JSON, min_size=1))), st.booleans())
-@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(schemas_with_values(), PLAIN_CASES, st.tuples(HOSTILE_ROOT, st.lists(JSON, min_size=1))),
+    st.booleans(),
+)
+@settings(max_examples=300, deadline=None)
 def test_schema_a_value_is_right_where_nothing_is_wrong_with_it(
     case: tuple[Any, list[Any]], whole: bool
 ) -> None:

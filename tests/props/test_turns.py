@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.dialects import CLIENTS, skim
+from dragoman.dialects import CLIENTS, frames, samples, skim
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
@@ -52,8 +52,8 @@ def _turns(talk: Talk) -> Iterator[Talk]:
 @pytest.fixture
 def short_texts_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Invented conversations are short: they are remembered as if they were long."""
-    monkeypatch.setattr(skim, "_SHORTEST", 64)
-    monkeypatch.setattr(skim, "_SAMPLE_BYTES", 16)
+    monkeypatch.setattr(samples, "_SHORTEST", 64)
+    monkeypatch.setattr(samples, "_SAMPLE_BYTES", 16)
 
 
 @pytest.mark.usefixtures("short_texts_count")
@@ -67,8 +67,9 @@ def test_what_is_remembered_changes_nothing(tongue: str, talk: Talk, other: Talk
     asked = [(body, model) for body in bodies for model in ("gemini-2.5-flash", "gemini-3.8-flash")]
     known = [_ask(tongue, *one) for one in asked]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(skim.Sampled, "find", lambda *_: None)
+        patch.setattr(samples.Sampled, "find", lambda *_: ())
         patch.setattr(Memo, "find", lambda *_: None)
+        patch.setattr(Memo, "find_all", lambda _, keys: [None for _ in keys])
         patch.setattr(Message, "notebook", property(lambda _: {}))
         patch.setattr(DecodedItem, "notebook", property(lambda _: {}))
         assert known == [_ask(tongue, *one) for one in asked]
@@ -76,21 +77,28 @@ def test_what_is_remembered_changes_nothing(tongue: str, talk: Talk, other: Talk
 
 @pytest.mark.parametrize("tongue", TONGUES)
 def test_a_long_conversation_is_read_once(tongue: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bytes that are read as JSON do not grow with the history."""
-    read: list[int] = []
-    read_rest = skim.Skimmer._read_rest
+    """The bytes that are read as JSON do not grow with the history, and soon are those of the new messages alone."""
+    around: list[int] = []
+    alone: list[int] = []
+    read_rest, read_elements = skim.Skimmer._read_rest, frames._read_elements
 
-    def counted(self: skim.Skimmer[Any], body: bytes, cuts: list[tuple[int, int]], *more: Any) -> Any:
-        read.append(len(body) - sum(size for _, size in cuts))
+    def counted(self: skim.Skimmer[Any, Any], body: bytes, cuts: list[tuple[int, int]], *more: Any) -> Any:
+        around.append(len(body) - sum(size for _, size in cuts))
         return read_rest(self, body, cuts, *more)
 
+    def counted_alone(text: bytes) -> list[bytes]:
+        alone.append(len(text))
+        return read_elements(text)
+
     monkeypatch.setattr(skim.Skimmer, "_read_rest", counted)
+    monkeypatch.setattr(frames, "_read_elements", counted_alone)
     whole = [_grown(tongue, turns) for turns in range(20, 60)]
     for body in whole:
         _ask(tongue, body, "gemini-3.8-flash")
-    assert len(read) == len(whole) - 1
-    assert max(read) < 2_000
-    assert len(whole[-1]) > 10 * max(read)
+    assert len(around) == (len(whole) - 1 if tongue == "amazonq" else 1)
+    assert len(around) + len(alone) == len(whole) - 1
+    assert max(around + alone) < 2_000
+    assert len(whole[-1]) > 10 * max(around + alone)
 
 
 def _grown(tongue: str, turns: int) -> bytes:

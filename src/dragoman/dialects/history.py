@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from dragoman import jsontext
 from dragoman.errors import InvalidRequest
+from dragoman.ir import Message
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
@@ -37,7 +37,7 @@ def read_pieces(
     `several` reads pieces at once, and the same of them; None if anything is amiss, which `read` will tell better.
     """
     keys = list(map(bytes, raws))
-    found = list(map(memo.find, keys))
+    found = memo.find_all(keys)
     missing = [key for key, piece in zip(keys, found, strict=True) if piece is None]
     new = several(missing) if several is not None and missing else None
     if new is None:
@@ -55,17 +55,23 @@ class Noted(Protocol):
     def notes(self) -> tuple[Note, ...]: ...
 
 
-def placed_notes(name: str, pieces: Sequence[Noted]) -> list[Note]:
-    if not any(map(_NOTES, pieces)):  # nearly always, and a history is long
-        return []
-    return [
+class History(msgspec.Struct, Generic[T], frozen=True):
+    """The pieces of a conversation, what they say, and which of them have more to tell than words."""
+
+    pieces: tuple[T, ...]
+    said: tuple[Message, ...] = ()
+    telling: tuple[int, ...] = ()
+
+
+def placed_notes(name: str, pieces: Sequence[Noted], telling: Sequence[int]) -> tuple[Note, ...]:
+    """Only those that are `telling` have any."""
+    if not telling:  # nearly always
+        return ()
+    return tuple(
         Note(note.kind, f"{name}[{index}]{note.where}", note.why)
-        for index, piece in enumerate(pieces)
-        for note in piece.notes
-    ]
-
-
-_NOTES = operator.attrgetter("notes")
+        for index in telling
+        for note in pieces[index].notes
+    )
 
 
 def read_piece(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:

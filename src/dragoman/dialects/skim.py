@@ -4,77 +4,62 @@ A turn brings back the whole history and all tools. Comparing bytes is some twen
 values end, so the known beginning of the history and the known tools are cut out, a mark is put into each gap, and
 what is left is read as usual. If the marks turn up where they belong, what was cut out stood there: a whole value, or
 whole elements of a list. Anything else, and the body is read as it is.
+
+Where even what stands around the history is known (a frame), nothing is read but the elements that are new.
 """
 
 from __future__ import annotations
 
+import itertools
 import operator
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from dragoman.dialects.history import HISTORY_BYTES, read_pieces, weigh_pieces
+from dragoman.dialects.frames import Frame
+from dragoman.dialects.history import HISTORY_BYTES, History, read_pieces, weigh_pieces
+from dragoman.dialects.samples import Sampled
 from dragoman.errors import InvalidRequest
+from dragoman.ir import Message
 from dragoman.memo import Memo
 
-V = TypeVar("V")
 W = TypeVar("W")
 T = TypeVar("T")
+V = TypeVar("V")
 
 _NO_TEXT = b"\xff"  # in no text that is UTF-8, and quickly searched for
 _MARK = b'"%b dragoman knows what stood here"' % _NO_TEXT
 _SPACE = b" \t\r\n"
 _GAP_BYTES = 16  # at most so much space between two elements; more is read anew every time
-_SHORTEST = 1024  # what is shorter is quicker read
-_SAMPLE_BYTES = 64
+_closes_at = re.compile(rb"[ \t\r\n]{0,16}\]").match
 _CHANGED_ENDS = 6  # elements at the end that a client may have written anew: cache points move on
 _TOOLS_KEY = b'"tools":'
 _TOOLS_BYTES = 32 * 1024 * 1024
 _RUNS_BYTES = 6 * HISTORY_BYTES
+_FRAMES_BYTES = 2 * HISTORY_BYTES
+_new_number = itertools.count(1).__next__
 
 
-class Sampled(Generic[V]):
-    """Values of long texts, found where such a text begins inside another one.
+class Run(msgspec.Struct, Generic[T], frozen=True):
+    """The first elements of a list as they were written, with the same `comma` between all of them, where each of them
+    ends, and what was read of them.
 
-    A text is filed under the last bytes of its longest part whose length is a power of two, so a few looks find it
-    wherever it ends. Who finds something must compare: only the sample is known to be the same.
+    `frame` is the number of what stood around the list, if that is known.
     """
 
-    def __init__(self, max_bytes: int, name: str) -> None:
-        self._memo: Memo[bytes, V] = Memo(max_bytes, name)
-
-    def find(self, body: bytes, at: int) -> V | None:
-        size = _power_below(len(body) - at)
-        while size >= _SHORTEST:
-            sample = body[at + size - _SAMPLE_BYTES : at + size]
-            if sample in self._memo:
-                return self._memo.find(sample)
-            size >>= 1
-        self._memo.missed += 1
-        return None
-
-    def put(self, text: bytes, value: V, besides: int = 0) -> None:
-        """`besides` is what the value weighs without the text."""
-        size = _power_below(len(text))
-        if size >= _SHORTEST:
-            self._memo.put(text[size - _SAMPLE_BYTES : size], len(text) + besides, value)
-
-
-def _power_below(size: int) -> int:
-    return 1 << (size.bit_length() - 1) if size > 0 else 0
-
-
-class Run(msgspec.Struct, frozen=True):
-    """The first elements of a list as they were written, where each of them ends, and what was read of them."""
-
     text: bytes = b""
+    comma: bytes = b""
     ends: tuple[int, ...] = ()
-    pieces: tuple[Any, ...] = ()
+    pieces: tuple[T, ...] = ()
+    said: tuple[Message, ...] = ()
+    telling: tuple[int, ...] = ()
+    frame: int = 0
 
 
-_NOTHING = Run()
+_NOTHING: Run[Any] = Run()
 
 
 class Place(Generic[W]):
@@ -93,10 +78,16 @@ def _put_tools(wire: Any, tools: msgspec.Raw) -> None:
 IN_TOOLS: Place[Any] = Place(operator.attrgetter("tools"), _put_tools)
 
 
-class Skimmer(Generic[W]):
+def _nothing(_: object) -> tuple[()]:
+    return ()
+
+
+class Skimmer(Generic[W, T]):
     """Reads bodies of one dialect: `key` names the list with the history, whose elements `elements` gives.
 
-    `known_as` gives elements without what may change from turn to turn and means nothing.
+    `known_as` gives elements without what may change from turn to turn and means nothing, and `idle` finds such words
+    behind the list. `said` gives the messages of pieces, one piece after the other; `tells` whether one has more to
+    say. Not `framed` are bodies that never have the same around their history twice.
     """
 
     def __init__(
@@ -108,19 +99,33 @@ class Skimmer(Generic[W]):
         elements: Callable[[W], Sequence[msgspec.Raw]],
         tools: Place[W] | None = None,
         known_as: Callable[[list[bytes]], Iterable[bytes]] = iter,
+        idle: re.Pattern[bytes] | None = None,
+        said: Callable[[Sequence[T]], tuple[Message, ...]] = _nothing,
+        tells: Callable[[T], object] = _nothing,
+        framed: bool = True,
     ) -> None:
         self._read = read
         self.known_as = known_as
         self._lists = tuple(f'"{key}":{space}['.encode() for space in ("", " "))
         self.elements = elements
         self._tools_of = tools
-        self.runs: Sampled[Run] = Sampled(_RUNS_BYTES, f"{name} histories")
+        self._idle = idle
+        self.said = said
+        self.tells = tells
+        self._framed = framed
+        self.runs: Sampled[Run[T]] = Sampled(_RUNS_BYTES, f"{name} histories")
+        self._frames: Memo[int, Frame[tuple[W, bytes]]] = Memo(
+            _FRAMES_BYTES, f"{name} frames" if framed else ""
+        )
         self._tools: Sampled[bytes] = Sampled(_TOOLS_BYTES, f"{name} tools")
         self._tools_from_end = 0  # where they began in the last body, counted from its end
 
-    def skim(self, body: bytes) -> Skimmed[W]:
+    def skim(self, body: bytes) -> Skimmed[W, T]:
         start = self._list_start(body)
         run = self._known_run(body, start) if start >= 0 else _NOTHING
+        frame = self._frames.find(run.frame) if run.frame else None
+        if frame is not None and (new := frame.new_elements(body, start, start + len(run.text))):
+            return Skimmed(self, body, start, run, frame, new)
         tools_at, tools = self._known_tools(body, start + len(run.text))
         cuts = [(start, len(run.text))] if run.text else []
         if tools:
@@ -131,7 +136,23 @@ class Skimmer(Generic[W]):
         if not tools and self._tools_of is not None:
             tools = bytes(self._tools_of.get(wire))
             self._tools.put(tools, tools)
-        return Skimmed(self, body, start, wire, run, tools)
+        return Skimmed(self, body, start, run, (wire, tools))
+
+    def read_frame(self, frame: Frame[tuple[W, bytes]]) -> tuple[W, bytes]:
+        """What stands around the history, and the tools."""
+        if frame.around is None:
+            wire = self._read(frame.body)
+            frame.around = wire, bytes(self._tools_of.get(wire)) if self._tools_of is not None else b""
+        return frame.around
+
+    def keep_frame(self, number: int, before: bytes, behind: bytes, notebook: dict[str, Any]) -> int:
+        """Under a number, which it may have from another one that is worth nothing any more."""
+        if not self._framed:
+            return 0
+        number = number or _new_number()
+        frame: Frame[tuple[W, bytes]] = Frame(before, behind, notebook, self._idle)
+        self._frames.put(number, weigh_pieces(len(before) + len(behind)), frame)
+        return number
 
     def _list_start(self, body: bytes) -> int:
         """Behind the bracket; -1 if there is no such list."""
@@ -141,18 +162,26 @@ class Skimmer(Generic[W]):
                 return at + len(opening)
         return -1
 
-    def _known_run(self, body: bytes, start: int) -> Run:
-        run = self.runs.find(body, start)
-        if run is None:
-            return _NOTHING
-        if body.startswith(run.text, start):  # nearly always
-            return run
+    def _known_run(self, body: bytes, start: int) -> Run[T]:
+        for runs in self.runs.find(body, start):
+            for run in runs:
+                if body.startswith(run.text, start):  # nearly always the first
+                    return run
+            for run in runs:
+                if cut := self._known_part(run, body, start):
+                    return cut
+        return _NOTHING
+
+    def _known_part(self, run: Run[T], body: bytes, start: int) -> Run[T] | None:
+        """All but its last elements, which have changed."""
         whole = len(run.ends)
         for known in range(whole - 1, max(0, whole - _CHANGED_ENDS), -1):
             text = run.text[: run.ends[known - 1]]
             if body.startswith(text, start):
-                return Run(text, run.ends[:known], run.pieces[:known])
-        return _NOTHING
+                pieces = run.pieces[:known]
+                telling = tuple(filter(known.__gt__, run.telling))
+                return Run(text, run.comma, run.ends[:known], pieces, self.said(pieces), telling, run.frame)
+        return None
 
     def _known_tools(self, body: bytes, behind: int) -> tuple[int, bytes]:
         """They stand where they stood in the last body, or else behind the history, or else before it."""
@@ -162,13 +191,14 @@ class Skimmer(Generic[W]):
         if not body[max(0, at - len(_TOOLS_KEY) - 1) : at].strip().endswith(_TOOLS_KEY):
             at = _tools_start(body, max(0, behind))
             at = at if at >= 0 else _tools_start(body, 0)
-        text = self._tools.find(body, at) if at >= 0 else None
-        if text is None or not body.startswith(text, at):
-            return 0, b""
-        self._tools_from_end = len(body) - at
-        return at, text
+        for texts in self._tools.find(body, at) if at >= 0 else ():
+            for text in texts:
+                if body.startswith(text, at):
+                    self._tools_from_end = len(body) - at
+                    return at, text
+        return 0, b""
 
-    def _read_rest(self, body: bytes, cuts: list[tuple[int, int]], run: Run, tools: bytes) -> W | None:
+    def _read_rest(self, body: bytes, cuts: list[tuple[int, int]], run: Run[T], tools: bytes) -> W | None:
         """None if the marks are not found where they must be."""
         pieces: list[bytes] = []
         end = 0
@@ -192,53 +222,116 @@ class Skimmer(Generic[W]):
         return wire
 
 
-class Skimmed(Generic[W]):
-    """A body that was skimmed: `wire` without what was known of the history, `tools` as they were written."""
+class Skimmed(Generic[W, T]):
+    """A body that was skimmed: what a dialect makes of all that stands around the history, it keeps in the `notebook`.
 
-    def __init__(self, skimmer: Skimmer[W], body: bytes, start: int, wire: W, run: Run, tools: bytes) -> None:
+    `is_framed` if that was there in an earlier turn: whoever finds what was made of it then has no need of `wire`.
+    """
+
+    def __init__(
+        self,
+        skimmer: Skimmer[W, T],
+        body: bytes,
+        start: int,
+        run: Run[T],
+        around: tuple[W, bytes] | Frame[tuple[W, bytes]],
+        new: list[bytes] | None = None,
+    ) -> None:
         self._skimmer = skimmer
         self._body = body
         self._start = start
         self._run = run
-        self.wire = wire
-        self.tools = tools
+        self._around = around
+        self._new = new
+        self.is_framed = new is not None
+        self.notebook: dict[str, Any] = around.notebook if isinstance(around, Frame) else {}
 
-    def pieces(
+    @property
+    def wire(self) -> W:
+        """Without what was known of the history."""
+        return self._read_around()[0]
+
+    @property
+    def tools(self) -> bytes:
+        """As they were written."""
+        return self._read_around()[1]
+
+    def _read_around(self) -> tuple[W, bytes]:
+        around = self._around
+        return self._skimmer.read_frame(around) if isinstance(around, Frame) else around
+
+    def note(self, name: str, key: object, make: Callable[[], V]) -> V:
+        """What is made of all that stands around the history, and of the `key`: as long as both stay, the very same."""
+        noted: tuple[object, V] | None = self.notebook.get(name)
+        if noted is None or noted[0] != key:
+            noted = self.notebook[name] = key, make()
+        return noted[1]
+
+    def history(
         self,
         memo: Memo[bytes, T],
         place: str,
         read: Callable[[bytes, str], T],
         *,
         several: Callable[[list[bytes]], list[T] | None] | None = None,
-    ) -> list[T]:
-        """The history, read as `read_pieces` does it; what was known of it comes from the last time."""
-        known = len(self._run.ends)
-        raws = list(map(bytes, self._skimmer.elements(self.wire)[1 if known else 0 :]))
-        new = self._skimmer.known_as(raws)
-        pieces = [*self._run.pieces, *read_pieces(memo, place, new, read, start=known, several=several)]
+    ) -> History[T]:
+        """Read as `read_pieces` does it; what was known of it comes from the last time."""
+        skimmer, run, raws = self._skimmer, self._run, self._new
+        known = len(run.ends)
+        if raws is None:
+            raws = list(map(bytes, skimmer.elements(self.wire)[1 if known else 0 :]))
+        new = read_pieces(memo, place, skimmer.known_as(raws), read, start=known, several=several)
+        telling = run.telling
+        if any(map(skimmer.tells, new)):
+            telling += tuple(index for index, piece in enumerate(new, known) if skimmer.tells(piece))
+        pieces = run.pieces + tuple(new)
+        said = run.said + skimmer.said(new[:-1])
         # All but the last, which nearly always comes back changed, if only by its cache point.
         if self._start >= 0 and len(raws) > 1:
-            self._keep(raws[:-1], pieces)
-        return pieces
+            self._keep(raws, pieces[:-1], said, telling)
+        return History(pieces, said + skimmer.said(new[-1:]), telling)
 
-    def _keep(self, raws: list[bytes], pieces: list[T]) -> None:
+    def _keep(
+        self,
+        raws: list[bytes],
+        pieces: tuple[T, ...],
+        said: tuple[Message, ...],
+        telling: tuple[int, ...],
+    ) -> None:
         """They are kept if they stand there as programs write them: with the same space between all of them."""
         body, start, known = self._body, self._start, self._run
         end = start + len(known.text)
-        gap = _gap(body, end)
-        begin = end + len(gap)
-        comma = _gap(body, begin + len(raws[0]))
-        new = comma.join(raws)
-        whole = gap.strip(_SPACE) == (b"," if known.ends else b"") and comma.strip(_SPACE) == b","
-        if not whole or not body.startswith(new, begin):
+        gap, comma = (known.comma, known.comma) if known.ends else _gaps(body, end, raws[0])
+        new = gap + comma.join(raws)
+        if not comma or not body.startswith(new, end):
             return
-        text = body[start : begin + len(new)]
+        behind = end + len(new)
+        text = body[start : behind - len(raws[-1]) - len(comma)]
         sizes = map(len(comma).__add__, map(len, raws))
-        ends = accumulate(sizes, initial=begin - start - len(comma))
-        next(ends)
-        run = Run(text, (*known.ends, *ends), tuple(pieces[:-1]))
+        ends = known.ends + tuple(accumulate(sizes, initial=len(known.text) + len(gap) - len(comma)))[1:-1]
+        telling = tuple(filter(len(pieces).__gt__, telling)) if telling else ()
+        run = Run(text, comma, ends, pieces, said, telling, self._keep_frame(behind))
         # The pieces may be forgotten elsewhere: then they are here alone.
-        self._skimmer.runs.put(text, run, besides=weigh_pieces(len(text), len(run.ends)))
+        besides = weigh_pieces(len(text), len(ends))
+        self._skimmer.runs.put(text, run, besides, instead_of=known)
+
+    def _keep_frame(self, behind: int) -> int:
+        """What stands before the list, and from there on."""
+        if self.is_framed:
+            return self._run.frame
+        if not self._run.ends or not _closes_at(
+            self._body, behind
+        ):  # nothing proves that this list is the one
+            return 0
+        before = self._body[: self._start]
+        return self._skimmer.keep_frame(self._run.frame, before, self._body[behind:], self.notebook)
+
+
+def _gaps(body: bytes, start: int, first: bytes) -> tuple[bytes, bytes]:
+    """What stands before the first element of a list, and between it and the second; nothing if it is too much."""
+    gap = _gap(body, start)
+    comma = _gap(body, start + len(gap) + len(first))
+    return (gap, comma) if not gap.strip(_SPACE) and comma.strip(_SPACE) == b"," else (b"", b"")
 
 
 def _gap(body: bytes, at: int) -> bytes:

@@ -36,12 +36,10 @@ class ChunkReader:
     def feed(self, data: bytes) -> bytes:
         if self._between:
             end = data.find(b"\r\n", 0, _USUAL_SIZE)
-            size = data[:end]
-            if end > 0 and not size.strip(_HEXADECIMAL):
-                length = int(size, 16)
-                # A stream is nearly always read chunk by chunk.
-                if length and len(data) == end + length + 4 and data.endswith(b"\r\n"):
-                    return data[end + 2 : -2]
+            length = len(data) - end - 4
+            # A stream is nearly always read chunk by chunk.
+            if length > 0 and data[:end].lower() == b"%x" % length and data.endswith(b"\r\n"):
+                return data[end + 2 : -2]
         elif self._begun:
             data, self._begun = self._begun + data, b""
         return self._read(data)

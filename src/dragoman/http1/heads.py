@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 MAX_FIELDS = 100
 
-_END = b"\r\n\r\n"
+HEAD_END = b"\r\n\r\n"
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++")
 _MOST_NAMES = 512  # that are remembered
 _LONGEST_NAME = 64  # of those
@@ -39,13 +39,13 @@ class HeadCollector:
 
     def feed(self, data: bytes) -> bytes | None:
         if not self.begun_bytes:
-            end = data.find(_END)
+            end = data.find(HEAD_END)
             if 0 <= end <= self._max_bytes:  # nearly always
                 self.rest = data[end + 4 :]
                 return data[:end]
         buffer = self._buffer
         buffer += data
-        end = buffer.find(_END, self._searched)
+        end = buffer.find(HEAD_END, self._searched)
         if end < 0:
             self._check(len(buffer))
             if _BARE_LINE_FEED.search(buffer, self._searched):

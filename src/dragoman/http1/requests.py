@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 
 from dragoman.http1.chunks import ChunkReader
-from dragoman.http1.heads import BadMessage, Fields, HeadCollector, keeps_alive, read_fields
+from dragoman.http1.heads import HEAD_END, BadMessage, Fields, HeadCollector, keeps_alive, read_fields
 
 MAX_HEAD_BYTES = 64 * 1024
 
 _REQUEST_LINE = re.compile(
     rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++) ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)(?:\r\n|\Z)"
 )
-_LENGTH = re.compile(rb"\d{1,18}")
+_MOST_DIGITS = 18  # of a length
+_LENGTH = re.compile(rb"\d{1,%d}" % _MOST_DIGITS)
 _LENGTH_LINE = re.compile(rb"\r\ncontent-length:[ \t]*(\d++)", re.IGNORECASE)
 _BEGINNINGS = frozenset(b"!#$%&'*+.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-")
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"host", b"expect", b"connection"})
 _PREFACE = b"PRI * HTTP/2.0"  # the first line of every connection of HTTP/2
+
+
+class Kept:
+    """What others worked out of a head; heads that differ in nothing but their length share it.
+
+    `scope` is the server's, `meaning` the application's. It lives as long as the connection remembers the head.
+    """
+
+    __slots__ = ("meaning", "scope")
+
+    def __init__(self) -> None:
+        self.scope: dict[str, Any] | None = None
+        self.meaning: object = None
 
 
 class RequestHead(msgspec.Struct, frozen=True, gc=False):
@@ -36,30 +51,36 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
 class LastHead:
     """The head of a connection's last request: nearly every client sends the same one again, but for the length."""
 
-    __slots__ = ("_before", "_behind", "_head", "_place")
+    __slots__ = ("_before", "_behind", "_head", "_place", "_start")
 
     def __init__(self, before: bytes, behind: bytes, head: RequestHead) -> None:
         self._before = before
+        self._start = len(before)
         self._behind = behind
         self._head = head
         self._place = next(at for at, (name, _) in enumerate(head.fields) if name == b"content-length")
 
     @classmethod
-    def of(cls, raw: bytes, head: RequestHead) -> LastHead | None:
-        found = _LENGTH_LINE.search(raw)
-        return cls(raw[: found.start(1)], raw[found.end(1) :], head) if found else None
+    def of(cls, raw: bytes, head: RequestHead, max_bytes: int) -> LastHead | None:
+        """None if it cannot come again, or could be too long with another length."""
+        found = _LENGTH_LINE.search(raw) if len(raw) + _MOST_DIGITS <= max_bytes else None
+        return cls(raw[: found.start(1)], raw[found.end(1) :] + HEAD_END, head) if found else None
 
-    def again(self, raw: bytes) -> RequestHead | None:
-        """What these bytes say if they differ in the digits of the length alone; None if they have to be read."""
-        if not (raw.startswith(self._before) and raw.endswith(self._behind)):
+    def again(self, data: bytes) -> tuple[RequestHead, int] | None:
+        """What these bytes begin with, and where it ends, if that differs in the digits of the length alone."""
+        if not data.startswith(self._before):
             return None
-        digits = raw[len(self._before) : len(raw) - len(self._behind)]
-        if _LENGTH.fullmatch(digits) is None:
+        start = self._start
+        stop = data.find(b"\r", start, start + _MOST_DIGITS + 1)
+        if stop < 0 or not data.startswith(self._behind, stop):
+            return None
+        digits = data[start:stop]
+        if not digits.isdigit():
             return None
         head = self._head
         fields = head.fields.copy()
         fields[self._place] = (b"content-length", digits)
-        return RequestHead(
+        same = RequestHead(
             head.method,
             head.target,
             fields,
@@ -68,18 +89,20 @@ class LastHead:
             head.keeps_alive,
             head.expects_continue,
         )
+        return same, stop + len(self._behind)
 
 
 class RequestReader:
     """(head body)*, one request at a time. `feed` gives back what the bytes bring of the body.
 
-    `head` is known when its last byte has come. When the request is `over`, what follows waits until `next` is called.
+    `head` is known when its last byte has come; `kept` stays the same while heads do, but for their length.
+    When the request is `over`, what follows waits until `next` is called.
     `speaks_http2` says that these are the first bytes of another protocol; `rest` has all of them.
     """
 
     __slots__ = (
         *("_blank", "_chunks", "_collector", "_half_break", "_last", "_left", "_max_head_bytes"),
-        *("head", "over", "rest", "speaks_http2"),
+        *("head", "kept", "over", "rest", "speaks_http2"),
     )
 
     def __init__(self, max_head_bytes: int = MAX_HEAD_BYTES) -> None:
@@ -91,6 +114,7 @@ class RequestReader:
         self._left = 0
         self._last: LastHead | None = None
         self.head: RequestHead | None = None
+        self.kept = Kept()
         self.over = False
         self.rest = b""
         self.speaks_http2 = False
@@ -105,9 +129,10 @@ class RequestReader:
             self.rest += data
             return b""
         if self.head is None:
-            if not self._read_head(data):
+            behind = self._read_head(data)
+            if behind is None:
                 return b""
-            data, self._collector.rest = self._collector.rest, b""
+            data = behind
         if self._chunks is not None:
             return self._read_chunks(self._chunks, data)
         return self._read_plain(data)
@@ -133,29 +158,38 @@ class RequestReader:
             self.over, self.rest = True, chunks.rest
         return body
 
-    def _read_head(self, data: bytes) -> bool:
-        """Whether it is whole."""
-        collector = self._collector
+    def _read_head(self, data: bytes) -> bytes | None:
+        """What stands behind it, if it is whole."""
+        last, collector = self._last, self._collector
+        if last is not None and not collector.begun_bytes and not self._half_break:
+            again = last.again(data)
+            if again is not None:
+                head, end = again
+                self._expect_body(head)
+                return data[end:]
+        raw = self._collect(collector, data)
+        if raw is None:
+            return None
+        if raw == _PREFACE:
+            self.speaks_http2, self.over = True, True
+            self.rest = raw + HEAD_END + collector.rest
+            return None
+        head = read_head(raw)
+        self.kept = Kept()
+        self._last = LastHead.of(raw, head, self._max_head_bytes)
+        self._expect_body(head)
+        behind, collector.rest = collector.rest, b""
+        return behind
+
+    def _collect(self, collector: HeadCollector, data: bytes) -> bytes | None:
         if not collector.begun_bytes:
             if self._half_break or data.startswith(b"\r"):
                 data = self._without_blank_lines(data)
             if not data:
-                return False
+                return None
             if data[0] not in _BEGINNINGS:
                 raise BadMessage("this is not HTTP; plain http is spoken here, not https")
-        raw = collector.feed(data)
-        if raw is None:
-            return False
-        if raw == _PREFACE:
-            self.speaks_http2, self.over = True, True
-            self.rest = raw + b"\r\n\r\n" + collector.rest
-            return False
-        head = self._last.again(raw) if self._last is not None else None
-        if head is None:
-            head = read_head(raw)
-            self._last = LastHead.of(raw, head)
-        self._expect_body(head)
-        return True
+        return collector.feed(data)
 
     def _without_blank_lines(self, data: bytes) -> bytes:
         """They are allowed in front of a request."""

@@ -3,9 +3,6 @@
 from dragoman.ir.collect import Collector, collect
 from dragoman.ir.course import Course, keep_course, take_course
 from dragoman.ir.events import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -59,9 +56,6 @@ __all__ = [
     "ON_TEXT",
     "ON_THOUGHT",
     "REMINDER",
-    "CallDelta",
-    "CallEnded",
-    "CallStarted",
     "Citation",
     "Cited",
     "Collector",

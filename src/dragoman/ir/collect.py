@@ -7,9 +7,6 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.ir.events import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -28,19 +25,18 @@ from dragoman.ir.signature import AFTER_TEXT, ON_THOUGHT, Signature
 class Collector:
     """`feed` events in stream order, then `close` for the answer; a `Failed` is raised by `close`."""
 
+    _kind: type[TextDelta] | type[ThoughtDelta] | None = None  # of the run that is open
+    _counted = _length = 0  # how many of its pieces, and their characters
+    _usage = Usage()
+    _started = Started()
+    _finished = Finished(reason="other")
+    _error: DragomanError | None = None
+
     def __init__(self) -> None:
         self._parts: list[Said] = []
-        self._kind: type[Text] | type[Thought] | None = None
         self._pieces: list[str] = []
-        self._length = 0
         self._citations: list[Citation] = []
-        self._call = CallStarted(id="", name="")
-        self._args: list[bytes] = []
         self._native: list[Native] = []
-        self._usage = Usage()
-        self._started = Started()
-        self._finished = Finished(reason="other")
-        self._error: DragomanError | None = None
 
     def feed(self, event: Event) -> None:
         FEEDS[type(event)](self, event)
@@ -61,42 +57,39 @@ class Collector:
     def _start(self, event: Started) -> None:
         self._started = event
 
-    def _text(self, event: TextDelta) -> None:
-        self._append(Text, event.text)
-
-    def _cite(self, event: Cited) -> None:
-        self._append(Text, event.text)
-        start = self._length - len(event.text)
-        self._citations.append(Citation(start=start, end=self._length, sources=event.sources))
-
-    def _think(self, event: ThoughtDelta) -> None:
-        self._append(Thought, event.text)
-
-    def _append(self, kind: type[Text] | type[Thought], text: str) -> None:
+    def _say(self, event: TextDelta | ThoughtDelta) -> None:
+        kind = type(event)
         if self._kind is not kind:
             self._end_run()
             self._kind = kind
-        self._pieces.append(text)
-        self._length += len(text)
+        self._pieces.append(event.text)
+
+    def _cite(self, event: Cited) -> None:
+        self._say(TextDelta(event.text))
+        self._length += sum(map(len, self._pieces[self._counted :]))
+        self._counted = len(self._pieces)
+        start = self._length - len(event.text)
+        self._citations.append(Citation(start=start, end=self._length, sources=event.sources))
 
     def _end_run(self, signature: Signature | None = None) -> None:
         if self._kind is None:
             return
         text = "".join(self._pieces)
-        if self._kind is Text:
+        if self._kind is TextDelta:
             self._parts.append(Text(text=text, signature=signature, citations=tuple(self._citations)))
+            self._citations, self._counted, self._length = [], 0, 0
         else:
             self._parts.append(Thought(text=text, signature=signature))
-        self._kind, self._pieces, self._length, self._citations = None, [], 0, []
+        self._kind, self._pieces = None, []
 
     def _sign(self, event: Signed) -> None:
-        kind = Thought if event.target == ON_THOUGHT else Text
+        kind = ThoughtDelta if event.target == ON_THOUGHT else TextDelta
         if event.target == AFTER_TEXT or self._kind is not kind:
             self._end_run()
             self._kind = kind
         self._end_run(event.signature)
 
-    def _add(self, part: ServerCall | ServerResult | Native) -> None:
+    def _add(self, part: ToolCall | ServerCall | ServerResult | Native) -> None:
         self._end_run()
         self._parts.append(part)
 
@@ -105,17 +98,6 @@ class Collector:
             self._native.append(native)
         else:
             self._add(native)
-
-    def _start_call(self, event: CallStarted) -> None:
-        self._end_run()
-        self._call, self._args = event, []
-
-    def _add_args(self, event: CallDelta) -> None:
-        self._args.append(event.json)
-
-    def _end_call(self, _event: CallEnded) -> None:
-        call, args = self._call, b"".join(self._args) or b"{}"
-        self._parts.append(ToolCall(id=call.id, name=call.name, args=args, signature=call.signature))
 
     def _count(self, event: Usage) -> None:
         self._usage = event
@@ -130,13 +112,11 @@ class Collector:
 #: What each event means for the whole; all of them are here.
 FEEDS: dict[type[Event], Callable[[Collector, Any], None]] = {
     Started: Collector._start,
-    TextDelta: Collector._text,
+    TextDelta: Collector._say,
     Cited: Collector._cite,
-    ThoughtDelta: Collector._think,
+    ThoughtDelta: Collector._say,
     Signed: Collector._sign,
-    CallStarted: Collector._start_call,
-    CallDelta: Collector._add_args,
-    CallEnded: Collector._end_call,
+    ToolCall: Collector._add,
     ServerCall: Collector._add,
     ServerResult: Collector._add,
     Native: Collector._add_native,

@@ -1,13 +1,13 @@
 """What is worked out of a history message by message, kept for the next turn, which goes on where it ends.
 
-A loop over all messages costs the more the longer a conversation lasts; over the new ones it does not. Which messages
-are new is found by comparing the very objects, so a course holds for nothing but what it was made of.
+A loop over all messages costs the more the longer a conversation lasts; over the new ones it does not. Messages are
+values: a course holds for the very ones it was made of, which are recognised at a glance, and for equal ones.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from dragoman.ir.request import Message
@@ -38,14 +38,15 @@ class Course(Generic[T]):
         del self.messages[length:], self.worked[length:]
 
 
-def take_course(messages: tuple[Message, ...], name: str) -> Course[Any]:
+def take_course(messages: tuple[Message, ...], name: str, make: Callable[[], Course[Any]] = Course) -> Any:
     """As far as it fits these messages. It is nobody else's until it is kept again: threads never share one."""
     course: Course[Any] | None = messages[0].notebook.pop(name, None)
     if course is None:
-        return Course()
-    others = messages[1:]
-    same = bytes(map(operator.is_, course.messages, others)).find(0)
-    if same >= 0 or len(course.messages) > len(others):
+        return make()
+    known = course.messages
+    if known != [*messages[1 : 1 + len(known)]]:
+        others = messages[1:]
+        same = bytes(map(operator.is_, known, others)).find(0)
         course.cut(same if same >= 0 else len(others))
     return course
 

@@ -3,11 +3,10 @@
 The legal order, checked by `ir.grammar`:
 
     stream  = Started item* Finished
-    item    = TextDelta | Cited | ThoughtDelta | Signed | call | served | Native | Usage
-    call    = CallStarted CallDelta* CallEnded          never nested, never interleaved
+    item    = TextDelta | Cited | ThoughtDelta | Signed | ToolCall | served | Native | Usage
     served  = ServerCall item* ServerResult             of the same id; each is answered before `Finished`
 
-`Failed` ends a stream at any point, even before `Started` or inside a call.
+`Failed` ends a stream at any point, even before `Started`. A call is told when it is whole.
 `Signed` belongs to the part its target names; `Usage` is a snapshot, the last one counts. A `Cited` piece goes on
 with the text before it as a `TextDelta` does.
 """
@@ -19,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.errors import DragomanError
-from dragoman.ir.parts import Native, ServerCall, ServerResult, Source
+from dragoman.ir.parts import Native, ServerCall, ServerResult, Source, ToolCall
 from dragoman.ir.signature import Signature
 
 StopReason = Literal["end", "tool_calls", "max_tokens", "blocked", "malformed", "other"]
@@ -45,22 +44,6 @@ class Cited(msgspec.Struct, frozen=True, gc=False):
 
 class ThoughtDelta(msgspec.Struct, frozen=True, gc=False):
     text: str
-
-
-class CallStarted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    id: str
-    name: str
-    signature: Signature | None = None
-
-
-class CallDelta(msgspec.Struct, frozen=True, gc=False):
-    """A piece of the arguments' JSON text."""
-
-    json: bytes
-
-
-class CallEnded(msgspec.Struct, frozen=True, gc=False):
-    pass
 
 
 class Signed(msgspec.Struct, frozen=True, gc=False):
@@ -105,10 +88,8 @@ Event = (
     | TextDelta
     | Cited
     | ThoughtDelta
-    | CallStarted
-    | CallDelta
-    | CallEnded
     | Signed
+    | ToolCall
     | ServerCall
     | ServerResult
     | Native

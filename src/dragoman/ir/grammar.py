@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dragoman.ir.events import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -18,18 +15,18 @@ from dragoman.ir.events import (
     ThoughtDelta,
     Usage,
 )
-from dragoman.ir.parts import Native, ServerCall, ServerResult
+from dragoman.ir.parts import Native, ServerCall, ServerResult, ToolCall
 
 _ANSWERING: dict[type[Event], str] = {
     TextDelta: "answering",
     Cited: "answering",
     ThoughtDelta: "answering",
     Signed: "answering",
+    ToolCall: "answering",
     ServerCall: "answering",
     ServerResult: "answering",
     Native: "answering",
     Usage: "answering",
-    CallStarted: "calling",
     Finished: "over",
     Failed: "over",
 }
@@ -38,7 +35,6 @@ _ANSWERING: dict[type[Event], str] = {
 TRANSITIONS: dict[str, dict[type[Event], str]] = {
     "waiting": {Started: "answering", Failed: "over"},
     "answering": _ANSWERING,
-    "calling": {CallDelta: "calling", CallEnded: "answering", Failed: "over"},
     "over": {},
 }
 

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from dragoman.ir.events import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Signed,
@@ -41,11 +38,7 @@ def _replay_part(part: Said) -> Iterator[Event]:
                 yield ThoughtDelta(part.text)
             if part.signature:
                 yield Signed(part.signature, ON_THOUGHT)
-        case ToolCall():
-            yield CallStarted(id=part.id, name=part.name, signature=part.signature)
-            yield CallDelta(part.args)
-            yield CallEnded()
-        case ServerCall() | ServerResult() | Native():
+        case ToolCall() | ServerCall() | ServerResult() | Native():
             yield part
         case _:
             assert_never(part)

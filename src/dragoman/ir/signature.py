@@ -8,11 +8,13 @@ is recognised and dropped instead of forwarded (pains A4, A9, A10).
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 
 import msgspec
 
 _PREFIX = "dgm1"
 _SEPARATOR = "."
+_USUAL_CHARS = 16 * 1024  # of a signature whose seal is remembered for a moment
 
 #: Targets that are not call ids.
 ON_TEXT = "text"  # on the text part itself
@@ -41,9 +43,16 @@ class Sealed(msgspec.Struct, frozen=True):
 
 
 def seal(signature: Signature, target: str) -> str:
-    """One opaque printable word for a client to keep and bring back."""
+    """One opaque printable word for a client to keep and bring back; the store keeps it too, a moment before."""
+    return _seal(signature, target) if len(signature.data) <= _USUAL_CHARS else _make_seal(signature, target)
+
+
+def _make_seal(signature: Signature, target: str) -> str:
     head = _SEPARATOR.join((_PREFIX, signature.origin, target))
     return _SEPARATOR.join((head, _checksum(head, signature.data), signature.data))
+
+
+_seal = lru_cache(maxsize=16)(_make_seal)
 
 
 def unseal(word: str) -> Sealed | None:

@@ -38,8 +38,12 @@ def text_key(before: Message | None, text: str) -> str:
     return TEXT_KEY + blake2b(known, digest_size=16).hexdigest()
 
 
-def last_user(messages: tuple[Message, ...]) -> Message | None:
-    return next((message for message in reversed(messages) if message.role == "user"), None)
+def last_user(messages: tuple[Message, ...], end: int | None = None) -> Message | None:
+    """The user's last message before the `end`."""
+    at = (len(messages) if end is None else end) - 1
+    while at >= 0 and messages[at].role != "user":
+        at -= 1
+    return messages[at] if at >= 0 else None
 
 
 class Signing:
@@ -53,22 +57,19 @@ class Signing:
         self.messages = messages
         self._scope = scope if messages and messages[0].role != "model" else None
         self._course = _take_course(messages, self._scope)
+        # Behind what is known; the first message, where a course is kept, is never the model's.
+        self._start = 0 if self._scope is None else 1 + len(self._course.worked)
         found = _keys(messages, self._start)
         self._places = dict(found)
         # What comes again belongs to the last place that has it, and to another one in a history that is cut there.
         if len(self._places) < len(found) or not self._course.setting.keys.isdisjoint(self._places):
-            self._scope, self._course = None, Course()
+            self._scope, self._course, self._start = None, Course(), 0
             self._places = dict(_keys(messages, 0))
         self._signed: tuple[Message, ...] | None = None
 
     @property
     def wanted(self) -> Collection[str]:
         return self._places.keys()
-
-    @property
-    def _start(self) -> int:
-        """Behind what is known; the first message, where a course is kept, is never the model's."""
-        return 0 if self._scope is None else 1 + len(self._course.worked)
 
     def sign(self, recalled: Mapping[str, Sealed] | None) -> tuple[Message, ...]:
         """The messages with every recalled signature on its part. None: the store could not be asked."""
@@ -114,8 +115,9 @@ def _take_course(messages: tuple[Message, ...], scope: str | None) -> Course[Mes
 def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[int, int]]]:
     """Each with its message and part, which has no signature of its own."""
     keys: list[tuple[str, tuple[int, int]]] = []
-    before = last_user(messages[:start]) if start else None
-    for index, message in enumerate(messages[start:], start):
+    before = last_user(messages, start)
+    for index in range(start, len(messages)):
+        message = messages[index]
         role = message.role
         if role == "user":
             before = message

@@ -52,39 +52,52 @@ class Step(msgspec.Struct, frozen=True):
 
 
 _START = Step(())
-_NO_CALLS: dict[str, str] = {}
 
 
-def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tuple[Message, ...] | None:
-    """The messages with the names of their calls on all results; None if anything is out of order."""
-    first = _step(_START, messages[0]) if messages else None
-    if first is None:
-        return None
-    course: Course[Step] = take_course(messages, "sound")
-    last = course.worked[-1] if course.worked else first
-    new = messages[1 + len(course.worked) :]
-    steps: list[Step] = []
-    for message in new:
-        step = _step(last, message)
-        if step is None:
-            return None
-        steps.append(step)
-        last = step
-    course.extend(new, steps)
-    keep_course(messages, "sound", course)
-    if last.after == "calls" or (last.after == "model" and ends_with_user):
-        return None
-    return (*first.said, *chain.from_iterable(map(_SAID, course.worked)))
+class _Sound(Course[Step]):
+    """`said` is all that the steps leave as."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[Message] = []
+
+    def cut(self, length: int) -> None:
+        super().cut(length)
+        self.said = [*chain.from_iterable(map(_SAID, self.worked))]
 
 
 _SAID = operator.attrgetter("said")
 
 
+def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tuple[Message, ...] | None:
+    """The messages with the names of their calls on all results; None if anything is out of order."""
+    if not messages:
+        return None
+    course: _Sound = take_course(messages, "sound", _Sound)
+    steps = course.worked
+    # The first message leaves as it is; where steps follow it, it was looked at before them.
+    last = steps[-1] if steps else _step(_START, messages[0])
+    if last is None:
+        return None
+    known = len(steps)
+    new = messages[1 + known :]
+    for message in new:
+        last = _step(last, message)
+        if last is None:
+            return None
+        steps.append(last)
+    course.messages += new
+    course.said += chain.from_iterable(map(_SAID, steps[known:]))
+    keep_course(messages, "sound", course)
+    if last.after == "calls" or (last.after == "model" and ends_with_user):
+        return None
+    return (messages[0], *course.said)
+
+
 def _step(before: Step, message: Message) -> Step | None:
-    """None if the message cannot stand there as it is."""
+    """None if the message cannot stand there as it is: nothing is empty, and nobody says but what is theirs."""
     role, parts = message.role, message.parts
-    types = [*map(type, parts)]
-    kinds = set(types)
+    kinds = set(map(type, parts))
     if kinds == _RESULTS and role == "user":
         return _answer(before, message)
     if not SERVED.isdisjoint(kinds):
@@ -92,12 +105,19 @@ def _step(before: Step, message: Message) -> Step | None:
         if unfolded[0] is not message:
             return _steps(before, unfolded)
     kind: Kind = "calls" if ToolCall in kinds else role
-    if kind not in _MAY_FOLLOW[before.after] or not _is_whole(role, parts, kinds):
+    if kind not in _MAY_FOLLOW[before.after] or not kinds or not kinds <= _SAYS[role]:
         return None
-    if kind != "calls":
-        return Step((message,), kind, _NO_CALLS)
-    calls = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
-    return Step((message,), kind, calls) if len(calls) == types.count(ToolCall) else None
+    calls: dict[str, str] = {}
+    for part in parts:
+        if isinstance(part, ToolCall):
+            if part.id in calls:
+                return None
+            calls[part.id] = part.name
+        elif isinstance(part, Text) and (role != "model" if part.signature is not None else not part.text):
+            return None
+    if kinds == _THOUGHTS and not any(map(_SIGNATURE, parts)):  # unsigned ones are never sent back
+        return None
+    return Step((message,), kind, calls)
 
 
 def _steps(before: Step, unfolded: tuple[Message, ...]) -> Step | None:
@@ -112,27 +132,18 @@ def _steps(before: Step, unfolded: tuple[Message, ...]) -> Step | None:
     return Step(tuple(said), before.after, before.calls)
 
 
-def _is_whole(role: Role, parts: tuple[Part, ...], kinds: set[type[Part]]) -> bool:
-    """Nothing empty, nothing but the speaker's own; unsigned thoughts are never sent back."""
-    if not kinds or not kinds <= _SAYS[role]:
-        return False
-    for part in parts:
-        if isinstance(part, Text) and (role != "model" if part.signature is not None else not part.text):
-            return False
-    return kinds != _THOUGHTS or any(map(_SIGNATURE, parts))
-
-
 def _answer(before: Step, message: Message) -> Step | None:
     """The results of exactly the calls before them, none twice."""
     parts, calls = message.parts, before.calls
-    results = dict(zip(map(_CALL_ID, parts), parts, strict=True))
-    if results.keys() != calls.keys() or len(results) < len(parts):
+    ids = [*map(_CALL_ID, parts)]
+    if ids != [*calls] and (len(ids) != len(calls) or calls.keys() != {*ids}):
         return None
     notebook = message.notebook
     noted: tuple[Message, Message] | None = notebook.get("named")
     if noted is None or noted[0] is not before.said[-1]:
+        results = dict(zip(ids, parts, strict=True))
         noted = notebook["named"] = before.said[-1], _named(calls, results)
-    return Step((noted[1],), "results", _NO_CALLS)
+    return Step((noted[1],), "results")
 
 
 def _named(calls: dict[str, str], results: dict[str, Any]) -> Message:

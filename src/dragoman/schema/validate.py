@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
@@ -38,6 +38,13 @@ class Plan(NamedTuple):
 _ANYTHING: Final = Plan({}, [], frozenset(), ())
 
 
+class Flat(NamedTuple):
+    """An object, as most tools take one: what is known of each of its members alone, and which must be given."""
+
+    members: dict[str, Plan]
+    required: frozenset[str]
+
+
 class Document:
     """A client's schema, read once and asked often."""
 
@@ -45,6 +52,7 @@ class Document:
         self.root = schema
         self._refs = Refs(schema)
         self.plans: dict[int, Plan] = {}  # by the identity of the node
+        self.flats: dict[int, Flat | None] = {}  # by that of the node in one spelling
 
     def plan(self, schema: Any) -> Plan:
         """The node and its rules; `true`, and what is no schema, allow everything."""
@@ -55,10 +63,21 @@ class Document:
             node = spell(schema, "", [])
             types = node.get("type", [])
             rules = tuple(_RULES[key] for key in node if key in _RULES)
-            found = self.plans[id(schema)] = Plan(
-                node, types, frozenset(JSON_TYPES[name] for name in types), rules
-            )
+            found = self.plans[id(schema)] = Plan(node, types, _kinds(types), rules)
         return found
+
+    def flat(self, node: Schema) -> Flat | None:
+        """None if an object of that node cannot be judged member by member. A node stays where its plan is kept."""
+        if id(node) not in self.flats:
+            self.flats[id(node)] = self._flatten(node)
+        return self.flats[id(node)]
+
+    def _flatten(self, node: Schema) -> Flat | None:
+        if node.keys() & _DEEPER or "properties" not in node:
+            return None
+        plans = {name: self.plan(sub) for name, sub in node["properties"].items()}
+        members = {name: plan for name, plan in plans.items() if plan.kinds and not plan.node.keys() & _DEEP}
+        return Flat(members, frozenset(node.get("required", ())))
 
     def spelled(self, schema: Any) -> Schema:
         """The node in one spelling."""
@@ -80,6 +99,7 @@ class Validator:
     def __init__(self, document: Document, *, whole: bool = False) -> None:
         self.document = document
         self._plans = document.plans
+        self._flats = document.flats
         self._whole = whole
         self._steps = 0
 
@@ -96,12 +116,30 @@ class Validator:
         if depth > _MAX_DEPTH or self._steps > _MAX_STEPS:
             return True
         node, types, kinds, rules = self._plans.get(id(schema)) or self.document.plan(schema)
-        if types and type(value) not in kinds and not self.typed(value, types):
+        kind = type(value)
+        if types and kind not in kinds and not self.typed(value, types):
             return False
+        if kind is dict:
+            flat = self._flats.get(id(node)) or self.document.flat(node)
+            if flat is not None and self._fits(value, flat, depth):
+                self._steps += len(value)
+                return True
         for rule in rules:  # noqa: SIM110 (to make a generator takes longer)
             if not rule.holds(self, value, node, depth + 1):
                 return False
         return True
+
+    def _fits(self, value: dict[str, Any], flat: Flat, depth: int) -> bool:
+        """Whether all is plainly right; only the rules can tell that something is wrong."""
+        members = flat.members
+        for name, sub in value.items():
+            plan = members.get(name)
+            if plan is None or type(sub) not in plan.kinds:
+                return False
+            for rule in plan.rules:
+                if not rule.holds(self, sub, plan.node, depth):
+                    return False
+        return value.keys() >= flat.required
 
     def problems(self, value: Any, schema: Any, path: str = "", depth: int = 0) -> Problems:
         """What is wrong with the value, each with its path."""
@@ -125,6 +163,11 @@ class Validator:
             if fits(value, kind):
                 return True
         return False
+
+
+def _kinds(types: list[str]) -> frozenset[type]:
+    kinds = frozenset(JSON_TYPES[name] for name in types)
+    return kinds | {int} if float in kinds else kinds
 
 
 def below(path: str, key: Key) -> str:
@@ -195,6 +238,8 @@ def _union(name: str) -> Rule:
 
 
 def _listed(_: Validator, value: Any, node: Schema, _depth: int) -> bool:
+    if type(value) is str:
+        return value in node["enum"]
     return any(same(value, one) for one in node["enum"])
 
 
@@ -243,21 +288,18 @@ def _items(_: Document, value: Any, node: Schema) -> list[tuple[Key, Any, Any]]:
     return [(index, one, node["items"]) for index, one in enumerate(value[start:], start)]
 
 
-def _limit(
-    key: str,
-    kinds: tuple[type, ...],
-    measure: Callable[[Any], Any],
-    wrong: Callable[[Any, Any], bool],
-    text: str,
-) -> Rule:
+def _size(key: str, kind: type[Sized], wrong: Callable[[Any, Any], bool], text: str) -> Rule:
     def holds(_: Validator, value: Any, node: Schema, _depth: int) -> bool:
-        return type(value) not in kinds or not wrong(measure(value), node[key])
+        return type(value) is not kind or not wrong(len(value), node[key])
 
     return _plain(holds, lambda _, node: f"{text} {show(node[key])}")
 
 
-def _itself(value: Any) -> Any:
-    return value
+def _bound(key: str, wrong: Callable[[Any, Any], bool], text: str) -> Rule:
+    def holds(_: Validator, value: Any, node: Schema, _depth: int) -> bool:
+        return type(value) not in _NUMBER or not wrong(value, node[key])
+
+    return _plain(holds, lambda _, node: f"{text} {show(node[key])}")
 
 
 _NUMBER: Final = (int, float)
@@ -267,19 +309,26 @@ _RULES: Final[dict[str, Rule]] = {
     "allOf": _inner(_all_of),
     "anyOf": _union("anyOf"),
     "enum": _plain(_listed, lambda _, node: f"must be one of {show(node['enum'])}"),
-    "exclusiveMaximum": _limit("exclusiveMaximum", _NUMBER, _itself, ge, "must be below"),
-    "exclusiveMinimum": _limit("exclusiveMinimum", _NUMBER, _itself, le, "must be above"),
+    "exclusiveMaximum": _bound("exclusiveMaximum", ge, "must be below"),
+    "exclusiveMinimum": _bound("exclusiveMinimum", le, "must be above"),
     "items": _inner(_items),
-    "maxItems": _limit("maxItems", (list,), len, gt, "the number of items must be at most"),
-    "maxLength": _limit("maxLength", (str,), len, gt, "the length must be at most"),
-    "maxProperties": _limit("maxProperties", (dict,), len, gt, "the number of properties must be at most"),
-    "maximum": _limit("maximum", _NUMBER, _itself, gt, "must be at most"),
-    "minItems": _limit("minItems", (list,), len, lt, "the number of items must be at least"),
-    "minLength": _limit("minLength", (str,), len, lt, "the length must be at least"),
-    "minProperties": _limit("minProperties", (dict,), len, lt, "the number of properties must be at least"),
-    "minimum": _limit("minimum", _NUMBER, _itself, lt, "must be at least"),
+    "maxItems": _size("maxItems", list, gt, "the number of items must be at most"),
+    "maxLength": _size("maxLength", str, gt, "the length must be at most"),
+    "maxProperties": _size("maxProperties", dict, gt, "the number of properties must be at most"),
+    "maximum": _bound("maximum", gt, "must be at most"),
+    "minItems": _size("minItems", list, lt, "the number of items must be at least"),
+    "minLength": _size("minLength", str, lt, "the length must be at least"),
+    "minProperties": _size("minProperties", dict, lt, "the number of properties must be at least"),
+    "minimum": _bound("minimum", lt, "must be at least"),
     "oneOf": _union("oneOf"),
     "prefixItems": _inner(_prefix),
     "properties": _inner(_properties),
     "required": _plain(_all_given, _missing),
 }
+
+#: What leads from a value to its members; of a leaf nothing does.
+_DEEP: Final = frozenset((
+    "$ref", "additionalProperties", "allOf", "anyOf", "items", "oneOf", "prefixItems", "properties", "required",
+))  # fmt: skip
+#: What an object may have to fulfil beside what its own members must.
+_DEEPER: Final = _RULES.keys() - {"properties", "required", "additionalProperties"}

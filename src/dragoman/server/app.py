@@ -10,28 +10,29 @@ from collections.abc import Awaitable, Callable
 from dragoman.config import LOOPBACK_NAMES
 from dragoman.dialects.base import ClientDialect
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.server.auth import CREDENTIAL_HEADERS, Caller
+from dragoman.server.auth import Caller
 from dragoman.server.bodies import Bodies, Intake
 from dragoman.server.converse import Call
 from dragoman.server.emulated import EMULATOR_PREFIX, App, EmulatorMount
+from dragoman.server.errand import Entry, Errand, keep_entry, known_entry, read_errand
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import (
+    AsgiLine,
     BodyCut,
     ClientLeft,
     Outlet,
     Receive,
     Scope,
     Send,
-    address_of,
     check_head,
-    extension_of,
     head_of,
     headers_of,
+    turn_of,
 )
 from dragoman.server.places import Places, Stay, places_for_unproven
-from dragoman.server.routes import Found, dialect_of, find_route
+from dragoman.server.routes import Found, find_route
 from dragoman.server.sigv4 import Claim
-from dragoman.server.wire.turn import BODY, LEAVING
+from dragoman.server.wire.turn import Turn
 from dragoman.tokens import new_token
 
 _HTTP2 = "2"
@@ -75,28 +76,38 @@ class GatewayApp:
         self, scope: Scope, receive: Receive, send: Send, task: asyncio.Task[None]
     ) -> Intake | None:
         """The body of a request that was refused: nobody has read it."""
-        headers, (path, query) = headers_of(scope), address_of(scope)
-        trail = self._gateway.watch.begin(f"req_{new_token()}", scope["method"], path, headers, query)
-        outlet = Outlet(send, trail)
-        if self._gateway.draining and scope["http_version"] != _HTTP2:
+        gateway, turn = self._gateway, turn_of(scope)
+        entry = known_entry(turn, gateway.gate)
+        errand = entry.errand if entry is not None else read_errand(scope, gateway.watch)
+        dialect = errand.dialect
+        trail = gateway.watch.begin(f"req_{new_token()}", errand.noted, errand.headers, errand.query)
+        outlet = Outlet(turn if turn is not None else AsgiLine(send), trail)
+        outlet.id_header = dialect.id_header
+        if gateway.draining and scope["http_version"] != _HTTP2:
             outlet.add_headers((("connection", "close"),))  # whoever balances shall look for another gateway
-        dialect = dialect_of(path, headers)
-        outlet.name_request(dialect.id_header)
-        intake = Intake(receive, headers, extension_of(scope, BODY))
+        intake = _intake(receive, errand, turn, known=entry is not None)
         refused = True
         try:
-            with Stay() as stay:
-                route = find_route(scope["method"], path, headers, query)
+            with Stay(self._bodies.room) as stay:
+                if entry is not None:
+                    route = entry.route
+                else:
+                    route = find_route(errand.method, errand.path, errand.headers, errand.query)
                 dialect = route.dialect
-                outlet.name_request(dialect.id_header)
-                call = Call(self._gateway, dialect, headers, path, names=route.names, query=query)
+                outlet.id_header = dialect.id_header
                 trail.dialect = dialect.name
                 trail.quiet = route.door != "key"
-                await self._admit(route, call, scope, intake, stay)
+                if entry is None:
+                    entry = await self._enter(route, errand, scope)
+                    keep_entry(entry, turn)
+                call = Call(
+                    gateway, dialect, entry.headers, errand.path, names=route.names, query=entry.query
+                )
+                await self._admit(entry, call, scope, intake, stay)
                 trail.caller = call.caller.scope
                 trail.took(call.body)
                 refused = False
-                await _until_client_leaves(task, route.handler(call, outlet), outlet, scope, receive)
+                await _until_client_leaves(task, route.handler(call, outlet), outlet, turn, receive)
         except ClientLeft as gone:
             trail.left = True
             if isinstance(gone, BodyCut):  # it may still listen
@@ -117,17 +128,30 @@ class GatewayApp:
             self._gateway.watch.end(trail)
         return intake if refused else None
 
-    async def _admit(self, route: Found, call: Call, scope: Scope, intake: Intake, stay: Stay) -> None:
+    async def _enter(self, route: Found, errand: Errand, scope: Scope) -> Entry:
+        """Whether the head may pass the gate, at the door that the route has."""
+        gate, headers, query, now_s = self._gateway.gate, errand.headers, errand.query, time.time()
+        gate.check_origin(headers)
+        check_head(scope, headers)
+        admitted: Caller | Claim = Caller()
+        if not route.public:
+            match route.door:
+                case "key":
+                    admitted = gate.admit(headers, query, now_s)
+                case "dashboard":
+                    admitted = await self._gateway.door.admit(errand.method, headers, query, now_s)
+                case "login":
+                    address = str(scope["client"][0])
+                    admitted = await self._gateway.door.log_in(headers, query, now_s, address)
+        return Entry.of(errand, gate, route, admitted)
+
+    async def _admit(self, entry: Entry, call: Call, scope: Scope, intake: Intake, stay: Stay) -> None:
         """Who calls and with what; a stranger's body is read only if it is what proves the caller.
 
         What the request takes until it is over is noted in its `stay`.
         """
-        gate = self._gateway.gate
-        gate.check_origin(call.headers)
-        check_head(scope, call.headers)
-        admitted: Caller | Claim = Caller()
+        gate, route, admitted = entry.gate, entry.route, entry.admitted
         if not route.public:
-            admitted = await self._caller(route, call, scope)
             self._gateway.refuse_while_closing()
             if isinstance(admitted, Caller):
                 stay.take_place(self._places, admitted.scope)
@@ -135,30 +159,23 @@ class GatewayApp:
                 stay.take_place(self._unproven, "")
         if route.admin and isinstance(admitted, Caller):
             gate.check_admin(admitted)
-        if scope["method"] in ("POST", "PUT"):
-            gate.check_content_type(call.headers)
-            proven = not isinstance(admitted, Claim)
-            call.body = await self._bodies.read(intake, stay, proven=proven)
+        if entry.errand.has_body:
+            if not entry.lasting:
+                gate.check_content_type(entry.errand.headers)
+            call.body = await self._bodies.read(intake, stay, proven=isinstance(admitted, Caller))
         if isinstance(admitted, Claim):
             admitted = gate.prove(admitted, head_of(scope), call.body)
             stay.take_place(self._places, admitted.scope)
-        if route.admin:
-            gate.check_admin(admitted)
+            if route.admin:
+                gate.check_admin(admitted)
         call.caller = admitted
-        for name in CREDENTIAL_HEADERS:  # nobody behind the gate needs them
-            call.headers.pop(name, None)
-        call.query.pop("key", None)
 
-    async def _caller(self, route: Found, call: Call, scope: Scope) -> Caller | Claim:
-        """At the door that the route has."""
-        headers, query, now_s = call.headers, call.query, time.time()
-        match route.door:
-            case "key":
-                return self._gateway.gate.admit(headers, query, now_s)
-            case "dashboard":
-                return await self._gateway.door.admit(scope["method"], headers, query, now_s)
-            case "login":
-                return await self._gateway.door.log_in(headers, query, now_s, str(scope["client"][0]))
+
+def _intake(receive: Receive, errand: Errand, turn: Turn | None, *, known: bool) -> Intake:
+    """A known errand was read from another request, whose body had another length."""
+    if turn is None:
+        return Intake(receive, errand.headers)
+    return Intake(receive, errand.headers, turn.take_body, turn.length if known else None)
 
 
 def _is_local(scope: Scope) -> bool:
@@ -173,7 +190,7 @@ def _is_local(scope: Scope) -> bool:
 
 
 async def _until_client_leaves(
-    task: asyncio.Task[None], work: Awaitable[None], outlet: Outlet, scope: Scope, receive: Receive
+    task: asyncio.Task[None], work: Awaitable[None], outlet: Outlet, turn: Turn | None, receive: Receive
 ) -> None:
     """Run the work in our task; the moment the client is gone it is cancelled, and the upstream call with it (pain E12).
 
@@ -187,7 +204,11 @@ async def _until_client_leaves(
         if left:
             task.cancel()
 
-    unwatch = _watch(scope, receive, leave)
+    watcher = None
+    if turn is not None:
+        turn.tell_leaving(leave)
+    else:
+        watcher = asyncio.get_running_loop().create_task(_watch(receive, leave))
     try:
         await work
     except asyncio.CancelledError:
@@ -196,22 +217,17 @@ async def _until_client_leaves(
         task.uncancel()
         raise ClientLeft from None
     finally:
-        unwatch()
+        if turn is not None:
+            turn.tell_leaving(None)
+        elif watcher is not None:
+            watcher.cancel()
 
 
-def _watch(scope: Scope, receive: Receive, leave: Callable[[], None]) -> Callable[[], object]:
-    """`leave` is called when the client has gone: by our own server, or by a task that waits for nothing else."""
-    tell = extension_of(scope, LEAVING)
-    if tell is not None:
-        tell(leave)
-        return lambda: tell(None)
-
-    async def watch() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        leave()
-
-    return asyncio.get_running_loop().create_task(watch()).cancel
+async def _watch(receive: Receive, leave: Callable[[], None]) -> None:
+    """On servers that tell nobody who has gone, but whoever waits for nothing else."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leave()
 
 
 async def _answer_error(outlet: Outlet, dialect: ClientDialect, error: DragomanError) -> None:

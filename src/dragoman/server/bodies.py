@@ -22,21 +22,22 @@ _DIGITS = 20  # of a length
 class Intake:
     """One request's body, piece by piece; `whole` when the last one has come.
 
-    `take_body` gives all of it if it is here already.
+    `take_body` gives all of it if it is here already; `length` counts more than the headers, which may be another's.
     """
+
+    whole = False
 
     def __init__(
         self,
         receive: Receive,
         headers: Mapping[str, str],
         take_body: Callable[[], bytes | None] | None = None,
+        length: int | None = None,
     ) -> None:
         self._receive = receive
         self._take_body = take_body
-        length = headers.get("content-length", "")
-        self.declared = int(length) if length.isdecimal() and len(length) < _DIGITS else None
+        self.declared = length if length is not None else _declared(headers)
         self.announced = "expect" in headers  # the client waits for a word before it sends anything
-        self.whole = False
 
     def at_once(self) -> bytes | None:
         """The whole body, if nobody has to wait for any of it."""
@@ -63,36 +64,42 @@ class Bodies:
     def __init__(self, server: ServerConfig) -> None:
         self._max_body_bytes = min(server.max_body_bytes, server.max_inflight_bytes)
         self._idle_s = server.body_idle_s
-        self._room = Room(server.max_inflight_bytes)
+        self.room = Room(server.max_inflight_bytes)
         self._unproven = Room(max(server.max_inflight_bytes // _UNPROVEN_SHARE, self._max_body_bytes))
 
     async def read(self, intake: Intake, stay: Stay, *, proven: bool) -> bytes:
-        """The whole body, if there is room for it; what was declared is known before anything is read."""
+        """The whole body, if there is room for it; what was declared is known before anything is read.
+
+        The `stay` is one in our room.
+        """
         declared = self._checked(intake.declared or 0)
-        hold = stay.hold(self._room)
         if proven:
-            hold.more(declared)
-            return await self._read(intake, hold if intake.declared is None else None)
+            stay.more(declared)
+            hold = stay if intake.declared is None else None
+            body = self._at_once(intake, hold)
+            return body if body is not None else await self._wait(intake, hold)
         try:  # a length that was only declared, by nobody we know, takes no room
             async with asyncio.timeout(_UNPROVEN_S):
                 with self._unproven.hold() as unproven:
-                    body = await self._read(intake, unproven)
+                    body = self._at_once(intake, unproven)
+                    if body is None:
+                        body = await self._wait(intake, unproven)
         except TimeoutError:
             raise NotAllowed(f"the body of a signed request must arrive within {_UNPROVEN_S:.0f} s") from None
-        hold.more(len(body))
+        stay.more(len(body))
         return body
 
-    async def _read(self, intake: Intake, hold: Hold | None) -> bytes:
-        """`hold` is told of every piece, unless the whole is held already."""
+    def _at_once(self, intake: Intake, hold: Hold | None) -> bytes | None:
+        """Nearly always all of it: nobody's patience is needed. `hold` is told, unless it is held already."""
         whole = intake.at_once()
-        if whole is not None:  # nearly always: nobody's patience is needed
+        if whole is not None:
             self._checked(len(whole))
             if hold is not None:
                 hold.more(len(whole))
-            return whole
-        return await self._wait(intake, hold)
+        return whole
 
     async def _wait(self, intake: Intake, hold: Hold | None) -> bytes:
+        """Piece by piece; `hold` is told of every one."""
         pieces: list[bytes] = []
         size = 0
         loop = asyncio.get_running_loop()
@@ -135,3 +142,8 @@ class Bodies:
             why = f"the request body is larger than {self._max_body_bytes} bytes"
             raise DragomanError(why, kind="too_large")
         return size
+
+
+def _declared(headers: Mapping[str, str]) -> int | None:
+    length = headers.get("content-length", "")
+    return int(length) if length.isdecimal() and len(length) < _DIGITS else None

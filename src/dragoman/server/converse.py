@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
 import msgspec
@@ -25,8 +26,11 @@ from dragoman.tokens import new_token
 _COUNT_S = 5.0
 
 
+_NOTHING: Mapping[str, str] = {}
+
+
 class Call:
-    """One admitted request, as handlers see it."""
+    """One admitted request, as handlers see it. Others may have the same headers: nothing of it is changed."""
 
     body = b""
     caller = Caller()
@@ -35,18 +39,18 @@ class Call:
         self,
         gateway: Gateway,
         dialect: ClientDialect,
-        headers: dict[str, str],
+        headers: Mapping[str, str],
         path: str,
         *,
-        names: dict[str, str] | None = None,
-        query: dict[str, str] | None = None,
+        names: Mapping[str, str] = _NOTHING,
+        query: Mapping[str, str] = _NOTHING,
     ) -> None:
         self.gateway = gateway
         self.dialect = dialect
         self.headers = headers
         self.path = path
-        self.names = names or {}  # what the pattern of the path found
-        self.query = query or {}
+        self.names = names  # what the pattern of the path found
+        self.query = query
         self.created_s = int(time.time())
         self._started_s = time.monotonic()
 

@@ -9,9 +9,8 @@ from dragoman.config import ServerConfig
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import DragomanError
 from dragoman.server.bodies import Bodies, Intake
-from dragoman.server.http import ClientLeft, Receive, Scope, Send, extension_of, headers_of
+from dragoman.server.http import ClientLeft, Receive, Scope, Send, headers_of, turn_of
 from dragoman.server.places import Stay
-from dragoman.server.wire.turn import BODY
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -26,8 +25,9 @@ class EmulatorMount:
         self._bodies = Bodies(server)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        intake = Intake(receive, headers_of(scope), extension_of(scope, BODY))
-        with Stay() as stay:
+        turn = turn_of(scope)
+        intake = Intake(receive, headers_of(scope), turn.take_body if turn is not None else None)
+        with Stay(self._bodies.room) as stay:
             try:
                 again = _Again(await self._bodies.read(intake, stay, proven=True), receive)
             except ClientLeft:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, unquote
 
 from dragoman.dialects.base import HeaderList, Reply
@@ -12,6 +12,8 @@ from dragoman.errors import InvalidRequest
 from dragoman.http1.heads import may_remember
 from dragoman.server.sigv4 import Head
 from dragoman.server.trail import Trail
+from dragoman.server.wire.heads import TextFields
+from dragoman.server.wire.turn import TURN, Turn
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -72,9 +74,9 @@ def _learn(name: bytes) -> str:
     return text
 
 
-def extension_of(scope: Scope, name: str) -> Callable[..., Any] | None:
-    """What only our own server can do."""
-    found: Callable[..., Any] | None = scope.get("extensions", {}).get(name)
+def turn_of(scope: Scope) -> Turn | None:
+    """What only our own server has."""
+    found: Turn | None = scope.get("extensions", {}).get(TURN)
     return found
 
 
@@ -118,6 +120,32 @@ def head_of(scope: Scope) -> Head:
     return Head(scope["method"], path, scope.get("query_string", b""), scope["headers"])
 
 
+class Line(Protocol):
+    """Where an answer leaves: its head, then its body piece by piece. Our own server's turns are such lines."""
+
+    def start(self, status: int, fields: TextFields) -> None: ...
+
+    async def give(self, body: bytes, *, more: bool) -> None: ...
+
+
+class AsgiLine:
+    """The same for any server of ASGI; the head leaves with the first piece of the body."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._start: MutableMapping[str, Any] | None = None
+
+    def start(self, status: int, fields: TextFields) -> None:
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
+        self._start = {"type": "http.response.start", "status": status, "headers": raw}
+
+    async def give(self, body: bytes, *, more: bool) -> None:
+        start, self._start = self._start, None
+        if start is not None:
+            await self._send(start)
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+
 class Outlet:
     """One answer. A stream opens by itself after a short grace, and is kept alive by pings.
 
@@ -125,7 +153,7 @@ class Outlet:
     leaves whatever happens.
     """
 
-    _id_header = ""
+    id_header = ""  # tells the request's id also under the name that the caller's libraries look for
     _opening = b""
     _content_type = ""
     _ping_s = 0.0
@@ -137,10 +165,10 @@ class Outlet:
     started = False
     ended = False  # the last byte is on its way: whoever goes now has got everything
 
-    def __init__(self, send: Send, trail: Trail) -> None:
+    def __init__(self, line: Line, trail: Trail) -> None:
         self.request_id = trail.id
         self.trail = trail
-        self._asgi_send = send
+        self._line = line
         self._loop = asyncio.get_running_loop()
         self._headers: dict[str, str] = {"x-dragoman-request-id": trail.id, "x-dragoman-notes": "0"}
         self._ping: Callable[[], bytes] = bytes
@@ -151,30 +179,26 @@ class Outlet:
         self._content_type, self._opening, self._ping, self._ping_s = content_type, opening, ping, ping_s
         self._tick_in(grace_s)
 
-    def name_request(self, header: str) -> None:
-        """Tell the request's id also under the name that the caller's libraries look for."""
-        self._id_header = header
-
     def add_headers(self, headers: HeaderList) -> None:
         """The later value of the same header counts."""
         self._headers |= dict(headers)
 
     async def reply(self, reply: Reply) -> None:
         self._stop_timer()
-        length = ("content-length", str(len(reply.body)))
-        await self._start(reply.status, (*reply.headers, length))
-        await self._send(reply.body, more=False)
+        body = reply.body
+        self._start(reply.status, [*reply.headers, ("content-length", str(len(body)))])
+        await self._send(body, more=False)
 
     async def write(self, data: bytes) -> None:
         if self._ticking is not None:
             await self._ticking
         if not self.started:
-            data = await self._open() + data
+            data = self._open() + data
             self._tick_in(self._ping_s)  # the grace is over, however long it could have been
         if data:
             self._writing = True
             self.trail.gave(data)
-            await self._asgi_send({"type": "http.response.body", "body": data, "more_body": True})
+            await self._line.give(data, more=True)
             self._writing = False
             self._last_write = self._loop.time()
 
@@ -183,7 +207,7 @@ class Outlet:
         if self._ticking is not None:
             await self._ticking
         if not self.started:
-            data = await self._open() + data
+            data = self._open() + data
         await self._send(data, more=False)
 
     def close(self) -> None:
@@ -191,28 +215,25 @@ class Outlet:
         if self._ticking is not None:
             self._ticking.cancel()
 
-    async def _open(self) -> bytes:
-        await self._start(200, (("content-type", self._content_type), *_STREAM_HEADERS))
+    def _open(self) -> bytes:
+        self._start(200, [("content-type", self._content_type), *_STREAM_HEADERS])
         return self._opening
 
-    def _overhead(self) -> tuple[str, str]:
-        return "x-dragoman-overhead-ms", f"{self.trail.overhead_ms:.2f}"
-
-    async def _start(self, status: int, headers: HeaderList) -> None:
+    def _start(self, status: int, fields: TextFields) -> None:
         self.started = True
         self._last_write = self._loop.time()
-        named = ((self._id_header, self.request_id),) if self._id_header else ()
-        raw = [
-            (name.encode("latin-1"), value.encode("latin-1"))
-            for name, value in (*headers, *self._headers.items(), *named, self._overhead())
-        ]
-        self.trail.status = status
-        await self._asgi_send({"type": "http.response.start", "status": status, "headers": raw})
+        trail = self.trail
+        fields += self._headers.items()
+        if self.id_header:
+            fields.append((self.id_header, self.request_id))
+        fields.append(("x-dragoman-overhead-ms", f"{trail.overhead_ms:.2f}"))
+        trail.status = status
+        self._line.start(status, fields)
 
     async def _send(self, data: bytes, *, more: bool) -> None:
         self.trail.gave(data)
         self.ended = self.ended or not more
-        await self._asgi_send({"type": "http.response.body", "body": data, "more_body": more})
+        await self._line.give(data, more=more)
 
     def _tick(self) -> None:
         """Open the stream, or ping it; a reader who is still taking the last bytes needs neither."""
@@ -228,7 +249,7 @@ class Outlet:
             self._ticking = self._loop.create_task(self._write_tick(opening, ping))
 
     async def _write_tick(self, opening: bool, ping: bytes) -> None:
-        data = await self._open() if opening else ping
+        data = self._open() if opening else ping
         self._last_write = self._loop.time()
         await self._send(data, more=True)
         self._ticking = None

@@ -63,9 +63,10 @@ class Room:
 class Hold:
     """What one request holds of a room; it is given back at the end of the block."""
 
+    _size = 0
+
     def __init__(self, room: Room) -> None:
         self._room = room
-        self._size = 0
 
     def more(self, size: int) -> None:
         self._room.take(size)
@@ -82,31 +83,23 @@ class Hold:
         self._size = 0
 
 
-class Stay:
+class Stay(Hold):
     """What one request takes until the block ends: a place, and room for its body."""
 
     _places: Places | None = None
     _caller = ""
-    _hold: Hold | None = None
 
     def take_place(self, places: Places, caller: str) -> None:
         """In place of the one it has."""
         places.take(caller)
-        self._leave_place()
+        if self._places is not None:
+            self._places.leave(self._caller)
         self._places, self._caller = places, caller
-
-    def hold(self, room: Room) -> Hold:
-        self._hold = room.hold()
-        return self._hold
 
     def __enter__(self) -> Stay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._hold is not None:
-            self._hold.give_back()
-        self._leave_place()
-
-    def _leave_place(self) -> None:
+        self.give_back()
         if self._places is not None:
             self._places.leave(self._caller)

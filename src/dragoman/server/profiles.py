@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ async def foundation_models(call: Call, outlet: Outlet) -> None:
         await _reply(outlet, {"modelSummaries": [_model(_model_id(profile)) for profile in _PROFILES]})
 
 
-def _profiles(query: dict[str, str]) -> dict[str, Any]:
+def _profiles(query: Mapping[str, str]) -> dict[str, Any]:
     """The id of the last profile is the token of the page behind it; nobody has made any of his own."""
     if query.get("type") == "APPLICATION":
         return {"inferenceProfileSummaries": []}

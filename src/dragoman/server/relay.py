@@ -245,10 +245,14 @@ class Relay:
                 if answer.status != 200:
                     return await self._refusal(answer)
                 self._body = b""
+                ready, news = answer.ready, answer.news
                 while True:
-                    asked = clock()
-                    data = await answer.read_some()
-                    trail.waited_s += clock() - asked
+                    data = ready()
+                    if data is None:
+                        asked = clock()
+                        await news()
+                        trail.waited_s += clock() - asked
+                        continue
                     if not data:
                         break
                     if capture is not None:

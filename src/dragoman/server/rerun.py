@@ -17,9 +17,9 @@ from dragoman.observe.record import Record, Stages
 from dragoman.server.auth import Caller
 from dragoman.server.converse import Call, converse
 from dragoman.server.gateway import Gateway
-from dragoman.server.http import Outlet
+from dragoman.server.http import AsgiLine, Outlet
 from dragoman.server.routes import find_route
-from dragoman.server.trail import Capture, Trail
+from dragoman.server.trail import Capture, Noted, Trail, Waiting
 from dragoman.store import MemoryStore, Store
 
 _WHOLE = 1 << 40
@@ -80,7 +80,8 @@ async def rerun(
         emulator_url=emulator_url,
         watched=False,
     )
-    trail = Trail(record.id, record.method, record.path, record.client)
+    noted = Noted(method=record.method, path=record.path, client=record.client)
+    trail = Trail(record.id, noted, Waiting())
     trail.capture = Capture(_WHOLE, captured.headers, captured.query)
     try:
         route = find_route(record.method, record.path, captured.headers, captured.query)
@@ -88,18 +89,19 @@ async def rerun(
         call = Call(
             gateway,
             route.dialect,
-            dict(captured.headers),
+            captured.headers,
             record.path,
             names=route.names,
-            query=dict(captured.query),
+            query=captured.query,
         )
         call.caller, call.body = Caller(scope=record.caller), captured.client_request.data
         trail.took(call.body)
-        outlet = Outlet(_nobody, trail)
+        outlet = Outlet(AsgiLine(_nobody), trail)
         await converse(call, outlet)
         outlet.close()
     finally:
         await gateway.close()
+    trail.end()
     again, stages = trail.close()
     return again, stages or Stages()
 

@@ -97,14 +97,18 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A route for one request; `names` are what the pattern of its path found."""
+    """A route for one request; `names` are what the pattern of its path found.
+
+    It is `lasting` if a request with the same head may take it again.
+    """
 
     handler: Handler
     dialect: ClientDialect
     public: bool
     admin: bool
     door: DoorName
-    names: dict[str, str]
+    names: Mapping[str, str]
+    lasting: bool = True
 
 
 _EXACT: dict[tuple[str, str], Route] = {
@@ -263,7 +267,8 @@ def _found(route: Route, path: str, headers: Headers, query: Headers, names: dic
         dialect = make(names, headers, query)
     else:
         dialect = CLIENTS[route.dialect] if route.dialect else dialect_of(path, headers)
-    return Found(route.handler, dialect, route.public, route.admin, route.door, names)
+    lasting = route.dialect not in _NUMBERED
+    return Found(route.handler, dialect, route.public, route.admin, route.door, names, lasting)
 
 
 def _gemini(names: dict[str, str], _headers: Headers, query: Headers) -> ClientDialect:
@@ -298,3 +303,5 @@ _MADE: dict[str, Callable[[dict[str, str], Headers, Headers], ClientDialect]] = 
     "bedrock": _bedrock,
     "gemini": _gemini,
 }
+#: Of these, those that give each request an id of its own.
+_NUMBERED = frozenset({"amazonq"})

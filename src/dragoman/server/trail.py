@@ -5,18 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError
 from dragoman.exchange import Exchange
 from dragoman.facts import Facts
-from dragoman.ir import Message, Request, Text, ToolCall, ToolResult, Usage
+from dragoman.ir import Message, Text, ToolCall, ToolResult, Usage
 from dragoman.notes import Note
 from dragoman.observe.record import Attempt, Record, Stages, ToolOutcome, ToolRun
 from dragoman.rounds import Rounds
 from dragoman.server.own import Outcome
-
-_CLIENT_CHARACTERS = 80
-
 
 #: What a client says of its wishes outside the body; nothing that opens a door.
 _TELLING = (
@@ -34,12 +33,6 @@ _NO_USAGE = Usage()
 
 #: Of a request that was refused before it was understood.
 _NO_FACTS = Facts()
-_NOTHING: tuple[Request, Facts, tuple[Note, ...], tuple[ToolOutcome, ...]] = (
-    Request(model="", messages=()),
-    _NO_FACTS,
-    (),
-    (),
-)
 
 
 class Capture:
@@ -102,6 +95,15 @@ class Waiting:
         return None if since is None else max(0, int((now - since) * 1000))
 
 
+class Noted(msgspec.Struct, frozen=True, kw_only=True):
+    """What is noted of a head, without secrets: the same for every request that has it."""
+
+    method: str
+    path: str
+    client: str = ""  # the beginning of its User-Agent
+    trace: str = ""  # its `traceparent`
+
+
 class Trail:
     """Times are taken from one clock that never goes back."""
 
@@ -113,7 +115,6 @@ class Trail:
     bytes_in = 0
     bytes_out = 0
     left = False
-    trace = ""
     quiet = False  # somebody looks at us: nothing to note, or watching would be all there is to watch
     waited_s = 0.0  # for Google
     _asked = 0.0  # when the attempt that runs began
@@ -124,14 +125,16 @@ class Trail:
     _runs: tuple[ToolRun, ...] = ()
     _exchange: Exchange | None = None
     _error = ""
+    _ended = 0.0
+    _asked_for = ("", "", False)  # session, model, whether as a stream
+    _facts = _NO_FACTS
+    _notes: tuple[Note, ...] = ()
+    _results: tuple[ToolOutcome, ...] = ()
 
-    def __init__(
-        self, request_id: str, method: str, path: str, client: str, waiting: Waiting | None = None
-    ) -> None:
+    def __init__(self, request_id: str, noted: Noted, waiting: Waiting) -> None:
         self.id = request_id
-        self._waiting = waiting or Waiting()
-        self._method, self._path = method, path
-        self._client = client[:_CLIENT_CHARACTERS]
+        self._noted = noted
+        self._waiting = waiting
         self._started_s = time.time()
         self._started = time.monotonic()
 
@@ -210,36 +213,48 @@ class Trail:
         """Of the time until now, what was not waiting for Google."""
         return (time.monotonic() - self._started - self.waited_s) * 1000
 
-    def close(self) -> tuple[Record, Stages | None]:
-        now = time.monotonic()
-        started, first_byte = self._started, self._first_byte
-        request, facts, notes, results = _NOTHING
-        if self._exchange is not None:
-            request, facts, notes = self._exchange.request, self._exchange.facts, self._exchange.notes
-            results = _results(request.messages, self._waiting, started)
+    @property
+    def is_usual(self) -> bool:
+        """It was answered, to the end."""
+        return not self._error and not self.left
+
+    def end(self) -> None:
+        """Now. What was asked and answered is let go of: whoever reads the trail may come later."""
+        self._ended = now = time.monotonic()
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            request, facts = exchange.request, exchange.facts
+            self._asked_for = (request.session, request.model, request.stream)
+            self._facts, self._notes = facts, exchange.notes
+            self._results = _results(request.messages, self._waiting, self._started)
             self._waiting.begin(facts.call_ids, now)
+
+    def close(self) -> tuple[Record, Stages | None]:
+        """Of a trail that has ended."""
+        now, started, first_byte = self._ended, self._started, self._first_byte
+        noted, facts, (session, asked_model, stream) = self._noted, self._facts, self._asked_for
         record = Record(
             id=self.id,
             started_s=self._started_s,
-            method=self._method,
-            path=self._path,
-            client=self._client,
+            method=noted.method,
+            path=noted.path,
+            client=noted.client,
             dialect=self.dialect,
             caller=self.caller,
-            session=request.session,
-            asked_model=request.model,
+            session=session,
+            asked_model=asked_model,
             model=self.model,
             answered_model=facts.model,
-            stream=request.stream,
+            stream=stream,
             status=self.status,
             error=self._error,
             stop=facts.stop,
             usage=facts.usage if self.wasted is _NO_USAGE else facts.usage.plus(self.wasted),
-            notes=notes,
+            notes=self._notes,
             calls=tuple(facts.calls),
             own_calls=self._own_calls,
             runs=self._runs,
-            results=results,
+            results=self._results,
             attempts=self._attempts,
             first_byte_ms=int((first_byte - started) * 1000) if first_byte else 0,
             wait_ms=int(self.waited_s * 1000),
@@ -248,7 +263,7 @@ class Trail:
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
             left=self.left,
-            trace=self.trace,
+            trace=noted.trace,
         )
         return record, self.capture.stages() if self.capture is not None else None
 

@@ -21,11 +21,14 @@ from dragoman.observe.numbers import RequestMetrics
 from dragoman.observe.record import Observer, Record
 from dragoman.redact import Redactor
 from dragoman.server.bookkeeping import Bookkeeper
-from dragoman.server.trail import Capture, Trail, Waiting
+from dragoman.server.trail import Capture, Noted, Trail, Waiting
 from dragoman.store import Ledger
 
 #: https://www.w3.org/TR/trace-context/, version 00; an id of zeros is none.
 _TRACE = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_CLIENT_CHARACTERS = 80
+_PAUSE_S = 0.1  # nobody hears later of what went well
+_BATCH = 64  # more at once would keep others waiting
 _log = logging.getLogger("dragoman")
 
 
@@ -58,24 +61,33 @@ class Watch:
         self._publishing: asyncio.TimerHandle | None = None
         self._open: set[Trail] = set()
         self._waiting = Waiting()
+        self._ended: list[Trail] = []  # of whom nobody was told
+        self._telling: asyncio.TimerHandle | None = None
+        settings = self._settings  # those who only count can wait
+        self._hurries = settings.log == "all" or settings.capture != "off" or settings.traces
         self.observers = observers_of(config, self._registry, redactor, ledger)
 
     def numbers(self) -> list[Series]:
         """What all workers here have counted."""
+        self.tell()
         self._look_around()
         return self._files.all() if self._files is not None else self._registry.snapshot()
 
+    def note(self, method: str, path: str, headers: Mapping[str, str]) -> Noted:
+        scrub, trace = self._redactor.scrub, headers.get("traceparent", "")
+        return Noted(
+            method=method,
+            path=scrub(path),
+            client=scrub(headers.get("user-agent", ""))[:_CLIENT_CHARACTERS],
+            trace=trace if trace and _TRACE.fullmatch(trace) else "",
+        )
+
     def begin(
-        self, request_id: str, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]
+        self, request_id: str, noted: Noted, headers: Mapping[str, str], query: Mapping[str, str]
     ) -> Trail:
-        scrub = self._redactor.scrub
-        client = scrub(headers.get("user-agent", ""))
-        trail = Trail(request_id, method, scrub(path), client, self._waiting)
+        trail = Trail(request_id, noted, self._waiting)
         if self._settings.capture != "off":
             trail.capture = Capture(self._settings.capture_body_bytes, headers, query)
-        trace = headers.get("traceparent", "")
-        if trace and _TRACE.fullmatch(trace):
-            trail.trace = trace
         self._open.add(trail)
         if self._publishing is None:
             self._publish_soon()
@@ -85,6 +97,29 @@ class Watch:
         self._open.discard(trail)
         if trail.quiet:
             return
+        trail.end()
+        self._ended.append(trail)
+        if self._hurries or not trail.is_usual or len(self._ended) >= _BATCH:
+            self.tell()
+        elif self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(_PAUSE_S, self._tell_then_rest)
+
+    def tell(self) -> None:
+        """Everybody of all that has ended: many at once are quicker than one by one."""
+        ended, self._ended = self._ended, []
+        for trail in ended:
+            try:
+                self._tell_of(trail)
+            except Exception:  # whoever watches must not break what is watched
+                _log.exception("%s could not be noted", trail.id)
+        if ended and self._publishing is None:
+            self._publish_soon()
+
+    def _tell_then_rest(self) -> None:
+        self._telling = None
+        self.tell()
+
+    def _tell_of(self, trail: Trail) -> None:
         record, stages = trail.close()
         record = self._cleaned(record)
         if self._settings.capture == "errors" and not record.error:
@@ -92,10 +127,8 @@ class Watch:
         for observer in self.observers:
             try:
                 observer.finished(record, stages)
-            except Exception:  # whoever watches must not break what is watched
+            except Exception:  # nor what others see of it
                 _log.exception("%s could not be noted", record.id)
-        if self._publishing is None:
-            self._publish_soon()
 
     def _publish_soon(self) -> None:
         """The other workers here are told at once, or when they have been told of enough for now."""
@@ -110,6 +143,7 @@ class Watch:
     def _publish(self) -> None:
         self._publishing = None
         if self._files is not None:
+            self.tell()
             self._look_around()
             self._files.write()
 
@@ -135,6 +169,9 @@ class Watch:
         return msgspec.json.decode(self._redactor.body(msgspec.json.encode(record)), type=Record)
 
     async def close(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+        self.tell()
         for observer in self.observers:
             await observer.close()
         if self._publishing is not None:

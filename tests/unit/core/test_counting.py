@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from dragoman import counting
 from dragoman.counting import estimate_tokens
 from dragoman.ir import (
     Media,
@@ -20,6 +22,11 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
+from dragoman.memo import Memo
+
+
+def _said(text: str) -> Message:
+    return Message(role="user", parts=(Text(text=text),))
 
 
 def estimate(*parts: Part, **fields: object) -> int:
@@ -78,3 +85,30 @@ def test_h2_a_file_only_gemini_understands_counts_as_a_file_too() -> None:
     assert estimate_tokens(Request(model="m", messages=(Message(role="user", parts=parts),))) < 3_000
     code = Native(json=b'{"executableCode":{"code":"%b"}}' % (b"A" * 4_000))
     assert estimate_tokens(Request(model="m", messages=(Message(role="user", parts=(code,)),))) > 1_000
+
+
+def test_system_and_tools_are_counted_once_for_all_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+    count = counting._tool
+
+    def noted(tool: Tool) -> int:
+        counted.append(tool.name)
+        return count(tool)
+
+    monkeypatch.setattr(counting, "_tool", noted)
+    monkeypatch.setattr(counting, "_STANDING", Memo(1 << 20))
+    request = Request(model="m", messages=(_said("a"),), tools=(Tool(name="find", description="d" * 40),))
+    longer = msgspec.structs.replace(request, messages=(*request.messages, _said("b" * 400)))
+    other = msgspec.structs.replace(request, tools=(*request.tools, Tool(name="read")))
+    sizes = [estimate_tokens(one) for one in (request, longer, other, request)]
+    assert counted == ["find", "find", "read"]
+    assert sizes[0] == sizes[3]
+    assert sizes[1] == sizes[0] + 104
+    assert sizes[2] == sizes[0] + 1
+
+
+def test_a_history_whose_beginning_is_known_is_counted_from_there() -> None:
+    history = tuple(_said(text * 40) for text in "abcd")
+    turns = (history[:2], history, history[:1], (history[0], history[2]))
+    alone = [estimate_tokens(Request(model="m", messages=messages)) for messages in turns]
+    assert alone == [14 * len(messages) for messages in turns]

@@ -11,7 +11,6 @@ from dragoman.dialects import anthropic
 from dragoman.exchange import Exchange
 from dragoman.finding import Deferred, plan_search
 from dragoman.ir import (
-    CallStarted,
     Message,
     Request,
     ServerCall,
@@ -58,7 +57,7 @@ def declared(house: Rounds) -> list[str]:
 
 
 def search(house: Rounds, *found: Tool, identity: str = "s1", **more: Any) -> None:
-    house.take(CallStarted(id=identity, name="seek"), b"{}")
+    house.take(ToolCall(id=identity, name="seek"))
     house.settle([ToolResult(call_id=identity)], Usage(), reveal=found, **more)
 
 
@@ -110,7 +109,7 @@ class TestDeclared:
         house = rounds()
         search(house, C, B)
         before = declared(house)
-        house.give(CallStarted(id="c-b", name="b"))
+        house.give(ToolCall(id="c-b", name="b"))
         ((key, word),) = house.memory()
         again = rounds(ASKED, called("b"), Message(role="user", parts=(ToolResult(call_id="c-b"),)))
         again.remind({key: word})
@@ -161,7 +160,7 @@ class TestChoice:
         house = Rounds(rounds().request, (), finders=(SEEK,), deferred=Deferred((A,)), choice=forced)
         # The client's request now has a tool of that name: ours is another.
         assert house.ask((ASKED,)).tool_choice.names == ("gateway_seek",)
-        house.take(CallStarted(id="s1", name="gateway_seek"), b"{}")
+        house.take(ToolCall(id="s1", name="gateway_seek"))
         assert house.calls == (ToolCall(id="s1", name="seek", args=b"{}"),)
         house.settle([ToolResult(call_id="s1")], Usage())
         assert house.ask((ASKED,)).tool_choice == ToolChoice()
@@ -193,7 +192,7 @@ class TestGuesses:
     def test_a_wrong_one_is_shown_the_tool(self) -> None:
         house = rounds()
         assert house.takes("a", b"{}")
-        house.take(CallStarted(id="g1", name="a"), b"{}")
+        house.take(ToolCall(id="g1", name="a"))
         assert house.calls == (ToolCall(id="g1", name="a"),)
         house.settle([ToolResult(call_id="g1")], Usage(), reveal=(A,))
         assert declared(house) == ["Read", "seek", "a"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -72,6 +73,25 @@ class Fleeting(str):
         if self.looks == 2:
             self.forget()
         return super().__hash__()
+
+
+def test_many_are_found_as_one_by_one() -> None:
+    memo: Memo[str, str] = Memo(10)
+    memo.put_all(("a", "b", "c"), (1, 11, 1), ("A", "B", "C"))
+    assert memo.find_all(("c", "b", "a")) == ["C", None, "A"]
+    assert (memo.found, memo.missed, len(memo)) == (2, 1, 2)
+
+
+def test_of_many_what_another_thread_forgets_meanwhile_is_still_found() -> None:
+    memo: Memo[str, str] = Memo(10)
+    memo.put("a", 1, "A")
+
+    class Forgetful(OrderedDict[str, tuple[str, int]]):
+        def move_to_end(self, key: str, last: bool = True) -> None:
+            raise KeyError(key)
+
+    memo._kept = Forgetful(memo._kept)
+    assert memo.find_all(("a",)) == ["A"]
 
 
 def test_nothing_is_remembered_of_a_failure() -> None:

@@ -10,10 +10,6 @@ import pytest
 
 from dragoman.finding import Deferred
 from dragoman.ir import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
-    Event,
     Finished,
     Message,
     Native,
@@ -51,7 +47,7 @@ def rounds(*theirs: Tool, choice: ToolChoice = AUTO, **more: Any) -> Rounds:
 
 
 def own(rounds: Rounds, identity: str = "o1", name: str = "look", args: bytes = b"{}") -> bool:
-    return rounds.take(CallStarted(id=identity, name=name, signature=SIGNED), args)
+    return rounds.take(ToolCall(id=identity, name=name, args=args, signature=SIGNED))
 
 
 def settle(rounds: Rounds, *identities: str, words: str = "found", **more: Any) -> None:
@@ -187,8 +183,8 @@ class TestRounds:
     def test_a_mixed_step_ends_it(self) -> None:
         house = rounds(READ)
         own(house, "o1")
-        for event in (CallStarted(id="c1", name="Read"), CallDelta(b"{}"), CallEnded()):
-            assert house.give(event) == (event,)
+        call = ToolCall(id="c1", name="Read")
+        assert house.give(call) == (call,)
         settle(house, "o1")
         assert house.mixed
         assert house.number == 0
@@ -229,7 +225,7 @@ class TestClient:
         finished = Finished(reason=reason, raw="STOP")
         alone: StopReason = "end" if reason == "tool_calls" else reason
         assert house.give(finished) == (Finished(reason=alone, raw="STOP"),)
-        house.give(CallStarted(id="c1", name="Read"))
+        house.give(ToolCall(id="c1", name="Read"))
         assert house.give(finished) == (finished,)
 
 
@@ -307,9 +303,7 @@ class TestMemory:
 
     def test_a_mixed_step(self) -> None:
         house = rounds(READ)
-        events: list[Event] = [CallStarted(id="c1", name="Read"), CallDelta(b"{}"), CallEnded()]
-        for event in events:
-            house.give(event)
+        house.give(ToolCall(id="c1", name="Read"))
         own(house, "o1")
         settle(house, "o1")
         ((key, word),) = house.memory()

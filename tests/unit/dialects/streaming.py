@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dragoman.dialects.base import Answer, ClientDialect
-from dragoman.ir import CallDelta, CallEnded, CallStarted, Event, Finished, Signature, Started, Usage, collect
+from dragoman.ir import Event, Finished, Signature, Started, ToolCall, Usage, collect
 
 SIGNATURE = Signature("c2ln", "gemini-g3")
 OTHER = Signature("b3RoZXI", "gemini-g3")
@@ -17,7 +17,7 @@ USAGE = Usage(input_tokens=100, cached_tokens=60, output_tokens=9, thought_token
 def call(
     identity: str, signature: Signature | None = None, args: bytes = b'{"a":1}', name: str = "Read"
 ) -> list[Event]:
-    return [CallStarted(id=identity, name=name, signature=signature), CallDelta(args), CallEnded()]
+    return [ToolCall(id=identity, name=name, args=args, signature=signature)]
 
 
 def whole_stream(

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from dragoman import jsontext
-from dragoman.dialects.skim import IN_TOOLS, Sampled, Skimmer
+from dragoman.dialects.samples import Sampled
+from dragoman.dialects.skim import IN_TOOLS, Skimmed, Skimmer
 from dragoman.errors import InvalidRequest
-from dragoman.memo import Memo
+from dragoman.memo import Memo, memo_lookups
 
 _MARK = b'"\xff dragoman knows what stood here"'
 
@@ -26,7 +27,7 @@ class Reading:
 
     def __init__(self, *, tools: bool = True) -> None:
         self.read_bytes: list[int] = []
-        self.skimmer: Skimmer[Body] = Skimmer(
+        self.skimmer: Skimmer[Body, Any] = Skimmer(
             "test",
             self._read,
             key="messages",
@@ -46,10 +47,13 @@ class Reading:
 
     def __call__(self, body: bytes) -> tuple[str, list[Any], Any]:
         skimmed = self.skimmer.skim(body)
-        pieces = skimmed.pieces(self.memo, "messages", self._piece)
-        tools = msgspec.json.decode(skimmed.tools) if skimmed.tools else None
+        pieces = list(skimmed.history(self.memo, "messages", self._piece).pieces)
+        model, tools = skimmed.note("frame", None, lambda: self._frame(skimmed))
+        return model, pieces, tools
+
+    def _frame(self, skimmed: Skimmed[Body, Any]) -> tuple[str, Any]:
         assert bytes(skimmed.wire.tools) == skimmed.tools or not self.skimmer._tools_of
-        return skimmed.wire.model, pieces, tools
+        return skimmed.wire.model, msgspec.json.decode(skimmed.tools) if skimmed.tools else None
 
 
 def _plain(body: bytes) -> tuple[str, list[Any], Any]:
@@ -190,7 +194,7 @@ def test_a_mistake_in_a_new_element_is_told_with_its_number() -> None:
         raise InvalidRequest("no", where=where)
 
     with pytest.raises(InvalidRequest) as caught:
-        read.skimmer.skim(_body([*_items(20), {"new": 1}])).pieces(read.memo, "messages", refuse)
+        read.skimmer.skim(_body([*_items(20), {"new": 1}])).history(read.memo, "messages", refuse)
     assert caught.value.where == "messages[20]"
 
 
@@ -217,8 +221,8 @@ def test_a_list_that_ends_inside_an_element_is_not_kept() -> None:
     read = Reading()
     number = b"1" * 3000
     body = b'{"model":"m","messages":[%b],"messages":[%b,%b,0]}' % (number, number[:1500], number[:1500])
-    assert len(read.skimmer.skim(body).pieces(read.memo, "messages", lambda raw, _: raw)) == 3
-    assert read.skimmer.runs.find(body, body.index(number)) is None
+    assert len(read.skimmer.skim(body).history(read.memo, "messages", lambda raw, _: raw).pieces) == 3
+    assert not [*read.skimmer.runs.find(body, body.index(number))]
 
 
 def test_bodies_without_such_a_list() -> None:
@@ -240,6 +244,41 @@ def test_a_sample_is_not_the_text() -> None:
     text = b"a" * 1024 + b"b" * 500
     known.put(text, text)
     known.put(b"short", b"short")
-    assert known.find(b"--" + b"a" * 1500, 2) == text  # whoever asks must compare
-    assert known.find(b"c" * 4000, 0) is None
-    assert known.find(b"", 0) is None
+    assert [*known.find(b"--" + b"a" * 1500, 2)] == [[text]]  # whoever asks must compare
+    assert not [*known.find(b"c" * 4000, 0)]
+    assert not [*known.find(b"", 0)]
+
+
+def test_texts_that_look_alike_are_all_there_the_longest_and_latest_first() -> None:
+    known: Sampled[bytes] = Sampled(1 << 20, "alike")
+    texts = [b"a" * 1024 + word for word in (b"b", b"c", b"d", b"e", b"f")]
+    for text in texts:
+        known.put(text, text)
+    longer = b"a" * 1024 + b"z" * 1024
+    known.put(longer, longer)
+    assert [*known.find(longer + b"!", 0)] == [[longer], [*reversed(texts[1:])]]
+    known.put(texts[0], texts[0], instead_of=texts[3])
+    assert [*known.find(b"a" * 2000, 0)] == [[texts[0], texts[4], texts[2], texts[1]]]
+
+
+def test_a_lookup_counts_as_what_it_came_to() -> None:
+    known: Sampled[bytes] = Sampled(1 << 20, "counted")
+    known.put(b"a" * 1024, b"a" * 1024)
+    next(known.find(b"a" * 1500, 0))
+    assert memo_lookups()["counted"] == (1, 0)
+    assert [*known.find(b"a" * 1500, 0)]  # whoever asks on has not found it there
+    assert memo_lookups()["counted"] == (1, 1)
+
+
+def test_conversations_that_have_parted_do_not_hide_each_other() -> None:
+    read = Reading()
+    common = _items(40)
+    ways = [[*common, *(item | {"role": way} for item in _items(20))] for way in ("left", "right")]
+    for count in (40, 45, 50, 55):
+        for way in ways:
+            assert read(_body(way[:count])) == ("m", way[:count], _TOOLS)
+    before = memo_lookups()["test histories"]
+    for way in ways:
+        assert read(_body(way)) == ("m", way, _TOOLS)
+    after = memo_lookups()["test histories"]
+    assert (after[0] - before[0], after[1] - before[1]) == (2, 0)

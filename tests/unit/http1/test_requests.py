@@ -330,7 +330,7 @@ def test_whatever_comes_the_slicing_does_not_matter(data: bytes, size: int) -> N
     assert sliced == outcome(data)
 
 
-AGAIN = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length:  5 \r\nX-Length: content-length: 5"
+AGAIN = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length:  5\r\nX-Length: content-length: 5"
 
 
 def _read_next(reader: RequestReader, head: bytes) -> RequestHead | tuple[str, int] | None:
@@ -369,11 +369,15 @@ def test_a_head_like_the_last_one_is_read_as_if_it_were_the_first(at: int, gone:
         AGAIN + b"\r\nTransfer-Encoding: chunked",
         AGAIN + b"\r\nContent-Length: 5",
         *(
-            AGAIN.replace(b"  5 ", b"  %b " % length)
-            for length in (b"", b"+5", b"5 5", b"5,5", b"0x5", b"-5")
+            AGAIN.replace(b"  5\r", b"  %b\r" % length)
+            for length in (b"", b"+5", b"5 5", b"5 ", b"5,5", b"0x5", b"-5", b"\xb2")
         ),
-        *(AGAIN.replace(b"  5 ", b"  %b " % (b"9" * digits)) for digits in (18, 19, 40)),
-        AGAIN.replace(b"  5 ", b"  5\r\nContent-Length: 7 "),
+        *(AGAIN.replace(b"  5\r", b"  %b\r" % (b"9" * digits)) for digits in (18, 19, 40)),
+        AGAIN.replace(b"  5\r", b"  5\r\nContent-Length: 7\r"),
+        AGAIN.replace(b"  5\r", b"  5\n"),
+        AGAIN.replace(b"  5\r\n", b"  5\r\n\r\n"),
+        b"\r\n" + AGAIN,
+        b" " + AGAIN,
     ],
 )
 def test_a_head_that_only_looks_like_the_last_one_is_read_anew(head: bytes) -> None:
@@ -383,8 +387,63 @@ def test_a_head_that_only_looks_like_the_last_one_is_read_anew(head: bytes) -> N
 @pytest.mark.parametrize("digits", [b"0", b"007", b"123456"])
 def test_the_next_length_is_read_and_nothing_of_the_last_one_stays(digits: bytes) -> None:
     lengths = (b"5", digits, b"5")
-    heads = (AGAIN.replace(b"  5 ", b" " + length) + b"\r\n\r\n" for length in lengths)
+    heads = (AGAIN.replace(b"  5\r", b"  " + length + b"\r") + b"\r\n\r\n" for length in lengths)
     read = read_all(*(head + b"x" * int(length) for head, length in zip(heads, lengths, strict=True)))
     assert [one.head.length for one in read] == [len(one.body) for one in read] == [*map(int, lengths)]
     assert [dict(one.head.fields)[b"content-length"] for one in read] == [*lengths]
     assert read[0].head.fields is not read[2].head.fields  # whoever changes one changes no other
+
+
+def test_what_was_worked_out_of_a_head_is_kept_while_nothing_but_its_length_changes() -> None:
+    reader, kept = RequestReader(), []
+    for length in (b"5", b"7", b"10", b"0", b"5"):
+        reader.feed(AGAIN.replace(b"  5\r", b"  " + length + b"\r") + b"\r\n\r\n" + b"x" * int(length))
+        kept.append(reader.kept)
+        reader.next()
+    assert len(set(map(id, kept))) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        AGAIN.replace(b"Host: h", b"Host: i"),
+        AGAIN.replace(b"/x", b"/y"),
+        AGAIN[:-1] + b"6",
+        AGAIN + b"\r\nX-More: 1",
+        AGAIN.removesuffix(b"\r\nX-Length: content-length: 5"),
+        b"GET /x HTTP/1.1\r\nHost: h",
+    ],
+)
+def test_q_what_was_worked_out_of_one_head_is_never_found_with_another(other: bytes) -> None:
+    reader, kept = RequestReader(), []
+    for head in (AGAIN, other, AGAIN):
+        reader.feed(head + b"\r\n\r\n")
+        assert reader.head is not None
+        reader.feed(b"x" * (reader.head.length or 0))
+        kept.append(reader.kept)
+        reader.next()
+    assert len(set(map(id, kept))) == 3
+
+
+def test_a_longer_length_makes_no_head_longer_than_allowed() -> None:
+    most = len(AGAIN) + 17
+    for digits, allowed in ((18, True), (19, False)):
+        reader = RequestReader(most)
+        reader.feed(AGAIN + b"\r\n\r\nhello")
+        reader.next()
+        head = AGAIN.replace(b"  5\r", b"  " + b"0" * (digits - 1) + b"5\r")
+        read = _read_next(reader, head)
+        assert isinstance(read, RequestHead) is allowed
+    tight = RequestReader(len(AGAIN))
+    tight.feed(AGAIN + b"\r\n\r\nhello")
+    tight.next()
+    read = _read_next(tight, AGAIN.replace(b"  5\r", b"  12\r"))
+    assert read == (f"the head is longer than {len(AGAIN)} bytes", 431)
+
+
+def test_half_an_empty_line_is_not_forgotten_for_a_head_that_comes_again() -> None:
+    reader = RequestReader()
+    reader.feed(AGAIN + b"\r\n\r\nhello\r")
+    reader.next()
+    with pytest.raises(BadMessage):
+        reader.feed(AGAIN + b"\r\n\r\n")

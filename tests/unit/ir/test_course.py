@@ -1,4 +1,4 @@
-"""What is kept of a history for the next turn holds for the very same messages, and for nothing else."""
+"""What is kept of a history for the next turn holds for the same messages, and for nothing else."""
 
 from __future__ import annotations
 
@@ -37,10 +37,18 @@ def test_a_conversation_that_goes_another_way_is_followed_from_there() -> None:
     assert _follow((a,)) == (0, [])
 
 
-def test_equal_words_are_not_the_same_message() -> None:
+def test_a_message_that_was_read_again_is_the_same_message() -> None:
+    a, b, c = map(_message, "abc")
+    _follow((a, b))
+    assert _follow((a, _message("b"), c)) == (1, ["b", "c"])
+
+
+def test_the_same_words_of_somebody_else_are_another_message() -> None:
     a, b = map(_message, "ab")
     _follow((a, b))
-    assert _follow((a, _message("b"))) == (1, ["b"])
+    said = Message(role="model", parts=b.parts)
+    assert _follow((a, said)) == (1, ["b"])
+    assert _follow((a, said)) == (0, ["b"])
 
 
 def test_a_course_is_nobody_elses_while_it_is_taken() -> None:

@@ -7,7 +7,6 @@ import pytest
 from dragoman.errors import UpstreamCut
 from dragoman.ir import (
     ON_TEXT,
-    CallStarted,
     Citation,
     Cited,
     Event,
@@ -60,7 +59,6 @@ def test_a_server_call_is_answered_once_by_its_id(events: list[Event]) -> None:
         ([Started(), CALL, CALL], "event 2: ServerCall s1 runs already"),
         ([Started(), CALL, RESULT, RESULT], "event 3: ServerResult s1 of no call"),
         ([CALL], "event 0: ServerCall while waiting"),
-        ([Started(), CallStarted(id="c", name="f"), Cited("a", ())], "event 2: Cited while calling"),
     ],
 )
 def test_an_unanswered_or_stray_one_is_named(events: list[Event], problem: str) -> None:

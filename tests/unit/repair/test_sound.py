@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
+from dragoman.repair import sound
 from dragoman.repair.sound import sound_history
 
 SIGNATURE = Signature("s", "gemini-g3")
@@ -63,6 +64,7 @@ def test_sound_histories(messages: tuple[Message, ...], expected: object) -> Non
             (ASK, CALL, _user(ToolResult(call_id="1"), ToolResult(call_id="3"))), id="a foreign result"
         ),
         pytest.param((ASK, CALL, _user(ToolResult(call_id="1"), ToolResult(call_id="1"))), id="one twice"),
+        pytest.param((ASK, CALL, _user(*RESULT.parts, ToolResult(call_id="1"))), id="all, and one again"),
         pytest.param((ASK, CALL, _user(*RESULT.parts, Text(text="x"))), id="text beside results"),
         pytest.param((ASK, _model(*CALL.parts, ToolCall(id="1", name="f"))), id="one id twice"),
         pytest.param((_user(Text(text="")),), id="empty text"),
@@ -90,3 +92,27 @@ def test_messages_keep_their_identity_from_turn_to_turn() -> None:
     assert first is not None
     assert second is not None
     assert all(one is other for one, other in zip(first, second, strict=False))
+
+
+def test_a_history_that_goes_another_way_is_judged_from_there() -> None:
+    history = (ASK, CALL, SWAPPED, SAY, ASK)
+    ways = [history, (ASK, CALL, RESULT, SAY, ASK), history[:3], (ASK, SAY, SAY), (ASK, SAY, ASK), history]
+    copied = [tuple(Message(role=one.role, parts=one.parts) for one in way) for way in ways]
+    assert [sound_history(way, ends_with_user=True) for way in ways] == [
+        sound_history(way, ends_with_user=True) for way in copied
+    ]
+
+
+def test_of_a_next_turn_only_what_is_new_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[Message] = []
+    step = sound._step
+
+    def counted(before: sound.Step, message: Message) -> sound.Step | None:
+        judged.append(message)
+        return step(before, message)
+
+    monkeypatch.setattr(sound, "_step", counted)
+    first = Message(role="user", parts=(Text(text="q"),))
+    sound_history((first, CALL, RESULT), ends_with_user=True)
+    sound_history((first, CALL, RESULT, SAY, ASK), ends_with_user=True)
+    assert judged == [first, CALL, RESULT, SAY, ASK]

@@ -49,38 +49,41 @@ async def read(shelf: Bodies, sender: Sender, held: Stay, *, length: str = "", p
 @pytest.mark.parametrize("proven", [True, False])
 async def test_a_body_is_read_whole_and_held_until_its_request_is_over(length: str, proven: bool) -> None:
     shelf = bodies()
-    with Stay() as held:
+    with Stay(shelf.room) as held:
         body = await read(shelf, Sender(b"ab", b"", b"cdef"), held, length=length, proven=proven)
         assert body == b"abcdef"
-        assert (shelf._room.left, shelf._unproven.left) == (154, 100)
-    assert shelf._room.left == 160
+        assert (shelf.room.left, shelf._unproven.left) == (154, 100)
+    assert shelf.room.left == 160
 
 
 @pytest.mark.parametrize("proven", [True, False])
 async def test_j5_what_is_declared_too_large_is_refused_unread(proven: bool) -> None:
-    sender = Sender(b"x" * 50, whole=False)
-    with Stay() as held, pytest.raises(DragomanError, match="larger than 100 bytes") as refused:
-        await read(bodies(), sender, held, length="101", proven=proven)
+    shelf, sender = bodies(), Sender(b"x" * 50, whole=False)
+    with Stay(shelf.room) as held, pytest.raises(DragomanError, match="larger than 100 bytes") as refused:
+        await read(shelf, sender, held, length="101", proven=proven)
     assert (refused.value.kind, sender.read) == ("too_large", 0)
 
 
 async def test_j5_what_turns_out_too_large_is_refused_on_the_way() -> None:
-    sender = Sender(b"x" * 60, b"x" * 60, b"x" * 60)
-    with Stay() as held, pytest.raises(DragomanError, match="larger than 100 bytes"):
-        await read(bodies(), sender, held)
+    shelf, sender = bodies(), Sender(b"x" * 60, b"x" * 60, b"x" * 60)
+    with Stay(shelf.room) as held, pytest.raises(DragomanError, match="larger than 100 bytes"):
+        await read(shelf, sender, held)
     assert sender.read == 2
 
 
 async def test_where_the_memory_is_full_a_declared_body_is_refused_unread_and_another_on_the_way() -> None:
     shelf = bodies()
-    with Stay() as held:
+    with Stay(shelf.room) as held:
         await read(shelf, Sender(b"x" * 90), held, length="90")
         declared, streamed = Sender(b"y" * 71), Sender(b"y" * 40, b"y" * 40)
         for sender, length, seen in ((declared, "71", 0), (streamed, "", 2)):
-            with Stay() as other, pytest.raises(DragomanError, match="max_inflight_bytes") as refused:
+            with (
+                Stay(shelf.room) as other,
+                pytest.raises(DragomanError, match="max_inflight_bytes") as refused,
+            ):
                 await read(shelf, sender, other, length=length)
             assert (refused.value.kind, sender.read) == ("overloaded", seen)
-        assert shelf._room.left == 70
+        assert shelf.room.left == 70
 
 
 async def test_a_stranger_takes_room_with_bytes_and_not_with_words() -> None:
@@ -88,14 +91,14 @@ async def test_a_stranger_takes_room_with_bytes_and_not_with_words() -> None:
     reading = asyncio.ensure_future(_read_as_stranger(shelf, Sender(b"x", whole=False), "100"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert (shelf._room.left, shelf._unproven.left) == (160, 99)
+    assert (shelf.room.left, shelf._unproven.left) == (160, 99)
     reading.cancel()
     await asyncio.wait({reading})
     assert shelf._unproven.left == 100
 
 
 async def _read_as_stranger(shelf: Bodies, sender: Sender, length: str) -> None:
-    with Stay() as held:
+    with Stay(shelf.room) as held:
         await read(shelf, sender, held, length=length, proven=False)
 
 
@@ -104,27 +107,27 @@ async def _read_as_stranger(shelf: Bodies, sender: Sender, length: str) -> None:
 async def test_a_body_that_is_here_is_taken_without_asking_for_it(length: str, proven: bool) -> None:
     shelf, sender = bodies(), Sender(b"never", whole=False)
     intake = Intake(sender.receive, {"content-length": length} if length else {}, lambda: b"abcdef")
-    with Stay() as stay:
+    with Stay(shelf.room) as stay:
         assert await shelf.read(intake, stay, proven=proven) == b"abcdef"
-        assert (shelf._room.left, shelf._unproven.left) == (154, 100)
-    assert (intake.whole, sender.read, shelf._room.left) == (True, 0, 160)
+        assert (shelf.room.left, shelf._unproven.left) == (154, 100)
+    assert (intake.whole, sender.read, shelf.room.left) == (True, 0, 160)
 
 
 @pytest.mark.parametrize("proven", [True, False])
 async def test_j5_a_body_that_is_here_has_the_same_bounds(proven: bool) -> None:
     shelf = bodies()
     for size, room, kind in ((101, 160, "too_large"), (61, 60, "overloaded")):
-        shelf._room.left = room
+        shelf.room.left = room
         intake = Intake(Sender(b"").receive, {}, lambda size=size: b"x" * size)  # type: ignore[misc]
-        with Stay() as stay, pytest.raises(DragomanError) as refused:
+        with Stay(shelf.room) as stay, pytest.raises(DragomanError) as refused:
             await shelf.read(intake, stay, proven=proven)
-        assert (refused.value.kind, shelf._room.left, shelf._unproven.left) == (kind, room, 100)
+        assert (refused.value.kind, shelf.room.left, shelf._unproven.left) == (kind, room, 100)
 
 
 async def test_a_body_that_is_not_here_yet_is_waited_for() -> None:
-    intake = Intake(Sender(b"ab", b"cd").receive, {}, lambda: None)
-    with Stay() as stay:
-        assert await bodies().read(intake, stay, proven=True) == b"abcd"
+    shelf, intake = bodies(), Intake(Sender(b"ab", b"cd").receive, {}, lambda: None)
+    with Stay(shelf.room) as stay:
+        assert await shelf.read(intake, stay, proven=True) == b"abcd"
 
 
 async def test_a_body_that_stops_coming_is_given_up() -> None:
@@ -132,15 +135,16 @@ async def test_a_body_that_stops_coming_is_given_up() -> None:
     sender = Sender(b"x" * 10, whole=False)
     with (
         pytest.raises(DragomanError, match="nothing of the request body has come") as refused,
-        Stay() as held,
+        Stay(shelf.room) as held,
     ):
         await read(shelf, sender, held, length="50")
-    assert (refused.value.kind, shelf._room.left) == ("timeout", 160)
+    assert (refused.value.kind, shelf.room.left) == ("timeout", 160)
 
 
 async def test_who_leaves_in_the_middle_is_gone() -> None:
-    with Stay() as held, pytest.raises(ClientLeft):
-        await read(bodies(), Sender(b"x", whole=False, leaves=True), held)
+    shelf = bodies()
+    with Stay(shelf.room) as held, pytest.raises(ClientLeft):
+        await read(shelf, Sender(b"x", whole=False, leaves=True), held)
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,12 @@ from dragoman.server.fuses import (
     settle,
 )
 from dragoman.server.metered import Meter
-from dragoman.server.trail import Trail
+from dragoman.server.trail import Noted, Trail, Waiting
 from dragoman.store import MemoryStore
 
 NOW = datetime(2026, 2, 28, 23, 59, 30, tzinfo=UTC)
 WHO = Who("caller", "chat")
-TRAIL = Trail("one", "POST", "/v1/messages", "")
+TRAIL = Trail("one", Noted(method="POST", path="/v1/messages"), Waiting())
 BOTH = LimitsConfig(
     key={"day": Fuse(requests=10, tokens=1_000, usd=0.5)}, session={"minute": Fuse(requests=3)}
 )

@@ -13,7 +13,7 @@ from dragoman.server.places import Places, Room, Stay, places_for_unproven
 
 
 def take(places: Places, caller: str) -> Stay:
-    stay = Stay()
+    stay = Stay(Room(0))
     stay.take_place(places, caller)
     return stay
 
@@ -77,8 +77,9 @@ def test_places_are_never_passed_and_always_given_back(most: int, moves: list[tu
 
 def test_a_stay_gives_back_its_place_and_its_room() -> None:
     places, room = Places(2), Room(100)
-    with take(places, "a") as stay:
-        stay.hold(room).more(60)
+    with Stay(room) as stay:
+        stay.take_place(places, "a")
+        stay.more(60)
         assert (len(places), room.left) == (1, 40)
     assert (len(places), room.left) == (0, 100)
 
@@ -86,7 +87,7 @@ def test_a_stay_gives_back_its_place_and_its_room() -> None:
 def test_who_was_refused_a_place_has_none_to_leave() -> None:
     places = Places(1)
     with take(places, "a"):
-        with Stay() as stay, pytest.raises(DragomanError):
+        with Stay(Room(0)) as stay, pytest.raises(DragomanError):
             stay.take_place(places, "b")
         assert len(places) == 1
 
@@ -106,7 +107,7 @@ def test_a_room_has_an_end_and_gives_everything_back() -> None:
 
 def test_who_is_proven_takes_a_place_among_the_others_and_leaves_the_first() -> None:
     unproven, places = places_for_unproven(16), Places(1)
-    with Stay() as stay:
+    with Stay(Room(0)) as stay:
         stay.take_place(unproven, "")
         assert (len(unproven), len(places)) == (1, 0)
         stay.take_place(places, "a")

@@ -7,6 +7,8 @@ import zlib
 
 import pytest
 
+from dragoman.http1.heads import Fields, read_fields
+from dragoman.upstream import http1
 from dragoman.upstream.http1 import AnswerReader, BrokenAnswer
 from dragoman.upstream.inflate import MOST_BYTES
 
@@ -25,6 +27,7 @@ WHOLE: dict[str, tuple[bytes, bytes]] = {
     "nothing": (LENGTH % (0, b""), b""),
     "chunks": (CHUNKED + _chunks(b"he", b"l", b"lo"), b"hello"),
     "large chunks": (CHUNKED + _chunks(b"x" * 300, b"y" * 17), b"x" * 300 + b"y" * 17),
+    "large letters": (CHUNKED + b"1A\r\n" + b"x" * 26 + b"\r\n0\r\n\r\n", b"x" * 26),
     "extensions": (CHUNKED + b"5 ;name=value\r\nhello\r\n0\r\n\r\n", b"hello"),
     "a trailer": (CHUNKED + _chunks(b"hello", end=b"0\r\nx-sum: 1\r\ny: 2\r\n\r\n"), b"hello"),
     "announcements": (
@@ -116,6 +119,11 @@ BROKEN: dict[str, bytes] = {
     "a chunk without a length": CHUNKED + b"\r\nhello\r\n",
     "a chunk with a bad length": CHUNKED + b"0x5\r\nhello\r\n",
     "a chunk with a sign": CHUNKED + b"+5\r\nhello\r\n",
+    "a chunk of less than nothing": CHUNKED + b"-2\r\n",
+    "a length with a space": b"HTTP/1.1 200 OK\r\ncontent-length: 1 2\r\n\r\n",
+    "no length": b"HTTP/1.1 200 OK\r\ncontent-length: \r\n\r\n",
+    "a length beyond reason": b"HTTP/1.1 200 OK\r\ncontent-length: " + b"1" * 19 + b"\r\n\r\n",
+    "no status": b"HTTP/1.1 2000 OK\r\n\r\n",
     "a chunk that is longer": CHUNKED + b"2\r\nhello\r\n",
     "no compression": b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 5\r\n\r\nhello",
     "compressed, and cut": GZIP % (40, gzip.compress(b"hello world " * 100)[:40]),
@@ -137,6 +145,72 @@ def _feed_all(raw: bytes, size: int) -> None:
     reader = AnswerReader()
     for at in range(0, len(raw), size):
         reader.feed(raw[at : at + size])
+
+
+_LINES = (
+    b"Content-Type: application/json; charset=UTF-8\r\nDate: Tue, 18 Nov 2026 10:%02d:12 GMT\r\n"
+    b"Server-Timing: gfet4t7; dur=%03d\r\n"
+)
+
+
+def test_a_head_of_a_known_shape_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    http1._framing.cache_clear()
+    read: list[bytes] = []
+
+    def watched(lines: bytes, at: int) -> Fields:
+        read.append(lines)
+        return read_fields(lines, at)
+
+    monkeypatch.setattr(http1, "read_fields", watched)
+    for number in range(20):
+        reader = AnswerReader()
+        lines = _LINES % (number, 10 * number)
+        body = b"x" * (10 + number)
+        assert (
+            reader.feed(b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (lines, len(body), body))
+            == body
+        )
+        assert reader.over
+    assert len(read) == 1
+    assert reader.head is not None
+    assert reader.head.headers["server-timing"] == "gfet4t7; dur=190"
+    assert reader.head.headers["content-length"] == "29"
+
+
+def test_a_shape_that_is_known_says_nothing_of_its_numbers() -> None:
+    """Neither the status, nor the version, nor the lengths: they are read from each head."""
+    for minor, status, keeps in ((b"1", b"200", True), (b"0", b"200", False), (b"1", b"429", True)):
+        reader = AnswerReader()
+        reader.feed(b"HTTP/1.%b %b OK\r\ncontent-length: 2\r\n\r\nhi" % (minor, status))
+        assert reader.head is not None
+        assert (reader.head.status, reader.head.keeps_alive, reader.over) == (int(status), keeps, True)
+    for status in (b"204", b"304"):
+        reader = AnswerReader()
+        assert reader.feed(b"HTTP/1.1 %b OK\r\ncontent-length: 2\r\n\r\n" % status) == b""
+        assert reader.over
+    twice = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nx: y\r\nContent-Length:\t%d \r\n\r\nhi"
+    assert AnswerReader().feed(twice % (2, 2)) == b"hi"
+    with pytest.raises(BrokenAnswer, match="two lengths"):
+        AnswerReader().feed(twice % (2, 3))
+    with pytest.raises(BrokenAnswer):
+        AnswerReader().feed(b"HTTP/1.1 600 OK\r\ncontent-length: 2\r\n\r\nhi")
+
+
+def test_a_head_longer_than_usual_is_read_and_forgotten() -> None:
+    http1._framing.cache_clear()
+    reader = AnswerReader()
+    assert reader.feed(b"HTTP/1.1 200 OK\r\nx: %b\r\ncontent-length: 2\r\n\r\nhi" % (b"a" * 5_000)) == b"hi"
+    assert http1._framing.cache_info().currsize == 0
+
+
+def test_a_length_in_a_sea_of_spaces_takes_no_longer_than_its_bytes() -> None:
+    spaces = b" \t" * 20_000
+    reader = AnswerReader()
+    assert (
+        reader.feed(b"HTTP/1.1 200 OK\r\ncontent-length:%b2%b\r\n\r\nhi" % (spaces, spaces[:20_000])) == b"hi"
+    )
+    with pytest.raises(BrokenAnswer, match="its length is"):
+        AnswerReader().feed(b"HTTP/1.1 200 OK\r\ncontent-length: 2%b3\r\n\r\nhi" % spaces)
 
 
 @pytest.mark.parametrize("raw", [b"", b"HTTP/1.1 200 OK\r\n", LENGTH % (9, b"half"), CHUNKED + b"5\r\nhel"])

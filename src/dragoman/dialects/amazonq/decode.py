@@ -14,7 +14,7 @@ from dragoman.dialects.amazonq.tools import decode_tools
 from dragoman.dialects.amazonq.tuning import decode_tuning
 from dragoman.dialects.amazonq.wire import Body, decode_body, decode_chat_message
 from dragoman.dialects.base import Decoded, HeaderList
-from dragoman.dialects.history import HISTORY_BYTES, placed_notes, read_piece
+from dragoman.dialects.history import HISTORY_BYTES, History, placed_notes, read_piece
 from dragoman.dialects.skim import Skimmer
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Message, Request, Text
@@ -25,11 +25,13 @@ _HISTORY = "conversationState.history"
 _CURRENT = "conversationState.currentMessage"
 
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "amazonq messages")
-_BODIES: Skimmer[Body] = Skimmer(
+_BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     "amazonq",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="history",
     elements=lambda wire: wire.conversation_state.history or (),
+    tells=lambda decoded: decoded.notes or decoded.tools,
+    framed=False,  # the current message stands there
 )
 #: The current message comes back without its tools: in these words it is never seen again.
 _NOTHING_KEPT: Memo[bytes, DecodedMessage] = Memo(0)
@@ -50,9 +52,9 @@ def decode_request(body: bytes, echo: Echo) -> Decoded:
     if wire.dry_run:
         raise InvalidRequest("a dry run is not offered here", where="dryRun")
     state = wire.conversation_state
-    history = skimmed.pieces(_MESSAGES, _HISTORY, _message)
+    history = skimmed.history(_MESSAGES, _HISTORY, _message)
     current = read_piece(_NOTHING_KEPT, _CURRENT, bytes(state.current_message), _message)
-    messages = _with_remarks([*history, current])
+    messages = _with_remarks([*history.pieces, current])
     if not messages:
         raise InvalidRequest("there is nothing in this message", where=f"{_CURRENT}{USER}.content")
     tuning = decode_tuning(bytes(wire.additional_model_request_fields))
@@ -69,7 +71,7 @@ def decode_request(body: bytes, echo: Echo) -> Decoded:
     )
     notes = (
         *tuning.notes,
-        *placed_notes(_HISTORY, history),
+        *placed_notes(_HISTORY, history.pieces, history.telling),
         *_tools_of_the_past(history),
         *(Note(note.kind, _CURRENT + note.where, note.why) for note in current.notes),
     )
@@ -92,11 +94,11 @@ def _with_remarks(pieces: Iterable[DecodedMessage]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _tools_of_the_past(history: list[DecodedMessage]) -> list[Note]:
+def _tools_of_the_past(history: History[DecodedMessage]) -> list[Note]:
     return [
         Note("dropped", f"{_HISTORY}[{index}]{CONTEXT}.tools", "the tools of the current message count")
-        for index, piece in enumerate(history)
-        if piece.tools
+        for index in history.telling
+        if history.pieces[index].tools
     ]
 
 

@@ -13,9 +13,6 @@ from dragoman.dialects.base import Answer
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -27,6 +24,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
     seal,
 )
@@ -57,9 +55,6 @@ class AnswerEvents:
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._call = CallStarted(id="", name="")
-        self._has_args = False
-        self.in_tool = False
         self._said = False
         self._thinking = False  # the last thing told was a thought
         self._carrier = ""  # a signature on its way to the client
@@ -77,12 +72,8 @@ class AnswerEvents:
                 return self._text(event.text)
             case ThoughtDelta():
                 return self._thought(event.text)
-            case CallStarted():
-                return self._open_tool(event)
-            case CallDelta():
-                return self._pieces(event.json.decode())
-            case CallEnded():
-                return self._close_tool()
+            case ToolCall():
+                return self._tool(event)
             case Signed():
                 self._sign(event)
                 return []
@@ -121,28 +112,16 @@ class AnswerEvents:
         self._carried = True
         return _told("reasoningContentEvent", {"signature": self._carrier})
 
-    def _open_tool(self, call: CallStarted) -> Told:
+    def _tool(self, call: ToolCall) -> Told:
         if call.signature is not None:
             self._carrier = seal(call.signature, call.id)
-        carried = self._carry()
-        self._call, self.in_tool, self._said, self._has_args = call, True, True, False
-        self._thinking = False
-        return [*carried, self._tool({})]
-
-    def _pieces(self, text: str) -> Told:
-        self._has_args = self._has_args or bool(text)
-        return [
-            self._tool({"input": text[start : start + PIECE_CHARS]})
-            for start in range(0, len(text), PIECE_CHARS)
+        self._said, self._thinking = True, False
+        use, text = {"toolUseId": call.id, "name": call.name}, call.args.decode()
+        pieces = [
+            {**use, "input": text[start : start + PIECE_CHARS]} for start in range(0, len(text), PIECE_CHARS)
         ]
-
-    def _close_tool(self) -> Told:
-        pieces = [] if self._has_args else self._pieces("{}")
-        self.in_tool = False
-        return [*pieces, self._tool({"stop": True})]
-
-    def _tool(self, more: Mapping[str, Any]) -> tuple[Kind, bytes]:
-        return "toolUseEvent", _json({"toolUseId": self._call.id, "name": self._call.name, **more})
+        told = (use, *pieces, {**use, "stop": True})
+        return [*self._carry(), *[("toolUseEvent", _json(one)) for one in told]]
 
     def _finish(self, finished: Finished) -> Told:
         words = "" if self._said else explanation(finished)

@@ -17,10 +17,7 @@ _PING = encode_event(event_head("ping"), b"{}")
 
 
 class AssistantStream:
-    """See `AnswerEvents`; a failure is an exception in the stream, because a mere end would look like success.
-
-    A tool that is open when it fails stays open: a program runs only what was closed.
-    """
+    """See `AnswerEvents`; a failure is an exception in the stream, because a mere end would look like success."""
 
     def __init__(self, answer: Answer) -> None:
         self._events = AnswerEvents(answer)
@@ -33,8 +30,8 @@ class AssistantStream:
         return self.fail(event.error) if isinstance(event, Failed) else _framed(self._events.feed(event))
 
     def ping(self) -> bytes:
-        """An event nobody knows: passed over everywhere, except inside a tool, which it would end."""
-        return b"" if self._events.in_tool else _PING
+        """An event nobody knows: passed over everywhere, except inside a tool, which it would end; there is none."""
+        return _PING
 
     def fail(self, error: DragomanError) -> bytes:
         return encode_exception(*stream_error(error, kiro=self._echo.kiro))

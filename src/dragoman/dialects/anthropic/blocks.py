@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TypeGuard
 
@@ -54,8 +54,9 @@ class DecodedMessage(msgspec.Struct, frozen=True, gc=False):
     """One wire message: neutral messages, and how it changes the tools at hand. No message knows it."""
 
     messages: tuple[Message, ...]
-    changes: tuple[ToolChange, ...]
-    notes: tuple[Note, ...]
+    changes: tuple[ToolChange, ...] = ()
+    notes: tuple[Note, ...] = ()
+    tells: bool = False  # whether there is a change or a note
 
 
 def decode_message(message: WireMessage) -> DecodedMessage:
@@ -64,18 +65,20 @@ def decode_message(message: WireMessage) -> DecodedMessage:
     if role is None:
         raise InvalidRequest(f"{message.role!r} is not a role: use user, assistant or system", where=".role")
     content = message.content
-    if isinstance(content, list) and len(content) > 1:
-        content = _uncut(content)
+    if isinstance(content, str):
+        return DecodedMessage((Message(role=role, parts=(Text(text=content),)),))
     reader = BlockReader()
-    said = reader.read_content(content, ".content")
+    said = reader.read_content(_uncut(content) if content else (), ".content")
     parts = place_signatures(said, reader.sealed) if reader.sealed else tuple(said)
     messages = _split_reminders(role, parts) if len(parts) > 1 else (Message(role=role, parts=parts),)
-    return DecodedMessage(messages, tuple(reader.changes), tuple(reader.notes))
+    if not reader.changes and not reader.notes:  # nearly always
+        return DecodedMessage(messages)
+    return DecodedMessage(messages, tuple(reader.changes), tuple(reader.notes), tells=True)
 
 
 def _uncut(blocks: list[Block]) -> list[Block]:
     """Text that was cut into blocks for the sake of its citations is one text."""
-    if [*map(_CITATIONS, blocks)].count(NOTHING) == len(blocks):  # nearly always
+    if len(blocks) < 2 or [*map(_CITATIONS, blocks)].count(NOTHING) == len(blocks):  # nearly always
         return blocks
     whole: list[Block] = []
     for block in blocks:
@@ -117,7 +120,7 @@ class BlockReader:
         self.changes: list[ToolChange] = []
         self.notes: list[Note] = []
 
-    def read_content(self, content: str | list[Block] | None, where: str) -> list[Part]:
+    def read_content(self, content: str | Sequence[Block] | None, where: str) -> list[Part]:
         if isinstance(content, str):
             return [Text(text=content)]
         parts: list[Part] = []

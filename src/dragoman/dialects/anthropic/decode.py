@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Sequence
 from itertools import chain
 
 import msgspec
@@ -30,11 +31,12 @@ from dragoman.dialects.anthropic.wire import (
 from dragoman.dialects.anthropic.wire import decode_message as decode_wire_message
 from dragoman.dialects.anthropic.wire import decode_messages as decode_wire_messages
 from dragoman.dialects.base import Decoded, Headers
-from dragoman.dialects.history import HISTORY_BYTES, placed_notes
+from dragoman.dialects.frames import IDLE_WORDS
+from dragoman.dialects.history import HISTORY_BYTES, History, placed_notes
 from dragoman.dialects.skim import IN_TOOLS, Skimmer
 from dragoman.dialects.thinking import decode_thinking
 from dragoman.errors import InvalidRequest
-from dragoman.ir import OutputFormat, Request, Sampling, Text, ToolCall
+from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, ToolCall
 from dragoman.memo import Memo
 
 #: Changes with every request and would keep Google's prefix cache from ever matching (pain F6).
@@ -62,37 +64,73 @@ def _without_cache_point(raw: bytes) -> bytes:
     return raw[: found.start()] + raw[found.end() :] if found is not None else raw
 
 
+#: In the first block of the system's, as Claude Code sends it.
+_IDLE = re.compile(
+    rb'(\s*\],\s?"system":\s?\[\{"type":\s?"text",\s?"text":\s?"%b)%b'
+    % (_BILLING_HEADER.encode(), IDLE_WORDS)
+)
+
+
+def _said(decoded: Sequence[DecodedMessage]) -> tuple[Message, ...]:
+    return tuple(chain.from_iterable(map(_SAID, decoded)))
+
+
+_SAID = operator.attrgetter("messages")
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "anthropic messages")
-_BODIES: Skimmer[Body] = Skimmer(
+_BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     "anthropic",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="messages",
     elements=operator.attrgetter("messages"),
     tools=IN_TOOLS,
     known_as=_without_cache_points,
+    idle=_IDLE,
+    said=_said,
+    tells=operator.attrgetter("tells"),
 )
+
+
+class _Change(msgspec.Struct, frozen=True):
+    """How the conversation has changed its tools: what it defined, and what it `loaded` and `removed` since."""
+
+    definitions: tuple[bytes, ...] = ()
+    loaded: tuple[str, ...] = ()
+    removed: frozenset[str] = frozenset()
+
+
+_UNCHANGED = _Change()
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
     skimmed = _BODIES.skim(body)
-    wire = skimmed.wire
-    _refuse_threads(wire)
-    if not wire.messages:
-        raise InvalidRequest("at least one message is required", where="messages")
-    decoded = skimmed.pieces(_MESSAGES, "messages", _message, several=_messages)
-    tool_set = extend(decode_tool_set(skimmed.tools), _definitions(decoded))
+    if not skimmed.is_framed:
+        _refuse_unservable(skimmed.wire)
+    history = skimmed.history(_MESSAGES, "messages", _message, several=_messages)
+    declared = skimmed.note("tools", None, lambda: decode_tool_set(skimmed.tools))
+    change = _change_of_tools(history, declared)
+    named = headers.get("x-claude-code-session-id")
+    frame = skimmed.note(
+        "frame", (named, change), lambda: _decode_frame(skimmed.wire, declared, change, named)
+    )
+    request = msgspec.structs.replace(frame.request, messages=history.said)
+    return Decoded(request, frame.notes + placed_notes("messages", history.pieces, history.telling))
+
+
+def _decode_frame(wire: Body, declared: ToolSet, change: _Change, named: str | None) -> Decoded:
+    """Everything but the messages."""
+    tool_set = extend(declared, change.definitions)
     choice = decode_tool_choice(wire.tool_choice, tool_set)
-    loaded, removed = _tools_at_hand(decoded, tool_set)
-    tools, withheld = reveal(tool_set, {*loaded, *choice.names}, removed - set(choice.names))
+    tools, withheld = reveal(
+        tool_set, {*change.loaded, *choice.names}, change.removed.difference(choice.names)
+    )
     effort = wire.output_config.effort if wire.output_config is not None else None
     thinking, unknown = decode_thinking(wire.thinking, effort)
-    messages = tuple(chain.from_iterable(map(_SAID, decoded)))
     request = Request(
         model=wire.model,
-        messages=messages,
+        messages=(),
         system=_system(wire.system),
         tools=tools,
-        found=tuple(filter(tool_set.may_wait, loaded)) if tool_set.searches else (),
+        found=tuple(filter(tool_set.may_wait, change.loaded)) if tool_set.searches else (),
         server_tools=server_tools_of(tool_set, wire.tool_choice),
         remotes=read_remotes(wire.mcp_servers, tool_set.toolsets),
         tool_choice=choice,
@@ -106,15 +144,9 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
         ),
         output=_output(wire.output_config, wire.output_format),
         stream=bool(wire.stream),
-        session=_session(wire.metadata, headers),
+        session=_session(wire.metadata, named),
     )
-    return Decoded(
-        request,
-        (*tool_set.notes, *withheld, *unknown, *placed_notes("messages", decoded)),
-    )
-
-
-_SAID, _CHANGES = operator.attrgetter("messages"), operator.attrgetter("changes")
+    return Decoded(request, (*tool_set.notes, *withheld, *unknown))
 
 
 def _message(raw: bytes, where: str) -> DecodedMessage:
@@ -130,26 +162,25 @@ def _messages(raws: list[bytes]) -> list[DecodedMessage] | None:
         return None
 
 
-def _definitions(decoded: list[DecodedMessage]) -> list[bytes]:
-    return [change.definition for change in chain.from_iterable(map(_CHANGES, decoded)) if change.definition]
-
-
-def _tools_at_hand(decoded: list[DecodedMessage], tool_set: ToolSet) -> tuple[dict[str, None], set[str]]:
-    """Tools the conversation has loaded or already called, in that order, and those it has taken away since."""
+def _change_of_tools(history: History[DecodedMessage], declared: ToolSet) -> _Change:
+    """Tools that were loaded or already called, in that order, and those that were taken away since."""
+    if not history.telling and not declared.deferred:  # nearly always
+        return _UNCHANGED
+    changes = [change for index in history.telling for change in history.pieces[index].changes]
+    definitions = tuple(change.definition for change in changes if change.definition)
+    has_deferred = bool(extend(declared, definitions).deferred)
     loaded: dict[str, None] = {}
     removed: set[str] = set()
-    if not tool_set.deferred and not any(map(_CHANGES, decoded)):  # nearly always
-        return loaded, removed
-    for item in decoded:
+    for item in history.pieces if has_deferred or changes else ():
         for change in item.changes:
             if change.available:
                 loaded[change.name] = None
                 removed.discard(change.name)
             else:
                 removed.add(change.name)
-        if tool_set.deferred:
+        if has_deferred:
             loaded |= dict.fromkeys(_called(item))
-    return loaded, removed
+    return _Change(definitions, tuple(loaded), frozenset(removed))
 
 
 def _called(item: DecodedMessage) -> list[str]:
@@ -157,7 +188,7 @@ def _called(item: DecodedMessage) -> list[str]:
     return [part.name for part in parts if isinstance(part, ToolCall)]
 
 
-def _refuse_threads(wire: Body) -> None:
+def _refuse_unservable(wire: Body) -> None:
     """Server-side threads need a server that remembers; told so, the SDK sends the whole conversation."""
     if wire.thread is not None:
         raise InvalidRequest(
@@ -165,6 +196,8 @@ def _refuse_threads(wire: Body) -> None:
             where="thread",
             code="thread_unsupported_request",
         )
+    if not wire.messages:
+        raise InvalidRequest("at least one message is required", where="messages")
 
 
 def _system(system: str | list[Block] | None) -> tuple[Text, ...]:
@@ -191,8 +224,7 @@ def _output(config: OutputConfig | None, older: WireFormat | None) -> OutputForm
     return OutputFormat(schema=schema or None)
 
 
-def _session(metadata: WireMetadata | None, headers: Headers) -> str:
-    named = headers.get("x-claude-code-session-id")
+def _session(metadata: WireMetadata | None, named: str | None) -> str:
     if named:
         return named
     user = (metadata.user_id or "") if metadata is not None else ""

@@ -52,11 +52,12 @@ def encode_blocks(parts: tuple[Part, ...], answer: Answer) -> list[dict[str, Any
     blocks: list[dict[str, Any]] = []
     served: dict[str, ServerCall] = {}
     for part in parts:
-        if isinstance(part, Thought) and answer.with_thinking:
-            signature = seal(part.signature, ON_THOUGHT) if part.signature else ""
-            blocks.append({"type": "thinking", "thinking": part.text, "signature": signature})
-        elif isinstance(part, Text):
+        if isinstance(part, Text):
             _add_text(blocks, part, answer)
+        elif isinstance(part, Thought):
+            if answer.with_thinking:
+                signature = seal(part.signature, ON_THOUGHT) if part.signature else ""
+                blocks.append({"type": "thinking", "thinking": part.text, "signature": signature})
         elif isinstance(part, ToolCall):
             if part.signature and answer.with_thinking:
                 _carrier(blocks)["signature"] = seal(part.signature, part.id)
@@ -123,6 +124,9 @@ def _usage(usage: Usage, answer: Answer) -> dict[str, Any]:
 
 def _add_text(blocks: list[dict[str, Any]], part: Text, answer: Answer) -> None:
     """What rests on sources is a block of its own; other text goes on where text stands."""
+    if part.text and not part.citations and (not blocks or blocks[-1]["type"] != "text"):
+        blocks.append({"type": "text", "text": part.text})  # nearly always
+        return
     for piece in text_events(part):
         last = blocks[-1] if blocks else {}
         if isinstance(piece, Cited):

@@ -14,9 +14,6 @@ from dragoman.errors import DragomanError
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -29,6 +26,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
     seal,
 )
@@ -77,14 +75,10 @@ class MessagesStream:
                 return self._thought(event)
             case Cited():
                 return self._cited(event)
-            case CallDelta():
-                return self._delta(b"input_json_delta", b"partial_json", _json(event.json.decode()))
             case Signed():
                 return self._signed(event)
-            case CallStarted():
+            case ToolCall():
                 return self._call(event)
-            case CallEnded():
-                return self._leave()
             case ServerCall() | ServerResult():
                 return self._served(event)
             case _:
@@ -144,10 +138,12 @@ class MessagesStream:
         target = ON_THOUGHT if event.target == ON_THOUGHT else AFTER_TEXT
         return self._enter("thinking") + self._sign(event.signature, target) + self._leave()
 
-    def _call(self, call: CallStarted) -> bytes:
+    def _call(self, call: ToolCall) -> bytes:
         carrier = self._carry(call.signature, call.id)
         block = _json({"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
-        return carrier + self._leave() + self._start("tool_use", block)
+        start = carrier + self._leave() + self._start("tool_use", block)
+        given = self._delta(b"input_json_delta", b"partial_json", _json(call.args.decode()))
+        return start + given + self._leave()
 
     def _carry(self, signature: Signature | None, target: str) -> bytes:
         """The signature of what follows, in the thinking before it."""

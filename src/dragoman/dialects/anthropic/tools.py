@@ -57,7 +57,7 @@ def decode_tool_set(raw: bytes, where: str = "tools") -> ToolSet:
     return _TOOL_SETS.get((raw, where), 3 * len(raw), lambda: _decode_tool_set(raw, where))
 
 
-def extend(tool_set: ToolSet, definitions: list[bytes]) -> ToolSet:
+def extend(tool_set: ToolSet, definitions: tuple[bytes, ...]) -> ToolSet:
     """The same with the tools that the conversation itself defined."""
     if not definitions:
         return tool_set
@@ -150,7 +150,7 @@ def _server_tool(wire: WireTool, family: str, where: str) -> ServerTool:
 
 
 def reveal(
-    tool_set: ToolSet, loaded: set[str], removed: set[str]
+    tool_set: ToolSet, loaded: set[str], removed: frozenset[str]
 ) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
     """The tools the model may see now; the withheld ones in one note (pain F4).
 

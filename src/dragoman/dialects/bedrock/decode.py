@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+
 import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import Decoded
-from dragoman.dialects.bedrock.blocks import DecodedMessage, decode_message, read_guarded
+from dragoman.dialects.bedrock.blocks import DecodedMessage, ToolChange, decode_message, read_guarded
 from dragoman.dialects.bedrock.encode import Echo
 from dragoman.dialects.bedrock.tools import AnthropicChoice, decode_tool_choice, decode_tool_set
 from dragoman.dialects.bedrock.tuning import decode_fields, decode_output, decode_sampling, decode_thinking
@@ -42,21 +44,37 @@ _THOUGHT_TOKENS = frozenset(
     {"/usage", "/usage/output_tokens_details", "/usage/output_tokens_details/thinking_tokens"}
 )
 
+_SAID = operator.attrgetter("message")
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "bedrock messages")
-_BODIES: Skimmer[Body] = Skimmer(
+_BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     "bedrock",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="messages",
     elements=lambda wire: wire.messages or (),
+    said=lambda decoded: tuple(map(_SAID, decoded)),
+    tells=lambda decoded: decoded.changes or decoded.notes,
 )
 
 
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
     """`model` is what the address says; without one the body's `modelId` counts."""
     skimmed = _BODIES.skim(body)
-    wire = skimmed.wire
-    _refuse_unservable(wire)
-    decoded = skimmed.pieces(_MESSAGES, "messages", _message)
+    if not skimmed.is_framed:
+        _refuse_unservable(skimmed.wire)
+    history = skimmed.history(_MESSAGES, "messages", _message)
+    changes = tuple(change for index in history.telling for change in history.pieces[index].changes)
+    frame = skimmed.note(
+        "frame",
+        (model, stream, changes),
+        lambda: _decode_frame(skimmed.wire, model, changes, stream=stream),
+    )
+    request = msgspec.structs.replace(frame.request, messages=history.said)
+    told = placed_notes("messages", history.pieces, history.telling)
+    return Decoded(request, (*frame.notes, *told), frame.echo)
+
+
+def _decode_frame(wire: Body, model: str, changes: tuple[ToolChange, ...], *, stream: bool) -> Decoded:
+    """Everything but the messages."""
     notes: list[Note] = []
     fields, unknown = decode_fields(bytes(wire.additional_model_request_fields))
     output = wire.output_config or OutputConfig()
@@ -66,9 +84,9 @@ def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
     thinking, unthought = decode_thinking(fields, output)
     request = Request(
         model=model or wire.model_id or "",
-        messages=tuple(item.message for item in decoded),
+        messages=(),
         system=_system(wire.system or [], notes),
-        tools=_at_hand(tool_set.tools, decoded, frozenset(choice.tools.names)),
+        tools=_at_hand(tool_set.tools, changes, frozenset(choice.tools.names)),
         server_tools=choice.server_tools,
         tool_choice=choice.tools,
         thinking=thinking,
@@ -77,8 +95,7 @@ def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
         stream=stream,
     )
     echo = _echo(wire.additional_model_response_field_paths or [], notes)
-    told = (*tool_set.notes, *unknown, *unthought, *_dropped(wire), *notes)
-    return Decoded(request, (*told, *placed_notes("messages", decoded)), echo)
+    return Decoded(request, (*tool_set.notes, *unknown, *unthought, *_dropped(wire), *notes), echo)
 
 
 def _refuse_unservable(wire: Body) -> None:
@@ -114,11 +131,11 @@ def _guarded_text(raw: msgspec.Raw, where: str, notes: list[Note]) -> list[Text]
 
 
 def _at_hand(
-    tools: tuple[Tool, ...], decoded: list[DecodedMessage], chosen: frozenset[str]
+    tools: tuple[Tool, ...], changes: tuple[ToolChange, ...], chosen: frozenset[str]
 ) -> tuple[Tool, ...]:
     """All but those that the conversation has taken away since."""
     removed: set[str] = set()
-    for change in (change for item in decoded for change in item.changes):
+    for change in changes:
         if change.available:
             removed.discard(change.name)
         else:

@@ -14,9 +14,6 @@ from dragoman.eventstream import encode_event, event_head
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -29,6 +26,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
     seal,
 )
@@ -62,30 +60,25 @@ class ConverseStream:
         self._answer = answer
         self._index = -1
         self._open = ""
-        self._has_input = False
         self._usage = Usage()
 
     def open(self) -> bytes:
         return _MESSAGE_START
 
     def ping(self) -> bytes:
-        """Inside a tool some clients take any event for the end of it."""
-        return b"" if self._open == "tool" else _PING
+        """Never inside a tool: some clients take any event for the end of it."""
+        return _PING
 
     def feed(self, event: Event) -> bytes:
         match event:
             case TextDelta() | Cited():
                 return self._text(event.text)
-            case CallDelta():
-                return self._input(event.json)
             case ThoughtDelta():
                 return self._thought(event.text)
             case Signed():
                 return self._signed(event)
-            case CallStarted():
+            case ToolCall():
                 return self._call(event)
-            case CallEnded():
-                return (b"" if self._has_input else self._input(b"{}")) + self._leave()
             case Usage():
                 self._usage = event
                 return b""
@@ -99,9 +92,7 @@ class ConverseStream:
                 assert_never(event)
 
     def fail(self, error: DragomanError) -> bytes:
-        """A tool that was cut is not closed: some clients would run it with what they have."""
-        closing = b"" if self._open == "tool" else self._leave()
-        return closing + encode_stream_error(error)
+        return self._leave() + encode_stream_error(error)
 
     def _text(self, text: str) -> bytes:
         if not text:
@@ -123,18 +114,15 @@ class ConverseStream:
         target = ON_THOUGHT if event.target == ON_THOUGHT else AFTER_TEXT
         return self._sign(event.signature, target) + self._leave()
 
-    def _call(self, call: CallStarted) -> bytes:
+    def _call(self, call: ToolCall) -> bytes:
         signed = b""
         if call.signature is not None and self._answer.with_thinking:
             signed = self._sign(call.signature, call.id)
         entering = self._enter("tool")
-        self._has_input = False
         use = _json({"toolUseId": call.id, "name": call.name})
-        return signed + entering + encode_event(_BLOCK_START, _TOOL % (self._index, use))
-
-    def _input(self, piece: bytes) -> bytes:
-        self._has_input = True
-        return encode_event(_BLOCK_DELTA, _INPUT % (self._index, _json(piece.decode())))
+        start = encode_event(_BLOCK_START, _TOOL % (self._index, use))
+        given = encode_event(_BLOCK_DELTA, _INPUT % (self._index, _json(call.args.decode())))
+        return signed + entering + start + given + self._leave()
 
     def _sign(self, signature: Signature, target: str) -> bytes:
         """Reasoning needs a text, be it empty: without one boto3 refuses to send it back."""

@@ -7,11 +7,11 @@ from dragoman.dialects.gemini.encode import (
     encode_count,
     encode_request,
     ends_with_user,
-    origin_of,
 )
 from dragoman.dialects.gemini.errors import decode_error
 from dragoman.dialects.gemini.grounding import admits
 from dragoman.dialects.gemini.models import ALIASES, Profile, profile_of
+from dragoman.dialects.gemini.surroundings import origin_of
 
 name = "gemini"
 

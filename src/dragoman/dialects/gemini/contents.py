@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from itertools import chain, compress, count
+from bisect import bisect_left
 
 import msgspec
 
@@ -16,137 +16,166 @@ from dragoman.notes import Note
 SENTINEL = "skip_thought_signature_validator"
 
 _ENCODER = msgspec.json.Encoder()
+_NOT_SIGNED = "no signature is known for this call; Google's sentinel stands in for it"
+_SENTINEL_MEMBER = _ENCODER.encode({"thoughtSignature": SENTINEL})[1:-1]
 
 
-class EncodedContent(msgspec.Struct, frozen=True, gc=False):
-    """One content as JSON. `unsigned` is where the signature of its first call would stand, if it should have one."""
+def encode_contents(messages: tuple[Message, ...], setting: Setting) -> tuple[list[bytes], list[Note]]:
+    """`contents` of repaired messages: each step's results directly behind its calls."""
+    if not messages:
+        return [], []
+    contents: _Contents = take_course(messages, "contents", lambda: _Contents(setting))
+    if contents.setting is not setting and not setting.same_as(contents.setting):
+        contents = _Contents(setting)
+    contents.write(messages)
+    told = contents.tell()
+    keep_course(messages, "contents", contents)
+    return told
 
-    json: msgspec.Raw
+
+class Special(msgspec.Struct, frozen=True, gc=False):
+    """What only some contents have.
+
+    `unsigned` is where the signature of its first call would stand, if it should have one.
+    """
+
     unsigned: int
     starts_turn: bool
     notes: tuple[Note, ...]
 
-    def with_sentinel(self) -> msgspec.Raw:
-        json = bytes(self.json)
-        return msgspec.Raw(b"%b,%b%b" % (json[: self.unsigned], _SENTINEL_MEMBER, json[self.unsigned :]))
 
+class Content(msgspec.Struct, frozen=True):
+    """One message as JSON, and what else that depends on, so that it is used for nothing else."""
 
-_SENTINEL_MEMBER = _ENCODER.encode({"thoughtSignature": SENTINEL})[1:-1]
-
-
-def encode_contents(messages: tuple[Message, ...], setting: Setting) -> tuple[list[msgspec.Raw], list[Note]]:
-    """`contents` of repaired messages: each step's results directly behind its calls."""
-    contents = _contents(messages, setting)
-    notes = list(dict.fromkeys(chain.from_iterable(map(_NOTES, contents))))
-    chosen: list[msgspec.Raw] = list(map(_JSON, contents))
-    # In the current turn the first call of every step must be signed (pain A6).
-    start = bytes(map(_STARTS_TURN, contents)).rfind(1) + 1
-    for index in compress(count(start), map(_UNSIGNED, contents[start:])):
-        why = "no signature is known for this call; Google's sentinel stands in for it"
-        notes.append(Note("sentinel", f"contents[{index}]", why))
-        chosen[index] = contents[index].with_sentinel()
-    return chosen, notes
-
-
-_JSON, _UNSIGNED, _STARTS_TURN, _NOTES = map(
-    operator.attrgetter, ("json", "unsigned", "starts_turn", "notes")
-)
-_ROLE = operator.attrgetter("role")
-
-
-def _contents(messages: tuple[Message, ...], setting: Setting) -> list[EncodedContent]:
-    """A history comes back with every turn: only what is new is looked at.
-
-    Of a message the content is worked out that begins with it; of a remark that goes along with another, nothing.
-    """
-    if not messages:
-        return []
-    course: Course[EncodedContent | None] = take_course(messages, "contents")
-    if course.setting is None or not setting.same_as(course.setting):
-        course = Course(setting)
-    encoder = PartEncoder(course.setting)
-    start = max(1, _resume(messages, 1 + len(course.worked)))
-    course.cut(start - 1)
-    end = _end(messages, 0)
-    first = _encoded(messages[:end], encoder)
-    worked: list[EncodedContent | None] = [None] * (end - start)
-    for group in _groups(messages, max(start, end)):
-        worked.append(_encoded(group, encoder))
-        if len(group) > 1:
-            worked += [None] * (len(group) - 1)
-    course.extend(messages[start:], worked)
-    keep_course(messages, "contents", course)
-    return [*filter(None, (first, *course.worked))]
-
-
-def _groups(messages: tuple[Message, ...], start: int) -> list[tuple[Message, ...]]:
-    """From there on, each message with the remarks that go along with it."""
-    new = messages[start:]
-    if "system" not in map(_ROLE, new):  # nearly always
-        return list(zip(new, strict=True))
-    groups: list[tuple[Message, ...]] = []
-    while start < len(messages):
-        end = _end(messages, start)
-        groups.append(messages[start:end])
-        start = end
-    return groups
-
-
-def _end(messages: tuple[Message, ...], start: int) -> int:
-    """A message goes with the remarks of the program behind it; behind the model's a remark stands alone."""
-    end = start + 1
-    if messages[start].role != "model":
-        while end < len(messages) and messages[end].role == "system":
-            end += 1
-    return end
-
-
-def _resume(messages: tuple[Message, ...], known: int) -> int:
-    """Where to go on: a new remark may go along with what was the last content until now."""
-    while 0 < known < len(messages) and messages[known].role == "system":
-        known -= 1
-    return known
-
-
-class _Noted(msgspec.Struct, frozen=True):
-    """An encoded content and everything it depends on, so that it is used for nothing else."""
-
+    json: bytes
+    special: Special | None
     remarks: tuple[Message, ...]
     setting: Setting
-    content: EncodedContent | None
 
     def fits(self, remarks: tuple[Message, ...], setting: Setting) -> bool:
         same = self.setting is setting or self.setting.same_as(setting)
         return same and len(self.remarks) == len(remarks) and all(map(operator.is_, self.remarks, remarks))
 
 
-def _encoded(group: tuple[Message, ...], encoder: PartEncoder) -> EncodedContent | None:
-    """A history comes back with every turn; what of it is unchanged is encoded once."""
-    message, remarks = group[0], group[1:]
+_JSON, _SPECIAL, _ROLE = map(operator.attrgetter, ("json", "special", "role"))
+
+
+class _Contents(Course[bytes]):
+    """A history comes back with every turn: only what is new is looked at.
+
+    `worked` has the JSON of the content that begins with each message; of a remark that goes along with another, and
+    of a message that says nothing, it is empty. What else is known stands beside the place of its message, in order.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._encoder = PartEncoder(setting)
+        self._first: bytes | None = None
+        self._turns: list[int] = []
+        self._unsigned: list[tuple[int, int]] = []
+        self._notes: dict[Note, int] = {}
+
+    def cut(self, length: int) -> None:
+        """A content is written again if its remarks are not the same any more."""
+        while length > 0 and not self.worked[length]:
+            length -= 1
+        super().cut(max(0, length))
+        if length <= 0:
+            self._first = None
+        known = self._known()
+        del self._turns[bisect_left(self._turns, known) :]
+        del self._unsigned[bisect_left(self._unsigned, (known, 0)) :]
+        self._notes = {note: index for note, index in self._notes.items() if index < known}
+
+    def _known(self) -> int:
+        return 0 if self._first is None else 1 + len(self.worked)
+
+    def write(self, messages: tuple[Message, ...]) -> None:
+        """What is new; a remark may go along with what was the last content until now."""
+        known = self._known()
+        new = messages[known:]
+        remarks = "system" in map(_ROLE, new)
+        if remarks and known and new[0].role == "system":
+            self.cut(known - 2)
+            known = self._known()
+            new = messages[known:]
+        encoder = self._encoder
+        contents = _with_remarks(new, encoder) if remarks else [_encoded(one, (), encoder) for one in new]
+        jsons = map(_JSON, contents)
+        if not known:
+            self._first = next(jsons)
+        self.worked += jsons
+        self.messages += new if known else new[1:]
+        if any(map(_SPECIAL, contents)):
+            for index, content in enumerate(contents, known):
+                if content.special is not None:
+                    self._learn(index, content.special)
+
+    def _learn(self, index: int, special: Special) -> None:
+        if special.starts_turn:
+            self._turns.append(index)
+        if special.unsigned:
+            self._unsigned.append((index, special.unsigned))
+        for note in special.notes:
+            self._notes.setdefault(note, index)
+
+    def tell(self) -> tuple[list[bytes], list[Note]]:
+        """All of them. In the current turn the first call of every step must be signed (pain A6)."""
+        contents = [*filter(None, (self._first, *self.worked))]
+        notes = [*self._notes]
+        turn = self._turns[-1] if self._turns else -1
+        if self._unsigned and self._unsigned[-1][0] > turn:
+            for index, at in self._unsigned[bisect_left(self._unsigned, (turn + 1, 0)) :]:
+                place = index - (self._first, *self.worked[: index - 1]).count(b"")
+                notes.append(Note("sentinel", f"contents[{place}]", _NOT_SIGNED))
+                json = contents[place]
+                contents[place] = b"%b,%b%b" % (json[:at], _SENTINEL_MEMBER, json[at:])
+        return contents, notes
+
+
+def _with_remarks(messages: tuple[Message, ...], encoder: PartEncoder) -> list[Content]:
+    """A message goes with the remarks of the program behind it, which then make none; behind the model's they do."""
+    contents: list[Content] = []
+    start = 0
+    while start < len(messages):
+        end = start + 1
+        if messages[start].role != "model":
+            while end < len(messages) and messages[end].role == "system":
+                end += 1
+        contents.append(_encoded(messages[start], messages[start + 1 : end], encoder))
+        contents += [Content(b"", None, (), encoder.setting)] * (end - start - 1)
+        start = end
+    return contents
+
+
+def _encoded(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> Content:
+    """A message may come again in another history; what of it is unchanged is encoded once."""
     notebook = message.notebook
-    noted: _Noted | None = notebook.get("content")
+    noted: Content | None = notebook.get("content")
     if noted is None or not noted.fits(remarks, encoder.setting):
-        noted = notebook["content"] = _Noted(remarks, encoder.setting, _encode(message, remarks, encoder))
-    return noted.content
+        noted = notebook["content"] = _encode(message, remarks, encoder)
+    return noted
 
 
-def _encode(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> EncodedContent | None:
-    """Nothing if nothing is left of them."""
-    role, said = message.role, message.parts
-    encoder.notes.clear()
+def _encode(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> Content:
+    """Empty if nothing is left of them."""
+    role, said, setting, notes = message.role, message.parts, encoder.setting, encoder.notes
+    notes.clear()
     if role == "system":
-        kinds, parts, remarks = set[type[Part]](), list[WirePart](), (message, *remarks)
+        role, kinds, parts = "user", set[type[Part]](), list[WirePart]()
+        encoder.add_remark(parts, said)
     else:
         kinds = set(map(type, said))
         parts = encoder.say(said, kinds)
     for remark in remarks:
         encoder.add_remark(parts, remark.parts)
     if not parts:
-        return None
-    json = _ENCODER.encode({"role": "model" if role == "model" else "user", "parts": parts})
-    unsigned = 0 if kinds <= _CALLS_NOTHING else _find_unsigned(json, parts, encoder.setting.profile)
-    starts_turn = role != "model" and "functionResponse" not in parts[0]
-    return EncodedContent(msgspec.Raw(json), unsigned, starts_turn, tuple(encoder.notes))
+        return Content(b"", None, remarks, setting)
+    json = _ENCODER.encode({"role": role, "parts": parts})
+    unsigned = 0 if kinds <= _CALLS_NOTHING else _find_unsigned(json, parts, setting.profile)
+    starts_turn = role == "user" and "functionResponse" not in parts[0]
+    special = Special(unsigned, starts_turn, tuple(notes)) if unsigned or starts_turn or notes else None
+    return Content(json, special, remarks, setting)
 
 
 _CALLS_NOTHING = frozenset({Text, Thought, Media, ToolResult})
@@ -158,6 +187,8 @@ def _find_unsigned(json: bytes, parts: list[WirePart], profile: Profile) -> int:
         return 0
     for index, part in enumerate(parts, 1):
         if "functionCall" in part:
-            behind = len(b"}]}") + (len(_ENCODER.encode(parts[index:])) - 1 if index < len(parts) else 0)
-            return len(json) - behind if "thoughtSignature" not in part else 0
+            if "thoughtSignature" in part:
+                return 0
+            behind = len(_ENCODER.encode(parts[index:])) - 1 if index < len(parts) else 0
+            return len(json) - behind - len(b"}]}")
     return 0

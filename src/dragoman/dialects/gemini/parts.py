@@ -104,15 +104,17 @@ class PartEncoder:
         parts += [_media(part) for part in remark if isinstance(part, Media)]
 
     def _text(self, part: Text) -> list[WirePart]:
-        if part.signature is None:
-            return [{"text": part.text}] if part.text else []
-        wire = self._signed({"text": part.text}, part.signature)
-        return [wire] if part.text or "thoughtSignature" in wire else []
+        text, signature = part.text, part.signature
+        if signature is not None and self._is_known(signature):
+            return [{"text": text, "thoughtSignature": signature.data}]
+        return [{"text": text}] if text else []
 
     def _thought(self, part: Thought) -> list[WirePart]:
         """Summaries are not sent back; a signature on one is (pain A2)."""
-        wire = self._signed({"text": part.text, "thought": True}, part.signature)
-        return [wire] if "thoughtSignature" in wire else []
+        signature = part.signature
+        if signature is None or not self._is_known(signature):
+            return []
+        return [{"text": part.text, "thought": True, "thoughtSignature": signature.data}]
 
     def _file(self, part: Media) -> list[WirePart]:
         readable = self._readable(part)
@@ -132,17 +134,13 @@ class PartEncoder:
         self.notes.append(Note("dropped", "messages", why))
         return Text(text=f"(A file was left out here: {why}.)")
 
-    def _signed(self, wire: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
-        if signature is None:
-            return wire
-        return {**wire, "thoughtSignature": signature.data} if self._is_known(signature) else wire
-
     def _is_known(self, signature: Signature) -> bool:
+        if signature.origin == self._origin:
+            return True
         brought = signature.origin == AS_BROUGHT and self._origin != NOBODY
-        known = signature.origin == self._origin or brought
-        if not known:
+        if not brought:
             self._note_foreign(signature)
-        return known
+        return brought
 
     def _is_own(self, signature: Signature) -> bool:
         return self._served and self._is_known(signature)
@@ -155,10 +153,13 @@ class PartEncoder:
         wire: dict[str, Any] = {"name": self._names.to_wire(call.name), "args": msgspec.Raw(call.args)}
         if self._profile.call_ids:
             wire["id"] = upstream_id(call.id)
-        part = {"functionCall": wire}
+        part: WirePart = {"functionCall": wire}
         if call.native:
             part = _with_native(part, call.native)
-        return [part if call.signature is None else self._signed(part, call.signature)]
+        signature = call.signature
+        if signature is not None and self._is_known(signature):
+            part["thoughtSignature"] = signature.data
+        return [part]
 
     def _result(self, result: ToolResult) -> list[WirePart]:
         """`output` and `error` are the keys the API documents; text is never parsed, so never changed."""
@@ -169,9 +170,11 @@ class PartEncoder:
         wire: dict[str, Any] = {"name": self._names.to_wire(result.name), "response": response}
         if self._profile.call_ids:
             wire["id"] = upstream_id(result.call_id)
-        beside = self._add_files(wire, media) if media else []
-        part = {"functionResponse": wire}
-        return [_with_native(part, result.native) if result.native else part, *beside]
+        beside = self._add_files(wire, media) if media else ()
+        part: WirePart = {"functionResponse": wire}
+        if result.native:
+            part = _with_native(part, result.native)
+        return [part, *beside] if beside else [part]
 
     def _add_files(self, wire: dict[str, Any], media: list[Media]) -> list[WirePart]:
         """To the response, and what must stand beside it."""

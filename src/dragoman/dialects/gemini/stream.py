@@ -25,17 +25,16 @@ from dragoman.dialects.gemini.wire import (
     Chunk,
     FunctionCall,
     Part,
+    PartialArg,
     decode_chunk,
     decode_feedback,
+    decode_words,
 )
 from dragoman.errors import UpstreamCut, UpstreamError, UpstreamGarbage
 from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Event,
     Failed,
     Finished,
@@ -45,6 +44,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
 )
 from dragoman.notes import Note
@@ -52,13 +52,6 @@ from dragoman.schema import NameMap
 
 _NULL = b"null"
 
-_COUNTED = (
-    "promptTokenCount",
-    "toolUsePromptTokenCount",
-    "cachedContentTokenCount",
-    "candidatesTokenCount",
-    "thoughtsTokenCount",
-)
 #: What `Usage` and the totals tell already; anything else of the counts is for Gemini's own clients.
 _TOLD = frozenset(
     {
@@ -89,6 +82,15 @@ class GeminiStream:
     The end is told when the bytes end: usage and signatures may come behind the finish reason.
     """
 
+    has_finish = False
+    _started = False
+    _wordy = False  # the next chunk is expected to bring nothing but words
+    _over = False
+    _calls = 0
+    _open: OpenCall | None = None
+    _shape = _NO_SHAPE  # of the last counts, if others can have it too
+    _finish: Finished | None = None
+
     def __init__(
         self, names: NameMap, origin: str, new_id: Callable[[], str], *, single_call: bool = False
     ) -> None:
@@ -98,54 +100,66 @@ class GeminiStream:
         self._single_call = single_call
         self._framing = FrameDecoder()
         self._frames: Frames = self._framing
-        self._started = False
-        self._over = False
-        self._calls = 0
-        self._open: OpenCall | None = None
-        self._made: set[tuple[str, bytes]] = set()  # calls by Google's own ids
+        #: By Google's own ids: the call, or all that were made under an id that came again.
+        self._made: dict[str, ToolCall | set[bytes]] = {}
         self._snapshots: dict[bytes, bytes] = {}  # of the counts, by their shapes
-        self._shape = _NO_SHAPE  # of the last one, if another can have it too
         self._counts: dict[str, Any] = {}
-        self._finish: Finished | None = None
-        self.has_finish = False
         self.notes: list[Note] = []
 
     def feed(self, data: bytes) -> list[Event]:
         try:
-            return self._read(self._frames.feed(data))
+            frames = self._frames.feed(data)
         except UpstreamError as error:
             return self._fail(error)
+        return self._read(frames) if frames else []
 
     def close(self) -> list[Event]:
         try:
-            events = self._read(self._frames.close())
+            frames = self._frames.close()
         except UpstreamError as error:
             return self._fail(error)
+        events = self._read(frames)
         if self._over:
             return events
         if self._finish is None:
             cut = UpstreamCut("the answer stopped before its end", kind="overloaded")
             return [*events, *self._fail(cut)]
         self._over = True
-        return [*events, *self._end(self._finish)]
+        self._end(self._finish, events)
+        return events
 
     def _read(self, frames: list[bytes]) -> list[Event]:
         events: list[Event] = []
         frame = b""
         try:
             for frame in () if self._over else frames:
-                self._chunk(decode_chunk(frame), events)
+                if not self._wordy or not self._words(frame, events):
+                    self._chunk(decode_chunk(frame), events)
         except UpstreamError as error:
             events += self._fail(error)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             events += self._fail(_garbage(frame))
         return events
 
+    def _words(self, frame: bytes, events: list[Event]) -> bool:
+        """As `_chunk`, of one that has nothing to look for; behind the first that has, all are looked at."""
+        try:
+            chunk = decode_words(frame)
+        except msgspec.DecodeError:
+            self._wordy = False
+            return False
+        for candidate in chunk.candidates:
+            if not candidate.index:
+                for part in candidate.content.parts:
+                    if part.text:
+                        say = ThoughtDelta if part.thought else TextDelta
+                        events.append(say(part.text))
+        self._note_counts(bytes(chunk.usage_metadata))
+        return True
+
     def _chunk(self, chunk: Chunk, events: list[Event]) -> None:
         if not self._started:
-            self._started = True
-            self._frames = self._framing.settled()
-            events.append(Started(chunk.model_version or "", chunk.response_id or ""))
+            self._start(chunk, events)
         if chunk.error is not NOTHING and bytes(chunk.error) != _NULL:
             raise decode_error_body(0, b'{"error":%b}' % bytes(chunk.error))
         for candidate in chunk.candidates or ():
@@ -153,12 +167,19 @@ class GeminiStream:
                 self._candidate(candidate, events)
         if chunk.prompt_feedback is not NOTHING:
             self._feedback(bytes(chunk.prompt_feedback), events)
-        counts = bytes(chunk.usage_metadata)
+        self._note_counts(bytes(chunk.usage_metadata))
+
+    def _note_counts(self, counts: bytes) -> None:
         shape = counts.translate(_ANY_NUMBER)
         if shape == self._shape:
             self._snapshots[self._shape] = counts  # its hash is known
         elif counts:
             self._reshape(shape, counts)
+
+    def _start(self, chunk: Chunk, events: list[Event]) -> None:
+        self._started = self._wordy = True
+        self._frames = self._framing.settled()
+        events.append(Started(chunk.model_version or "", chunk.response_id or ""))
 
     def _feedback(self, raw: bytes, events: list[Event]) -> None:
         feedback = decode_feedback(raw)
@@ -206,7 +227,8 @@ class GeminiStream:
         """A call is told when it is whole: text and usage may come while its arguments stream."""
         args = bytes(call.args)
         if call.name and not (call.id and self._open is not None and self._open.upstream == call.id):
-            events += self._end_call()
+            if self._open is not None:
+                self._end_call(self._open, events)
             if self._single_call and self._calls:
                 self.notes.append(Note("dropped", call.name, "the client takes one tool call at a time"))
                 return
@@ -214,40 +236,51 @@ class GeminiStream:
             own = self._new_id()
             identity = client_id(own, call.id) if call.id else own
             name = self._names.from_wire(call.name)
-            self._open = OpenCall(identity, name, PartialArgs(), upstream=call.id or "")
-        if self._open is None:
+            self._open = OpenCall(identity, name, call.id or "")
+        opened = self._open
+        if opened is None:
             if args:
                 raise UpstreamGarbage("the upstream sent a function call without a name", kind="overloaded")
             return
-        self._open.signature = self._open.signature or signature
+        opened.signature = opened.signature or signature
         if call.partial_args:
-            self._open.partial.feed(call.partial_args)
+            opened.feed(call.partial_args)
         if not call.will_continue:
-            events += self._end_call(args if args != _NULL else b"")
+            self._end_call(opened, events, args if args != _NULL else b"")
 
-    def _end_call(self, args: bytes = b"") -> list[Event]:
+    def _end_call(self, opened: OpenCall, events: list[Event], args: bytes = b"") -> None:
         """A call that comes again, id and all, is one that a proxy has repeated: it is made once."""
-        call, self._open = self._open, None
-        if call is None:
-            return []
-        whole = call.whole(args)
-        if call.upstream:
-            told = call.upstream, _encode_sorted((call.name, whole))
-            if told in self._made:
-                self.notes.append(Note("dropped", call.name, "the upstream told this call twice"))
-                return []
-            self._made.add(told)
-        return call.events(args)
+        self._open = None
+        call = opened.whole(args)
+        if opened.upstream and self._is_repeated(call, opened.upstream):
+            self.notes.append(Note("dropped", call.name, "the upstream told this call twice"))
+        else:
+            events.append(call)
 
-    def _end(self, finish: Finished) -> list[Event]:
+    def _is_repeated(self, call: ToolCall, upstream: str) -> bool:
+        """Calls are compared only where an id comes again, which it hardly ever does."""
+        made = self._made.setdefault(upstream, call)
+        if made is call:
+            return False
+        if isinstance(made, ToolCall):
+            made = self._made[upstream] = {_canonical(made)}
+        canonical = _canonical(call)
+        repeated = canonical in made
+        made.add(canonical)
+        return repeated
+
+    def _end(self, finish: Finished, events: list[Event]) -> None:
         """Only STOP ends a call that is still open; what a limit cut is not passed on as whole (pain D4)."""
-        if finish.reason != "end":
+        if finish.reason == "end":
             if self._open is not None:
-                self.notes.append(Note("dropped", self._open.name, f"cut off by {finish.raw}"))
-            return [*self._usage(), finish]
-        calls = self._end_call()
-        reason = stop_reason(finish.raw, has_calls=self._calls > 0)
-        return [*calls, *self._usage(), msgspec.structs.replace(finish, reason=reason)]
+                self._end_call(self._open, events)
+            if self._calls:
+                reason = stop_reason(finish.raw, has_calls=True)
+                finish = Finished(reason=reason, raw=finish.raw, detail=finish.detail)
+        elif self._open is not None:
+            self.notes.append(Note("dropped", self._open.name, f"cut off by {finish.raw}"))
+        events += self._usage()
+        events.append(finish)
 
     def _reshape(self, shape: bytes, counts: bytes) -> None:
         """Counts that do not only differ in their numbers from the last ones; those are read that no later one repeats.
@@ -272,7 +305,13 @@ class GeminiStream:
         self._count()
         if not self._counts:
             return []
-        prompt, from_tools, cached, written, thought = map(_number, map(self._counts.get, _COUNTED))
+        get = self._counts.get
+        prompt, from_tools = get("promptTokenCount", 0), get("toolUsePromptTokenCount", 0)
+        written, thought = get("candidatesTokenCount", 0), get("thoughtsTokenCount", 0)
+        cached = get("cachedContentTokenCount", 0)
+        if not type(prompt) is type(from_tools) is type(written) is type(thought) is type(cached) is int:
+            odd = prompt, from_tools, written, thought, cached
+            prompt, from_tools, written, thought, cached = map(_number, odd)
         usage = Usage(
             input_tokens=prompt + from_tools,
             cached_tokens=cached,
@@ -296,21 +335,28 @@ class OpenCall(msgspec.Struct):
 
     id: str
     name: str
-    partial: PartialArgs
+    upstream: str  # Google's own id
     signature: Signature | None = None
-    upstream: str = ""  # Google's own id
+    partial: PartialArgs | None = None
 
-    def whole(self, args: bytes) -> dict[str, Any]:
+    def feed(self, pieces: list[PartialArg]) -> None:
+        self.partial = self.partial or PartialArgs()
+        self.partial.feed(pieces)
+
+    def whole(self, args: bytes) -> ToolCall:
+        args = args or (self.partial or PartialArgs()).close()
         try:
-            return _decode_args(args or self.partial.close())
+            _decode_args(args)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise UpstreamGarbage(
                 f"the arguments of {self.name} are not an object", kind="overloaded"
             ) from None
+        return ToolCall(id=self.id, name=self.name, args=args, signature=self.signature)
 
-    def events(self, args: bytes) -> list[Event]:
-        started = CallStarted(id=self.id, name=self.name, signature=self.signature)
-        return [started, CallDelta(args or self.partial.close()), CallEnded()]
+
+def _canonical(call: ToolCall) -> bytes:
+    """What is called with which arguments, however they are spelled."""
+    return _encode_sorted((call.name, _decode_args(call.args)))
 
 
 def _read_counts(raw: bytes) -> dict[str, Any]:

@@ -85,6 +85,30 @@ class Chunk(msgspec.Struct, rename="camel", gc=False):
     error: msgspec.Raw = NOTHING
 
 
+class Words(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    text: str
+    thought: bool = False
+
+
+class WordsContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    parts: list[Words]
+    role: str = ""
+
+
+class WordsCandidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    content: WordsContent
+    index: int = 0
+
+
+class WordsChunk(msgspec.Struct, rename="camel", gc=False, forbid_unknown_fields=True):
+    """A chunk that brings nothing but words and counts, as nearly all of a stream do."""
+
+    candidates: list[WordsCandidate]
+    usage_metadata: msgspec.Raw = NOTHING
+    model_version: str | None = None
+    response_id: str | None = None
+
+
 #: What a part may hold instead of text or a call, and what may stand beside a candidate's parts: told as it is.
 NATIVE_PARTS = {
     "inline_data": "inlineData",
@@ -106,3 +130,4 @@ NATIVE_FIELDS = {
 
 decode_feedback = msgspec.json.Decoder(PromptFeedback | None, strict=False).decode
 decode_chunk = msgspec.json.Decoder(Chunk, strict=False).decode
+decode_words = msgspec.json.Decoder(WordsChunk, strict=False).decode

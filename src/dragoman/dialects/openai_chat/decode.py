@@ -62,28 +62,42 @@ _DROPPED: dict[str, str] = {
 #: Values that ask for nothing.
 _IDLE = frozenset({b"", b"null", b"false", b"0", b"{}", b"[]", b'"auto"', b'"default"', b'""'})
 
+_SAID = operator.attrgetter("message")
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "chat messages")
-_BODIES: Skimmer[Body] = Skimmer(
+_BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     "chat",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="messages",
     elements=operator.attrgetter("messages"),
     tools=IN_TOOLS,
+    said=lambda decoded: tuple(map(_SAID, decoded)),
+    tells=operator.attrgetter("notes"),
 )
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat clients say all in the body)
     skimmed = _BODIES.skim(body)
-    wire = skimmed.wire
-    _refuse_unservable(wire)
-    decoded = skimmed.pieces(_MESSAGES, "messages", _message)
-    tool_set, choice, legacy = _tools(wire, skimmed.tools)
-    system, messages, moved = _split_system([item.message for item in decoded])
+    if not skimmed.is_framed:
+        _refuse_unservable(skimmed.wire)
+    history = skimmed.history(_MESSAGES, "messages", _message)
+    frame = skimmed.note("frame", None, lambda: _decode_frame(skimmed.wire, skimmed.tools))
+    instructions, messages, moved = _split_system(history.said)
+    request = msgspec.structs.replace(
+        frame.request,
+        messages=_join_results(messages),
+        system=_system(instructions),
+    )
+    notes = (*frame.notes, *moved, *placed_notes("messages", history.pieces, history.telling))
+    return Decoded(request, notes, frame.echo)
+
+
+def _decode_frame(wire: Body, declared: bytes) -> Decoded:
+    """Everything but the messages."""
+    tool_set, choice, legacy = _tools(wire, declared)
     thinking, unknown = _thinking(wire.reasoning_effort)
     request = Request(
         model=wire.model,
-        messages=_join_results(messages),
-        system=system,
+        messages=(),
         tools=tool_set.tools,
         server_tools=()
         if choice.mode == "none"
@@ -97,14 +111,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (C
     )
     include_usage = wire.stream_options is not None and bool(wire.stream_options.include_usage)
     echo = Echo(include_usage=include_usage, legacy=legacy, custom=tool_set.custom)
-    notes = (
-        *tool_set.notes,
-        *unknown,
-        *_dropped(wire),
-        *moved,
-        *placed_notes("messages", decoded),
-    )
-    return Decoded(request, notes, echo)
+    return Decoded(request, (*tool_set.notes, *unknown, *_dropped(wire)), echo)
 
 
 def _refuse_unservable(wire: Body) -> None:
@@ -135,21 +142,35 @@ def _tools(wire: Body, tools: bytes) -> tuple[ToolSet, ToolChoice, bool]:
 
 
 def _split_system(
-    messages: list[Message],
-) -> tuple[tuple[Text, ...], list[Message], tuple[Note, ...]]:
+    messages: tuple[Message, ...],
+) -> tuple[tuple[Message, ...], tuple[Message, ...], tuple[Note, ...]]:
     """Instructions at the beginning are the system's; later ones are remarks at their place."""
     start = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
     moved: tuple[Note, ...] = ()
     if start == len(messages):
         start -= 1
-        messages = [*messages[:start], Message(role="user", parts=messages[start].parts)]
+        messages = (*messages[:start], Message(role="user", parts=messages[start].parts))
         why = "nobody says anything behind these instructions; they are sent as the user's words"
         moved = (Note("moved", f"messages[{start}]", why),)
-    texts = (part for message in messages[:start] for part in message.parts)
-    return tuple(part for part in texts if isinstance(part, Text) and part.text), messages[start:], moved
+    return messages[:start], messages[start:], moved
 
 
-def _join_results(messages: list[Message]) -> tuple[Message, ...]:
+def _system(instructions: tuple[Message, ...]) -> tuple[Text, ...]:
+    """The very same with every turn, as `_join` does it."""
+    if not instructions:
+        return ()
+    first, others = instructions[0], instructions[1:]
+    noted: tuple[tuple[Message, ...], tuple[Text, ...]] | None = first.notebook.get("system")
+    if noted is None or noted[0] != others:
+        texts = (part for message in instructions for part in message.parts)
+        noted = first.notebook["system"] = (
+            others,
+            tuple(part for part in texts if isinstance(part, Text) and part.text),
+        )
+    return noted[1]
+
+
+def _join_results(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Chat sends each result alone; those of one step belong together."""
     joined: list[Message] = []
     for results, run in groupby(messages, key=_brings_result):

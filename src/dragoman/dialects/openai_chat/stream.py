@@ -26,9 +26,6 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -69,8 +66,6 @@ class CompletionStream:
         )
         self._tail = b',"usage":null}\n\n' if self._echo.include_usage else b"}\n\n"
         self._before_text, _, self._behind_text = self._chunk(b'{"content":\0}').partition(b"\0")
-        self._call = CallStarted(id="", name="")
-        self._args: list[bytes] = []
         self._calls = 0
         self._has_text = self._in_text = False
         self._chars = 0
@@ -94,14 +89,8 @@ class CompletionStream:
                 return self._cited(event)
             case ThoughtDelta():
                 return self._thought(event.text)
-            case CallStarted():
-                self._call, self._args, self._in_text = event, [], False
-                return b""
-            case CallDelta():
-                self._args.append(event.json)
-                return b""
-            case CallEnded():
-                return self._give_call()
+            case ToolCall():
+                return self._give_call(event)
             case Signed():
                 self._sign(event)
                 return b""
@@ -168,10 +157,8 @@ class CompletionStream:
             self._signature = encode_signature(event.signature, target)
         self._in_text = False
 
-    def _give_call(self) -> bytes:
-        started = self._call
-        args = b"".join(self._args) or b"{}"
-        call = ToolCall(id=started.id, name=started.name, args=args, signature=started.signature)
+    def _give_call(self, call: ToolCall) -> bytes:
+        self._in_text = False
         index = self._calls
         self._calls += 1
         if self._echo.legacy:

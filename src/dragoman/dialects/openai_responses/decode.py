@@ -9,10 +9,10 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import EFFORTS, Decoded, Headers
-from dragoman.dialects.history import HISTORY_BYTES, placed_notes
+from dragoman.dialects.history import HISTORY_BYTES, History, placed_notes
 from dragoman.dialects.openai_responses.choice import chosen_server_tools, decode_tool_choice, searches_of
 from dragoman.dialects.openai_responses.compaction import WISH
-from dragoman.dialects.openai_responses.echo import make_echo
+from dragoman.dialects.openai_responses.echo import Echo, make_echo
 from dragoman.dialects.openai_responses.items import DecodedItem, decode_item
 from dragoman.dialects.openai_responses.tool_search import found_remotely
 from dragoman.dialects.openai_responses.tools import ToolSet, combine, decode_tool_set, reveal
@@ -45,21 +45,53 @@ from dragoman.notes import Note
 ENCRYPTED = "reasoning.encrypted_content"
 
 _ITEMS: Memo[bytes, DecodedItem] = Memo(HISTORY_BYTES, "responses items")
-_BODIES: Skimmer[Body] = Skimmer(
+_BODIES: Skimmer[Body, DecodedItem] = Skimmer(
     "responses",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="input",
     elements=lambda wire: () if isinstance(wire.input, str) else wire.input or (),
     tools=IN_TOOLS,
+    tells=operator.attrgetter("tells"),
 )
+
+#: Items that have more to tell than words, with their places.
+_Told = tuple[tuple[int, DecodedItem], ...]
+
+
+class _Frame(msgspec.Struct, frozen=True):
+    """Everything but what the items say. Their instructions stand between these and the `guides`."""
+
+    request: Request
+    notes: tuple[Note, ...]
+    echo: Echo
+    instructions: tuple[Text, ...]
+    guides: tuple[Text, ...]
+    compacts: bool
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
     skimmed = _BODIES.skim(body)
-    wire = skimmed.wire
-    _refuse(wire)
-    items = _without_settled(_decode_input(skimmed))
-    tool_set, loaded = _tools_at_hand(skimmed.tools, items)
+    if not skimmed.is_framed:
+        _refuse(skimmed.wire)
+    history = _decode_input(skimmed)
+    items, told = _without_settled(history)
+    declared = skimmed.note("tools", None, lambda: decode_tool_set(skimmed.tools))
+    tool_set, loaded = _tools_at_hand(declared, items, told)
+    named = headers.get("session_id")
+    frame = skimmed.note(
+        "frame",
+        (named, told, tuple(loaded)),
+        lambda: _decode_frame(skimmed.wire, tool_set, loaded, told, named),
+    )
+    leading, messages = _conversation(items, frame.compacts)
+    request = msgspec.structs.replace(frame.request, messages=messages, system=_system(frame, leading))
+    notes = (*frame.notes, *placed_notes("input", items, history.telling))
+    return Decoded(request, notes, frame.echo)
+
+
+def _decode_frame(
+    wire: Body, tool_set: ToolSet, loaded: dict[str, None], told: _Told, named: str | None
+) -> _Frame:
     choice = decode_tool_choice(
         bytes(wire.tool_choice), tool_set, parallel=wire.parallel_tool_calls is not False
     )
@@ -68,17 +100,16 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
     reasoning = jsontext.decode(decode_reasoning, bytes(wire.reasoning) or b"null", "reasoning")
     thinking, unknown = _thinking(reasoning)
     output, lost = _output(wire)
-    compacts = any(item.compacts for item in items)
-    remotes = _remotes(tool_set, items)
+    compacts = any(item.compacts for _, item in told)
+    remotes = _remotes(tool_set, told)
     if compacts:
         choice, remotes, output = ToolChoice(mode="none"), (), None
         server_tools = searches_of(tool_set)
-    system, messages = _conversation(items, compacts)
     instructions = (Text(text=wire.instructions),) if wire.instructions else ()
     request = Request(
         model=wire.model or "",
-        messages=messages,
-        system=(*instructions, *system, *tool_set.guides),
+        messages=(),
+        system=(*instructions, *tool_set.guides),
         tools=tools,
         found=tuple(filter(tool_set.may_wait, loaded)) if tool_set.searched else (),
         server_tools=server_tools,
@@ -88,18 +119,25 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
         sampling=Sampling(max_tokens=wire.max_output_tokens, temperature=wire.temperature, top_p=wire.top_p),
         output=output,
         stream=bool(wire.stream),
-        session=wire.prompt_cache_key or wire.conversation_id or headers.get("session_id") or "",
+        session=wire.prompt_cache_key or wire.conversation_id or named or "",
     )
     carries = reasoning is not None or ENCRYPTED in (wire.include or ())
-    notes = (
-        *tool_set.notes,
-        *withheld,
-        *unknown,
-        *lost,
-        *_untaken(wire),
-        *placed_notes("input", items),
-    )
-    return Decoded(request, notes, make_echo(wire, tool_set, carries=carries, compacts=compacts))
+    notes = (*tool_set.notes, *withheld, *unknown, *lost, *_untaken(wire))
+    echo = make_echo(wire, tool_set, carries=carries, compacts=compacts)
+    return _Frame(request, notes, echo, instructions, tool_set.guides, compacts)
+
+
+def _system(frame: _Frame, leading: tuple[DecodedItem, ...]) -> tuple[Text, ...]:
+    """The very same with every turn, as `_message` does it."""
+    if not leading:
+        return frame.request.system
+    first, others = leading[0], leading[1:]
+    key = others, frame.instructions, frame.guides
+    noted: tuple[object, tuple[Text, ...]] | None = first.notebook.get("system")
+    if noted is None or noted[0] != key:
+        texts = [part for item in leading for part in item.parts if isinstance(part, Text)]
+        noted = first.notebook["system"] = key, (*frame.instructions, *texts, *frame.guides)
+    return noted[1]
 
 
 def _refuse(wire: Body) -> None:
@@ -111,32 +149,36 @@ def _refuse(wire: Body) -> None:
         raise InvalidRequest(why, where="prompt")
 
 
-def _decode_input(skimmed: Skimmed[Body]) -> list[DecodedItem]:
-    wire = skimmed.wire
-    if isinstance(wire.input, str):
-        return [DecodedItem(role="user", parts=(Text(text=wire.input),))]
-    if not wire.input:
-        raise InvalidRequest("at least one input item is required", where="input")
-    return skimmed.pieces(_ITEMS, "input", _item)
+def _decode_input(skimmed: Skimmed[Body, DecodedItem]) -> History[DecodedItem]:
+    if not skimmed.is_framed:
+        given = skimmed.wire.input
+        if isinstance(given, str):
+            return History((DecodedItem(role="user", parts=(Text(text=given),)),))
+        if not given:
+            raise InvalidRequest("at least one input item is required", where="input")
+    return skimmed.history(_ITEMS, "input", _item)
 
 
-def _without_settled(items: list[DecodedItem]) -> list[DecodedItem]:
+def _without_settled(history: History[DecodedItem]) -> tuple[tuple[DecodedItem, ...], _Told]:
     """A call that was carried out tells everything; that the user was asked before says nothing more."""
-    carried_out = {item.carried_out for item in items if item.carried_out}
-    if not carried_out:
-        return items
-    return [DecodedItem(role=item.role) if item.approval in carried_out else item for item in items]
+    items = history.pieces
+    carried_out = {items[index].carried_out for index in history.telling} - {""}
+    if carried_out:
+        items = tuple(DecodedItem(role=item.role) if item.approval in carried_out else item for item in items)
+    return items, tuple((index, items[index]) for index in history.telling)
 
 
 def _item(raw: bytes, where: str) -> DecodedItem:
     return decode_item(jsontext.decode(decode_wire_item, raw, where), raw)
 
 
-def _tools_at_hand(raw: bytes, items: list[DecodedItem]) -> tuple[ToolSet, dict[str, None]]:
+def _tools_at_hand(
+    declared: ToolSet, items: tuple[DecodedItem, ...], told: _Told
+) -> tuple[ToolSet, dict[str, None]]:
     """All tools, also those the conversation brought, and the names of the ones it has loaded or called, in order."""
-    tool_set = decode_tool_set(raw)
+    tool_set = declared
     brought: dict[int, ToolSet] = {}
-    for index, item in enumerate(items):
+    for index, item in told:
         if item.tools:
             brought[index] = decode_tool_set(item.tools, f"input[{index}].tools")
             more = msgspec.structs.replace(brought[index], remotes=()) if item.loads else brought[index]
@@ -149,26 +191,27 @@ def _tools_at_hand(raw: bytes, items: list[DecodedItem]) -> tuple[ToolSet, dict[
     return tool_set, loaded
 
 
-def _remotes(tool_set: ToolSet, items: list[DecodedItem]) -> tuple[RemoteServer, ...]:
+def _remotes(tool_set: ToolSet, told: _Told) -> tuple[RemoteServer, ...]:
     """The MCP servers that are asked for; whose tools were shown before is not shown them again."""
-    listed = {item.listed for item in items} if tool_set.remotes else set()
+    listed = {item.listed for _, item in told}
     return tuple(
         msgspec.structs.replace(remote, listed=remote.label in listed) for remote in tool_set.remotes
     )
 
 
-def _conversation(items: list[DecodedItem], compacts: bool) -> tuple[tuple[Text, ...], tuple[Message, ...]]:
+def _conversation(
+    items: tuple[DecodedItem, ...], compacts: bool
+) -> tuple[tuple[DecodedItem, ...], tuple[Message, ...]]:
     """What the developer says before anybody else is the system's; the rest keeps its place."""
     spoken = [item for item in items if item.speaks]
-    leading = list(takewhile(_is_instruction, spoken))
+    leading = tuple(takewhile(_is_instruction, spoken))
     if len(leading) == len(spoken) and not compacts:
-        leading = []
-    system = tuple(part for item in leading for part in item.parts if isinstance(part, Text))
+        leading = ()
     runs = groupby(spoken[len(leading) :], key=operator.attrgetter("voice"))
     messages = [_message(tuple(run)) for _, run in runs]
     if compacts:
         messages.append(Message(role="user", parts=(Text(text=WISH),)))
-    return system, tuple(messages)
+    return leading, tuple(messages)
 
 
 def _is_instruction(item: DecodedItem) -> bool:

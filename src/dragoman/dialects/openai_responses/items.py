@@ -58,6 +58,12 @@ class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return bool(self.parts or self.sealed)
 
     @cached_property
+    def tells(self) -> bool:
+        """Whether there is more to it than what is spoken."""
+        more = self.tools, self.loads, self.compacts, self.listed, self.approval, self.carried_out, self.notes
+        return any(more)
+
+    @cached_property
     def voice(self) -> tuple[Role, bool]:
         """Neighbours of one voice are one message; results stay apart from what the user says."""
         return self.role, any(isinstance(part, ToolResult) for part in self.parts)

@@ -14,9 +14,6 @@ from dragoman.errors import DragomanError
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -30,6 +27,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
     replay,
     seal,
@@ -97,8 +95,6 @@ class ResponsesStream:
         self._placed = False  # some of what was found has its place in the text
         self._running: dict[str, tuple[ServerCall, Place]] = {}
         self._encrypted: str | None = None
-        self._call = CallStarted(id="", name="")
-        self._args: list[bytes] = []
         self._usage: Usage | None = None
         self.body = b""
 
@@ -119,14 +115,8 @@ class ResponsesStream:
                 return self._thought(event)
             case Signed():
                 return self._signed(event)
-            case CallStarted():
-                self._call, self._args = event, []
-                return b""
-            case CallDelta():
-                self._args.append(event.json)
-                return b""
-            case CallEnded():
-                return self._whole_call(b"".join(self._args) or b"{}")
+            case ToolCall():
+                return self._call(event)
             case ServerCall() | ServerResult():
                 return self._served(event)
             case _:
@@ -237,16 +227,16 @@ class ResponsesStream:
         self._encrypted = seal(event.signature, target)
         return out + self._leave()
 
-    def _whole_call(self, args: bytes) -> bytes:
-        call, out = self._call, b""
+    def _call(self, call: ToolCall) -> bytes:
         if self._echo.compacts:
             return b""
+        out = b""
         if call.signature is not None and self._carries:
             out = self._enter_reasoning()
             self._encrypted = seal(call.signature, call.id)
         out += self._leave()
         face = self._echo.face(call.name)
-        item = output.call_item(self._new_id(face.item), face, call.id, args)
+        item = output.call_item(self._new_id(face.item), face, call.id, call.args)
         out += self._added(item["id"], output.begun(item))
         if "arguments" in item and isinstance(item["arguments"], str):
             out += self._tell("response.function_call_arguments", "arguments", item["arguments"])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from http import HTTPStatus
 
 import msgspec
 
-from dragoman.server.wire.heads import date, is_bodiless
+from dragoman.server.wire.heads import TextFields, date, is_bodiless
 
 
 class Framing:
@@ -28,52 +27,51 @@ class Opening(msgspec.Struct, frozen=True, gc=False):
     keeps_alive: bool
 
 
-_FRAMES = {Framing.CHUNKS: b"transfer-encoding: chunked", Framing.LENGTH: b"content-length: %d"}
-_STAYING = {False: b"connection: close", True: b"connection: keep-alive"}
-#: What the server says if the application does not, or in its place.
-_OURS = frozenset({b"content-length", b"connection", b"transfer-encoding", b"date"})
-_STATUS_LINES: dict[int, bytes] = {}
+class _Form(msgspec.Struct, frozen=True):
+    """Of all answers with this status and these names: `text` takes their values.
+
+    Some it swallows, because the server says them itself; `lengths` and `connections` are their places.
+    """
+
+    text: str
+    breaks: int
+    lengths: tuple[int, ...]
+    connections: tuple[int, ...]
+    dated: bool
+
+
+_STAYING = {False: "connection: close\r\n", True: "connection: keep-alive\r\n"}
+_SWALLOWED = frozenset({"content-length", "connection", "transfer-encoding"})
+_UNTOLD = frozenset({204, 304})  # their length says nothing
+_FORMS: dict[tuple[int, tuple[str, ...]], _Form] = {}
+_MOST_FORMS = 256
 
 
 def open_answer(
-    status: int,
-    fields: Iterable[tuple[bytes, bytes]],
-    *,
-    method: str,
-    modern: bool,
-    keeps_alive: bool,
-    length: int | None,
+    status: int, fields: TextFields, *, method: str, modern: bool, keeps_alive: bool, length: int | None
 ) -> Opening:
     """`length` is known if all of the body is; the application may have said one too."""
-    lines = [status_line(status)]
-    dated = False
-    for field in fields:
-        if field[0] not in _OURS:
-            lines.append(b": ".join(field))
-            continue
-        name, value = field
-        if name == b"content-length":
-            length = int(value)
-        elif name == b"connection":
-            keeps_alive = keeps_alive and value.lower() != b"close"
-        elif name == b"date":
-            dated = True
-            lines.append(b": ".join(field))
+    names, values = zip(*fields, strict=True) if fields else ((), ())
+    form = _FORMS.get((status, names)) or _learn(status, names)
+    text = form.text % values
+    if text.count("\n") != form.breaks or text.count("\r") != form.breaks:
+        raise ValueError("a header has a line break in it")
+    for at in form.lengths:
+        length = int(values[at])
+    for at in form.connections:
+        keeps_alive = keeps_alive and values[at].lower() != "close"
     framing = _framing(method, status, modern=modern, length=length)
-    if length is not None and status not in (204, 304):
-        lines.append(_FRAMES[Framing.LENGTH] % length)
+    framed = staying = dated = ""
+    if length is not None and status not in _UNTOLD:
+        framed = f"content-length: {length}\r\n"
     elif framing == Framing.CHUNKS:
-        lines.append(_FRAMES[framing])
+        framed = "transfer-encoding: chunked\r\n"
     keeps_alive = keeps_alive and framing != Framing.CLOSE
     if keeps_alive != modern:
-        lines.append(_STAYING[keeps_alive])
-    if not dated:
-        lines.append(b"date: " + date())
-    lines += (b"", b"")
-    head = b"\r\n".join(lines)
-    breaks = len(lines) - 1
-    if head.count(b"\n") != breaks or head.count(b"\r") != breaks:
-        raise ValueError("a header has a line break in it")
+        staying = _STAYING[keeps_alive]
+    if not form.dated:
+        dated = f"date: {date()}\r\n"
+    head = f"{text}{framed}{staying}{dated}\r\n".encode("latin-1")
     return Opening(head, framing, length or 0, keeps_alive)
 
 
@@ -85,12 +83,29 @@ def _framing(method: str, status: int, *, modern: bool, length: int | None) -> s
     return Framing.CHUNKS if modern else Framing.CLOSE
 
 
-def status_line(status: int) -> bytes:
-    line = _STATUS_LINES.get(status)
-    if line is None:
-        try:
-            phrase = HTTPStatus(status).phrase
-        except ValueError:
-            phrase = ""
-        line = _STATUS_LINES[status] = f"HTTP/1.1 {status:d} {phrase}".encode("ascii")
-    return line
+def _learn(status: int, names: tuple[str, ...]) -> _Form:
+    lines = [_status_line(status)]
+    lines += ("%.0s" if name in _SWALLOWED else f"{name.replace('%', '%%')}: %s\r\n" for name in names)
+    form = _Form(
+        "".join(lines),
+        1 + sum(name not in _SWALLOWED for name in names),
+        _places(names, "content-length"),
+        _places(names, "connection"),
+        "date" in names,
+    )
+    if len(_FORMS) >= _MOST_FORMS:
+        _FORMS.clear()
+    _FORMS[status, names] = form
+    return form
+
+
+def _places(names: tuple[str, ...], wanted: str) -> tuple[int, ...]:
+    return tuple(at for at, name in enumerate(names) if name == wanted)
+
+
+def _status_line(status: int) -> str:
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {status:d} {phrase}\r\n"

@@ -13,6 +13,7 @@ _ASGI = {"version": "3.0", "spec_version": "2.4"}
 _BODILESS = frozenset({204, 304})
 
 Address = tuple[str, int]
+TextFields = list[tuple[str, str]]
 
 
 def make_scope(
@@ -62,12 +63,12 @@ class _Clock:
     """The date, written once a second."""
 
     second = 0
-    text = b""
+    text = ""
 
 
-def date() -> bytes:
+def date() -> str:
     now = int(time.time())
     if now != _Clock.second:
         _Clock.second = now
-        _Clock.text = formatdate(now, usegmt=True).encode("ascii")
+        _Clock.text = formatdate(now, usegmt=True)
     return _Clock.text

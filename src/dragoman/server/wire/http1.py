@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from typing import cast
+from typing import Any, cast
 
 from dragoman.http1.heads import BadMessage
-from dragoman.http1.requests import RequestHead, RequestReader
+from dragoman.http1.requests import Kept, RequestHead, RequestReader
 from dragoman.server.wire.answers import Framing, open_answer
 from dragoman.server.wire.heads import Address, make_scope, split_target
-from dragoman.server.wire.house import FIRST_HEAD_S, House, Message
+from dragoman.server.wire.house import FIRST_HEAD_S, House
 from dragoman.server.wire.outflow import Outflow
 from dragoman.server.wire.turn import UNTAKEN_BYTES, Turn
 
@@ -142,12 +142,15 @@ class Http1Connection(Outflow):
             self.finish()
             return
         self.release()
+        reader = self._reader
+        has_come = bool(reader.rest)
         try:
-            body = self._reader.next()
+            body = reader.next()
         except BadMessage as bad:
             self._refuse(bad)
             return
-        self._begin(body)
+        if has_come:
+            self._begin(body)
 
     def finish(self) -> None:
         """Close, but let the client read what we have said (a kernel answers what comes too late with a reset)."""
@@ -180,18 +183,27 @@ class Http1Connection(Outflow):
                 self._in_head, self._since = True, self.house.now
             return
         try:
-            target, fields = split_target(head.method, head.target, head.fields)
+            scope = self._scope(head, reader.kept)
         except BadMessage as bad:
             self._refuse(bad)
             return
         self._served, self._in_head = True, False
-        self._turn = turn = Http1Turn(self, head)
-        scope = make_scope(
-            "1.1" if head.modern else "1.0", head.method, target, fields, self._client, self._server
-        )
+        self._turn = turn = Http1Turn(self, head, reader.kept)
         if body or reader.over:
             turn.feed(body, over=reader.over)
         turn.begin(scope)
+
+    def _scope(self, head: RequestHead, kept: Kept) -> dict[str, Any]:
+        """One of its own for every request; made of the last one's if the head has come before."""
+        if kept.scope is not None:
+            return kept.scope | {"headers": head.fields}
+        target, fields = split_target(head.method, head.target, head.fields)
+        scope = make_scope(
+            "1.1" if head.modern else "1.0", head.method, target, fields, self._client, self._server
+        )
+        if fields is head.fields:  # the host, that is, stands where it came
+            kept.scope = scope.copy()
+        return scope
 
     def _speak_http2(self, data: bytes) -> None:
         from dragoman.server.wire.http2 import Http2Connection  # few need it
@@ -213,7 +225,7 @@ class Http1Connection(Outflow):
             self._cut(turn)
             return
         why = f"{bad.why}\n".encode()
-        plain = [(b"content-type", b"text/plain; charset=utf-8")]
+        plain = [("content-type", "text/plain; charset=utf-8")]
         opening = open_answer(bad.status, plain, method="", modern=True, keeps_alive=False, length=len(why))
         self.transport.write(opening.head + why)
         self.finish()
@@ -222,49 +234,40 @@ class Http1Connection(Outflow):
 class Http1Turn(Turn):
     """start body* : the head leaves with the first piece of the body."""
 
-    __slots__ = (
-        "_connection",
-        "_framing",
-        "_left",
-        "_method",
-        "_modern",
-        "_start",
-        "_wants_word",
-        "keeps_alive",
-    )
+    _framing = ""
+    _left = 0
 
-    def __init__(self, connection: Http1Connection, head: RequestHead) -> None:
+    def __init__(self, connection: Http1Connection, head: RequestHead, kept: Kept) -> None:
         super().__init__(connection.house)
-        self._connection = connection
-        self._method = head.method
-        self._modern = head.modern
-        self._wants_word = head.expects_continue
+        self.kept = kept
+        self.length = head.length
         self.keeps_alive = head.keeps_alive
-        self._start: Message | None = None
-        self._framing = ""
-        self._left = 0
+        self._connection = connection
+        self._head = head
+        self._wants_word = head.expects_continue
 
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._start = message
-            return
+    async def give(self, body: bytes, *, more: bool) -> None:
         if self.gone or self.answered:
             return
-        more = message.get("more_body", False)
-        self._write(message.get("body", b""), more=more)
-        if self._connection.is_full:
-            await self._connection.until_taken()
+        connection = self._connection
+        if more and self._framing == Framing.CHUNKS and 0 < len(body) <= _JOINED_BYTES:  # nearly always
+            connection.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        else:
+            self._write(body, more=more)
+        if connection.is_full:
+            await connection.until_taken()
         if not more and not self.gone:
             self._finish()
 
     def _write(self, body: bytes, *, more: bool) -> None:
         head = b"" if self._framing else self._open(None if more else len(body))
-        if self._framing == Framing.CHUNKS:
+        framing = self._framing
+        if framing == Framing.CHUNKS:
             self._write_chunk(head, body, more=more)
             return
-        if self._framing == Framing.NONE:
+        if framing == Framing.NONE:
             body = b""
-        elif self._framing == Framing.LENGTH:
+        elif framing == Framing.LENGTH:
             self._left -= len(body)
             if self._left < 0:
                 raise ValueError("an answer is longer than it says")
@@ -288,11 +291,12 @@ class Http1Turn(Turn):
         """`length` is known if this is all of the body."""
         if self._start is None:
             raise RuntimeError("an answer begins with its status")
+        status, fields = self._start
         opening = open_answer(
-            self._start["status"],
-            self._start["headers"],
-            method=self._method,
-            modern=self._modern,
+            status,
+            fields,
+            method=self._head.method,
+            modern=self._head.modern,
             keeps_alive=self.keeps_alive and not self.house.draining and not self._cut,
             length=length,
         )
@@ -321,7 +325,7 @@ class Http1Turn(Turn):
         connection = self._connection
         if not self._framing:
             self.keeps_alive = False
-            self._start = {"status": 500, "headers": [(b"content-length", b"0")]}
+            self.start(500, [("content-length", "0")])
             self._write(b"", more=False)
             connection.finish()
         elif self._framing == Framing.CLOSE:

@@ -226,7 +226,7 @@ class Http2Connection(Outflow):
         body = f"{bad.why}\n".encode()
         length = (b"content-length", b"%d" % len(body))
         plain = (b"content-type", b"text/plain; charset=utf-8")
-        head = [(b":status", b"%d" % bad.status), plain, length, (b"date", date())]
+        head = [(b":status", b"%d" % bad.status), plain, length, (b"date", date().encode())]
         with suppress(ProtocolError):  # the client has taken it back already
             self.send_head(stream, head, end=False)
             if self.window(stream) >= len(body):

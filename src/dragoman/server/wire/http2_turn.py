@@ -11,7 +11,6 @@ from h2.exceptions import ProtocolError
 
 from dragoman.http1.heads import Fields
 from dragoman.server.wire.heads import date, is_bodiless
-from dragoman.server.wire.house import Message
 from dragoman.server.wire.http2_heads import NOT_HERE
 from dragoman.server.wire.turn import Turn
 
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
 class Http2Turn(Turn):
     """start body* on one stream, as fast as its window opens."""
 
-    __slots__ = (
-        *("_begun", "_bodiless", "_connection", "_method", "_opened", "_start", "_wants_word"),
-        *("blocked_since", "ended", "stream", "unacknowledged"),
-    )
-
     def __init__(self, connection: Http2Connection, stream: int, method: str, fields: Fields) -> None:
         super().__init__(connection.house)
         self._connection = connection
@@ -34,7 +28,6 @@ class Http2Turn(Turn):
         self._wants_word = any(
             name == b"expect" and value.lower() == b"100-continue" for name, value in fields
         )
-        self._start: Message | None = None
         self._begun = False
         self._bodiless = False
         self._opened: asyncio.Future[None] | None = None
@@ -43,13 +36,9 @@ class Http2Turn(Turn):
         self.blocked_since = 0.0
         self.ended = False  # the application has
 
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._start = message
-            return
+    async def give(self, body: bytes, *, more: bool) -> None:
         if self.gone or self.answered:
             return
-        body, more = message.get("body", b""), message.get("more_body", False)
         try:
             await self._write(body, end=not more)
         except ProtocolError:  # the stream is over, and we shall be told
@@ -107,10 +96,11 @@ class Http2Turn(Turn):
     def _send_head(self, *, end: bool) -> None:
         if self._start is None:
             raise RuntimeError("an answer begins with its status")
-        status, given = self._start["status"], self._start["headers"]
-        fields = [(name.lower(), value) for name, value in given if name.lower() not in NOT_HERE]
+        status, given = self._start
+        named = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in given]
+        fields = [(name, value) for name, value in named if name not in NOT_HERE]
         if all(name != b"date" for name, _ in fields):
-            fields.append((b"date", date()))
+            fields.append((b"date", date().encode()))
         self._begun = True
         self._bodiless = is_bodiless(self._method, status)
         self._connection.send_head(self.stream, [(b":status", b"%d" % status), *fields], end=end)

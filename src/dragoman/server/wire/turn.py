@@ -7,45 +7,46 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from dragoman.http1.requests import Kept
+from dragoman.server.wire.heads import TextFields
 from dragoman.server.wire.house import House, Message
 
-#: `scope["extensions"][LEAVING](callback)`: tell me when the client has gone. None takes it back.
-LEAVING = "dragoman.leaving"
-#: `scope["extensions"][BODY]()`: all of the body if it has come by now, instead of receiving it; else None.
-BODY = "dragoman.body"
+#: `scope["extensions"][TURN]` is the turn: what it can do beside ASGI, nobody else's server can.
+TURN = "dragoman.turn"
 UNTAKEN_BYTES = 128 * 1024  # of a body; beyond that the client is made to wait
 
 _log = logging.getLogger("dragoman")
 
 
 class Turn:
-    """Body pieces come in by `feed` and `end` and go out by `receive`.
+    """Body pieces come in by `feed` and `end` and go out by `receive`; an answer goes out by `start` and `give`.
 
     `cut` says that no more of the body comes, but the client may still listen; `leave`, that nobody does.
     """
 
-    __slots__ = (
-        *("_callback", "_cut", "_pieces", "_told", "_waiter"),
-        *("answered", "body_over", "gone", "house", "untaken"),
-    )
+    #: Of a head that may come again: what is worked out of it is kept there, and `length` is what differs.
+    kept: Kept | None = None
+    length: int | None = None
+    untaken = 0
+    body_over = False
+    answered = False
+    gone = False
+    _told = False  # the end of the body
+    _cut = False
+    _waiter: asyncio.Future[None] | None = None
+    _callback: Callable[[], None] | None = None
+    _start: tuple[int, TextFields] | None = None
 
     def __init__(self, house: House) -> None:
         self.house = house
-        self.untaken = 0
-        self.body_over = False
-        self.answered = False
-        self.gone = False
         self._pieces: list[bytes] = []
-        self._told = False  # the end of the body
-        self._cut = False
-        self._waiter: asyncio.Future[None] | None = None
-        self._callback: Callable[[], None] | None = None
 
     def begin(self, scope: dict[str, Any]) -> None:
-        scope["extensions"] = {LEAVING: self.tell_leaving, BODY: self.take_body}
-        work: Any = self.house.app(scope, self.receive, self.send)
-        task = self.house.loop.create_task(work)
-        self.house.tasks.add(task)
+        scope["extensions"] = {TURN: self}
+        house = self.house
+        work: Any = house.app(scope, self.receive, self.send)
+        task = house.loop.create_task(work)
+        house.tasks.add(task)
         task.add_done_callback(self._done)
 
     def feed(self, piece: bytes, *, over: bool) -> None:
@@ -67,6 +68,7 @@ class Turn:
             self._tell()
 
     def tell_leaving(self, callback: Callable[[], None] | None) -> None:
+        """Tell me when the client has gone. None takes it back."""
         self._callback = callback
         if callback is not None and self.gone:
             self.house.loop.call_soon(self._tell)
@@ -84,6 +86,7 @@ class Turn:
         return {"type": "http.request", "body": self._take(), "more_body": not self._told}
 
     def take_body(self) -> bytes | None:
+        """All of the body if it has come by now, instead of receiving it."""
         if self._told or self.gone or not self.body_over:
             return None
         return self._take()
@@ -96,6 +99,21 @@ class Turn:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            fields = message["headers"]
+            self.start(
+                message["status"],
+                [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields],
+            )
+        else:
+            await self.give(message.get("body", b""), more=message.get("more_body", False))
+
+    def start(self, status: int, fields: TextFields) -> None:
+        """The head of the answer; it leaves with the first piece of the body."""
+        self._start = (status, fields)
+
+    async def give(self, body: bytes, *, more: bool) -> None:
+        """A piece of the answer's body, the last one if there is no `more`."""
         raise NotImplementedError
 
     def _want(self) -> None:

@@ -17,9 +17,6 @@ from dragoman.dialects.gemini.parts import Setting
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.tools import declare, encode_tool_choice
 from dragoman.ir import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Collector,
     Event,
     Message,
@@ -107,8 +104,6 @@ class Answer:
         names = _names(tools)
         self._stream = GeminiStream(names, origin_of(target), lambda: f"call_{new_token()}")
         self._collector = Collector()
-        self._started = CallStarted(id="", name="")
-        self._args = b""
 
     def feed(self, data: bytes) -> list[ToolCall]:
         return self._take(self._stream.feed(data))
@@ -118,21 +113,9 @@ class Answer:
         return self._collector.close()
 
     def _take(self, events: list[Event]) -> list[ToolCall]:
-        calls: list[ToolCall] = []
         for event in events:
             self._collector.feed(event)
-            match event:
-                case CallStarted():
-                    self._started, self._args = event, b""
-                case CallDelta():
-                    self._args += event.json
-                case CallEnded():
-                    calls.append(self._call())
-        return calls
-
-    def _call(self) -> ToolCall:
-        began = self._started
-        return ToolCall(id=began.id, name=began.name, args=self._args, signature=began.signature)
+        return [event for event in events if isinstance(event, ToolCall)]
 
 
 def _names(tools: Tools) -> NameMap:
@@ -143,7 +126,7 @@ def _contents(message: Message, target: Target) -> list[Any]:
     names = NameMap.of(part.name for part in message.parts if isinstance(part, ToolCall | ToolResult))
     setting = Setting(profile_of(target.model), names, origin_of(target))
     contents, _ = encode_contents((message,), setting)
-    return [plain(content) for content in contents]
+    return [*map(msgspec.json.decode, contents)]
 
 
 def _is_error(result: ToolResult) -> bool:

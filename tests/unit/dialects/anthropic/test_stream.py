@@ -13,9 +13,6 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Event,
     Failed,
     Finished,
@@ -199,13 +196,10 @@ def test_exact_bytes_of_a_stream() -> None:
 
 def test_p2_arguments_arrive_byte_for_byte() -> None:
     args = rb'{"latex": "\\title{\"x\"}\n", "n": 1.0, "big": 12345678901234567890}'
-    (start, delta, stop) = parse(
-        stream_bytes([CallStarted(id="a", name="f"), CallDelta(args[:9]), CallDelta(args[9:]), CallEnded()])
-    )[1:4]
+    (start, delta, stop) = parse(stream_bytes(call("a", args=args)))[1:4]
     assert start["data"]["content_block"]["input"] == {}
-    assert delta["event"] == stop["event"] == "content_block_delta"
-    pieces = [event["data"]["delta"]["partial_json"] for event in (delta, stop)]
-    assert "".join(pieces).encode() == args
+    assert (delta["event"], stop["event"]) == ("content_block_delta", "content_block_stop")
+    assert delta["data"]["delta"]["partial_json"].encode() == args
     assert args in anthropic.encode_response(collect(whole_stream(call("a", args=args))), answer())
 
 
@@ -289,7 +283,7 @@ def test_d7_a_refusal_says_why(how: object, detail: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     "open_block",
-    [[], [TextDelta("a")], [ThoughtDelta("t")], [CallStarted(id="a", name="f"), CallDelta(b"{")]],
+    [[], [TextDelta("a")], [ThoughtDelta("t")], call("a")],
     ids=["none", "text", "thinking", "call"],
 )
 @pytest.mark.parametrize("by_event", [True, False])

@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from dragoman.ir import (
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Event,
     ServerCall,
     ServerResult,
@@ -159,7 +156,7 @@ def search(*names: str, error: str = "", output: str = "", signature: Signature 
     return [asking, result]
 
 
-USES: list[Event] = [CallStarted(id="toolu_2", name="a"), CallDelta(b"{}"), CallEnded()]
+USES: list[Event] = [ToolCall(id="toolu_2", name="a")]
 
 
 class TestSignature:

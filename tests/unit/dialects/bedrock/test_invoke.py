@@ -14,7 +14,7 @@ from dragoman.dialects.base import ClientDialect
 from dragoman.dialects.bedrock import CountClient, InvokeClient
 from dragoman.errors import DragomanError, InvalidRequest, UpstreamError
 from dragoman.eventstream import STREAM_TYPE
-from dragoman.ir import CallDelta, CallStarted, Event, Failed, TextDelta, ThoughtDelta, collect
+from dragoman.ir import Event, Failed, TextDelta, ThoughtDelta, collect
 from tests.unit.dialects.anthropic.streaming import answer, parse, stream_bytes
 from tests.unit.dialects.bedrock.building import user
 from tests.unit.dialects.bedrock.grammar import frames_of
@@ -104,9 +104,7 @@ def test_a_ping_is_a_chunk_too() -> None:
 
 
 @pytest.mark.parametrize("as_event", [True, False])
-@pytest.mark.parametrize(
-    "middle", [[], [TextDelta("so")], [CallStarted(id="toolu_1", name="Read"), CallDelta(b"{}")]]
-)
+@pytest.mark.parametrize("middle", [[], [TextDelta("so")], call("toolu_1")])
 def test_e7_a_failure_is_told_in_both_tongues(middle: list[Event], as_event: bool) -> None:
     """Claude Code resumes after Anthropic's error and gives up after Amazon's; boto3 sees only Amazon's."""
     error = UpstreamError("high demand", kind="overloaded")

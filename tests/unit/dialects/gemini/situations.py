@@ -8,9 +8,6 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Event,
     Finished,
     Native,
@@ -19,6 +16,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
 )
 from tests.unit.dialects.gemini.speaking import NEW, calling, chunk, sse
@@ -34,8 +32,7 @@ def signed(data: str) -> Signature:
 def called(
     identity: str, args: bytes = b"{}", name: str = "read", signature: str | None = None
 ) -> list[Event]:
-    started = CallStarted(id=identity, name=name, signature=signed(signature) if signature else None)
-    return [started, CallDelta(args), CallEnded()]
+    return [ToolCall(id=identity, name=name, args=args, signature=signed(signature) if signature else None)]
 
 
 def end(reason: Any = "end", raw: str = "STOP", detail: str = "") -> Finished:

@@ -17,9 +17,6 @@ from dragoman.dialects.base import Target
 from dragoman.dialects.gemini import grounded
 from dragoman.ir import (
     AFTER_TEXT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -35,6 +32,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
     collect,
 )
@@ -370,9 +368,7 @@ def test_everything_behind_a_search_keeps_its_order() -> None:
         ServerCall,
         ServerResult,
         Cited,
-        CallStarted,
-        CallDelta,
-        CallEnded,
+        ToolCall,
         Finished,
     ]
     assert [event.text for event in events if isinstance(event, Cited)] == ["one", "two"]

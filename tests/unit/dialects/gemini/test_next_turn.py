@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from dragoman.dialects.gemini.contents import encode_contents
+from dragoman.dialects.gemini import contents
+from dragoman.dialects.gemini.contents import SENTINEL, encode_contents
 from dragoman.dialects.gemini.models import profile_of
 from dragoman.dialects.gemini.parts import Setting
 from dragoman.dialects.gemini.stream import _MAX_SNAPSHOTS, GeminiStream
-from dragoman.ir import Message, Native, Role, Text, TextDelta, ToolCall, ToolResult, Usage
+from dragoman.ir import Media, Message, Native, Role, Text, TextDelta, ToolCall, ToolResult, Usage
+from dragoman.notes import Note
 from dragoman.schema import NameMap
 
 SETTING = Setting(profile_of("gemini-3.8-flash"), NameMap.of(()), "x")
@@ -42,6 +46,62 @@ def test_every_turn_is_as_if_it_were_the_first(history: tuple[Message, ...]) -> 
         for setting in (SETTING, OTHER, SETTING):
             turn = history[:end]
             assert encode_contents(turn, setting) == encode_contents(_copies(turn), setting)
+
+
+@pytest.mark.parametrize("end", [(), (_said("model", "e"),), (_said("system", "e"), _said("model", "f"))])
+@pytest.mark.parametrize("known", range(1, 7))
+def test_a_remark_is_gone_when_the_client_has_taken_it_back(known: int, end: tuple[Message, ...]) -> None:
+    history = (
+        _said("user", "a"),
+        _said("system", "b"),
+        CALL,
+        RESULT,
+        _said("system", "c"),
+        _said("user", "d"),
+    )
+    encode_contents(history, SETTING)
+    turn = (*history[:known], *end)
+    assert encode_contents(turn, SETTING) == encode_contents(_copies(turn), SETTING)
+
+
+def test_of_a_next_turn_only_what_is_new_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[Message] = []
+    encode = contents._encode
+
+    def counted(message: Message, *more: Any) -> contents.Content:
+        encoded.append(message)
+        return encode(message, *more)
+
+    monkeypatch.setattr(contents, "_encode", counted)
+    history = _copies((_said("user", "a"), CALL, RESULT, _said("model", "b"), _said("user", "c")))
+    encode_contents(history[:3], SETTING)
+    assert encoded == [*history[:3]]
+    encode_contents(history, SETTING)
+    assert encoded == [*history]
+
+
+def _sentinels(messages: tuple[Message, ...]) -> list[int]:
+    written, notes = encode_contents(messages, SETTING)
+    places = [place for place, json in enumerate(written) if SENTINEL.encode() in json]
+    assert [note.where for note in notes] == [f"contents[{place}]" for place in places]
+    return places
+
+
+def test_the_sentinel_leaves_a_call_when_the_next_turn_begins_and_comes_back_if_that_is_taken_back() -> None:
+    nothing = _said("model", "")
+    history = _copies((_said("user", "a"), nothing, CALL, RESULT, CALL, RESULT, _said("user", "b"), CALL))
+    assert _sentinels(history[:4]) == [1]
+    assert _sentinels(history[:6]) == [1, 3]
+    assert _sentinels(history[:7]) == []
+    assert _sentinels(history) == [6]
+    assert _sentinels(history[:6]) == [1, 3]
+
+
+def test_what_got_lost_in_a_message_is_not_told_when_the_message_is_gone() -> None:
+    picture = Message(role="user", parts=(Media(mime="image/tiff", data="x"),))
+    history = _copies((_said("user", "a"), _said("model", "b"), picture, _said("model", "c"), picture))
+    dropped = [Note("dropped", "messages", "Gemini reads no image/tiff")]
+    assert [encode_contents(history[:end], SETTING)[1] for end in (3, 5, 4, 2)] == [dropped] * 3 + [[]]
 
 
 def test_nothing_was_said() -> None:

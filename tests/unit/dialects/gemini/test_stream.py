@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.gemini.stream import GeminiStream
-from dragoman.dialects.gemini.wire import NATIVE_FIELDS
+from dragoman.dialects.gemini.wire import NATIVE_FIELDS, Chunk, decode_chunk
 from dragoman.errors import UpstreamCut, UpstreamError, UpstreamGarbage
 from dragoman.ir import (
-    CallDelta,
-    CallStarted,
     Event,
     Failed,
     Native,
     ServerTool,
     Signature,
     TextDelta,
+    ThoughtDelta,
+    ToolCall,
     Usage,
 )
 from dragoman.ir.grammar import check
@@ -60,6 +60,51 @@ def test_whatever_stands_beside_the_parts_is_told(field: str) -> None:
         TextDelta("b"),
         Native(json=b'{"c":1}', field=field),
     ]
+
+
+def test_a_stream_of_words_is_searched_for_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[bytes] = []
+
+    def decode(frame: bytes) -> Chunk:
+        looked_at.append(frame)
+        return decode_chunk(frame)
+
+    monkeypatch.setattr("dragoman.dialects.gemini.stream.decode_chunk", decode)
+    usage = {"promptTokenCount": 7}
+    words = [chunk({"text": text}, usage=usage) for text in "abcd"]
+    thought = chunk({"text": "t", "thought": True})
+    events = read(sse(words[0], thought, *words[1:], chunk(calling(), finish="STOP"), chunk({"text": "e"})))
+    told = [TextDelta("a"), ThoughtDelta("t"), *map(TextDelta, "bcd"), *called(FIRST), TextDelta("e")]
+    assert events == [STARTED, *told, Usage(input_tokens=7), end("tool_calls")]
+    assert len(looked_at) == 3  # the first, the call, and what comes behind it
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"error": {"code": 503, "message": "m"}},
+        {"promptFeedback": {"blockReason": "SAFETY"}},
+        {"candidates": [{"content": {"parts": [{"text": "b"}]}, "finishReason": "MAX_TOKENS"}]},
+        {"candidates": [{"content": {"parts": [{"text": "b", "thoughtSignature": "s"}]}}]},
+        {"candidates": [{"content": {"parts": [{"text": "b"}]}, "safetyRatings": []}]},
+        {"candidates": [{"content": {"parts": [{"text": "b", "inlineData": {}}]}}]},
+        {"candidates": [{"content": {"parts": [{"text": "b"}]}, "index": None}], "createTime": "now"},
+        {"candidates": [{"content": {"parts": [{"text": 1}]}}]},
+        {
+            "candidates": [
+                {"content": {"parts": [{"text": ""}]}},
+                {"content": {"parts": [{"text": "b"}]}, "index": 1},
+            ]
+        },
+        {"candidates": None},
+        {},
+    ],
+)
+def test_a_chunk_with_anything_but_words_is_looked_at(other: Any) -> None:
+    data = sse(chunk({"text": "a"}), other, chunk({"text": "c"}, finish="STOP"))
+    careful = new_stream()
+    careful._words = lambda *_: False  # type: ignore[method-assign]
+    assert comparable(read(data)) == comparable(read(data, careful))
 
 
 def test_of_counts_that_come_in_turns_the_last_of_each_kind_holds() -> None:
@@ -132,14 +177,14 @@ _PATH = {"jsonPath": "$.path", "stringValue": "x"}
             chunk(calling(None, partialArgs=[_PATH])),
         ],
         [chunk(calling(id="a", args={"path": "x"})), chunk(calling(id="a", partialArgs=[_PATH]))],
+        [chunk(calling(id="a", args={"path": "x"}))] * 3,
     ],
-    ids=["in two chunks", "in one", "begun twice", "once whole, once in pieces"],
+    ids=["in two chunks", "in one", "begun twice", "once whole, once in pieces", "three times"],
 )
 def test_a_call_that_is_told_twice_is_made_once(chunks: list[Any]) -> None:
     """A proxy that loses its place repeats a chunk; nobody wants a letter sent twice."""
     events = read(sse(*chunks, chunk(finish="STOP")))
-    assert sum(isinstance(event, CallStarted) for event in events) == 1
-    args = [json.loads(event.json) for event in events if isinstance(event, CallDelta)]
+    args = [json.loads(event.args) for event in events if isinstance(event, ToolCall)]
     assert args == [{"path": "x"}]
 
 
@@ -149,7 +194,7 @@ def test_calls_that_only_look_alike_are_all_made(fields: Any) -> None:
     events = read(
         sse(chunk(calling(args={"path": "x"}, **fields), calling(args=other, **fields), finish="STOP"))
     )
-    assert sum(isinstance(event, CallStarted) for event in events) == 2
+    assert sum(isinstance(event, ToolCall) for event in events) == 2
 
 
 @pytest.mark.parametrize("server_tools", [(), (ServerTool(kind="web_search"),)])
@@ -170,10 +215,10 @@ def test_the_reader_of_a_request_knows_its_names_origin_and_ids() -> None:
     reader = encoded.reader()
     assert isinstance(reader, GeminiStream)
     events = read(data, reader)
-    assert events[1] == CallStarted(
+    assert events[1] == ToolCall(
         id="toolu_0000000000000000", name="a b", signature=Signature("s", "vertex-g3")
     )
-    assert len(events) == 5
+    assert len(events) == 3
     assert read(data, encoded.reader()) == events  # type: ignore[arg-type]
 
 

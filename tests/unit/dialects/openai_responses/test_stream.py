@@ -17,9 +17,6 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Event,
     Failed,
     Finished,
@@ -28,6 +25,7 @@ from dragoman.ir import (
     Started,
     TextDelta,
     ThoughtDelta,
+    ToolCall,
     Usage,
     seal,
 )
@@ -286,15 +284,9 @@ def test_arguments_that_are_no_object_make_an_empty_one(args: bytes) -> None:
 
 
 def test_a_call_without_arguments_has_an_empty_object() -> None:
-    bare: list[Event] = [CallStarted(id="c", name="now"), CallEnded()]
+    bare: list[Event] = [ToolCall(id="c", name="now")]
     (item,) = items(whole_stream(bare))
     assert item["arguments"] == "{}"
-
-
-def test_arguments_in_pieces_are_one_text() -> None:
-    split: list[Event] = [CallStarted(id="c", name="f"), CallDelta(b'{"a"'), CallDelta(b":1}"), CallEnded()]
-    (item,) = items(whole_stream(split))
-    assert item["arguments"] == '{"a":1}'
 
 
 @pytest.mark.parametrize(
@@ -381,16 +373,6 @@ def test_e7_g2_a_failure_closes_what_is_open_and_is_the_last_word() -> None:
     assert last["response"]["error"] == {"code": "server_error", "message": "cut"}
     assert [item["status"] for item in last["response"]["output"]] == ["completed", "incomplete"]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
-
-
-def test_a_call_that_was_cut_never_reaches_codex_which_would_run_it() -> None:
-    cut: list[Event] = [Started(), CallStarted(id="c", name="rm"), CallDelta(b'{"path":"/')]
-    events = _failed(cut, DragomanError("x"))
-    assert [event["type"] for event in events] == [
-        "response.created",
-        "response.in_progress",
-        "response.failed",
-    ]
 
 
 def test_an_error_of_the_upstream_fails_the_stream() -> None:

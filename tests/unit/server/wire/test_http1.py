@@ -15,7 +15,7 @@ from dragoman.server.listen import bind
 from dragoman.server.wire import Server
 from dragoman.server.wire.house import FIRST_HEAD_S
 from dragoman.server.wire.http1 import Http1Connection
-from dragoman.server.wire.turn import BODY, LEAVING
+from dragoman.server.wire.turn import TURN
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
@@ -301,7 +301,7 @@ class TestBodyAtOnce:
     )
     async def test_what_is_here_is_given_once_and_whole(self, framing: bytes) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            take = scope["extensions"][BODY]
+            take = scope["extensions"][TURN].take_body
             taken, again = take(), take()
             waiting = asyncio.ensure_future(receive())  # the body is over: nothing comes but the end
             await asyncio.sleep(0.02)
@@ -316,7 +316,7 @@ class TestBodyAtOnce:
 
     async def test_what_is_not_all_here_is_received(self) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            taken = scope["extensions"][BODY]()
+            taken = scope["extensions"][TURN].take_body()
             await send(start())
             await send(body(repr(taken).encode() + await whole(receive)))
 
@@ -333,9 +333,9 @@ class TestBodyAtOnce:
 
         async def app(scope: Any, _receive: Any, _send: Any) -> None:
             gone = asyncio.Event()
-            scope["extensions"][LEAVING](gone.set)
+            scope["extensions"][TURN].tell_leaving(gone.set)
             await gone.wait()
-            taken.append(scope["extensions"][BODY]())
+            taken.append(scope["extensions"][TURN].take_body())
 
         async with opened(app) as here:
             _, writer = await here.connect()
@@ -353,7 +353,7 @@ class TestLeaving:
 
         async def app(scope: Any, receive: Any, _send: Any) -> None:
             await whole(receive)
-            scope["extensions"][LEAVING](told.set)
+            scope["extensions"][TURN].tell_leaving(told.set)
             assert (await receive())["type"] == "http.disconnect"
 
         async with opened(app) as here:
@@ -372,7 +372,7 @@ class TestLeaving:
         async def app(scope: Any, receive: Any, _send: Any) -> None:
             await whole(receive)
             assert (await receive())["type"] == "http.disconnect"
-            scope["extensions"][LEAVING](told.set)
+            scope["extensions"][TURN].tell_leaving(told.set)
             assert not told.is_set()  # never in the middle of what it does
             await told.wait()
 
@@ -389,8 +389,8 @@ class TestLeaving:
         ended = asyncio.Event()
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            scope["extensions"][LEAVING](lambda: told.append("left"))
-            scope["extensions"][LEAVING](None)
+            scope["extensions"][TURN].tell_leaving(lambda: told.append("left"))
+            scope["extensions"][TURN].tell_leaving(None)
             await echo(scope, receive, send)
             ended.set()
 
@@ -597,7 +597,7 @@ class TestTime:
         told = asyncio.Event()
 
         async def app(scope: Any, _receive: Any, _send: Any) -> None:
-            scope["extensions"][LEAVING](told.set)
+            scope["extensions"][TURN].tell_leaving(told.set)
             await told.wait()
 
         async with opened(app) as here:

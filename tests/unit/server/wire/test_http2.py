@@ -29,7 +29,7 @@ from h2.settings import SettingCodes
 from dragoman.server.wire.http2 import Http2Connection
 from dragoman.server.wire.http2_frames import FrameHeads
 from dragoman.server.wire.http2_turn import Http2Turn
-from dragoman.server.wire.turn import LEAVING
+from dragoman.server.wire.turn import TURN
 from tests.unit.server.wire.test_http1 import MIB, Opened, body, echo, opened, says, start, until, whole
 
 HEAD = [(":method", "POST"), (":scheme", "http"), (":authority", "h"), (":path", "/a%20b?c=d")]
@@ -357,7 +357,7 @@ async def test_the_application_is_told_that_its_client_has_left(leave: str) -> N
 
     async def app(scope: Any, receive: Any, _send: Any) -> None:
         await whole(receive)
-        scope["extensions"][LEAVING](told.set)
+        scope["extensions"][TURN].tell_leaving(told.set)
         assert (await receive())["type"] == "http.disconnect"
 
     async with speaking(app) as (client, here):

@@ -48,7 +48,7 @@ _READ = frozenset({"model", "contents", "systemInstruction", "tools", "toolConfi
 
 
 _NO_TOOLS = msgspec.Raw(b"[]")
-_BODIES: Skimmer[Object] = Skimmer(
+_BODIES: Skimmer[Object, Message] = Skimmer(
     "gemini",
     lambda body: read_object(jsontext.whole_characters(body), ""),
     key="contents",
@@ -61,13 +61,18 @@ _BODIES: Skimmer[Object] = Skimmer(
 
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
     skimmed = _BODIES.skim(body)
-    fields = skimmed.wire
 
     def contents() -> tuple[Message, ...]:
-        pieces = skimmed.pieces(MESSAGES, "contents", decode_content)
-        return link_contents(pieces) or spoken(fields["contents"])
+        history = skimmed.history(MESSAGES, "contents", decode_content)
+        return link_contents(history.pieces) or spoken(skimmed.wire["contents"])
 
-    return Decoded(_request(fields, model, contents, tools=skimmed.tools, stream=stream))
+    key = model, stream
+    noted: tuple[tuple[str, bool], Request] | None = skimmed.notebook.get("frame")
+    if noted is not None and noted[0] == key:
+        return Decoded(msgspec.structs.replace(noted[1], messages=contents()))
+    request = _request(skimmed.wire, model, contents, tools=skimmed.tools, stream=stream)
+    skimmed.notebook["frame"] = key, msgspec.structs.replace(request, messages=())
+    return Decoded(request)
 
 
 def decode_count_request(body: bytes, model: str) -> Decoded:

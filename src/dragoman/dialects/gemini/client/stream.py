@@ -12,9 +12,6 @@ from dragoman.dialects.gemini.client.errors import error_body
 from dragoman.errors import DragomanError
 from dragoman.ir import (
     ON_THOUGHT,
-    CallDelta,
-    CallEnded,
-    CallStarted,
     Cited,
     Event,
     Failed,
@@ -40,8 +37,6 @@ class SseStream:
         self._answer = answer
         self._started = Started()
         self._response_id = ""  # once a chunk has told one, it is the one
-        self._call = CallStarted(id="", name="")
-        self._args: list[bytes] = []
         self._fields: dict[str, msgspec.Raw] = {}
         self._usage = Usage()
 
@@ -58,8 +53,8 @@ class SseStream:
                 return self._part({"text": event.text})
             case ThoughtDelta():
                 return self._part({"text": event.text, "thought": True})
-            case CallEnded():
-                return self._end_call()
+            case ToolCall():
+                return self._part(call_part(event))
             case Signed():
                 thought = {"thought": True} if event.target == ON_THOUGHT else {}
                 return self._part(signed({"text": "", **thought}, event.signature))
@@ -73,15 +68,9 @@ class SseStream:
                 self._learn(event)
                 return b""
 
-    def _learn(
-        self, event: CallStarted | CallDelta | Native | Usage | Started | ServerCall | ServerResult
-    ) -> None:
-        """What is told later, with its call or at the end."""
+    def _learn(self, event: Native | Usage | Started | ServerCall | ServerResult) -> None:
+        """What is told later, at the end."""
         match event:
-            case CallStarted():
-                self._call, self._args = event, []
-            case CallDelta():
-                self._args.append(event.json)
             case Native():
                 self._fields[event.field] = msgspec.Raw(event.json)
             case Usage():
@@ -95,13 +84,6 @@ class SseStream:
 
     def fail(self, error: DragomanError) -> bytes:
         return self._frame(error_body(error))
-
-    def _end_call(self) -> bytes:
-        call = self._call
-        args = b"".join(self._args)
-        return self._part(
-            call_part(ToolCall(id=call.id, name=call.name, args=args, signature=call.signature))
-        )
 
     def _finish(self, finished: Finished) -> bytes:
         parts = [] if finished.reason == "blocked" else [{"text": ""}]

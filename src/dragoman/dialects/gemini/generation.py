@@ -1,0 +1,92 @@
+"""Sampling, thinking and the form of the answer as `generationConfig`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.dialects.base import Target
+from dragoman.dialects.gemini.models import Profile, profile_of
+from dragoman.dialects.gemini.thinking import encode_thinking
+from dragoman.ir import Request, Sampling
+from dragoman.notes import Note
+from dragoman.schema import clean_schema
+
+MAX_STOP_SEQUENCES = 5
+_INT32 = 2**31 - 1
+_RANGES = {"temperature": (0, 2), "topP": (0, 1), "topK": (1, _INT32), "seed": (-_INT32, _INT32)}
+
+
+def encode_generation(
+    request: Request, target: Target, *, tooled: bool
+) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
+    """The config, what is asked for in the instructions instead, and what got lost."""
+    profile = profile_of(target.model)
+    config, notes = _sampling(request.sampling, profile)
+    thinking, changed = encode_thinking(request.thinking, request.sampling, profile)
+    if thinking and not target.own_thinking:
+        config["thinkingConfig"] = thinking
+    output, asked, more = _output(request, profile, tooled=tooled, vertex=target.backend == "vertex")
+    return {**config, **output}, asked, (*notes, *changed, *more)
+
+
+def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], list[Note]]:
+    config: dict[str, Any] = {}
+    notes: list[Note] = []
+    if sampling.max_tokens is not None:
+        config["maxOutputTokens"] = max(1, min(sampling.max_tokens, profile.output_tokens))
+        if config["maxOutputTokens"] != sampling.max_tokens:
+            notes.append(Note("clamped", "max_tokens", f"the model's range is 1..{profile.output_tokens}"))
+    stop = [text for text in sampling.stop if text]
+    if stop:
+        config["stopSequences"] = stop[:MAX_STOP_SEQUENCES]
+        if len(stop) > MAX_STOP_SEQUENCES:
+            notes.append(Note("dropped", "stop_sequences", f"Gemini takes at most {MAX_STOP_SEQUENCES}"))
+    for field, word, allowed, value in (
+        ("temperature", "temperature", profile.samples, sampling.temperature),
+        ("topP", "top_p", profile.samples, sampling.top_p),
+        ("topK", "top_k", profile.samples, sampling.top_k),
+        ("seed", "seed", True, sampling.seed),
+        ("presencePenalty", "presence_penalty", profile.penalties, sampling.presence_penalty or None),
+        ("frequencyPenalty", "frequency_penalty", profile.penalties, sampling.frequency_penalty or None),
+    ):
+        if value is None:
+            continue
+        if not allowed:
+            notes.append(Note("dropped", word, "this model takes no such setting"))
+            continue
+        low, high = _RANGES.get(field, (value, value))
+        config[field] = min(max(value, low), high)
+        if config[field] != value:
+            notes.append(Note("clamped", word, f"Gemini's range is {low}..{high}"))
+    return config, notes
+
+
+def _output(
+    request: Request, profile: Profile, *, tooled: bool, vertex: bool
+) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
+    """JSON output; where functions exclude it, the wish goes into the instructions (pain B16)."""
+    if request.output is None:
+        return {}, [], ()
+    schema = request.output.schema
+    where = "output_config.format"
+    wanted = None if schema is None else jsontext.decode(msgspec.json.decode, schema, f"{where}.schema")
+    excluded = request.tools and request.tool_choice.mode in ("any", "none")
+    if excluded or (tooled and not profile.json_with_functions):
+        why = "JSON output cannot be enforced beside these tools; it is asked for in the instructions"
+        return {}, [_wish(schema)], (Note("moved", where, why),)
+    config: dict[str, Any] = {"responseMimeType": "application/json"}
+    if schema is None:
+        return config, [], ()
+    if not isinstance(wanted, dict) or wanted.get("type", "object") != "object":
+        why = "only an object can be enforced; this schema is asked for in the instructions"
+        return config, [_wish(schema)], (Note("moved", where, why),)
+    config["responseJsonSchema"], notes = clean_schema(wanted, where=f"{where}.schema", vertex=vertex)
+    return config, [], notes
+
+
+def _wish(schema: bytes | None) -> str:
+    wish = "When you answer with text, answer with JSON only, without a code fence."
+    return wish if schema is None else f"{wish} It must fit this JSON Schema: {schema.decode()}"

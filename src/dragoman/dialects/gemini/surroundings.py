@@ -1,0 +1,177 @@
+"""Everything of an upstream request but what is said in it: the same in every turn of a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.base import Target
+from dragoman.dialects.gemini.builtin import BuiltIns, encode_built_ins
+from dragoman.dialects.gemini.generation import encode_generation
+from dragoman.dialects.gemini.models import profile_of
+from dragoman.dialects.gemini.parts import NOBODY, Setting
+from dragoman.dialects.gemini.tools import Declarations, declare, encode_tool_choice
+from dragoman.ir import Request
+from dragoman.memo import Memo
+from dragoman.notes import Note
+
+_ENCODER = msgspec.json.Encoder()
+_THINKING = "generationConfig.thinkingConfig"
+_ONE_CALL = "Call at most one function at a time and wait for its result."
+_NO_SWITCH = "Gemini has no such switch; it is asked for in the instructions, and further calls are held back"
+_OPENING = b'{"contents":['
+
+
+def origin_of(target: Target) -> str:
+    """Who will have signed the thoughts of an answer from there."""
+    return f"{target.backend}-{profile_of(target.model).family}"
+
+
+class Fields(msgspec.Struct, frozen=True):
+    """The fields of a body, `contents` still empty, and what they were made of.
+
+    Notes on contents come between `before` and `after`.
+    """
+
+    body: dict[str, Any]
+    built_ins: BuiltIns
+    setting: Setting
+    before: tuple[Note, ...]
+    after: tuple[Note, ...]
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """The same as JSON: what stands around the contents, and what it takes to write those and to read the answer."""
+
+    closing: bytes  # behind the last content
+    rest: tuple[bytes, ...]  # the other fields
+    whole: bytes  # the body, where the back end knows no contents
+    setting: Setting
+    origin: str
+    single_call: bool
+    built_ins: BuiltIns
+    before: tuple[Note, ...]
+    after: tuple[Note, ...]
+
+    def enclose(self, contents: list[bytes]) -> bytes:
+        """The whole body, by one join: it is long, and nothing of it is copied twice but the ends."""
+        if self.whole:
+            return self.whole
+        pieces = [*(contents or (b"",)), *self.rest]
+        pieces[0] = _OPENING + pieces[0]
+        last = -1 - len(self.rest)
+        pieces[last] += self.closing
+        return b",".join(pieces)
+
+
+#: All that a request's surroundings depend on. Objects that come again are recognised without a look inside.
+_Key = tuple[object, ...]
+_SURROUNDINGS: Memo[_Key, Surroundings] = Memo(32 * 1024 * 1024, "surroundings")
+
+
+def surround(request: Request, target: Target) -> Surroundings:
+    key: _Key = (
+        request.system,
+        request.tools,
+        request.server_tools,
+        request.tool_choice,
+        request.thinking,
+        request.sampling,
+        request.output,
+        request.native,
+        target,
+    )
+    known = _SURROUNDINGS.find(key)
+    if known is None:
+        known = _surround(request, target)
+        _SURROUNDINGS.put(key, 2 * (len(known.whole) + sum(map(len, known.rest))), known)
+    return known
+
+
+def _surround(request: Request, target: Target) -> Surroundings:
+    fields = make_fields(request, target)
+    json = _ENCODER.encode(fields.body)
+    named = "contents" in fields.body
+    rest = json[len(_OPENING) + len(b"],") :] if named else b""
+    return Surroundings(
+        closing=b"]" if rest else b"]}",
+        rest=(rest,) if rest else (),
+        whole=b"" if named else json,
+        setting=fields.setting,
+        origin=origin_of(target),
+        single_call=not request.tool_choice.parallel,
+        built_ins=fields.built_ins,
+        before=fields.before,
+        after=fields.after,
+    )
+
+
+def make_fields(request: Request, target: Target) -> Fields:
+    declarations = declare(request.tools, target)
+    functions = bool(declarations.declared)
+    built_ins = encode_built_ins(request.server_tools, target, functions=functions)
+    config, asked, changed = encode_generation(request, target, tooled=functions or bool(built_ins.tools))
+    notes = [*changed]
+    system = [part.text for part in request.system] + asked + list(built_ins.asked)
+    if functions and not request.tool_choice.parallel:
+        system.append(_ONE_CALL)
+        notes.append(Note("moved", "tool_choice.disable_parallel_tool_use", _NO_SWITCH))
+    body: dict[str, Any] = {"contents": []}
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+    if tools := _tools(declarations, built_ins):
+        body["tools"] = tools
+    if choice := _tool_config(request, declarations, built_ins):
+        body["toolConfig"] = choice
+    if config:
+        body["generationConfig"] = config
+    _add_native(body, request.native, target)
+    for place in target.without:
+        notes += _leave_away(body, place)
+    origin = origin_of(target) if target.trust_signatures else NOBODY
+    setting = Setting(profile_of(target.model), declarations.names, origin, bool(built_ins.offered))
+    before = (*declarations.notes, *built_ins.notes)
+    return Fields(body, built_ins, setting, before, tuple(notes))
+
+
+def _tools(declarations: Declarations, built_ins: BuiltIns) -> list[dict[str, Any]]:
+    functions = [{"functionDeclarations": declarations.json}] if declarations.declared else []
+    return [*functions, *built_ins.tools]
+
+
+def _tool_config(request: Request, declarations: Declarations, built_ins: BuiltIns) -> dict[str, Any]:
+    config = encode_tool_choice(request.tool_choice, declarations) or {}
+    return {**config, "includeServerSideToolInvocations": True} if built_ins.shown else config
+
+
+def _leave_away(body: dict[str, Any], place: str) -> list[Note]:
+    """What this back end does not know, by the name it gave it: `generation_config.responseJsonSchema`."""
+    *parents, field = (_alike(name) for name in place.split("."))
+    node: Any = body
+    for parent in parents:
+        node = next((value for name, value in node.items() if _alike(name) == parent), None)
+        if not isinstance(node, dict):
+            return []
+    gone = [name for name in node if _alike(name) == field]
+    for name in gone:
+        del node[name]
+    return [Note("dropped", name, "this back end does not know it") for name in gone]
+
+
+def _alike(name: str) -> str:
+    """Google spells the same name in two ways."""
+    return name.replace("_", "").lower()
+
+
+def _add_native(body: dict[str, Any], native: tuple[tuple[str, bytes], ...], target: Target) -> None:
+    """What came in Gemini's own dialect goes where it stood."""
+    for place, raw in native:
+        if place == "tools":
+            body.setdefault("tools", []).append(msgspec.Raw(raw))
+        elif not (place == _THINKING and target.own_thinking):
+            *parents, field = place.split(".")
+            node = body
+            for parent in parents:
+                node = node.setdefault(parent, {})
+            node[field] = msgspec.Raw(raw)
