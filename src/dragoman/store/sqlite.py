@@ -21,14 +21,16 @@ from dragoman.store.sqlite_meters import SCHEMA as METERS_SCHEMA
 from dragoman.store.sqlite_meters import SqliteMeters
 from dragoman.store.sqlite_sessions import SCHEMA as SESSIONS_SCHEMA
 from dragoman.store.sqlite_sessions import SqliteSessionTools
+from dragoman.store.sqlite_together import Row, Together
 from dragoman.store.sqlite_turns import SCHEMA as TURNS_SCHEMA
 from dragoman.store.sqlite_turns import SqliteTurns
 
 _SCHEMA_VERSION = 3
 _KEYS_PER_QUERY = 500
-_WRITES_BETWEEN_PRUNES = 100
-_ROWS_PER_PRUNE = 10 * _WRITES_BETWEEN_PRUNES
-_TREES_PER_PRUNE = 2 * _WRITES_BETWEEN_PRUNES
+_ROWS_BETWEEN_PRUNES = 400
+_ROWS_OF_A_WRITE = 4  # of conversations and tools: they may be large
+_ROWS_PER_PRUNE = 1000
+_TREES_PER_PRUNE = 200
 _LOCK_S = 0.2  # another worker's write; the event loop waits with us
 _OPEN_LOCK_S = 10.0  # other workers that start
 _SCHEMA = """
@@ -70,7 +72,8 @@ class SqliteStore:
         self._max_age_s = max_age_s
         self._max_bytes = max_bytes
         self._now = now
-        self._writes = 0
+        self._rows_since_prune = 0
+        self._together = Together(self._write)
         self._recent_bytes = recent_bytes
         self._recent = Recent(recent_bytes)
         self.ledger = SqliteLedger(ledger_path(path), now)
@@ -123,9 +126,11 @@ class SqliteStore:
 
     async def remember(self, items: Sequence[tuple[str, str]]) -> None:
         written = int(self._now())
-        rows = [(key, value, written) for key, value in items]
         # First: what cannot be written is known at least as long as we live.
         self._recent.keep({key: (value, written) for key, value in items})
+        await self._together.write([(key, value, written) for key, value in items])
+
+    def _write(self, rows: list[Row]) -> None:
         try:
             if len(rows) == 1:  # a statement alone is a transaction of its own
                 self._db.execute(_REMEMBER, rows[0])
@@ -135,7 +140,7 @@ class SqliteStore:
                     self._db.executemany(_REMEMBER, rows)
         except sqlite3.Error as error:
             raise StoreUnavailable(f"state cannot be written: {error}") from error
-        self._wrote()
+        self._wrote(len(rows))
 
     async def close(self) -> None:
         await self.ledger.close()
@@ -149,9 +154,10 @@ class SqliteStore:
             pass
         self._db.executescript("PRAGMA incremental_vacuum")  # a script, because `execute` frees one page only
 
-    def _wrote(self) -> None:
-        self._writes += 1
-        if self._writes % _WRITES_BETWEEN_PRUNES == 0:
+    def _wrote(self, rows: int = _ROWS_OF_A_WRITE) -> None:
+        self._rows_since_prune += rows
+        if self._rows_since_prune >= _ROWS_BETWEEN_PRUNES:
+            self._rows_since_prune = 0
             self._forget_some()
             self._checkpoint.begin()
 
