@@ -19,6 +19,7 @@ ENTRY_BYTES = 500
 
 #: A full memory makes room for so small a part of itself at once.
 _SPARE = 64
+_GIVEN_AT_ONCE = 16  # looking for the heaviest takes longer than forgetting
 
 #: For whoever wants to know how well they remember, and for what they share.
 _NAMED: dict[str, Memo[Any, Any]] = {}
@@ -103,6 +104,12 @@ class Memo(Generic[K, V]):
                 added += weight if before is None else weight - before[1]
         self._grow(added)
 
+    def drop(self, key: K) -> None:
+        """What is not worth its weight any more."""
+        gone = self._kept.pop(key, None)
+        if gone is not None:
+            self._grow(-gone[1])
+
     def _grow(self, added: int) -> None:
         self._bytes += added
         while self._bytes > self._max_bytes:
@@ -155,5 +162,8 @@ def _make_room() -> None:
     if over > 0:
         over += _Shared.max_bytes // _SPARE
     while over > 0:
-        over -= max(tuple(_NAMED.values()), key=_WEIGHT)._forget_oldest()
+        heaviest = max(tuple(_NAMED.values()), key=_WEIGHT)
+        for _ in range(_GIVEN_AT_ONCE):
+            if over > 0 and heaviest._bytes:
+                over -= heaviest._forget_oldest()
     _Shared.bytes = shared_bytes()

@@ -35,16 +35,33 @@ class Sampled(Generic[V]):
             size >>= 1
         self._memo.missed += 1
 
-    def put(self, text: bytes, value: V, besides: int = 0, instead_of: V | None = None) -> None:
-        """`besides` is what the value weighs without the text; it comes `instead_of` one that it goes on from."""
+    def put(self, text: bytes, value: V, besides: int = 0) -> None:
+        """`besides` is what the value weighs without the text."""
+        self._file(text, (value, len(text) + besides), None)
+
+    def grow(self, before: bytes, old: V, text: bytes, value: V, besides: int = 0) -> None:
+        """As `put`, of a text that goes on from the one `before`, whose value is worth nothing any more."""
+        size = _power_below(len(before))
+        if _SHORTEST <= size < _power_below(len(text)):
+            self._remove(before[size - _SAMPLE_BYTES : size], old)
+        self._file(text, (value, len(text) + besides), old)
+
+    def _file(self, text: bytes, entry: tuple[V, int], old: V | None) -> None:
         size = _power_below(len(text))
         if size < _SHORTEST:
             return
         sample = text[size - _SAMPLE_BYTES : size]
-        alike = [(value, len(text) + besides)]
+        alike = [entry]
         if others := self._memo.peek(sample):
-            alike += [other for other in others if other[0] is not instead_of][: _MOST_ALIKE - 1]
-        self._memo.put(sample, sum(weight for _, weight in alike), tuple(alike))
+            alike += [other for other in others if other[0] is not old][: _MOST_ALIKE - 1]
+        self._memo.put(sample, sum([weight for _, weight in alike]), tuple(alike))
+
+    def _remove(self, sample: bytes, old: V) -> None:
+        others = tuple(other for other in self._memo.peek(sample) or () if other[0] is not old)
+        if others:
+            self._memo.put(sample, sum([weight for _, weight in others]), others)
+        else:
+            self._memo.drop(sample)
 
 
 def _power_below(size: int) -> int:

@@ -40,6 +40,7 @@ _TOOLS_KEY = b'"tools":'
 _TOOLS_BYTES = 32 * 1024 * 1024
 _RUNS_BYTES = 6 * HISTORY_BYTES
 _FRAMES_BYTES = 2 * HISTORY_BYTES
+_FRAME_PER_BYTE = 3  # itself, and what a dialect makes of it: tools and schemas are kept elsewhere
 _new_number = itertools.count(1).__next__
 
 
@@ -151,7 +152,7 @@ class Skimmer(Generic[W, T]):
             return 0
         number = number or _new_number()
         frame: Frame[tuple[W, bytes]] = Frame(before, behind, notebook, self._idle)
-        self._frames.put(number, weigh_pieces(len(before) + len(behind)), frame)
+        self._frames.put(number, _FRAME_PER_BYTE * (len(before) + len(behind)), frame)
         return number
 
     def _list_start(self, body: bytes) -> int:
@@ -313,7 +314,7 @@ class Skimmed(Generic[W, T]):
         run = Run(text, comma, ends, pieces, said, telling, self._keep_frame(behind))
         # The pieces may be forgotten elsewhere: then they are here alone.
         besides = weigh_pieces(len(text), len(ends))
-        self._skimmer.runs.put(text, run, besides, instead_of=known)
+        self._skimmer.runs.grow(known.text, known, text, run, besides)
 
     def _keep_frame(self, behind: int) -> int:
         """What stands before the list, and from there on."""

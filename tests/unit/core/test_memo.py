@@ -175,3 +175,13 @@ def test_one_without_a_name_is_its_owners_alone() -> None:
     before = shared_bytes()
     Memo[str, str](10).put("a", 10, "A")
     assert shared_bytes() == before
+
+
+def test_what_is_dropped_weighs_nothing_any_more() -> None:
+    memo: Memo[str, str] = Memo(100)
+    memo.put("a", 60, "x")
+    memo.put("b", 30, "y")
+    memo.drop("a")
+    memo.drop("a")
+    memo.put("c", 60, "z")
+    assert [memo.peek(key) for key in "abc"] == [None, "y", "z"]

@@ -257,8 +257,19 @@ def test_texts_that_look_alike_are_all_there_the_longest_and_latest_first() -> N
     longer = b"a" * 1024 + b"z" * 1024
     known.put(longer, longer)
     assert [*known.find(longer + b"!", 0)] == [[longer], [*reversed(texts[1:])]]
-    known.put(texts[0], texts[0], instead_of=texts[3])
+    known.grow(texts[3], texts[3], texts[0], texts[0])
     assert [*known.find(b"a" * 2000, 0)] == [[texts[0], texts[4], texts[2], texts[1]]]
+
+
+def test_a_text_that_has_grown_is_kept_once() -> None:
+    known: Sampled[bytes] = Sampled(1 << 20, "grown")
+    first, other, longer = b"a" * 1024, b"a" * 1024 + b"b" * 10, b"a" * 1024 + b"c" * 1024
+    known.put(first, first)
+    known.put(other, other)
+    known.grow(first, first, longer, longer)
+    assert [*known.find(longer, 0)] == [[longer], [other]]
+    known.grow(other, other, other + b"d" * 2048, b"grown")
+    assert [*known.find(longer, 0)] == [[longer]]
 
 
 def test_a_lookup_counts_as_what_it_came_to() -> None:
