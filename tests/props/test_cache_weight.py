@@ -44,7 +44,7 @@ def _talk(number: int, words: int) -> Talk:
     return Talk(
         system=["Be brief."],
         rounds=[
-            *(_round(f"{number}-{turn} " + "word " * words, 10 * number + turn) for turn in range(_ROUNDS)),
+            *(_round(f"word-{number}-{turn} " * words, 10 * number + turn) for turn in range(_ROUNDS)),
             _LAST,
         ],
         tools=[("find", "", {"type": "object", "properties": {"n": {"type": "integer"}}})],

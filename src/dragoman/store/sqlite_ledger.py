@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,6 +31,7 @@ T = TypeVar("T")
 _VERSION = 1
 _LOCK_S = 5.0  # of another worker; nobody waits for us
 _NOTES_BETWEEN_PRUNES = 20
+_ROWS_PER_STATEMENT = 200  # four values each: SQLite takes 999 everywhere
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS line (
     id TEXT NOT NULL UNIQUE,
@@ -48,15 +49,15 @@ CREATE TABLE IF NOT EXISTS tally (
     PRIMARY KEY (kind, day, labels)
 ) WITHOUT ROWID;
 """
-_ADD_LINE = "INSERT OR IGNORE INTO line (id, at, session, data) VALUES (?, ?, ?, ?)"
+_ADD_LINES = "INSERT OR IGNORE INTO line (id, at, session, data) VALUES {rows}"
 _LINES = """
 SELECT id, at, session, data FROM line
 WHERE (at, id) < (:at, :id) {only} ORDER BY at DESC, id DESC LIMIT :limit
 """
 _LINE = "SELECT id, at, session, data FROM line WHERE id = ?"
-_SUMS = "SELECT sums FROM tally WHERE kind = ? AND day = ? AND labels = ?"
+_SUMS = "SELECT kind, day, labels, sums FROM tally WHERE (kind, day, labels) IN (VALUES {rows})"
 _COUNT = "SELECT count(*) FROM tally WHERE kind = ? AND day = ?"
-_SET_SUMS = "INSERT OR REPLACE INTO tally (kind, day, labels, sums) VALUES (?, ?, ?, ?)"
+_SET_SUMS = "INSERT OR REPLACE INTO tally (kind, day, labels, sums) VALUES {rows}"
 _TALLIES = "SELECT day, labels, sums FROM tally WHERE kind = ? AND day BETWEEN ? AND ?"
 _FORGET_OLD = "DELETE FROM line WHERE at < ?"
 _FORGET_MANY = (
@@ -85,9 +86,8 @@ class SqliteLedger:
     async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
         def work(db: sqlite3.Connection) -> None:
             with Access(db).transaction():
-                db.executemany(_ADD_LINE, [(line.id, line.at_ms, line.session, line.data) for line in lines])
-                for tally in tallies:
-                    _add(db, tally)
+                _run_for_all(db, _ADD_LINES, [(one.id, one.at_ms, one.session, one.data) for one in lines])
+                _add(db, tallies)
                 if self._notes % _NOTES_BETWEEN_PRUNES == 0:
                     self._forget(db)
             self._notes += 1
@@ -163,16 +163,48 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _add(db: sqlite3.Connection, tally: Tally) -> None:
-    labels = msgspec.json.encode(tally.labels).decode()
-    row = db.execute(_SUMS, (tally.kind, tally.day, labels)).fetchone()
-    if row is None and db.execute(_COUNT, (tally.kind, tally.day)).fetchone()[0] >= LEDGER_LABELS:
-        labels = msgspec.json.encode(other(tally.labels)).decode()
-        row = db.execute(_SUMS, (tally.kind, tally.day, labels)).fetchone()
-    sums = _sums(row[0]) if row else {}
-    for name, amount in tally.sums.items():
-        sums[name] = sums.get(name, 0) + amount
-    db.execute(_SET_SUMS, (tally.kind, tally.day, labels, msgspec.json.encode(sums)))
+#: Whose sums: the kind, the day, and the labels as they are written.
+_Key = tuple[str, str, str]
+
+
+def _add(db: sqlite3.Connection, tallies: Sequence[Tally]) -> None:
+    """Where there are too many labels already, new ones are added to the others'."""
+    keys = [(one.kind, one.day, _written(one.labels)) for one in tallies]
+    kept = _kept_sums(db, keys)
+    room: dict[tuple[str, str], int] = {}
+    for key, tally in zip(keys, tallies, strict=True):
+        if key not in kept:
+            place = tally.kind, tally.day
+            if place not in room:
+                room[place] = LEDGER_LABELS - int(db.execute(_COUNT, place).fetchone()[0])
+            if room[place] <= 0:
+                key = (*place, _written(other(tally.labels)))
+                kept = kept if key in kept else {**_kept_sums(db, [key]), **kept}
+            room[place] -= key not in kept
+        sums = kept.setdefault(key, {})
+        for name, amount in tally.sums.items():
+            sums[name] = sums.get(name, 0) + amount
+    _run_for_all(db, _SET_SUMS, [(*key, msgspec.json.encode(sums)) for key, sums in kept.items()])
+
+
+def _kept_sums(db: sqlite3.Connection, keys: Sequence[_Key]) -> dict[_Key, dict[str, int]]:
+    rows = _run_for_all(db, _SUMS, keys)
+    return {(kind, day, labels): _sums(sums) for kind, day, labels, sums in rows}
+
+
+def _written(labels: tuple[str, ...]) -> str:
+    return msgspec.json.encode(labels).decode()
+
+
+def _run_for_all(db: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Many rows a statement: with each one this thread would ask the event loop's for Python's lock."""
+    found: list[Any] = []
+    for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+        some = rows[start : start + _ROWS_PER_STATEMENT]
+        marks = f"({','.join('?' * len(some[0]))})"
+        statement = query.format(rows=",".join([marks] * len(some)))
+        found += db.execute(statement, [value for row in some for value in row]).fetchall()
+    return found
 
 
 def _line(row: tuple[str, int, str, bytes]) -> Line:

@@ -115,6 +115,18 @@ async def test_many_at_once_lose_nothing(store: Store) -> None:
     await store.close()
 
 
+async def test_a_large_batch_is_noted_whole_and_what_is_in_it_twice_adds_up(store: Store) -> None:
+    names = [f"n{n:03}" for n in range(450)]
+    await store.ledger.note(
+        [line(name) for name in names], [tally((name,), calls=1) for name in (*names, *names[:250])]
+    )
+    assert len(await store.ledger.lines(limit=999)) == 450
+    assert await store.ledger.tallies("model", TODAY, TODAY) == [
+        tally((name,), calls=2 if name < "n250" else 1) for name in names
+    ]
+    await store.close()
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 async def test_two_processes_share_one_ledger(kind: str, tmp_path: Path, redis: RedisServer) -> None:
     def another() -> Store:
