@@ -113,7 +113,10 @@ def _take_course(messages: tuple[Message, ...], scope: str | None) -> Course[Mes
 
 
 def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[int, int]]]:
-    """Each with its message and part, which has no signature of its own."""
+    """Each with its message and part, which has no signature of its own.
+
+    Text and calls of an answer have one signature: where the client has kept it, there is no other.
+    """
     keys: list[tuple[str, tuple[int, int]]] = []
     before = last_user(messages, start)
     for index in range(start, len(messages)):
@@ -122,16 +125,20 @@ def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[in
         if role == "user":
             before = message
         elif role == "model":
+            wanted = ServerCall if any(map(_is_signed, message.parts)) else _WANTED
             for place, part in enumerate(message.parts):
-                if isinstance(part, Text):
-                    if part.text and part.signature is None:
-                        keys.append((text_key(before, part.text), (index, place)))
-                elif isinstance(part, _CALLS) and part.signature is None and part.id:
-                    keys.append((part.id, (index, place)))
+                if isinstance(part, wanted) and part.signature is None:
+                    key = part.id if not isinstance(part, Text) else part.text and text_key(before, part.text)
+                    if key:
+                        keys.append((key, (index, place)))
     return keys
 
 
-_CALLS = (ToolCall, ServerCall)
+_WANTED = (Text, ToolCall, ServerCall)
+
+
+def _is_signed(part: Part) -> bool:
+    return isinstance(part, Text | ToolCall) and part.signature is not None and bool(part.signature.data)
 
 
 def _signed(message: Message, signatures: dict[int, Sealed]) -> Message:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     Media,
     Message,
+    Part,
     Sealed,
+    ServerCall,
     Signature,
     Text,
     Thought,
@@ -46,6 +50,21 @@ def test_what_the_client_brought_is_not_asked_for() -> None:
     answer = Message(role="model", parts=(signed, empty, text, media, Text(text="")))
     assert not Signing((QUESTION, answer)).wanted
     assert not Signing((Message(role="user", parts=(CALL,)), Message(role="system", parts=(CALL,)))).wanted
+
+
+def test_where_the_client_kept_the_signature_of_an_answer_the_store_has_no_other() -> None:
+    thought, text = Thought(text="hm", signature=SIGNATURE), Text(text="words")
+    signed, second = msgspec.structs.replace(CALL, signature=SIGNATURE), ToolCall(id="toolu_2", name="f")
+    lost = msgspec.structs.replace(CALL, signature=Signature("", "a tool that was renamed"))
+    served = ServerCall(id="served", kind="web_search")
+
+    def wanted(*parts: Part) -> list[str]:
+        return [*Signing((QUESTION, Message(role="model", parts=parts))).wanted]
+
+    assert wanted(thought, text, signed, second) == []
+    assert wanted(text, signed, served) == ["served"]  # what a service wants back is its own
+    assert wanted(thought, second) == ["toolu_2"]  # a thought's signature is no call's
+    assert wanted(lost, second) == ["toolu_2"]
 
 
 def test_a_text_is_known_by_its_words_and_by_what_was_said_before() -> None:
