@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dragoman.memo import Memo
 
@@ -22,47 +22,64 @@ class Sampled(Generic[V]):
     """
 
     def __init__(self, max_bytes: int, name: str) -> None:
-        self._memo: Memo[bytes, tuple[tuple[V, int], ...]] = Memo(max_bytes, name)
+        self._memo: Memo[bytes, _Alike[V]] = Memo(max_bytes, name)
 
-    def find(self, body: bytes, at: int) -> Iterator[list[V]]:
+    def find(self, body: bytes, at: int) -> Iterator[tuple[V, ...]]:
         """Of those that may be it the longest first, and of these the latest."""
+        memo = self._memo
         size = _power_below(len(body) - at)
         while size >= _SHORTEST:
-            sample = body[at + size - _SAMPLE_BYTES : at + size]
-            if sample in self._memo:
-                yield [value for value, _ in self._memo.find(sample) or ()]
-                self._memo.found -= 1  # it was none of these
+            alike = memo.find(body[at + size - _SAMPLE_BYTES : at + size])
+            if alike is not None:
+                yield alike[0]
+                memo.found -= 1  # it was none of these
+            else:
+                memo.missed -= 1
             size >>= 1
-        self._memo.missed += 1
+        memo.missed += 1
 
     def put(self, text: bytes, value: V, besides: int = 0) -> None:
         """`besides` is what the value weighs without the text."""
-        self._file(text, (value, len(text) + besides), None)
+        self._file(text, value, len(text) + besides, None)
 
     def grow(self, before: bytes, old: V, text: bytes, value: V, besides: int = 0) -> None:
         """As `put`, of a text that goes on from the one `before`, whose value is worth nothing any more."""
-        size = _power_below(len(before))
-        if _SHORTEST <= size < _power_below(len(text)):
-            self._remove(before[size - _SAMPLE_BYTES : size], old)
-        self._file(text, (value, len(text) + besides), old)
+        if len(before) < _power_below(len(text)):
+            self._remove(before, old)
+        self._file(text, value, len(text) + besides, old)
 
-    def _file(self, text: bytes, entry: tuple[V, int], old: V | None) -> None:
+    def _file(self, text: bytes, value: V, weight: int, old: V | None) -> None:
         size = _power_below(len(text))
         if size < _SHORTEST:
             return
         sample = text[size - _SAMPLE_BYTES : size]
-        alike = [entry]
-        if others := self._memo.peek(sample):
-            alike += [other for other in others if other[0] is not old][: _MOST_ALIKE - 1]
-        self._memo.put(sample, sum([weight for _, weight in alike]), tuple(alike))
+        alike = self._memo.peek(sample)
+        if alike is None or alike[0] == (old,):  # nearly always
+            self._memo.put(sample, weight, ((value,), (weight,)))
+            return
+        values, weights = _without(alike, old)
+        values, weights = (value, *values)[:_MOST_ALIKE], (weight, *weights)[:_MOST_ALIKE]
+        self._memo.put(sample, sum(weights), (values, weights))
 
-    def _remove(self, sample: bytes, old: V) -> None:
-        others = tuple(other for other in self._memo.peek(sample) or () if other[0] is not old)
-        if others:
-            self._memo.put(sample, sum([weight for _, weight in others]), others)
+    def _remove(self, text: bytes, old: V) -> None:
+        size = _power_below(len(text))
+        sample = text[size - _SAMPLE_BYTES : size] if size >= _SHORTEST else b""
+        left = _without(self._memo.peek(sample) or _NONE, old)
+        if left[0]:
+            self._memo.put(sample, sum(left[1]), left)
         else:
             self._memo.drop(sample)
 
 
+#: Values of texts with the same sample, and what each of them weighs.
+_Alike = tuple[tuple[V, ...], tuple[int, ...]]
+_NONE: _Alike[Any] = ((), ())
+
+
+def _without(alike: _Alike[V], old: V | None) -> _Alike[V]:
+    kept = [index for index, value in enumerate(alike[0]) if value is not old]
+    return tuple(alike[0][index] for index in kept), tuple(alike[1][index] for index in kept)
+
+
 def _power_below(size: int) -> int:
-    return 1 << (size.bit_length() - 1) if size > 0 else 0
+    return 1 << size.bit_length() >> 1

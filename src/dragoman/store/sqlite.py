@@ -86,12 +86,14 @@ class SqliteStore:
             self._db.executescript(_SCHEMA + TURNS_SCHEMA + METERS_SCHEMA + SESSIONS_SCHEMA)
             self.turns = SqliteTurns(self._db, now, self._wrote)
             self.meters = SqliteMeters(self._db, now)
-            self.session_tools = SqliteSessionTools(self._db, now, self._wrote, max_age_s=max_age_s)
+            self.session_tools = SqliteSessionTools(
+                self._db, now, self._wrote, path=path, max_age_s=max_age_s
+            )
             self._check_version(path)
             self.prune()
             self._checkpoint = Checkpoint(path)
             self._db.execute(f"PRAGMA busy_timeout={_LOCK_S * 1000:.0f}")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             hint = "move it away to start anew; only the signatures of past conversations are lost"
             raise ConfigError(f"the state file {path} cannot be used: {error}\n{hint}") from error
 
@@ -145,6 +147,7 @@ class SqliteStore:
     async def close(self) -> None:
         await self.ledger.close()
         await self._checkpoint.close()
+        self.session_tools.close()
         self._db.close()
 
     def prune(self) -> None:

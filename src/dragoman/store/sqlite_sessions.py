@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from dragoman.store.base import MAX_CALLS, Entry, StoreUnavailable, Toolset
+from dragoman.store.shared_word import SharedWord
 from dragoman.store.sqlite_access import Access
 
 SCHEMA = """
@@ -69,9 +71,11 @@ class SqliteSessionTools:
         now: Callable[[], float],
         after_write: Callable[[], None],
         *,
+        path: Path,
         max_age_s: float,
     ) -> None:
         self._db = db
+        self._word = SharedWord(path.with_name(f"{path.stem}-sessions"), self._look)
         self._access = Access(db)
         self._now = now
         self._after_write = after_write
@@ -79,12 +83,14 @@ class SqliteSessionTools:
 
     async def set_tools(self, scope: str, session: str, tools: bytes) -> None:
         self._write(scope, session, [("UPDATE session SET tools = ? WHERE scope = ? AND id = ?", tools)])
+        self._word.change()
 
     async def set_config(self, scope: str, session: str, config: bytes) -> None:
         self._write(scope, session, [("UPDATE session SET config = ? WHERE scope = ? AND id = ?", config)])
+        self._word.change()
 
     async def toolset(self, scope: str, session: str) -> Toolset | None:
-        found = self._read(_TOOLSET, scope, session)
+        found = self._read(_TOOLSET, scope, session) if self._word.may_be() else ()
         if not found:
             return None
         ((tools, config, used),) = found
@@ -178,6 +184,12 @@ class SqliteSessionTools:
 
     def _touch(self, scope: str, session: str) -> None:
         self._db.execute(_TOUCH, (scope, session, int(self._now())))
+
+    def _look(self) -> bool:
+        return bool(self._read("SELECT 1 FROM session LIMIT 1"))
+
+    def close(self) -> None:
+        self._word.close()
 
     def _read(self, query: str, *values: str) -> list[Any]:
         try:  # no `reading()`: every request comes here

@@ -244,7 +244,7 @@ def test_a_sample_is_not_the_text() -> None:
     text = b"a" * 1024 + b"b" * 500
     known.put(text, text)
     known.put(b"short", b"short")
-    assert [*known.find(b"--" + b"a" * 1500, 2)] == [[text]]  # whoever asks must compare
+    assert [*known.find(b"--" + b"a" * 1500, 2)] == [(text,)]  # whoever asks must compare
     assert not [*known.find(b"c" * 4000, 0)]
     assert not [*known.find(b"", 0)]
 
@@ -256,9 +256,9 @@ def test_texts_that_look_alike_are_all_there_the_longest_and_latest_first() -> N
         known.put(text, text)
     longer = b"a" * 1024 + b"z" * 1024
     known.put(longer, longer)
-    assert [*known.find(longer + b"!", 0)] == [[longer], [*reversed(texts[1:])]]
+    assert [*known.find(longer + b"!", 0)] == [(longer,), (*reversed(texts[1:]),)]
     known.grow(texts[3], texts[3], texts[0], texts[0])
-    assert [*known.find(b"a" * 2000, 0)] == [[texts[0], texts[4], texts[2], texts[1]]]
+    assert [*known.find(b"a" * 2000, 0)] == [(texts[0], texts[4], texts[2], texts[1])]
 
 
 def test_a_text_that_has_grown_is_kept_once() -> None:
@@ -267,9 +267,9 @@ def test_a_text_that_has_grown_is_kept_once() -> None:
     known.put(first, first)
     known.put(other, other)
     known.grow(first, first, longer, longer)
-    assert [*known.find(longer, 0)] == [[longer], [other]]
+    assert [*known.find(longer, 0)] == [(longer,), (other,)]
     known.grow(other, other, other + b"d" * 2048, b"grown")
-    assert [*known.find(longer, 0)] == [[longer]]
+    assert [*known.find(longer, 0)] == [(longer,)]
 
 
 def test_a_lookup_counts_as_what_it_came_to() -> None:
