@@ -13,14 +13,14 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from dragoman.dialects.frames import Frame
-from dragoman.dialects.history import HISTORY_BYTES, History, read_pieces, weigh_pieces
+from dragoman.dialects.history import HISTORY_BYTES, History, read_new, read_pieces
+from dragoman.dialects.runs import NOTHING, Run, Runs, lay_out
 from dragoman.dialects.samples import Sampled
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Message
@@ -32,35 +32,12 @@ V = TypeVar("V")
 
 _NO_TEXT = b"\xff"  # in no text that is UTF-8, and quickly searched for
 _MARK = b'"%b dragoman knows what stood here"' % _NO_TEXT
-_SPACE = b" \t\r\n"
-_GAP_BYTES = 16  # at most so much space between two elements; more is read anew every time
 _closes_at = re.compile(rb"[ \t\r\n]{0,16}\]").match
-_CHANGED_ENDS = 6  # elements at the end that a client may have written anew: cache points move on
 _TOOLS_KEY = b'"tools":'
 _TOOLS_BYTES = 32 * 1024 * 1024
-_RUNS_BYTES = 6 * HISTORY_BYTES
 _FRAMES_BYTES = 2 * HISTORY_BYTES
 _FRAME_PER_BYTE = 3  # itself, and what a dialect makes of it: tools and schemas are kept elsewhere
 _new_number = itertools.count(1).__next__
-
-
-class Run(msgspec.Struct, Generic[T], frozen=True):
-    """The first elements of a list as they were written, with the same `comma` between all of them, where each of them
-    ends, and what was read of them.
-
-    `frame` is the number of what stood around the list, if that is known.
-    """
-
-    text: bytes = b""
-    comma: bytes = b""
-    ends: tuple[int, ...] = ()
-    pieces: tuple[T, ...] = ()
-    said: tuple[Message, ...] = ()
-    telling: tuple[int, ...] = ()
-    frame: int = 0
-
-
-_NOTHING: Run[Any] = Run()
 
 
 class Place(Generic[W]):
@@ -99,7 +76,7 @@ class Skimmer(Generic[W, T]):
         key: str,
         elements: Callable[[W], Sequence[msgspec.Raw]],
         tools: Place[W] | None = None,
-        known_as: Callable[[list[bytes]], Iterable[bytes]] = iter,
+        known_as: Callable[[list[bytes]], list[bytes]] = list,
         idle: re.Pattern[bytes] | None = None,
         said: Callable[[Sequence[T]], tuple[Message, ...]] = _nothing,
         tells: Callable[[T], object] = _nothing,
@@ -114,7 +91,7 @@ class Skimmer(Generic[W, T]):
         self.said = said
         self.tells = tells
         self._framed = framed
-        self.runs: Sampled[Run[T]] = Sampled(_RUNS_BYTES, f"{name} histories")
+        self.runs: Runs[T] = Runs(name, known_as, said)
         self._frames: Memo[int, Frame[tuple[W, bytes]]] = Memo(
             _FRAMES_BYTES, f"{name} frames" if framed else ""
         )
@@ -123,7 +100,7 @@ class Skimmer(Generic[W, T]):
 
     def skim(self, body: bytes) -> Skimmed[W, T]:
         start = self._list_start(body)
-        run = self._known_run(body, start) if start >= 0 else _NOTHING
+        run: Run[T] = self.runs.find(body, start) if start >= 0 else NOTHING
         frame = self._frames.find(run.frame) if run.frame else None
         if frame is not None and (new := frame.new_elements(body, start, start + len(run.text))):
             return Skimmed(self, body, start, run, frame, new)
@@ -133,7 +110,7 @@ class Skimmer(Generic[W, T]):
             cuts.insert(len(cuts) if start < tools_at else 0, (tools_at, len(tools)))
         wire = self._read_rest(body, cuts, run, tools) if cuts else None
         if wire is None:
-            wire, run, tools = self._read(body), _NOTHING, b""
+            wire, run, tools = self._read(body), NOTHING, b""
         if not tools and self._tools_of is not None:
             tools = bytes(self._tools_of.get(wire))
             self._tools.put(tools, tools)
@@ -162,27 +139,6 @@ class Skimmer(Generic[W, T]):
             if at >= 0:
                 return at + len(opening)
         return -1
-
-    def _known_run(self, body: bytes, start: int) -> Run[T]:
-        for runs in self.runs.find(body, start):
-            for run in runs:
-                if body.startswith(run.text, start):  # nearly always the first
-                    return run
-            for run in runs:
-                if cut := self._known_part(run, body, start):
-                    return cut
-        return _NOTHING
-
-    def _known_part(self, run: Run[T], body: bytes, start: int) -> Run[T] | None:
-        """All but its last elements, which have changed."""
-        whole = len(run.ends)
-        for known in range(whole - 1, max(0, whole - _CHANGED_ENDS), -1):
-            text = run.text[: run.ends[known - 1]]
-            if body.startswith(text, start):
-                pieces = run.pieces[:known]
-                telling = tuple(filter(known.__gt__, run.telling))
-                return Run(text, run.comma, run.ends[:known], pieces, self.said(pieces), telling, run.frame)
-        return None
 
     def _known_tools(self, body: bytes, behind: int) -> tuple[int, bytes]:
         """They stand where they stood in the last body, or else behind the history, or else before it."""
@@ -281,7 +237,13 @@ class Skimmed(Generic[W, T]):
         known = len(run.ends)
         if raws is None:
             raws = list(map(bytes, skimmer.elements(self.wire)[1 if known else 0 :]))
-        new = read_pieces(memo, place, skimmer.known_as(raws), read, start=known, several=several)
+        texts = skimmer.known_as(raws)
+        if known:
+            new = run.still_behind(texts)
+            known_too = len(new)
+            new += read_new(place, texts[known_too:], read, start=known + known_too, several=several)
+        else:
+            new = read_pieces(memo, place, texts, read, several=several)
         telling = run.telling
         if any(map(skimmer.tells, new)):
             telling += tuple(index for index, piece in enumerate(new, known) if skimmer.tells(piece))
@@ -289,32 +251,14 @@ class Skimmed(Generic[W, T]):
         said = run.said + skimmer.said(new[:-1])
         # All but the last, which nearly always comes back changed, if only by its cache point.
         if self._start >= 0 and len(raws) > 1:
-            self._keep(raws, pieces[:-1], said, telling)
+            text, comma, ends, behind = lay_out(self._body, self._start, run, raws)
+            if text:
+                told = tuple(filter(len(ends).__gt__, telling)) if telling else ()
+                frame = self._keep_frame(behind)
+                first, last = pieces[:-1], pieces[-1:]
+                grown = Run(text, comma, ends, first, said, told, (texts[-1],), last, frame)
+                skimmer.runs.grow(run, grown)
         return History(pieces, said + skimmer.said(new[-1:]), telling)
-
-    def _keep(
-        self,
-        raws: list[bytes],
-        pieces: tuple[T, ...],
-        said: tuple[Message, ...],
-        telling: tuple[int, ...],
-    ) -> None:
-        """They are kept if they stand there as programs write them: with the same space between all of them."""
-        body, start, known = self._body, self._start, self._run
-        end = start + len(known.text)
-        gap, comma = (known.comma, known.comma) if known.ends else _gaps(body, end, raws[0])
-        new = gap + comma.join(raws)
-        if not comma or not body.startswith(new, end):
-            return
-        behind = end + len(new)
-        text = body[start : behind - len(raws[-1]) - len(comma)]
-        sizes = map(len(comma).__add__, map(len, raws))
-        ends = known.ends + tuple(accumulate(sizes, initial=len(known.text) + len(gap) - len(comma)))[1:-1]
-        telling = tuple(filter(len(pieces).__gt__, telling)) if telling else ()
-        run = Run(text, comma, ends, pieces, said, telling, self._keep_frame(behind))
-        # The pieces may be forgotten elsewhere: then they are here alone.
-        besides = weigh_pieces(len(text), len(ends))
-        self._skimmer.runs.grow(known.text, known, text, run, besides)
 
     def _keep_frame(self, behind: int) -> int:
         """What stands before the list, and from there on."""
@@ -326,19 +270,6 @@ class Skimmed(Generic[W, T]):
             return 0
         before = self._body[: self._start]
         return self._skimmer.keep_frame(self._run.frame, before, self._body[behind:], self.notebook)
-
-
-def _gaps(body: bytes, start: int, first: bytes) -> tuple[bytes, bytes]:
-    """What stands before the first element of a list, and between it and the second; nothing if it is too much."""
-    gap = _gap(body, start)
-    comma = _gap(body, start + len(gap) + len(first))
-    return (gap, comma) if not gap.strip(_SPACE) and comma.strip(_SPACE) == b"," else (b"", b"")
-
-
-def _gap(body: bytes, at: int) -> bytes:
-    """Space and commas there."""
-    ahead = body[at : at + _GAP_BYTES]
-    return ahead[: len(ahead) - len(ahead.lstrip(_SPACE + b","))]
 
 
 def _tools_start(body: bytes, start: int) -> int:

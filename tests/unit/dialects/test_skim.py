@@ -222,7 +222,7 @@ def test_a_list_that_ends_inside_an_element_is_not_kept() -> None:
     number = b"1" * 3000
     body = b'{"model":"m","messages":[%b],"messages":[%b,%b,0]}' % (number, number[:1500], number[:1500])
     assert len(read.skimmer.skim(body).history(read.memo, "messages", lambda raw, _: raw).pieces) == 3
-    assert not [*read.skimmer.runs.find(body, body.index(number))]
+    assert not read.skimmer.runs.find(body, body.index(number)).text
 
 
 def test_bodies_without_such_a_list() -> None:
@@ -270,6 +270,25 @@ def test_a_text_that_has_grown_is_kept_once() -> None:
     assert [*known.find(longer, 0)] == [(longer,), (other,)]
     known.grow(other, other, other + b"d" * 2048, b"grown")
     assert [*known.find(longer, 0)] == [(longer,)]
+
+
+def test_what_comes_back_without_its_cache_point_is_not_read_again() -> None:
+    """Some programs have a point on each of their last two messages: both move on."""
+    read = Reading()
+    read.skimmer.known_as = read.skimmer.runs._known_as = lambda raws: [
+        raw.replace(b"!", b"") for raw in raws
+    ]
+    items = _items(30)
+    for count in (20, 22, 24, 26):
+        before = read.pieces_read
+        said = items[:count]
+        for at in (count - 1, count - 3):
+            said[at] = said[at] | {"content": said[at]["content"] + "!"}
+        assert read(_body(said)) == ("m", items[:count], _TOOLS)
+        if count > 20:
+            assert read.pieces_read - before == 2
+    ((runs,),) = [read.skimmer.runs._kept.find(_body(items), _body(items).index(b'{"role"'))]
+    assert len(runs) == 1  # of what it was, nothing is kept
 
 
 def test_a_lookup_counts_as_what_it_came_to() -> None:
