@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -40,15 +39,22 @@ _MAY_FOLLOW: dict[Kind, frozenset[Kind]] = {
 }
 
 
+#: Neighbours that become one message: some programs send what they tell beside a prompt on its own.
+_JOINED: frozenset[tuple[Kind, Kind]] = frozenset(
+    {("user", "user"), ("system", "system"), ("model", "model"), ("model", "calls")}
+)
+
+
 class Step(msgspec.Struct, frozen=True):
     """What one message of the client's leaves as, searches unfolded, and where that leaves the conversation.
 
-    `calls` gives the names of those that wait for their results.
+    `calls` gives the names of those that wait for their results; one that `joins` stands for the message before it too.
     """
 
     said: tuple[Message, ...]
     after: Kind = "start"
     calls: dict[str, str] = {}
+    joins: bool = False
 
 
 _START = Step(())
@@ -63,10 +69,14 @@ class _Sound(Course[Step]):
 
     def cut(self, length: int) -> None:
         super().cut(length)
-        self.said = [*chain.from_iterable(map(_SAID, self.worked))]
+        self.said = []
+        self.say(self.worked)
 
-
-_SAID = operator.attrgetter("said")
+    def say(self, steps: list[Step]) -> None:
+        for step in steps:
+            if step.joins:
+                del self.said[-1:]  # where nothing is, it is the first message of all
+            self.said += step.said
 
 
 def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tuple[Message, ...] | None:
@@ -87,11 +97,11 @@ def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tup
             return None
         steps.append(last)
     course.messages += new
-    course.said += chain.from_iterable(map(_SAID, steps[known:]))
+    course.say(steps[known:])
     keep_course(messages, "sound", course)
     if last.after == "calls" or (last.after == "model" and ends_with_user):
         return None
-    return (messages[0], *course.said)
+    return tuple(course.said) if steps and steps[0].joins else (messages[0], *course.said)
 
 
 def _step(before: Step, message: Message) -> Step | None:
@@ -105,7 +115,8 @@ def _step(before: Step, message: Message) -> Step | None:
         if unfolded[0] is not message:
             return _steps(before, unfolded)
     kind: Kind = "calls" if ToolCall in kinds else role
-    if kind not in _MAY_FOLLOW[before.after] or not kinds or not kinds <= _SAYS[role]:
+    joins = kind not in _MAY_FOLLOW[before.after]
+    if (joins and (before.after, kind) not in _JOINED) or not kinds or not kinds <= _SAYS[role]:
         return None
     calls: dict[str, str] = {}
     for part in parts:
@@ -117,7 +128,16 @@ def _step(before: Step, message: Message) -> Step | None:
             return None
     if kinds == _THOUGHTS and not any(map(_SIGNATURE, parts)):  # unsigned ones are never sent back
         return None
-    return Step((message,), kind, calls)
+    return Step((_joined(before.said[-1], message) if joins else message,), kind, calls, joins)
+
+
+def _joined(first: Message, second: Message) -> Message:
+    """The very same with every turn."""
+    noted: tuple[Message, Message] | None = first.notebook.get("joined")
+    if noted is None or noted[0] is not second:
+        whole = Message(role=first.role, parts=first.parts + second.parts)
+        noted = first.notebook["joined"] = second, whole
+    return noted[1]
 
 
 def _steps(before: Step, unfolded: tuple[Message, ...]) -> Step | None:
@@ -125,7 +145,7 @@ def _steps(before: Step, unfolded: tuple[Message, ...]) -> Step | None:
     said: list[Message] = []
     for message in unfolded:
         step = _step(before, message)
-        if step is None:
+        if step is None or step.joins:
             return None
         said += step.said
         before = step

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
-from dragoman.repair import sound
+from dragoman.repair import history, sound
 from dragoman.repair.sound import sound_history
 
 SIGNATURE = Signature("s", "gemini-g3")
 ASK = Message(role="user", parts=(Text(text="q"), Media(mime="image/png", data="x")))
 SAY = Message(role="model", parts=(Thought(text="hm"), Text(text="a")))
+PLAIN = Message(role="model", parts=(Text(text="a"),))
 CALL = Message(role="model", parts=(ToolCall(id="1", name="f"), ToolCall(id="2", name="g")))
 RESULT = Message(role="user", parts=(ToolResult(call_id="1"), ToolResult(call_id="2")))
 SWAPPED = Message(role="user", parts=(ToolResult(call_id="2"), ToolResult(call_id="1")))
@@ -52,9 +53,6 @@ def test_sound_histories(messages: tuple[Message, ...], expected: object) -> Non
     [
         pytest.param((), id="nothing"),
         pytest.param((SAY,), id="the model first"),
-        pytest.param((ASK, ASK), id="the user twice"),
-        pytest.param((ASK, SAY, SAY), id="the model twice"),
-        pytest.param((ASK, REMARK, REMARK), id="two remarks"),
         pytest.param((ASK, CALL), id="calls without results"),
         pytest.param((ASK, CALL, ASK), id="text for results"),
         pytest.param((ASK, CALL, REMARK, RESULT), id="a remark between"),
@@ -79,6 +77,39 @@ def test_sound_histories(messages: tuple[Message, ...], expected: object) -> Non
 )
 def test_the_rest_is_looked_at_closely(messages: tuple[Message, ...]) -> None:
     assert sound_history(messages, ends_with_user=False) is None
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param((ASK, ASK), id="the user twice"),
+        pytest.param((ASK, ASK, ASK, PLAIN, ASK, ASK), id="the user again and again"),
+        pytest.param((ASK, PLAIN, PLAIN), id="the model twice"),
+        pytest.param((ASK, PLAIN, CALL, RESULT, ASK, ASK, REMARK, PLAIN), id="the model, then its calls"),
+        pytest.param((REMARK, REMARK, ASK, REMARK, REMARK), id="two remarks"),
+        pytest.param((ASK, CALL, RESULT, ASK, ASK), id="results stay apart"),
+    ],
+)
+def test_neighbours_are_joined_as_the_close_look_would_do_it(
+    messages: tuple[Message, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quickly = sound_history(messages, ends_with_user=False)
+    monkeypatch.setattr(history, "sound_history", lambda *_, **__: None)
+    assert (quickly, ()) == history.repair(messages, ends_with_user=False)
+
+
+def test_joined_messages_keep_their_identity_from_turn_to_turn() -> None:
+    said = tuple(
+        Message(role=one.role, parts=one.parts) for one in (ASK, ASK, CALL, RESULT, ASK, ASK, SAY, ASK)
+    )
+    turns = [sound_history(said[:end], ends_with_user=True) for end in (1, 2, 4, 5, 6, 8, 5, 8)]
+    lengths = [len(turn or ()) for turn in turns]
+    assert lengths == [1, 1, 3, 4, 4, 6, 4, 6]
+    whole = turns[5]
+    assert whole is not None
+    for turn, same in zip(turns, (0, 1, 3, 3, 4, 6, 3, 6), strict=True):
+        assert turn is not None
+        assert all(one is other for one, other in zip(turn[:same], whole, strict=False))
 
 
 def test_the_end_depends_on_the_model() -> None:
