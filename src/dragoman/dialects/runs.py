@@ -20,6 +20,10 @@ _CHANGED_ENDS = 6  # elements at the end that a client may have written anew: ca
 _RUNS_BYTES = 6 * HISTORY_BYTES
 
 
+#: The messages of a conversation that goes on with some pieces.
+Said = Callable[[tuple[Message, ...], Sequence[T]], tuple[Message, ...]]
+
+
 class Run(msgspec.Struct, Generic[T], frozen=True):
     """The first elements of a list as they were written, with the same `comma` between all of them, where each of them
     ends, and what was read of them.
@@ -59,7 +63,7 @@ class Runs(Generic[T]):
         self,
         name: str,
         known_as: Callable[[list[bytes]], list[bytes]],
-        said: Callable[[Sequence[T]], tuple[Message, ...]],
+        said: Said[T],
     ) -> None:
         self._kept: Sampled[Run[T]] = Sampled(_RUNS_BYTES, f"{name} histories")
         self._known_as = known_as
@@ -101,7 +105,7 @@ class Runs(Generic[T]):
             comma=run.comma,
             ends=ends[:known],
             pieces=pieces,
-            said=self._said(pieces),
+            said=self._said((), pieces),
             telling=tuple(filter(known.__gt__, run.telling)),
             behind_texts=(*self._known_as(raws), *run.behind_texts),
             behind=run.pieces[known:] + run.behind,

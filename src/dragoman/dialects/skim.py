@@ -20,10 +20,9 @@ import msgspec
 
 from dragoman.dialects.frames import Frame
 from dragoman.dialects.history import HISTORY_BYTES, History, read_new, read_pieces
-from dragoman.dialects.runs import NOTHING, Run, Runs, lay_out
+from dragoman.dialects.runs import NOTHING, Run, Runs, Said, lay_out
 from dragoman.dialects.samples import Sampled
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Message
 from dragoman.memo import Memo
 
 W = TypeVar("W")
@@ -60,12 +59,16 @@ def _nothing(_: object) -> tuple[()]:
     return ()
 
 
+def _nobody(_before: object, _new: object) -> tuple[()]:
+    return ()
+
+
 class Skimmer(Generic[W, T]):
     """Reads bodies of one dialect: `key` names the list with the history, whose elements `elements` gives.
 
     `known_as` gives elements without what may change from turn to turn and means nothing, and `idle` finds such words
-    behind the list. `said` gives the messages of pieces, one piece after the other; `tells` whether one has more to
-    say. Not `framed` are bodies that never have the same around their history twice.
+    behind the list. `said` gives the messages of a conversation that goes on with some pieces; `tells` whether one has
+    more to say. Not `framed` are bodies that never have the same around their history twice.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class Skimmer(Generic[W, T]):
         tools: Place[W] | None = None,
         known_as: Callable[[list[bytes]], list[bytes]] = list,
         idle: re.Pattern[bytes] | None = None,
-        said: Callable[[Sequence[T]], tuple[Message, ...]] = _nothing,
+        said: Said[T] = _nobody,
         tells: Callable[[T], object] = _nothing,
         framed: bool = True,
     ) -> None:
@@ -248,7 +251,7 @@ class Skimmed(Generic[W, T]):
         if any(map(skimmer.tells, new)):
             telling += tuple(index for index, piece in enumerate(new, known) if skimmer.tells(piece))
         pieces = run.pieces + tuple(new)
-        said = run.said + skimmer.said(new[:-1])
+        said = skimmer.said(run.said, new[:-1])
         # All but the last, which nearly always comes back changed, if only by its cache point.
         if self._start >= 0 and len(raws) > 1:
             text, comma, ends, behind = lay_out(self._body, self._start, run, raws)
@@ -258,7 +261,7 @@ class Skimmed(Generic[W, T]):
                 first, last = pieces[:-1], pieces[-1:]
                 grown = Run(text, comma, ends, first, said, told, (texts[-1],), last, frame)
                 skimmer.runs.grow(run, grown)
-        return History(pieces, said + skimmer.said(new[-1:]), telling)
+        return History(pieces, skimmer.said(said, new[-1:]), telling)
 
     def _keep_frame(self, behind: int) -> int:
         """What stands before the list, and from there on."""

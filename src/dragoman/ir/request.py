@@ -25,6 +25,14 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     #: What was computed of this message: the same message comes back with every turn of a conversation.
     notebook = NOTEBOOK
 
+    def joined(self, other: Message) -> Message:
+        """What both say, as this one's speaker: the very same with every turn."""
+        noted: tuple[Message, Message] | None = self.notebook.get("joined to")
+        if noted is None or noted[0] is not other:
+            whole = Message(role=self.role, parts=self.parts + other.parts)
+            noted = self.notebook["joined to"] = other, whole
+        return noted[1]
+
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A function the model may call; `schema` is the JSON text of its JSON Schema, untouched.

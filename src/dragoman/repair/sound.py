@@ -128,16 +128,7 @@ def _step(before: Step, message: Message) -> Step | None:
             return None
     if kinds == _THOUGHTS and not any(map(_SIGNATURE, parts)):  # unsigned ones are never sent back
         return None
-    return Step((_joined(before.said[-1], message) if joins else message,), kind, calls, joins)
-
-
-def _joined(first: Message, second: Message) -> Message:
-    """The very same with every turn."""
-    noted: tuple[Message, Message] | None = first.notebook.get("joined")
-    if noted is None or noted[0] is not second:
-        whole = Message(role=first.role, parts=first.parts + second.parts)
-        noted = first.notebook["joined"] = second, whole
-    return noted[1]
+    return Step((before.said[-1].joined(message) if joins else message,), kind, calls, joins)
 
 
 def _steps(before: Step, unfolded: tuple[Message, ...]) -> Step | None:

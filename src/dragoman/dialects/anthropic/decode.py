@@ -71,8 +71,8 @@ _IDLE = re.compile(
 )
 
 
-def _said(decoded: Sequence[DecodedMessage]) -> tuple[Message, ...]:
-    return tuple(chain.from_iterable(map(_SAID, decoded)))
+def _said(before: tuple[Message, ...], decoded: Sequence[DecodedMessage]) -> tuple[Message, ...]:
+    return (*before, *chain.from_iterable(map(_SAID, decoded)))
 
 
 _SAID = operator.attrgetter("messages")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from itertools import groupby
+from collections.abc import Sequence
 
 import msgspec
 
@@ -62,7 +62,23 @@ _DROPPED: dict[str, str] = {
 #: Values that ask for nothing.
 _IDLE = frozenset({b"", b"null", b"false", b"0", b"{}", b"[]", b'"auto"', b'"default"', b'""'})
 
-_SAID = operator.attrgetter("message")
+
+def _said(before: tuple[Message, ...], decoded: Sequence[DecodedMessage]) -> tuple[Message, ...]:
+    """Chat sends each result alone; those of one step belong together."""
+    messages = list(before)
+    for piece in decoded:
+        message = piece.message
+        if messages and _brings_result(message) and _brings_result(messages[-1]):
+            messages[-1] = messages[-1].joined(message)
+        else:
+            messages.append(message)
+    return tuple(messages)
+
+
+def _brings_result(message: Message) -> bool:
+    return message.role == "user" and bool(message.parts) and isinstance(message.parts[0], ToolResult)
+
+
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "chat messages")
 _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     "chat",
@@ -70,7 +86,7 @@ _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     key="messages",
     elements=operator.attrgetter("messages"),
     tools=IN_TOOLS,
-    said=lambda decoded: tuple(map(_SAID, decoded)),
+    said=_said,
     tells=operator.attrgetter("notes"),
 )
 
@@ -84,7 +100,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (C
     instructions, messages, moved = _split_system(history.said)
     request = msgspec.structs.replace(
         frame.request,
-        messages=_join_results(messages),
+        messages=messages,
         system=_system(instructions),
     )
     notes = (*frame.notes, *moved, *placed_notes("messages", history.pieces, history.telling))
@@ -167,32 +183,6 @@ def _system(instructions: tuple[Message, ...]) -> tuple[Text, ...]:
             others,
             tuple(part for part in texts if isinstance(part, Text) and part.text),
         )
-    return noted[1]
-
-
-def _join_results(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Chat sends each result alone; those of one step belong together."""
-    joined: list[Message] = []
-    for results, run in groupby(messages, key=_brings_result):
-        group = tuple(run)
-        joined += (_join(group),) if results and len(group) > 1 else group
-    return tuple(joined)
-
-
-def _brings_result(message: Message) -> bool:
-    return message.role == "user" and bool(message.parts) and isinstance(message.parts[0], ToolResult)
-
-
-def _join(group: tuple[Message, ...]) -> Message:
-    """The same results come back with every turn: they are joined once.
-
-    The first is left out of what is noted there: a circle would outlive its last user.
-    """
-    first, others = group[0], group[1:]
-    noted: tuple[tuple[Message, ...], Message] | None = first.notebook.get("joined")
-    if noted is None or len(noted[0]) != len(others) or not all(map(operator.is_, noted[0], others)):
-        parts = tuple(part for message in group for part in message.parts)
-        noted = first.notebook["joined"] = others, Message(role="user", parts=parts)
     return noted[1]
 
 
