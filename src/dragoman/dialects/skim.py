@@ -100,8 +100,17 @@ class Skimmer(Generic[W, T]):
         )
         self._tools: Sampled[bytes] = Sampled(_TOOLS_BYTES, f"{name} tools")
         self._tools_from_end = 0  # where they began in the last body, counted from its end
+        self._ahead: tuple[bytes, Skimmed[W, T]] | None = None
+
+    def look(self, body: bytes) -> Skimmed[W, T]:
+        """For somebody who must know something of a body that is skimmed next."""
+        self._ahead = body, self.skim(body)
+        return self._ahead[1]
 
     def skim(self, body: bytes) -> Skimmed[W, T]:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] is body:
+            return ahead[1]
         start = self._list_start(body)
         run: Run[T] = self.runs.find(body, start) if start >= 0 else NOTHING
         frame = self._frames.find(run.frame) if run.frame else None

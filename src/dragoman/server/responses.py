@@ -38,6 +38,19 @@ _NAME = dialect.name
 
 
 async def responses(call: Call, outlet: Outlet) -> None:
+    if dialect.stands_alone(call.body):  # as all of Codex's do
+        exchange = call.exchange()
+        try:
+            exchange.decode(call.body, call.headers)
+        except InvalidRequest:  # it may refer to single items that are kept
+            await _in_session(call, outlet)
+        else:
+            await relay(call, exchange, outlet)
+    else:
+        await _in_session(call, outlet)
+
+
+async def _in_session(call: Call, outlet: Outlet) -> None:
     links = links_of(call.body)
     async with session(call, **_referred(links)) as before:
         told = inheritable(call.body)

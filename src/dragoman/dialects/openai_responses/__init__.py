@@ -1,7 +1,7 @@
 """The OpenAI Responses API, as Codex and others speak it."""
 
 from dragoman.dialects.base import OPENING_GRACE_S, SSE_TYPE
-from dragoman.dialects.openai_responses.decode import decode_request
+from dragoman.dialects.openai_responses.decode import decode_request, stands_alone
 from dragoman.dialects.openai_responses.encode import encode_count
 from dragoman.dialects.openai_responses.errors import encode_error, fails_in_stream
 from dragoman.dialects.openai_responses.served import KINDS
@@ -32,6 +32,7 @@ __all__ = [
     "name",
     "opening_grace_s",
     "server_kinds",
+    "stands_alone",
     "stream",
     "stream_type",
 ]

@@ -69,6 +69,19 @@ class _Frame(msgspec.Struct, frozen=True):
     compacts: bool
 
 
+def stands_alone(body: bytes) -> bool:
+    """Whether it refers to nothing that is kept, and nothing of it is to be; one that cannot be read does not."""
+    try:
+        skimmed = _BODIES.look(body)
+        return skimmed.note("alone", None, lambda: _is_alone(skimmed.wire))
+    except InvalidRequest:
+        return False
+
+
+def _is_alone(wire: Body) -> bool:
+    return wire.store is False and not wire.conversation_id and not wire.previous_response_id
+
+
 def decode_request(body: bytes, headers: Headers) -> Decoded:
     skimmed = _BODIES.skim(body)
     if not skimmed.is_framed:
