@@ -63,9 +63,8 @@ class Hearing:
 
     def _hear_all(self, events: list[Event]) -> Sequence[Event]:
         """As `_hear`, of many."""
-        if (
-            len(events) == 1 and self.failure is None and isinstance(events[0], TextDelta)
-        ):  # nearly every chunk
+        # Nearly every chunk is this.
+        if len(events) == 1 and self.failure is None and isinstance(events[0], TextDelta):
             self._text_said(events[0])
             return events
         told: list[Event] = []

@@ -163,6 +163,8 @@ def _make_room() -> None:
         over += _Shared.max_bytes // _SPARE
     while over > 0:
         heaviest = max(tuple(_NAMED.values()), key=_WEIGHT)
+        if not heaviest._bytes:  # another thread has made room meanwhile
+            break
         for _ in range(_GIVEN_AT_ONCE):
             if over > 0 and heaviest._bytes:
                 over -= heaviest._forget_oldest()

@@ -7,6 +7,7 @@ import itertools
 import tracemalloc
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from dragoman.dialects import CLIENTS
@@ -23,6 +24,7 @@ _TARGET = Target(model="gemini-3.8-flash")
 _LIMIT_BYTES = 512 * 1024
 _ROUNDS = 6
 _LAST = Round(["And now?"], [], "")
+_CONVERSATIONS = 45
 _TIMES = 2  # what is forgotten must be gone, too
 
 
@@ -76,6 +78,36 @@ def _bodies(tongue: str, words: int) -> Iterator[bytes]:
         yield body
 
 
+def _take(tongue: str, body: bytes) -> None:
+    exchange = Exchange(_MADE.get(tongue) or CLIENTS[tongue], new_token=lambda: "0" * 16, scope="me")
+    exchange.decode(body)
+    exchange.estimate()
+    exchange.encode(_TARGET, {})
+
+
+@pytest.mark.parametrize("tongue", TONGUES)
+def test_of_conversations_that_are_over_nothing_stays_that_is_not_weighed(tongue: str) -> None:
+    """What is kept of the first message leads to all others, and must be gone with them."""
+    talks = [_talk(number, 80) for number in range(_CONVERSATIONS)]
+
+    def play(some: list[Talk]) -> None:
+        for number, talk in enumerate(some):
+            small = _round(
+                f"task {number} of {len(some)} " * 20, 10**6
+            )  # the beginning weighs nothing beside the rest
+            rounds = [small, *talk.rounds[:-1]]
+            for turn in range(1, len(rounds) + 1):
+                _take(tongue, speak(tongue, msgspec.structs.replace(talk, rounds=[*rounds[:turn], _LAST])))
+
+    play(talks[:5])
+    share(0)
+    share(_LIMIT_BYTES)
+    tracemalloc.start()
+    play(talks[5:])
+    held, _ = tracemalloc.get_traced_memory()
+    assert held < 1.5 * _LIMIT_BYTES, f"{held / _LIMIT_BYTES:.2f} of the limit"
+
+
 @pytest.mark.parametrize("words", [1, 40])
 @pytest.mark.parametrize("tongue", TONGUES)
 def test_a_full_cache_holds_no_more_than_it_weighs(tongue: str, words: int) -> None:
@@ -83,9 +115,7 @@ def test_a_full_cache_holds_no_more_than_it_weighs(tongue: str, words: int) -> N
 
     def take(some: list[bytes]) -> None:
         for body in some:
-            exchange = Exchange(_MADE.get(tongue) or CLIENTS[tongue], new_token=lambda: "0" * 16)
-            exchange.decode(body)
-            exchange.encode(_TARGET)
+            _take(tongue, body)
 
     take(bodies[:20])  # what comes once is there
     share(0)

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from dragoman.dialects.history import HISTORY_BYTES, weigh_pieces
-from dragoman.dialects.samples import Sampled
+from dragoman.dialects.samples import Sampled, is_kept
 from dragoman.ir import Message
 
 T = TypeVar("T")
@@ -20,8 +20,8 @@ _CHANGED_ENDS = 6  # elements at the end that a client may have written anew: ca
 _RUNS_BYTES = 6 * HISTORY_BYTES
 
 
-#: The messages of a conversation that goes on with some pieces.
-Said = Callable[[tuple[Message, ...], Sequence[T]], tuple[Message, ...]]
+#: The messages of a conversation that goes on: those before, of which pieces they were made, and the new pieces.
+Said = Callable[[tuple[Message, ...], Sequence[T], Sequence[T]], tuple[Message, ...]]
 
 
 class Run(msgspec.Struct, Generic[T], frozen=True):
@@ -105,7 +105,7 @@ class Runs(Generic[T]):
             comma=run.comma,
             ends=ends[:known],
             pieces=pieces,
-            said=self._said((), pieces),
+            said=self._said((), (), pieces),
             telling=tuple(filter(known.__gt__, run.telling)),
             behind_texts=(*self._known_as(raws), *run.behind_texts),
             behind=run.pieces[known:] + run.behind,
@@ -116,16 +116,19 @@ class Runs(Generic[T]):
 
 def lay_out(
     body: bytes, start: int, known: Run[Any], raws: list[bytes]
-) -> tuple[bytes, bytes, tuple[int, ...], int]:
+) -> tuple[bytes, bytes, tuple[int, ...], int] | None:
     """The list with these elements behind the known ones, up to its last one: text, comma, ends, and where the rest of
-    the body begins. No text if they do not stand there as programs write them: with the same space between all."""
+    the body begins. None if it is too short to be kept, or if they do not stand there as programs write them: with the
+    same space between all."""
     end = start + len(known.text)
     gap, comma = (known.comma, known.comma) if known.ends else _gaps(body, end, raws[0])
     new = gap + comma.join(raws)
     if not comma or not body.startswith(new, end):
-        return b"", b"", (), 0
+        return None
     behind = end + len(new)
     text = body[start : behind - len(raws[-1]) - len(comma)]
+    if not is_kept(text):
+        return None
     sizes = map(len(comma).__add__, map(len, raws))
     ends = tuple(accumulate(sizes, initial=len(known.text) + len(gap) - len(comma)))[1:-1]
     return text, comma, known.ends + ends, behind

@@ -81,5 +81,10 @@ def _without(alike: _Alike[V], old: V | None) -> _Alike[V]:
     return tuple(alike[0][index] for index in kept), tuple(alike[1][index] for index in kept)
 
 
+def is_kept(text: bytes) -> bool:
+    """Whether it is worth it."""
+    return len(text) >= _SHORTEST
+
+
 def _power_below(size: int) -> int:
     return 1 << size.bit_length() >> 1

@@ -59,7 +59,7 @@ def _nothing(_: object) -> tuple[()]:
     return ()
 
 
-def _nobody(_before: object, _new: object) -> tuple[()]:
+def _nobody(_before: object, _earlier: object, _new: object) -> tuple[()]:
     return ()
 
 
@@ -67,7 +67,7 @@ class Skimmer(Generic[W, T]):
     """Reads bodies of one dialect: `key` names the list with the history, whose elements `elements` gives.
 
     `known_as` gives elements without what may change from turn to turn and means nothing, and `idle` finds such words
-    behind the list. `said` gives the messages of a conversation that goes on with some pieces; `tells` whether one has
+    behind the list. `said` gives the messages of a conversation that goes on; `tells` whether one has
     more to say. Not `framed` are bodies that never have the same around their history twice.
     """
 
@@ -250,7 +250,9 @@ class Skimmed(Generic[W, T]):
         if raws is None:
             raws = list(map(bytes, skimmer.elements(self.wire)[1 if known else 0 :]))
         texts = skimmer.known_as(raws)
-        if known:
+        # All but the last, which nearly always comes back changed, if only by its cache point.
+        laid = lay_out(self._body, self._start, run, raws) if self._start >= 0 and len(raws) > 1 else None
+        if laid is not None or known:  # what a run keeps, nobody else does
             new = run.still_behind(texts)
             known_too = len(new)
             new += read_new(place, texts[known_too:], read, start=known + known_too, several=several)
@@ -260,25 +262,21 @@ class Skimmed(Generic[W, T]):
         if any(map(skimmer.tells, new)):
             telling += tuple(index for index, piece in enumerate(new, known) if skimmer.tells(piece))
         pieces = run.pieces + tuple(new)
-        said = skimmer.said(run.said, new[:-1])
-        # All but the last, which nearly always comes back changed, if only by its cache point.
-        if self._start >= 0 and len(raws) > 1:
-            text, comma, ends, behind = lay_out(self._body, self._start, run, raws)
-            if text:
-                told = tuple(filter(len(ends).__gt__, telling)) if telling else ()
-                frame = self._keep_frame(behind)
-                first, last = pieces[:-1], pieces[-1:]
-                grown = Run(text, comma, ends, first, said, told, (texts[-1],), last, frame)
-                skimmer.runs.grow(run, grown)
-        return History(pieces, skimmer.said(said, new[-1:]), telling)
+        if laid is not None:
+            text, comma, ends, behind = laid
+            said = skimmer.said(run.said, run.pieces, new[:-1])
+            told = tuple(filter(len(ends).__gt__, telling)) if telling else ()
+            frame = self._keep_frame(behind)
+            first, last = pieces[:-1], pieces[-1:]
+            skimmer.runs.grow(run, Run(text, comma, ends, first, said, told, (texts[-1],), last, frame))
+        return History(pieces, skimmer.said(run.said, run.pieces, new), telling)
 
     def _keep_frame(self, behind: int) -> int:
         """What stands before the list, and from there on."""
         if self.is_framed:
             return self._run.frame
-        if not self._run.ends or not _closes_at(
-            self._body, behind
-        ):  # nothing proves that this list is the one
+        # Without a run, nothing proves that this list is the one.
+        if not self._run.ends or not _closes_at(self._body, behind):
             return 0
         before = self._body[: self._start]
         return self._skimmer.keep_frame(self._run.frame, before, self._body[behind:], self.notebook)

@@ -115,7 +115,8 @@ def _take_course(messages: tuple[Message, ...], scope: str | None) -> Course[Mes
 def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[int, int]]]:
     """Each with its message and part, which has no signature of its own.
 
-    Text and calls of an answer have one signature: where the client has kept it, there is no other.
+    Text and calls of one answer have one signature: where the client has kept it, there is no other. What a service ran
+    in between may have made one message of several answers.
     """
     keys: list[tuple[str, tuple[int, int]]] = []
     before = last_user(messages, start)
@@ -125,9 +126,10 @@ def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[in
         if role == "user":
             before = message
         elif role == "model":
-            wanted = ServerCall if any(map(_is_signed, message.parts)) else _WANTED
+            if any(map(_is_signed, message.parts)) and ServerCall not in map(type, message.parts):
+                continue
             for place, part in enumerate(message.parts):
-                if isinstance(part, wanted) and part.signature is None:
+                if isinstance(part, _WANTED) and part.signature is None:
                     key = part.id if not isinstance(part, Text) else part.text and text_key(before, part.text)
                     if key:
                         keys.append((key, (index, place)))

@@ -201,10 +201,8 @@ class UpstreamAnswer:
     async def __aenter__(self) -> UpstreamAnswer:
         client, loop = self._client, asyncio.get_running_loop()
         until = loop.time() + self._total_s
-        body, self._body = (
-            self._body,
-            b"",
-        )  # let go of as soon as it is written: an open stream keeps nothing of it
+        # Let go of as soon as it is written: an open stream keeps nothing of it.
+        body, self._body = self._body, b""
         silence: asyncio.TimerHandle | None = None
         try:
             way = client.way(self._url)

@@ -185,3 +185,11 @@ def test_what_is_dropped_weighs_nothing_any_more() -> None:
     memo.drop("a")
     memo.put("c", 60, "z")
     assert [memo.peek(key) for key in "abc"] == [None, "y", "z"]
+
+
+def test_room_that_another_thread_has_made_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    share(0)
+    monkeypatch.setattr("dragoman.memo.shared_bytes", lambda: 1000)
+    share(10)  # does not look for ever for something to forget
+    monkeypatch.undo()
+    share(SHARED_BYTES)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from dragoman.dialects import CLIENTS, frames
+from dragoman.dialects import CLIENTS, frames, openai_responses
 from dragoman.dialects.base import ClientDialect, Decoded
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
@@ -110,11 +112,12 @@ def test_instructions_that_come_back_with_every_turn_are_the_very_same() -> None
     assert read[2].system is read[1].system
 
 
-def test_results_without_ids_find_their_calls_in_every_turn() -> None:
-    history: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": _LONG}]}]
+@pytest.mark.parametrize("words", ["", _LONG], ids=["in short", "at length"])
+def test_results_without_ids_find_their_calls_in_every_turn(words: str) -> None:
+    history: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": f"Go. {words}"}]}]
     for number in range(3):
         call = {"functionCall": {"name": "read", "args": {"p": number}}}
-        result = {"functionResponse": {"name": "read", "response": {"x": f"{number} {_LONG}"}}}
+        result = {"functionResponse": {"name": "read", "response": {"x": f"{number} {words}"}}}
         history += [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
     same_calls = [{"role": "user", "parts": [{"text": "another beginning"}]}, *history[1:]]
     for said in (history[:3], history[:5], history[:5], history, same_calls):
@@ -167,6 +170,69 @@ def test_what_stands_around_the_history_is_read_once_and_again_when_it_changes(
         assert len(request.messages) == turns
         assert request.sampling.max_tokens == most
     assert framed == [3, 0, 3]
+
+
+def test_items_of_one_voice_are_one_message_wherever_a_turn_ended() -> None:
+    """What the last message of a turn was made of, goes on with the next one's items."""
+    call = {"type": "function_call", "name": "f", "arguments": "{}"}
+    items = [
+        {"role": "user", "content": f"Go. {_LONG}"},
+        *({**call, "call_id": f"c{number}"} for number in range(3)),
+        {"type": "reasoning", "summary": []},
+        *({"type": "function_call_output", "call_id": f"c{n}", "output": f"{n} {_LONG}"} for n in range(3)),
+        {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "Thanks."},
+        {"role": "user", "content": "Bye."},
+    ]
+    turns = [
+        _read(
+            json.dumps({"model": "m", "input": items[:count]}).encode(), "openai_responses"
+        ).request.messages
+        for count in range(1, len(items) + 1)
+    ]
+    assert [len(one.parts) for one in turns[-1]] == [1, 3, 3, 1, 2]
+    for turn, later in itertools.pairwise(turns):
+        assert all(map(operator.is_, turn[:-1], later))
+    cold = json.loads(json.dumps(items).replace("Go.", "Go!"))
+    told = _read(json.dumps({"model": "m", "input": cold}).encode(), "openai_responses").request.messages
+    assert told[1:] == turns[-1][1:]
+
+
+@pytest.mark.parametrize(
+    ("said", "alone"),
+    [
+        ({"store": False}, True),
+        ({}, False),
+        ({"store": True}, False),
+        ({"store": False, "previous_response_id": "resp_1"}, False),
+        ({"store": False, "conversation": {"id": "conv_1"}}, False),
+        ({"store": "no"}, False),
+    ],
+)
+def test_a_request_stands_alone_if_it_refers_to_nothing_and_nothing_is_kept(
+    said: dict[str, Any], alone: bool
+) -> None:
+    body = json.dumps({"model": "m", "input": "hi", **said}).encode()
+    assert openai_responses.stands_alone(body) is alone
+
+
+def test_whoever_looked_at_a_body_has_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+    bodies = openai_responses.decode._BODIES
+    whole = bodies._read
+
+    def counted(body: bytes) -> Any:
+        read.append(body)
+        return whole(body)
+
+    monkeypatch.setattr(bodies, "_read", counted)
+    one, other = (json.dumps({"model": name, "input": "hi", "store": False}).encode() for name in "ab")
+    assert openai_responses.stands_alone(one)
+    assert openai_responses.decode_request(one, {}).request.model == "a"
+    assert read == [one]
+    assert openai_responses.stands_alone(one)
+    assert openai_responses.decode_request(other, {}).request.model == "b"
+    assert read == [one, one, other]
 
 
 def test_amazon_q_has_its_current_message_around_the_history_and_no_frames(framed: list[int]) -> None:

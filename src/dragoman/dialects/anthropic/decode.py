@@ -71,8 +71,10 @@ _IDLE = re.compile(
 )
 
 
-def _said(before: tuple[Message, ...], decoded: Sequence[DecodedMessage]) -> tuple[Message, ...]:
-    return (*before, *chain.from_iterable(map(_SAID, decoded)))
+def _said(
+    before: tuple[Message, ...], _: Sequence[DecodedMessage], new: Sequence[DecodedMessage]
+) -> tuple[Message, ...]:
+    return (*before, *chain.from_iterable(map(_SAID, new)))
 
 
 _SAID = operator.attrgetter("messages")

@@ -51,7 +51,7 @@ _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="messages",
     elements=lambda wire: wire.messages or (),
-    said=lambda before, decoded: (*before, *map(_SAID, decoded)),
+    said=lambda before, _, new: (*before, *map(_SAID, new)),
     tells=lambda decoded: decoded.changes or decoded.notes,
 )
 

@@ -126,7 +126,7 @@ class _Contents(Course[bytes]):
         turn = self._turns[-1] if self._turns else -1
         if self._unsigned and self._unsigned[-1][0] > turn:
             for index, at in self._unsigned[bisect_left(self._unsigned, (turn + 1, 0)) :]:
-                place = index - (self._first, *self.worked[: index - 1]).count(b"")
+                place = index - (self._first, *self.worked)[:index].count(b"")
                 notes.append(Note("sentinel", f"contents[{place}]", _NOT_SIGNED))
                 json = contents[place]
                 contents[place] = b"%b,%b%b" % (json[:at], _SENTINEL_MEMBER, json[at:])

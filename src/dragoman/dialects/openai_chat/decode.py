@@ -63,10 +63,12 @@ _DROPPED: dict[str, str] = {
 _IDLE = frozenset({b"", b"null", b"false", b"0", b"{}", b"[]", b'"auto"', b'"default"', b'""'})
 
 
-def _said(before: tuple[Message, ...], decoded: Sequence[DecodedMessage]) -> tuple[Message, ...]:
+def _said(
+    before: tuple[Message, ...], _: Sequence[DecodedMessage], new: Sequence[DecodedMessage]
+) -> tuple[Message, ...]:
     """Chat sends each result alone; those of one step belong together."""
     messages = list(before)
-    for piece in decoded:
+    for piece in new:
         message = piece.message
         if messages and _brings_result(message) and _brings_result(messages[-1]):
             messages[-1] = messages[-1].joined(message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from itertools import groupby, takewhile
 
 import msgspec
 
@@ -14,6 +13,7 @@ from dragoman.dialects.openai_responses.choice import chosen_server_tools, decod
 from dragoman.dialects.openai_responses.compaction import WISH
 from dragoman.dialects.openai_responses.echo import Echo, make_echo
 from dragoman.dialects.openai_responses.items import DecodedItem, decode_item
+from dragoman.dialects.openai_responses.spoken import said, split_instructions
 from dragoman.dialects.openai_responses.tool_search import found_remotely
 from dragoman.dialects.openai_responses.tools import ToolSet, combine, decode_tool_set, reveal
 from dragoman.dialects.openai_responses.wire import (
@@ -37,7 +37,6 @@ from dragoman.ir import (
     Thinking,
     ToolCall,
     ToolChoice,
-    place_signatures,
 )
 from dragoman.memo import Memo
 from dragoman.notes import Note
@@ -51,6 +50,7 @@ _BODIES: Skimmer[Body, DecodedItem] = Skimmer(
     key="input",
     elements=lambda wire: () if isinstance(wire.input, str) else wire.input or (),
     tools=IN_TOOLS,
+    said=said,
     tells=operator.attrgetter("tells"),
 )
 
@@ -96,7 +96,10 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
         (named, told, tuple(loaded)),
         lambda: _decode_frame(skimmed.wire, tool_set, loaded, told, named),
     )
-    leading, messages = _conversation(items, frame.compacts)
+    messages = history.said if items is history.pieces else said((), (), items)
+    leading, messages = split_instructions(messages, always=frame.compacts)
+    if frame.compacts:
+        messages += (Message(role="user", parts=(Text(text=WISH),)),)
     request = msgspec.structs.replace(frame.request, messages=messages, system=_system(frame, leading))
     notes = (*frame.notes, *placed_notes("input", items, history.telling))
     return Decoded(request, notes, frame.echo)
@@ -140,16 +143,15 @@ def _decode_frame(
     return _Frame(request, notes, echo, instructions, tool_set.guides, compacts)
 
 
-def _system(frame: _Frame, leading: tuple[DecodedItem, ...]) -> tuple[Text, ...]:
-    """The very same with every turn, as `_message` does it."""
-    if not leading:
+def _system(frame: _Frame, leading: Message | None) -> tuple[Text, ...]:
+    """The very same with every turn."""
+    if leading is None:
         return frame.request.system
-    first, others = leading[0], leading[1:]
-    key = others, frame.instructions, frame.guides
-    noted: tuple[object, tuple[Text, ...]] | None = first.notebook.get("system")
+    key = frame.instructions, frame.guides
+    noted: tuple[object, tuple[Text, ...]] | None = leading.notebook.get("system")
     if noted is None or noted[0] != key:
-        texts = [part for item in leading for part in item.parts if isinstance(part, Text)]
-        noted = first.notebook["system"] = key, (*frame.instructions, *texts, *frame.guides)
+        texts = [part for part in leading.parts if isinstance(part, Text)]
+        noted = leading.notebook["system"] = key, (*frame.instructions, *texts, *frame.guides)
     return noted[1]
 
 
@@ -166,7 +168,8 @@ def _decode_input(skimmed: Skimmed[Body, DecodedItem]) -> History[DecodedItem]:
     if not skimmed.is_framed:
         given = skimmed.wire.input
         if isinstance(given, str):
-            return History((DecodedItem(role="user", parts=(Text(text=given),)),))
+            asked = (DecodedItem(role="user", parts=(Text(text=given),)),)
+            return History(asked, said((), (), asked))
         if not given:
             raise InvalidRequest("at least one input item is required", where="input")
     return skimmed.history(_ITEMS, "input", _item)
@@ -210,43 +213,6 @@ def _remotes(tool_set: ToolSet, told: _Told) -> tuple[RemoteServer, ...]:
     return tuple(
         msgspec.structs.replace(remote, listed=remote.label in listed) for remote in tool_set.remotes
     )
-
-
-def _conversation(
-    items: tuple[DecodedItem, ...], compacts: bool
-) -> tuple[tuple[DecodedItem, ...], tuple[Message, ...]]:
-    """What the developer says before anybody else is the system's; the rest keeps its place."""
-    spoken = [item for item in items if item.speaks]
-    leading = tuple(takewhile(_is_instruction, spoken))
-    if len(leading) == len(spoken) and not compacts:
-        leading = ()
-    runs = groupby(spoken[len(leading) :], key=operator.attrgetter("voice"))
-    messages = [_message(tuple(run)) for _, run in runs]
-    if compacts:
-        messages.append(Message(role="user", parts=(Text(text=WISH),)))
-    return leading, tuple(messages)
-
-
-def _is_instruction(item: DecodedItem) -> bool:
-    return item.role == "system" and all(isinstance(part, Text) for part in item.parts)
-
-
-def _message(run: tuple[DecodedItem, ...]) -> Message:
-    """The same items come back with every turn: the very same message is made of them.
-
-    The first is left out of what is noted there: a circle would outlive its last user.
-    """
-    first, others = run[0], run[1:]
-    noted: tuple[tuple[DecodedItem, ...], Message] | None = first.notebook.get("message")
-    if noted is None or len(noted[0]) != len(others) or not all(map(operator.is_, noted[0], others)):
-        noted = first.notebook["message"] = others, _join(run)
-    return noted[1]
-
-
-def _join(run: tuple[DecodedItem, ...]) -> Message:
-    parts = [part for item in run for part in item.parts]
-    sealed = [sealed for item in run for sealed in item.sealed]
-    return Message(role=run[0].role, parts=place_signatures(parts, sealed))
 
 
 def _thinking(wire: WireReasoning | None) -> tuple[Thinking, list[Note]]:

@@ -39,6 +39,14 @@ _DECLINES = "The user has declined this call."
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system", "developer": "system"}
 
 
+class Voice(msgspec.Struct, frozen=True):
+    """Neighbours of one voice are one message; results stay apart from what the user says."""
+
+    role: Role
+    results: bool
+    instructs: bool  # in nothing but words
+
+
 class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One item: who speaks and what, signatures for its neighbours, and how it changes the tools at hand."""
 
@@ -64,9 +72,10 @@ class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return any(more)
 
     @cached_property
-    def voice(self) -> tuple[Role, bool]:
-        """Neighbours of one voice are one message; results stay apart from what the user says."""
-        return self.role, any(isinstance(part, ToolResult) for part in self.parts)
+    def voice(self) -> Voice:
+        results = any(isinstance(part, ToolResult) for part in self.parts)
+        instructs = self.role == "system" and all(isinstance(part, Text) for part in self.parts)
+        return Voice(self.role, results, instructs)
 
     @cached_property
     def notebook(self) -> dict[str, Any]:

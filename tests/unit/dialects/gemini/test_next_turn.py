@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -95,6 +96,20 @@ def test_the_sentinel_leaves_a_call_when_the_next_turn_begins_and_comes_back_if_
     assert _sentinels(history[:7]) == []
     assert _sentinels(history) == [6]
     assert _sentinels(history[:6]) == [1, 3]
+
+
+def test_the_sentinel_is_put_into_its_own_call_where_the_model_speaks_first() -> None:
+    said = (
+        Message(role="model", parts=(ToolCall(id="c", name="read"),)),
+        Message(role="model", parts=(Text(text=""),)),
+        Message(role="model", parts=(Text(text="b"),)),
+    )
+    setting = Setting(profile_of("gemini-3-pro-preview"), NameMap.of(["read"]), "x")
+    encoded, notes = encode_contents(said, setting)
+    first, second = json.loads(b"[%b]" % b",".join(encoded))
+    assert first["parts"][0]["thoughtSignature"] == SENTINEL
+    assert second == {"role": "model", "parts": [{"text": "b"}]}
+    assert [note.where for note in notes] == ["contents[0]"]
 
 
 def test_what_got_lost_in_a_message_is_not_told_when_the_message_is_gone() -> None:
