@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -24,12 +25,31 @@ from dragoman.notes import Note
 _HISTORY = "conversationState.history"
 _CURRENT = "conversationState.currentMessage"
 
+
+def _said(
+    before: tuple[Message, ...], earlier: Sequence[DecodedMessage], new: Sequence[DecodedMessage]
+) -> tuple[Message, ...]:
+    """Every message brings along how things stand; the model is told when that is news."""
+    told: dict[str, str] = {}
+    for states in filter(None, map(_STATES, earlier)):
+        told.update(states)
+    messages = list(before)
+    for piece in new:
+        messages += piece.messages
+        if piece.states:
+            messages += remark_on(piece.states, told)
+            told.update(piece.states)
+    return tuple(messages)
+
+
+_STATES = operator.attrgetter("states")
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "amazonq messages")
 _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     "amazonq",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="history",
     elements=lambda wire: wire.conversation_state.history or (),
+    said=_said,
     tells=lambda decoded: decoded.notes or decoded.tools,
     framed=False,  # the current message stands there
 )
@@ -54,7 +74,7 @@ def decode_request(body: bytes, echo: Echo) -> Decoded:
     state = wire.conversation_state
     history = skimmed.history(_MESSAGES, _HISTORY, _message)
     current = read_piece(_NOTHING_KEPT, _CURRENT, bytes(state.current_message), _message)
-    messages = _with_remarks([*history.pieces, current])
+    messages = _said(history.said, history.pieces, (current,))
     if not messages:
         raise InvalidRequest("there is nothing in this message", where=f"{_CURRENT}{USER}.content")
     tuning = decode_tuning(bytes(wire.additional_model_request_fields))
@@ -80,18 +100,6 @@ def decode_request(body: bytes, echo: Echo) -> Decoded:
 
 def _message(raw: bytes, where: str) -> DecodedMessage:
     return decode_message(jsontext.decode(decode_chat_message, raw, where))
-
-
-def _with_remarks(pieces: Iterable[DecodedMessage]) -> tuple[Message, ...]:
-    """Every message brings along how things stand; the model is told when that is news."""
-    messages: list[Message] = []
-    told: dict[str, str] = {}
-    for piece in pieces:
-        messages += piece.messages
-        if piece.states:
-            messages += remark_on(piece.states, told)
-            told.update(piece.states)
-    return tuple(messages)
 
 
 def _tools_of_the_past(history: History[DecodedMessage]) -> list[Note]:
