@@ -23,7 +23,7 @@ from benchmarks import http
 from benchmarks.answers import Order, stream_answer, whole_answer
 from benchmarks.checks import read_answer
 from benchmarks.conversation import AGENT, BIG, SMALL, Conversation, Shape
-from benchmarks.wires import Style
+from benchmarks.wires import Style, encode_request
 from dragoman.config import Config, ServerConfig, UpstreamConfig
 from dragoman.server.app import GatewayApp
 from dragoman.server.gateway import Gateway
@@ -32,7 +32,7 @@ from dragoman.server.wire.http1 import Http1Connection
 from dragoman.store import open_store
 from dragoman.upstream.connection import Connection, Connections, Place
 
-_STYLE: Style = "anthropic"
+OTHER_STYLES: tuple[Style, ...] = ("openai_chat", "openai_responses", "gemini", "bedrock", "amazonq")
 _WARM_UP = 3
 _TURNS_BETWEEN = 6  # of the loop, from one chunk to the next
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
@@ -43,6 +43,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """`chunks` 0 means a whole answer; a conversation that goes `on` has been seen but for its last turn."""
 
     about: str
+    style: Style = "anthropic"
     shape: Shape = AGENT
     on: bool = True
     chunks: int = 0
@@ -55,19 +56,25 @@ CASES = (
     Case(about="120 KB, next turn, 20 chunks", chunks=20),
     Case(about="120 KB, a history never seen, whole answer", on=False, requests=6),
     Case(about="2 KB, 500 chunks one by one", shape=SMALL, on=False, chunks=500, requests=2),
+    *(
+        Case(about=f"{size}, next turn in {style}, whole answer", style=style, shape=shape, requests=6)
+        for style in OTHER_STYLES
+        for size, shape in (("120 KB", AGENT), ("1 MB", BIG))
+    ),
 )
 
 
 def print_steps() -> None:
     for case in CASES:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as it is served
-            steps = runner.run(_count(case))
+            steps = runner.run(count_steps(case))
         print(f"{case.about}: {sum(steps.values()) / case.requests:,.0f} steps a request; most of them in")
         for name, count in steps.most_common(_SHOWN):
             print(f"  {count / case.requests:10,.0f}  {name}")
 
 
-async def _count(case: Case) -> Counter[str]:
+async def count_steps(case: Case) -> Counter[str]:
+    """All of them, by file."""
     steps: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as home:
         upstream = UpstreamConfig(base_url="http://127.0.0.1:1", api_key="AIzaBenchmark")
@@ -83,11 +90,12 @@ async def _count(case: Case) -> Counter[str]:
                 conversation = Conversation(case.shape, f"steps{number}", stream=bool(case.chunks))
             order = Order(id=f"order{number}", chunks=max(1, case.chunks))
             google.answer = _framed(stream_answer(order)) if case.chunks else [_whole(whole_answer(order))]
-            request = http.build_post(_STYLE, conversation.body(order), stream=bool(case.chunks))
+            body = encode_request(case.style, conversation.body(order))
+            request = http.build_post(case.style, body, stream=bool(case.chunks))
             with _counting(steps) if number >= _WARM_UP else _counting(Counter()):
                 answer = await client.ask(request)
                 await asyncio.sleep(0)  # what is done when the last byte has left
-            conversation.take(read_answer(answer, order, _STYLE, stream=bool(case.chunks)))
+            conversation.take(read_answer(answer, order, case.style, stream=bool(case.chunks)))
         await gateway.close()
     return steps
 
