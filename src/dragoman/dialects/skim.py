@@ -67,8 +67,8 @@ class Skimmer(Generic[W, T]):
     """Reads bodies of one dialect: `key` names the list with the history, whose elements `elements` gives.
 
     `known_as` gives elements without what may change from turn to turn and means nothing, and `idle` finds such words
-    behind the list. `said` gives the messages of a conversation that goes on; `tells` whether one has
-    more to say. Not `framed` are bodies that never have the same around their history twice.
+    behind the list. `said` gives the messages of a conversation that goes on, and `tells` whether a piece has more to
+    say. Not `framed` are bodies that never have the same around their history twice.
     """
 
     def __init__(
