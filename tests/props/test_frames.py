@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,10 +14,8 @@ from dragoman.dialects import CLIENTS, frames, samples
 from dragoman.dialects.base import ClientDialect
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
-from dragoman.dialects.openai_responses.items import DecodedItem
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Message
-from dragoman.memo import Memo
+from tests.props.forgetting import nothing_known
 from tests.props.tongues import TONGUES
 
 _MADE: dict[str, ClientDialect] = {"gemini": GeminiClient("m"), "bedrock": ConverseClient("m")}
@@ -166,17 +162,6 @@ def _read(tongue: str, body: bytes) -> Any:
         return error.message, error.where, error.code
 
 
-@contextmanager
-def _nothing_known() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(samples.Sampled, "find", lambda *_: ())
-        patch.setattr(Memo, "find", lambda *_: None)
-        patch.setattr(Memo, "find_all", lambda _, keys: [None for _ in keys])
-        patch.setattr(Message, "notebook", property(lambda _: {}))
-        patch.setattr(DecodedItem, "notebook", property(lambda _: {}))
-        yield
-
-
 @pytest.fixture
 def short_texts_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samples, "_SHORTEST", 64)
@@ -220,7 +205,7 @@ def test_any_body_is_read_as_if_nothing_was_known(
         watched = _Watched(patch)
         read = _read(tongue, body)
     event(f"{tongue}: {watched.said}")
-    with _nothing_known():
+    with nothing_known():
         assert read == _read(tongue, body)
 
 
@@ -243,6 +228,6 @@ def test_every_single_byte_that_differs_is_seen(tongue: str, before: int, spaced
             watched = _Watched(patch)
             known = _read(tongue, bytes(body))
         seen.add(watched.said)
-        with _nothing_known():
+        with nothing_known():
             assert known == _read(tongue, bytes(body)), index
     assert seen == ({"no frame"} if tongue == "amazonq" else {"no frame", "another frame", "framed"})

@@ -15,11 +15,10 @@ from dragoman.dialects import CLIENTS, frames, samples, skim
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
-from dragoman.dialects.openai_responses.items import DecodedItem
 from dragoman.exchange import Exchange
-from dragoman.ir import ON_TEXT, Message, Sealed, Signature
-from dragoman.memo import Memo
+from dragoman.ir import ON_TEXT, Sealed, Signature
 from dragoman.repair import TEXT_KEY
+from tests.props.forgetting import nothing_known
 from tests.props.talk import Talk, talks
 from tests.props.tongues import TONGUES, speak
 
@@ -66,12 +65,7 @@ def test_what_is_remembered_changes_nothing(tongue: str, talk: Talk, other: Talk
     bodies = [json.dumps(json.loads(body)).encode() for body in spoken] if spaced else spoken
     asked = [(body, model) for body in bodies for model in ("gemini-2.5-flash", "gemini-3.8-flash")]
     known = [_ask(tongue, *one) for one in asked]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(samples.Sampled, "find", lambda *_: ())
-        patch.setattr(Memo, "find", lambda *_: None)
-        patch.setattr(Memo, "find_all", lambda _, keys: [None for _ in keys])
-        patch.setattr(Message, "notebook", property(lambda _: {}))
-        patch.setattr(DecodedItem, "notebook", property(lambda _: {}))
+    with nothing_known():
         assert known == [_ask(tongue, *one) for one in asked]
 
 

@@ -1,0 +1,24 @@
+"""The gateway with all its caches switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from dragoman.dialects import samples
+from dragoman.dialects.openai_responses.items import DecodedItem
+from dragoman.ir import Message
+from dragoman.memo import Memo
+
+
+@contextmanager
+def nothing_known() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(samples.Sampled, "find", lambda *_: ())
+        patch.setattr(Memo, "find", lambda *_: None)
+        patch.setattr(Memo, "find_all", lambda _, keys: [None for _ in keys])
+        patch.setattr(Message, "notebook", property(lambda _: {}))
+        patch.setattr(DecodedItem, "notebook", property(lambda _: {}))
+        yield
