@@ -124,12 +124,8 @@ class Memo(Generic[K, V]):
         self._bytes -= weight
         return weight
 
-    def __contains__(self, key: K) -> bool:
-        """Looking is no lookup: it is not counted."""
-        return key in self._kept
-
     def peek(self, key: K) -> V | None:
-        """What is there, without asking for it."""
+        """What is there. Looking is no lookup: it is not counted."""
         found = self._kept.get(key)
         return found[0] if found is not None else None
 

@@ -11,7 +11,6 @@ import pytest
 
 from dragoman.config import ModelsConfig
 from dragoman.config.limits import Fuse, LimitsConfig, PriceConfig
-from dragoman.observe.record import Record, Stages
 from tests.faults.harness import (
     EMPTY,
     GOOGLE_KEY,
@@ -26,6 +25,7 @@ from tests.faults.harness import (
     streams,
     text_of,
 )
+from tests.listening import Ear
 
 Act = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
@@ -51,19 +51,6 @@ class ByRequest(FakeGoogle):
 
     def answer_to(self, arrived: Arrived) -> Act:
         return self._decide(arrived.headers["x-goog-api-key"], model_of(arrived))
-
-
-class Ear:
-    """Hears of every request that is over."""
-
-    def __init__(self) -> None:
-        self.told: list[Record] = []
-
-    def finished(self, record: Record, _stages: Stages | None) -> None:
-        self.told.append(record)
-
-    async def close(self) -> None:
-        return
 
 
 def model_of(arrived: Arrived) -> str:

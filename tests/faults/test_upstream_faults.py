@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.observe.record import Record, Stages
 from dragoman.server.http import Outlet
 from tests.faults.harness import (
     EMPTY,
@@ -26,6 +25,7 @@ from tests.faults.harness import (
     text_of,
     types_of,
 )
+from tests.listening import Ear
 
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.01s"}
 PER_DAY = {
@@ -479,14 +479,7 @@ async def test_h3_a_count_that_google_does_not_give_is_estimated(monkeypatch: py
 async def test_l8_every_cure_is_noted_and_the_client_is_told_how_many_notes_there_are(
     complaint: str, how: str, stream: bool
 ) -> None:
-    told: list[Record] = []
-
-    class Ear:
-        def finished(self, record: Record, _stages: Stages | None) -> None:
-            told.append(record)
-
-        async def close(self) -> None:
-            return
+    ear = Ear()
 
     def good() -> Any:
         return streams(HELLO) if stream else _whole("Hello")
@@ -496,12 +489,12 @@ async def test_l8_every_cure_is_noted_and_the_client_is_told_how_many_notes_ther
     ask: dict[str, Any] = {"messages": HISTORY, "tools": tools, "output_config": {"effort": "high"}}
     headers: list[int] = []
     async with gateway(FakeGoogle(good(), refuses(400, complaint), good())) as running:
-        running.app._gateway.watch.observers = (Ear(),)
+        running.app._gateway.watch.observers = (ear,)
         for _ in range(2):
             response = await running.messages(stream=stream, **ask)
             assert b"Hello" in await response.read()
             headers.append(int(response.headers["x-dragoman-notes"]))
-    plain, healed = ([note.why for note in record.notes] for record in told)
+    plain, healed = ([note.why for note in record.notes] for record in ear.told)
     assert [why for why in healed if how in why and "Google refused" in why]
     assert not [why for why in plain if "Google refused" in why]
     assert headers == [len(plain), len(healed)]

@@ -63,7 +63,9 @@ class Sampled(Generic[V]):
 
     def _remove(self, text: bytes, old: V) -> None:
         size = _power_below(len(text))
-        sample = text[size - _SAMPLE_BYTES : size] if size >= _SHORTEST else b""
+        if size < _SHORTEST:
+            return
+        sample = text[size - _SAMPLE_BYTES : size]
         left = _without(self._memo.peek(sample) or _NONE, old)
         if left[0]:
             self._memo.put(sample, sum(left[1]), left)

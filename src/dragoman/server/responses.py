@@ -38,16 +38,23 @@ _NAME = dialect.name
 
 
 async def responses(call: Call, outlet: Outlet) -> None:
-    if dialect.stands_alone(call.body):  # as all of Codex's do
-        exchange = call.exchange()
-        try:
-            exchange.decode(call.body, call.headers)
-        except InvalidRequest:  # it may refer to single items that are kept
-            await _in_session(call, outlet)
-        else:
-            await relay(call, exchange, outlet)
+    exchange = _read_alone(call)
+    if exchange is not None:
+        await relay(call, exchange, outlet)
     else:
         await _in_session(call, outlet)
+
+
+def _read_alone(call: Call) -> Exchange | None:
+    """None if more is needed than the request itself, which Codex's never do."""
+    if not dialect.stands_alone(call.body):
+        return None
+    exchange = call.exchange()
+    try:
+        exchange.decode(call.body, call.headers)
+    except InvalidRequest:  # it may refer to single items that are kept; if not, it is told then
+        return None
+    return exchange
 
 
 async def _in_session(call: Call, outlet: Outlet) -> None:

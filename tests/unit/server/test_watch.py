@@ -17,24 +17,13 @@ from dragoman.dialects import CLIENTS
 from dragoman.errors import InvalidRequest
 from dragoman.exchange import Exchange
 from dragoman.observe.metrics import REQUESTS
-from dragoman.observe.record import Record, Stages
 from dragoman.redact import Redactor
 from dragoman.server import watch as watching
 from dragoman.server.trail import Trail
 from dragoman.server.watch import Watch
 from dragoman.store import MemoryStore
 from dragoman.tokens import new_token
-
-
-class Ear:
-    def __init__(self) -> None:
-        self.told: list[Record] = []
-
-    def finished(self, record: Record, _stages: Stages | None) -> None:
-        self.told.append(record)
-
-    async def close(self) -> None:
-        return
+from tests.listening import Ear
 
 
 @asynccontextmanager
