@@ -92,7 +92,7 @@ class World:
 
     async def _hang_up(self) -> None:
         """What is kept for the next request is opened again by it."""
-        gateway = self.running.app._gateway
+        gateway = self.running.app.gateway
         await gateway.client.close()
         if isinstance(gateway.store, RedisStore):
             await gateway.store.close()
@@ -102,7 +102,7 @@ class World:
         self.google.put_on("gemini-warm", Play("before headers", nothing))
         heard = await self.client().ask(Ask("/v1beta/models/gemini-warm:generateContent", _HELLO))
         assert heard.status == 200, heard.body
-        await self.running.app._gateway.store.ledger.lines(limit=1)
+        await self.running.app.gateway.store.ledger.lines(limit=1)
 
 
 async def until(check: Callable[[], bool], complain: Callable[[], str]) -> None:

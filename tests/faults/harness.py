@@ -14,8 +14,8 @@ import msgspec
 from dragoman.config import Config, ServerConfig, UpstreamConfig
 from dragoman.server.app import GatewayApp
 from dragoman.server.gateway import Gateway
+from dragoman.server.http_server import HttpServer
 from dragoman.server.listen import bind, url_of
-from dragoman.server.wire import Server
 from dragoman.sse import SseDecoder
 from dragoman.store import MemoryStore, Store
 
@@ -159,16 +159,18 @@ class Running(msgspec.Struct):
 
 @asynccontextmanager
 async def serving(app: Any, settings: ServerConfig | None = None) -> AsyncIterator[str]:
-    """An ASGI application behind our own server; gives the base URL."""
+    """Serve an ASGI application as the gateway does; gives the base URL."""
     settings = settings or ServerConfig()
     listener = bind("127.0.0.1", 0, settings)
     url = url_of(listener)
-    door = Server(app, listener, settings)
-    door.start()
+    server = HttpServer(app, listener, settings)
+    server.start()
     try:
         yield url
     finally:
-        await door.abort()
+        for task in getattr(app, "running", ()):
+            task.cancel()
+        await server.close(1.0)
 
 
 @asynccontextmanager
@@ -194,7 +196,7 @@ async def gateway(
         async with serving(app, config.server) as url, aiohttp.ClientSession() as session:
             yield Running(url, app, session, {"authorization": f"Bearer {KEY}"})
     finally:
-        await app._gateway.close()
+        await app.gateway.close()
         fake.close()
 
 

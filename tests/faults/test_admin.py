@@ -59,7 +59,7 @@ class Admin:
         return await self.ask("PUT", "s/tools", {"tools": list(tools), **more})
 
     async def capture(self, *ids: str, session: str = "s") -> None:
-        store = self._running.app._gateway.store.session_tools
+        store = self._running.app.gateway.store.session_tools
         calls = [KeptCall(id=own, name="weather", args={"city": "Oslo"}, created_s=7) for own in ids]
         await ToolSession(store, scope_of(KEY), session).capture(calls)
 

@@ -143,7 +143,7 @@ async def test_what_is_no_answer_is_not_read_as_one() -> None:
         status, told = await send(running, "GET", path, stream="true")
         assert (status, told["error"]["param"]) == (400, "stream")
         _, made = await send(running, "POST", "/v1/conversations", {"items": [ITEM]})
-        turns = running.app._gateway.store.turns
+        turns = running.app.gateway.store.turns
         edits = [own for _, own in turns._turns if own.startswith("edit_")]  # type: ignore[attr-defined]
         assert len(edits) == 1, made
         assert (await send(running, "GET", f"/v1/responses/{edits[0]}"))[0] == 404
@@ -158,13 +158,13 @@ async def test_tools_that_come_with_every_turn_are_kept_once(repeated: bool) -> 
         first = await ask(running, input="?", tools=NESTED)
         second = await ask(running, input=results(first), previous_response_id=first["id"], **again)
         await ask(running, input=results(second), previous_response_id=second["id"])
-        kept = await running.app._gateway.store.turns.chain(_only_scope(running), second["id"])
+        kept = await running.app.gateway.store.turns.chain(_only_scope(running), second["id"])
     assert [turn.data.count(b"Weather of a city") for turn in kept] == [1, 0]
     assert google.arrived[2].body["tools"] == google.arrived[0].body["tools"]
 
 
 def _only_scope(running: Any) -> str:
-    (scope,) = {scope for scope, _ in running.app._gateway.store.turns._turns}
+    (scope,) = {scope for scope, _ in running.app.gateway.store.turns._turns}
     return str(scope)
 
 
@@ -193,7 +193,7 @@ async def test_a_store_that_fails_at_any_step_is_told_and_the_conversation_goes_
     async with gateway(google) as running:
         await ask(running, input="one", conversation="demo")
         with monkeypatch.context() as broken:
-            broken.setattr(running.app._gateway.store.turns, step, fail)
+            broken.setattr(running.app.gateway.store.turns, step, fail)
             status, _ = await send(running, "POST", "/v1/responses", body)
         assert status == (200 if step == "release" else 503)
         if step != "release":  # a lease nobody gave back ends by itself

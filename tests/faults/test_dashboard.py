@@ -306,7 +306,7 @@ async def test_new_requests_come_as_events_from_every_replica_and_the_stream_end
                 for running in (one, two):
                     await (await running.messages()).read()
                     assert len(json.loads(await _event(response, "rows"))) == 1
-                one.app._gateway.draining = True
+                one.app.gateway.draining = True
                 await _event(response, "bye")
                 assert (await response.content.read()).strip() == b""
 

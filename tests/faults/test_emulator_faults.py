@@ -124,7 +124,7 @@ async def gateway_on(google: Faulty, **upstream: Any) -> AsyncIterator[Running]:
         async with serving(app) as url, aiohttp.ClientSession() as session:
             yield Running(url, app, session, {"authorization": f"Bearer {KEY}"})
     finally:
-        await app._gateway.close()
+        await app.gateway.close()
         await listener.close()
 
 

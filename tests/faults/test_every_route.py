@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from dragoman.config import ServerConfig
-from dragoman.server.emulated import EMULATOR_PREFIX, EmulatorMount
 from dragoman.server.routes import _EXACT, Route, nothing
 from tests.faults.every_route import METHODS, Sample, every_route
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, answers, chunk, gateway, streams
@@ -258,21 +256,6 @@ _GOOD: dict[str, dict[str, Any]] = {
         }
     },
 }
-
-
-async def test_q8_the_embedded_emulator_answers_to_no_other_name() -> None:
-    """A name made to point here carries no mark of a page on a GET."""
-
-    async def emulator(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"{}"})
-
-    async with gateway(google()) as running:
-        running.app._emulator = EmulatorMount(emulator, ServerConfig())
-        for host, status in (("127.0.0.1", 200), ("localhost:1", 200), ("evil.example", 404)):
-            url = f"{running.url}{EMULATOR_PREFIX}/v1beta/models"
-            async with running.session.get(url, headers={"host": host}) as response:
-                assert response.status == status
 
 
 async def test_every_other_method_is_refused_in_words() -> None:

@@ -21,7 +21,7 @@ from dragoman.memo import SHARED_BYTES, share
 from dragoman.repair.hidden import hidden_places
 from dragoman.repair.sound import sound_history
 from dragoman.server.converse import Call
-from dragoman.server.wire.http1 import Http1Connection, Http1Turn
+from dragoman.server.http import Outlet
 from dragoman.tokens import new_token
 from dragoman.upstream.connection import Connection
 from tests.faults.harness import HELLO, KEY, FakeGoogle, chunk, gateway, refuses, streams
@@ -61,16 +61,16 @@ def alive(*kinds: type) -> int:
 @pytest.mark.parametrize("end", _ENDS)
 async def test_nothing_is_left_of_a_request(path: str, end: str) -> None:
     async with gateway(FakeGoogle(_ENDS[end])) as client:
-        before = alive(Exchange, Call)
+        before = alive(Exchange, Call, Outlet)
         for stream in (True, False):
             more: dict[str, Any] = {} if "v1beta" in path else {"model": "gemini-3-pro", "stream": stream}
             response = await client.post(path, **_ASKED[path], **more)
             await response.read()
         for _ in range(200):  # the server's side of it ends a little later
-            if alive(Exchange, Call) <= before:
+            if alive(Exchange, Call, Outlet) <= before:
                 break
             await asyncio.sleep(0.01)
-        assert alive(Exchange, Call) == before
+        assert alive(Exchange, Call, Outlet) == before
     await asyncio.sleep(0)
     assert alive(Connection) == 0
 
@@ -90,14 +90,14 @@ async def test_nothing_is_left_of_clients_that_leave() -> None:
     google = FakeGoogle(streams(chunk({"text": "Hel"}), *[chunk({"text": "lo"})] * 100, pause_s=0.1))
     body = _body(max_tokens=9, messages=[{"role": "user", "content": "hi"}], stream=True)
     async with gateway(google) as running:
-        before = alive(Exchange, Call, Http1Connection, Http1Turn)
+        before = alive(Exchange, Call, Outlet)
         for _ in range(5):
             await _leave(running.url, body, b"Hel")
         for _ in range(200):
-            if alive(Exchange, Call, Http1Connection, Http1Turn) <= before:
+            if alive(Exchange, Call, Outlet) <= before:
                 break
             await asyncio.sleep(0.01)
-        assert alive(Exchange, Call, Http1Connection, Http1Turn) == before
+        assert alive(Exchange, Call, Outlet) == before
 
 
 def _chat(turn: int) -> bytes:

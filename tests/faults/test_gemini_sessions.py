@@ -168,7 +168,7 @@ async def test_state_that_cannot_be_reached_is_no_reason_to_answer_without_it(
         async def broken(*_: Any) -> Any:
             raise StoreUnavailable("disk gone")
 
-        monkeypatch.setattr(running.app._gateway.store.turns, "chain", broken)
+        monkeypatch.setattr(running.app.gateway.store.turns, "chain", broken)
         status, told = await ask(running, input="two", conversation="demo")
         stateless, _ = await ask(running, input="two")
     assert (status, stateless) == (503, 200)

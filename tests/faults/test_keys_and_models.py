@@ -167,7 +167,7 @@ async def test_p5_an_attempt_that_came_to_nothing_is_paid_for_too() -> None:
     limits = LimitsConfig(session={"month": Fuse(tokens=30)})
     ear = Ear()
     async with gateway(google, limits=limits, models=MODELS) as running:
-        running.app._gateway.watch.observers = (ear,)
+        running.app.gateway.watch.observers = (ear,)
         messages = [{"role": "user", "content": "x"}]
         statuses = [(await say(running, messages=messages, tools=[]))[0] for _ in range(3)]
     assert statuses == [200, 200, 429]

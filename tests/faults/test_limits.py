@@ -124,7 +124,7 @@ async def test_places_and_bytes_come_back_whatever_happens_to_a_request() -> Non
         for body in ({"model": 1}, {"messages": "no"}, {"messages": ["x" * 20_000]}):
             assert (await _until_admitted(running, **body)).status in (400, 413)
         await _until(lambda: len(app._places) == 0)
-        assert app._bodies.room.left == app._gateway.config.server.max_inflight_bytes
+        assert app._bodies.room.left == app.gateway.config.server.max_inflight_bytes
 
 
 async def _until_admitted(running: Running, **body: Any) -> aiohttp.ClientResponse:

@@ -526,7 +526,7 @@ async def test_a_request_without_tools_of_ours_asks_the_store_for_nothing_more(h
     google = FakeGoogle(streams(HELLO))
     asked: list[set[str]] = []
     async with gateway(google, **settings(home, models=("nobody",))) as running:
-        store = running.app._gateway.store
+        store = running.app.gateway.store
         recall = store.recall
 
         async def watched(keys: Any) -> dict[str, str]:

@@ -84,7 +84,7 @@ async def library(
             resolve=names,
             allowed=lambda address: address == PUBLIC,
         )
-        running.app._gateway.library = Library(settings, fetcher)
+        running.app.gateway.library = Library(settings, fetcher)
         yield running, google, server
 
 

@@ -40,7 +40,7 @@ class Source:
 
 
 async def session_of(running: Running) -> ToolSession:
-    session = ToolSession(running.app._gateway.store.session_tools, scope_of(KEY), "s")
+    session = ToolSession(running.app.gateway.store.session_tools, scope_of(KEY), "s")
     await session.hold(Held(tools=(Tool(name="ask"),)))
     running.headers |= SESSION
     return session
@@ -54,7 +54,7 @@ async def answer_all(session: ToolSession) -> None:
 async def test_other_tools_of_the_same_step_are_run_and_their_results_kept() -> None:
     google = FakeGoogle(streams(BOTH), streams(HELLO))
     async with gateway(google) as running:
-        running.app._gateway.sources += (Source(),)
+        running.app.gateway.sources += (Source(),)
         session = await session_of(running)
         first = await (await running.messages(stream=False)).json()
         (call,) = await session.calls()
@@ -74,7 +74,7 @@ async def test_a_call_that_cannot_be_kept_is_no_answer(stream: bool, monkeypatch
         async def full(*_: Any, **__: Any) -> None:
             raise StoreUnavailable("the disk is full")
 
-        monkeypatch.setattr(running.app._gateway.store.session_tools, "register_calls", full)
+        monkeypatch.setattr(running.app.gateway.store.session_tools, "register_calls", full)
         answer = await running.messages(stream=stream)
         told = await answer.text()
         assert answer.status == (200 if stream else 529)
@@ -92,7 +92,7 @@ async def test_a_store_that_is_gone_costs_the_tools_and_not_the_answer(
         async def gone(*_: Any) -> None:
             raise StoreUnavailable("Redis cannot be reached")
 
-        monkeypatch.setattr(running.app._gateway.store.session_tools, "toolset", gone)
+        monkeypatch.setattr(running.app.gateway.store.session_tools, "toolset", gone)
         assert (await running.messages(stream=False)).status == 200
         assert "a session's tools are not offered" in caplog.text
         declared = google.arrived[0].body["tools"][0]["functionDeclarations"]
@@ -119,7 +119,7 @@ async def test_a_record_nobody_can_read_any_more_costs_the_calls_only() -> None:
     async with gateway(google) as running:
         session = await session_of(running)
         first = await (await running.messages(stream=False)).json()
-        store = running.app._gateway.store.session_tools
+        store = running.app.gateway.store.session_tools
         (entry,) = await store.calls(scope_of(KEY), "s")
         damaged = entry[1].replace(b'\\"last\\"', b'\\"lost\\"')
         assert damaged != entry[1]

@@ -50,7 +50,7 @@ class Notebook:
 
 async def watched(running: Running) -> Notebook:
     notebook = Notebook()
-    watch = running.app._gateway.watch
+    watch = running.app.gateway.watch
     watch.observers = (*watch.observers, notebook)
     return notebook
 
@@ -283,7 +283,7 @@ async def test_whoever_watches_cannot_break_what_is_watched(lines: pytest.LogCap
             raise RuntimeError("oops")
 
     async with gateway(FakeGoogle(streams(HELLO))) as running:
-        watch = running.app._gateway.watch
+        watch = running.app.gateway.watch
         notebook = Notebook()
         watch.observers = (Clumsy(), notebook)
         async with await running.messages() as response:

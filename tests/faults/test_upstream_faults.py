@@ -489,7 +489,7 @@ async def test_l8_every_cure_is_noted_and_the_client_is_told_how_many_notes_ther
     ask: dict[str, Any] = {"messages": HISTORY, "tools": tools, "output_config": {"effort": "high"}}
     headers: list[int] = []
     async with gateway(FakeGoogle(good(), refuses(400, complaint), good())) as running:
-        running.app._gateway.watch.observers = (ear,)
+        running.app.gateway.watch.observers = (ear,)
         for _ in range(2):
             response = await running.messages(stream=stream, **ask)
             assert b"Hello" in await response.read()
@@ -530,13 +530,13 @@ async def test_l5_a_second_attempt_has_what_the_first_one_left() -> None:
     google = FakeGoogle(cut_late, silence)
     async with gateway(google, upstream={"total_timeout_s": 1.5}) as running:
         asked_s: list[float] = []
-        post = running.app._gateway.client.post
+        post = running.app.gateway.client.post
 
         def watched(*args: Any, **how: Any) -> Any:
             asked_s.append(how["within_s"])
             return post(*args, **how)
 
-        running.app._gateway.client.post = watched  # type: ignore[method-assign]
+        running.app.gateway.client.post = watched  # type: ignore[method-assign]
         response = await running.messages(stream=False)
         assert response.status == 504
     first_s, second_s = asked_s

@@ -13,8 +13,8 @@ import msgspec
 from dragoman.config import Config, ServerConfig, UpstreamConfig
 from dragoman.emulator import create_emulator
 from dragoman.server.app import GatewayApp
-from dragoman.server.emulated import App
 from dragoman.server.gateway import Gateway
+from dragoman.server.http import AsgiApp
 from dragoman.store import MemoryStore
 
 KEY = "dgm-fuzzing-key-of-sufficient-length"
@@ -51,7 +51,7 @@ class Heard:
 class NearbyGoogle:
     """Stands where the HTTP client is: the emulator is asked as an app."""
 
-    def __init__(self, emulator: App) -> None:
+    def __init__(self, emulator: AsgiApp) -> None:
         self._emulator = emulator
 
     @asynccontextmanager
@@ -85,7 +85,7 @@ def open_door() -> GatewayApp:
 
 
 async def call(
-    app: App, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
+    app: AsgiApp, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
 ) -> Answer:
     """One request; whatever is raised through the app is raised here."""
     scope: MutableMapping[str, Any] = {

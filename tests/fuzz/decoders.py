@@ -9,10 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from h2.connection import H2Connection
-from h2.events import RequestReceived
-from h2.exceptions import ProtocolError
-
 from dragoman import jsontext
 from dragoman.config import load
 from dragoman.dialects import CLIENTS
@@ -30,8 +26,6 @@ from dragoman.server import sigv4
 from dragoman.server.auth import Caller, Gate
 from dragoman.server.http import address_of, check_head, head_of, headers_of
 from dragoman.server.routes import find_route
-from dragoman.server.wire.http2_heads import read_head
-from dragoman.server.wire.http2_protocol import make_connection
 from dragoman.sse import SseDecoder
 from dragoman.upstream.http1 import AnswerReader
 from tests.fuzz.client_seeds import seeds_of
@@ -163,17 +157,6 @@ def upstream(data: bytes) -> None:
         reader.close()
 
 
-def http2(data: bytes) -> None:
-    """A connection of HTTP/2 behind its first bytes: events or a protocol error, and heads that are read or refused."""
-    connection = make_connection(8192)
-    connection.initiate_connection()
-    with suppress(ProtocolError):
-        for event in connection.receive_data(_PREFACE + data):
-            if isinstance(event, RequestReceived):
-                with suppress(BadMessage):
-                    read_head(event.headers, 8192)
-
-
 def settings(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     lines = [line.partition("=") for line in text.split("\n") if line.startswith(("DRAGOMAN_", "G"))]
@@ -207,15 +190,6 @@ def _dialects() -> Iterator[tuple[str, ClientDialect, str]]:
     yield "bedrock_count", CountClient(CLIENTS["anthropic"], "m"), "/count-tokens"
 
 
-def _frames_of_http2() -> bytes:
-    client = H2Connection()
-    client.initiate_connection()
-    head = [(":method", "POST"), (":scheme", "http"), (":authority", "h"), (":path", "/x"), ("a", "b")]
-    client.send_headers(1, head)
-    client.send_data(1, b"hello", end_stream=True)
-    return client.data_to_send().removeprefix(_PREFACE)
-
-
 def _streams() -> list[bytes]:
     return [b"\x20" + path.read_bytes() for path in sorted(_STREAMS.rglob("*.upstream.sse"))]
 
@@ -232,7 +206,6 @@ DECODERS: dict[str, tuple[Reader, list[bytes]]] = {
     "door": (door, [_SIGNED, b"GET /v1/models?key=x HTTP/1.1\nhost: localhost\nx-api-key: y\n\n"]),
     "wire": (wire, [b"\x05" + POST + CHUNKED + GET, b"\x00" + CHUNKED]),
     "upstream": (upstream, [b"\x03" + raw for raw, _ in WHOLE.values()]),
-    "http2": (http2, [_frames_of_http2()]),
     "settings": (
         settings,
         [

@@ -114,22 +114,13 @@ class Gate:
     def check_content_type(self, headers: Mapping[str, str]) -> None:
         """JSON only: no page can send that unasked. Amazon's clients may leave the type out, which a page could too,
         but not with a credential."""
-        if self.is_json(headers):
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind in _JSON_TYPES or kind.endswith("+json"):
             return
-        kind = _content_type(headers)
         empty = not kind and headers.get("content-length") == "0"
         unnamed = kind in _UNNAMED and any(name in headers for name in CREDENTIAL_HEADERS)
         if not (empty or unnamed):
             raise InvalidRequest(f"the content type must be application/json, not {kind or 'missing'}")
-
-    def is_json(self, headers: Mapping[str, str]) -> bool:
-        """Whether the body says that it is, however long it is."""
-        kind = _content_type(headers)
-        return kind in _JSON_TYPES or kind.endswith("+json")
-
-    def says_the_same_again(self, admitted: Caller | sigv4.Claim, headers: Mapping[str, str]) -> bool:
-        """Whether `admit` would, of the same head at another time: a signature gets too old."""
-        return isinstance(admitted, Caller) and not sigv4.is_claimed(headers)
 
     def admit(
         self, headers: Mapping[str, str], query: Mapping[str, str], now_s: float
@@ -219,10 +210,6 @@ def presented_keys(headers: Mapping[str, str]) -> list[str]:
     kiro = bearer.removeprefix(_KIRO_KEY_PREFIX)
     carried = (bearer, kiro, headers.get("x-api-key"), headers.get("x-goog-api-key"))
     return list(filter(None, dict.fromkeys(carried)))
-
-
-def _content_type(headers: Mapping[str, str]) -> str:
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 @lru_cache(maxsize=_KNOWN_HOSTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from dragoman.config import ServerConfig
 from dragoman.errors import DragomanError, NotAllowed
@@ -20,30 +20,14 @@ _DIGITS = 20  # of a length
 
 
 class Intake:
-    """One request's body, piece by piece; `whole` when the last one has come.
-
-    `take_body` gives all of it if it is here already; `length` counts more than the headers, which may be another's.
-    """
+    """One request's body, piece by piece; `whole` once the last piece has arrived."""
 
     whole = False
 
-    def __init__(
-        self,
-        receive: Receive,
-        headers: Mapping[str, str],
-        take_body: Callable[[], bytes | None] | None = None,
-        length: int | None = None,
-    ) -> None:
+    def __init__(self, receive: Receive, headers: Mapping[str, str]) -> None:
         self._receive = receive
-        self._take_body = take_body
-        self.declared = length if length is not None else _declared(headers)
-        self.announced = "expect" in headers  # the client waits for a word before it sends anything
-
-    def at_once(self) -> bytes | None:
-        """The whole body, if nobody has to wait for any of it."""
-        body = self._take_body() if self._take_body is not None else None
-        self.whole = body is not None
-        return body
+        self.declared = _declared(headers)
+        self.announced = "expect" in headers  # the client sends nothing before it has seen 100 Continue
 
     async def next(self) -> bytes:
         message = await self._receive()
@@ -76,27 +60,15 @@ class Bodies:
         if proven:
             stay.more(declared)
             hold = stay if intake.declared is None else None
-            body = self._at_once(intake, hold)
-            return body if body is not None else await self._wait(intake, hold)
+            return await self._wait(intake, hold)
         try:  # a length that was only declared, by nobody we know, takes no room
             async with asyncio.timeout(_UNPROVEN_S):
                 with self._unproven.hold() as unproven:
-                    body = self._at_once(intake, unproven)
-                    if body is None:
-                        body = await self._wait(intake, unproven)
+                    body = await self._wait(intake, unproven)
         except TimeoutError:
             raise NotAllowed(f"the body of a signed request must arrive within {_UNPROVEN_S:.0f} s") from None
         stay.more(len(body))
         return body
-
-    def _at_once(self, intake: Intake, hold: Hold | None) -> bytes | None:
-        """Nearly always all of it: nobody's patience is needed. `hold` is told, unless it is held already."""
-        whole = intake.at_once()
-        if whole is not None:
-            self._checked(len(whole))
-            if hold is not None:
-                hold.more(len(whole))
-        return whole
 
     async def _wait(self, intake: Intake, hold: Hold | None) -> bytes:
         """Piece by piece; `hold` is told of every one."""

@@ -53,7 +53,6 @@ class Gateway:
         upstream = config.upstream
         self.config = config
         self.draining = False  # not ready any more: no new work, please
-        self.closing = False  # new work is refused
         self._needs_proto_schemas: set[tuple[str, int]] = set()
         self._targets: dict[str, Target] = {}
         self.store = store
@@ -103,10 +102,6 @@ class Gateway:
 
     def refuse_while_draining(self) -> None:
         if self.draining:
-            raise _shutting_down()
-
-    def refuse_while_closing(self) -> None:
-        if self.closing:
             raise _shutting_down()
 
     def target(self, model: str, tools: tuple[Tool, ...] = ()) -> Target:

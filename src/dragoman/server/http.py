@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from dragoman.dialects.base import HeaderList, Reply
 from dragoman.errors import InvalidRequest
-from dragoman.http1.heads import may_remember
 from dragoman.server.sigv4 import Head
 from dragoman.server.trail import Trail
-from dragoman.server.wire.heads import TextFields
-from dragoman.server.wire.turn import TURN, Turn
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 JSON_HEADERS: HeaderList = (("content-type", "application/json"),)
 _STREAM_HEADERS: HeaderList = (("cache-control", "no-cache, no-transform"), ("x-accel-buffering", "no"))
 
 _KEY_PREFIX = "/key/"
-_MOST_FIELDS = 100  # of a query
+_MAX_QUERY_FIELDS = 100
 #: What decides who asks, for whom, and what a body is. A content-length beside a transfer-encoding never gets here.
 _SINGLE = (
     *(b"host", b"origin", b"sec-fetch-site", b"content-type", b"content-length", b"transfer-encoding"),
@@ -44,9 +43,8 @@ def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
 
     `headers` are those of the scope.
     """
-    query = scope.get("query_string")
-    if query and len(query) >= _MOST_FIELDS and _is_endless(query):
-        raise InvalidRequest(f"the query has more than {_MOST_FIELDS} fields")
+    if _has_too_many_fields(scope.get("query_string", b"")):
+        raise InvalidRequest(f"the query has more than {_MAX_QUERY_FIELDS} fields")
     raw = scope["headers"]
     if len(headers) != len(raw):  # one of them comes again
         names = [name for name, _ in raw]
@@ -60,47 +58,20 @@ def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """Names are in lower case, as ASGI says; of a repeated header the last one counts."""
-    return {_NAMES.get(name) or _learn(name): value.decode("latin-1") for name, value in scope["headers"]}
-
-
-_NAMES: dict[bytes, str] = {}
-
-
-def _learn(name: bytes) -> str:
-    text = name.decode("latin-1")
-    if may_remember(name, _NAMES):
-        _NAMES[name] = text
-    return text
-
-
-def turn_of(scope: Scope) -> Turn | None:
-    """What only our own server has."""
-    found: Turn | None = scope.get("extensions", {}).get(TURN)
-    return found
+    """Return the request headers. ASGI gives lower-case names; the last value of a repeated header wins."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    raw = scope.get("query_string")
-    if not raw:
-        return {}
-    usual = _USUAL_QUERIES.get(raw)
-    return usual.copy() if usual is not None else _read_query(raw)
-
-
-def _is_endless(raw: bytes) -> bool:
-    return raw.count(b"&") >= _MOST_FIELDS
-
-
-def _read_query(raw: bytes) -> dict[str, str]:
-    """Nothing, where there is so much that the request will be refused for it."""
-    if _is_endless(raw):
+    """Return the query fields, none if there are so many that `check_head` refuses the request."""
+    raw: bytes = scope.get("query_string", b"")
+    if not raw or _has_too_many_fields(raw):
         return {}
     return dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True))
 
 
-#: What Anthropic's and Google's clients say with every request; nothing that opens a door is remembered.
-_USUAL_QUERIES = {raw: _read_query(raw) for raw in (b"beta=true", b"alt=sse")}
+def _has_too_many_fields(raw: bytes) -> bool:
+    return raw.count(b"&") >= _MAX_QUERY_FIELDS
 
 
 def address_of(scope: Scope) -> tuple[str, dict[str, str]]:
@@ -120,37 +91,12 @@ def head_of(scope: Scope) -> Head:
     return Head(scope["method"], path, scope.get("query_string", b""), scope["headers"])
 
 
-class Line(Protocol):
-    """Where an answer leaves: its head, then its body piece by piece. Our own server's turns are such lines."""
-
-    def start(self, status: int, fields: TextFields) -> None: ...
-
-    async def give(self, body: bytes, *, more: bool) -> None: ...
-
-
-class AsgiLine:
-    """The same for any server of ASGI; the head leaves with the first piece of the body."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._start: MutableMapping[str, Any] | None = None
-
-    def start(self, status: int, fields: TextFields) -> None:
-        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
-        self._start = {"type": "http.response.start", "status": status, "headers": raw}
-
-    async def give(self, body: bytes, *, more: bool) -> None:
-        start, self._start = self._start, None
-        if start is not None:
-            await self._send(start)
-        await self._send({"type": "http.response.body", "body": body, "more_body": more})
-
-
 class Outlet:
     """One answer. A stream opens by itself after a short grace, and is kept alive by pings.
 
     The grace lets a quick refusal of Google's still be an honest HTTP status; after it the opening
-    leaves whatever happens.
+    leaves whatever happens. `on_stall` is called when the client has taken nothing of a write for
+    `reader_idle_s`: TCP keeps acknowledging the bytes of an HTTP/2 stream whose window is closed.
     """
 
     id_header = ""  # tells the request's id also under the name that the caller's libraries look for
@@ -165,10 +111,14 @@ class Outlet:
     started = False
     ended = False  # the last byte is on its way: whoever goes now has got everything
 
-    def __init__(self, line: Line, trail: Trail) -> None:
+    on_stall: Callable[[], None] | None = None
+
+    def __init__(self, send: Send, trail: Trail, reader_idle_s: float = math.inf) -> None:
         self.request_id = trail.id
         self.trail = trail
-        self._line = line
+        self._asgi_send = send
+        self._reader_idle_s = reader_idle_s
+        self._head: MutableMapping[str, Any] | None = None  # sent together with the first bytes of the body
         self._loop = asyncio.get_running_loop()
         self._headers: dict[str, str] = {"x-dragoman-request-id": trail.id, "x-dragoman-notes": "0"}
         self._ping: Callable[[], bytes] = bytes
@@ -196,19 +146,15 @@ class Outlet:
             data = self._open() + data
             self._tick_in(self._ping_s)  # the grace is over, however long it could have been
         if data:
-            self._writing = True
-            self.trail.gave(data)
-            await self._line.give(data, more=True)
-            self._writing = False
-            self._last_write = self._loop.time()
+            await self._send(data, more=True)
 
     async def finish(self, data: bytes) -> None:
-        self._stop_timer()
         if self._ticking is not None:
             await self._ticking
         if not self.started:
             data = self._open() + data
         await self._send(data, more=False)
+        self._stop_timer()
 
     def close(self) -> None:
         self._stop_timer()
@@ -219,7 +165,7 @@ class Outlet:
         self._start(200, [("content-type", self._content_type), *_STREAM_HEADERS])
         return self._opening
 
-    def _start(self, status: int, fields: TextFields) -> None:
+    def _start(self, status: int, fields: list[tuple[str, str]]) -> None:
         self.started = True
         self._last_write = self._loop.time()
         trail = self.trail
@@ -228,35 +174,46 @@ class Outlet:
             fields.append((self.id_header, self.request_id))
         fields.append(("x-dragoman-overhead-ms", f"{trail.overhead_ms:.2f}"))
         trail.status = status
-        self._line.start(status, fields)
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
+        self._head = {"type": "http.response.start", "status": status, "headers": raw}
 
     async def _send(self, data: bytes, *, more: bool) -> None:
         self.trail.gave(data)
         self.ended = self.ended or not more
-        await self._line.give(data, more=more)
+        self._writing = True
+        self._last_write = self._loop.time()
+        head, self._head = self._head, None
+        if head is not None:
+            await self._asgi_send(head)
+        await self._asgi_send({"type": "http.response.body", "body": data, "more_body": more})
+        self._writing = False
 
     def _tick(self) -> None:
-        """Open the stream, or ping it; a reader who is still taking the last bytes needs neither."""
-        idle = self._loop.time() - self._last_write
-        if self.started and idle < self._ping_s:
-            self._tick_in(self._ping_s - idle)
+        """Open the stream, ping it, or give up a client that does not read."""
+        idle_s = self._loop.time() - self._last_write
+        if self._writing:
+            if idle_s >= self._reader_idle_s and self.on_stall is not None:
+                self.on_stall()
+            else:
+                self._tick_in(self._ping_s)
+            return
+        if self.started and idle_s < self._ping_s:
+            self._tick_in(self._ping_s - idle_s)
             return
         self._tick_in(self._ping_s)
-        if not self._writing and not self.holds and self._ticking is None:
+        if not self.holds and self._ticking is None:
             opening = not self.started
             self.started = True  # from this moment a refusal must be told inside the stream
             ping = b"" if opening else self._ping()  # now, before anything else is made that comes behind it
             self._ticking = self._loop.create_task(self._write_tick(opening, ping))
 
     async def _write_tick(self, opening: bool, ping: bytes) -> None:
-        data = self._open() if opening else ping
-        self._last_write = self._loop.time()
-        await self._send(data, more=True)
+        await self._send(self._open() if opening else ping, more=True)
         self._ticking = None
 
     def _tick_in(self, delay_s: float) -> None:
         self._stop_timer()
-        self._timer = self._loop.call_later(delay_s, self._tick)
+        self._timer = self._loop.call_later(min(delay_s, self._reader_idle_s), self._tick)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -17,7 +17,7 @@ from dragoman.observe.record import Record, Stages
 from dragoman.server.auth import Caller
 from dragoman.server.converse import Call, converse
 from dragoman.server.gateway import Gateway
-from dragoman.server.http import AsgiLine, Outlet
+from dragoman.server.http import Outlet
 from dragoman.server.routes import find_route
 from dragoman.server.trail import Capture, Noted, Trail, Waiting
 from dragoman.store import MemoryStore, Store
@@ -96,7 +96,7 @@ async def rerun(
         )
         call.caller, call.body = Caller(scope=record.caller), captured.client_request.data
         trail.took(call.body)
-        outlet = Outlet(AsgiLine(_nobody), trail)
+        outlet = Outlet(_nobody, trail)
         await converse(call, outlet)
         outlet.close()
     finally:

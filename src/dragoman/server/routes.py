@@ -97,10 +97,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A route for one request; `names` are what the pattern of its path found.
-
-    It is `lasting` if a request with the same head may take it again.
-    """
+    """The route of one request; `names` are the groups that the pattern of its path matched."""
 
     handler: Handler
     dialect: ClientDialect
@@ -108,7 +105,6 @@ class Found(msgspec.Struct, frozen=True):
     admin: bool
     door: DoorName
     names: Mapping[str, str]
-    lasting: bool = True
 
 
 _EXACT: dict[tuple[str, str], Route] = {
@@ -267,8 +263,7 @@ def _found(route: Route, path: str, headers: Headers, query: Headers, names: dic
         dialect = make(names, headers, query)
     else:
         dialect = CLIENTS[route.dialect] if route.dialect else dialect_of(path, headers)
-    lasting = route.dialect not in _NUMBERED
-    return Found(route.handler, dialect, route.public, route.admin, route.door, names, lasting)
+    return Found(route.handler, dialect, route.public, route.admin, route.door, names)
 
 
 def _gemini(names: dict[str, str], _headers: Headers, query: Headers) -> ClientDialect:
@@ -303,5 +298,3 @@ _MADE: dict[str, Callable[[dict[str, str], Headers, Headers], ClientDialect]] = 
     "bedrock": _bedrock,
     "gemini": _gemini,
 }
-#: Of these, those that give each request an id of its own.
-_NUMBERED = frozenset({"amazonq"})

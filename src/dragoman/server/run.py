@@ -15,8 +15,7 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
 
     State lies in `config.home`, which must exist.
     """
-    own = (gateway_key,) if gateway_key and gateway_key not in config.server.keys else ()
-    admin_keys = (*config.server.admin_keys, *own)  # who started it may do everything
+    admin_keys = admin_keys_of(config, gateway_key)
     address = resolve(config.server.host)
     if config.server.workers > 1:
         from dragoman.server.supervise import supervise  # whoever supervises needs nothing of the gateway
@@ -28,3 +27,9 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
     with bind(address, config.server.port, config.server) as listener:
         url = url_of(listener)
         work(config, admin_keys, listener, lambda: on_ready(url))
+
+
+def admin_keys_of(config: Config, gateway_key: str | None) -> tuple[str, ...]:
+    """Whoever started the gateway has the key that was made for it, and may do everything."""
+    own = (gateway_key,) if gateway_key and gateway_key not in config.server.keys else ()
+    return (*config.server.admin_keys, *own)

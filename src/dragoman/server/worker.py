@@ -18,23 +18,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from dragoman import emulator  # its app is loaded when asked for
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.memo import share
 from dragoman.observe.sink import open_sink
 from dragoman.server.app import GatewayApp
 from dragoman.server.descriptors import fit_to_descriptors
-from dragoman.server.emulated import EMULATOR_PREFIX
-from dragoman.server.gateway import Gateway
 from dragoman.server.heap import keep_memory
-from dragoman.server.listen import bind, url_of
+from dragoman.server.http_server import HttpServer
+from dragoman.server.lifespan import open_gateway_app
+from dragoman.server.listen import bind
 from dragoman.server.loop import run_loop
 from dragoman.server.orders import Order, Word
-from dragoman.server.wire import Server
-from dragoman.store import open_store
 
-_POLL_S = 0.02
 _STOP_S = 1.0
 _log = logging.getLogger("dragoman")
 
@@ -60,73 +56,54 @@ def work(
     config = fit_to_descriptors(config)
     keep_memory()
     share(config.server.cache_bytes)
-    emulated = config.backend == "emulator"
-    emulator_url = url_of(listener) + EMULATOR_PREFIX if emulated else ""
-    gateway = Gateway(
-        config,
-        open_store(config),
-        keys=config.server.keys,
-        admin_keys=admin_keys,
-        emulator_url=emulator_url,
-    )
-    app = GatewayApp(gateway, emulator.create_emulator() if emulated else None)
-    open_sink(gateway.redactor, form=config.observe.log_format)
-    run_loop(Service(gateway, app, listener).run(on_ready))
+    run_loop(_run(config, admin_keys, listener, on_ready))
+
+
+async def _run(
+    config: Config, admin_keys: tuple[str, ...], listener: socket.socket, on_ready: Callable[[], None]
+) -> None:
+    async with open_gateway_app(config, admin_keys) as app:
+        open_sink(app.gateway.redactor, form=config.observe.log_format)
+        await Service(app, listener).run(on_ready)
 
 
 class Service:
-    """ready -- signal --> draining (still open) -- `drain_s` --> closing -- all answers given --> stopped
+    """ready -- signal --> draining (still open) -- `drain_s` --> closing -- last request answered --> stopped
 
-    A second signal, or `shutdown_s`, ends it wherever it is.
+    A second signal, or `shutdown_s`, stops it in any state.
     """
 
-    def __init__(self, gateway: Gateway, app: GatewayApp, listener: socket.socket) -> None:
-        self._gateway = gateway
+    def __init__(self, app: GatewayApp, listener: socket.socket) -> None:
         self._app = app
-        self._listener = listener
+        self._settings = app.gateway.config.server
+        self._server = HttpServer(app, listener, self._settings)
         self._signals: asyncio.Queue[None] = asyncio.Queue()
 
     async def run(self, on_ready: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, self._signals.put_nowait, None)
-        server = Server(self._app, self._listener, self._gateway.config.server)
-        server.start()
+        self._server.start()
         try:
             _spare_the_collector()
             on_ready()
             await self._signals.get()
-            await self._leave(server)
+            await self._leave()
         finally:
-            server.stop()
             for task in self._app.running:
                 task.cancel()
-            await _first_of(loop.create_task(server.wait_closed()), timeout_s=_STOP_S)
-            await server.abort()
-            await self._gateway.close()
+            await self._server.close(_STOP_S)
 
-    async def _leave(self, server: Server) -> None:
-        settings = self._gateway.config.server
+    async def _leave(self) -> None:
         loop = asyncio.get_running_loop()
-        self._gateway.draining = True
+        self._app.gateway.draining = True
         hurry = loop.create_task(self._signals.get())
-        await _first_of(hurry, timeout_s=settings.drain_s)
+        await _first_of(hurry, timeout_s=self._settings.drain_s)
         if self._app.running:
             _log.warning("%d answer(s) are running; a second signal stops them", len(self._app.running))
-        closing = loop.create_task(self._close(server))
-        await _first_of(hurry, closing, timeout_s=settings.shutdown_s)
-
-    async def _close(self, server: Server) -> None:
-        """No new connections; what runs may finish, and so may what slips in meanwhile.
-
-        The embedded emulator is reached through the same door, which therefore stays open until nobody needs it.
-        """
-        if self._gateway.config.backend == "emulator":
-            self._gateway.closing = True
-            while self._app.running:
-                await asyncio.sleep(_POLL_S)
-        server.stop()
-        await server.wait_closed()
+        self._server.stop()
+        closing = loop.create_task(self._server.wait_closed())
+        await _first_of(hurry, closing, timeout_s=self._settings.shutdown_s)
 
 
 def _spare_the_collector() -> None:

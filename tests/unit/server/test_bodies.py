@@ -102,34 +102,6 @@ async def _read_as_stranger(shelf: Bodies, sender: Sender, length: str) -> None:
         await read(shelf, sender, held, length=length, proven=False)
 
 
-@pytest.mark.parametrize("length", ["", "6"])
-@pytest.mark.parametrize("proven", [True, False])
-async def test_a_body_that_is_here_is_taken_without_asking_for_it(length: str, proven: bool) -> None:
-    shelf, sender = bodies(), Sender(b"never", whole=False)
-    intake = Intake(sender.receive, {"content-length": length} if length else {}, lambda: b"abcdef")
-    with Stay(shelf.room) as stay:
-        assert await shelf.read(intake, stay, proven=proven) == b"abcdef"
-        assert (shelf.room.left, shelf._unproven.left) == (154, 100)
-    assert (intake.whole, sender.read, shelf.room.left) == (True, 0, 160)
-
-
-@pytest.mark.parametrize("proven", [True, False])
-async def test_j5_a_body_that_is_here_has_the_same_bounds(proven: bool) -> None:
-    shelf = bodies()
-    for size, room, kind in ((101, 160, "too_large"), (61, 60, "overloaded")):
-        shelf.room.left = room
-        intake = Intake(Sender(b"").receive, {}, lambda size=size: b"x" * size)  # type: ignore[misc]
-        with Stay(shelf.room) as stay, pytest.raises(DragomanError) as refused:
-            await shelf.read(intake, stay, proven=proven)
-        assert (refused.value.kind, shelf.room.left, shelf._unproven.left) == (kind, room, 100)
-
-
-async def test_a_body_that_is_not_here_yet_is_waited_for() -> None:
-    shelf, intake = bodies(), Intake(Sender(b"ab", b"cd").receive, {}, lambda: None)
-    with Stay(shelf.room) as stay:
-        assert await shelf.read(intake, stay, proven=True) == b"abcd"
-
-
 async def test_a_body_that_stops_coming_is_given_up() -> None:
     shelf = bodies(body_idle_s=0.05)
     sender = Sender(b"x" * 10, whole=False)

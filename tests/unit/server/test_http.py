@@ -17,14 +17,6 @@ def test_a_query_is_read_the_same_whether_it_is_usual_or_not(raw: bytes) -> None
     assert query_of({"query_string": raw}) == dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True))
 
 
-@pytest.mark.parametrize("raw", [b"beta=true", b"alt=sse"])
-def test_what_is_done_with_one_query_changes_no_other(raw: bytes) -> None:
-    first = query_of({"query_string": raw})
-    before = dict(first)
-    first |= {"key": "secret", "alt": "other"}
-    assert query_of({"query_string": raw}) == before
-
-
 def test_no_query_says_nothing() -> None:
     assert query_of({}) == query_of({"query_string": b""}) == {}
 

@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import cast
 from urllib.parse import unquote
 
 import msgspec
@@ -55,9 +56,8 @@ class Connection(asyncio.Protocol):
         self._closed = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 (a server's transport, for the types)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=0)  # written means handed to the system
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are no subclasses
+        self._transport.set_write_buffer_limits(high=0)  # written means handed to the system
         self._house.connections.add(self)
         self._work = asyncio.get_running_loop().create_task(self._serve())
 
