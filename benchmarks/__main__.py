@@ -70,6 +70,7 @@ def _run(options: argparse.Namespace) -> Report:
         peers=options.peers,
         peer_budget_s=_QUICK_PEER_BUDGET_S if options.quick else _PEER_BUDGET_S,
         say=lambda text: print(text, file=sys.stderr, flush=True),
+        before=options.before,
     )
     return make_report(results, " ".join(["python -m benchmarks", *sys.argv[1:]]))
 
@@ -89,6 +90,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--write-docs", action="store_true", help="the run's part of docs/performance.md, and its plots"
     )
+    parser.add_argument("--before", type=Path, metavar="DIR", help="also the gateway of this older checkout")
     parser.add_argument("--from-json", type=Path, help="a run that was kept, instead of a new one")
     parser.add_argument("--floor", choices=["nginx", "splice"], default=best_floor())
     parser.add_argument("--profile", action="store_true", help="the pure path alone, stage by stage")

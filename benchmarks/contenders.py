@@ -65,11 +65,16 @@ def start_floor(kind: str, upstream: str, folder: Path) -> Iterator[Contender]:
 
 
 @contextmanager
-def start_dragoman(upstream: str, folder: Path, workers: int = 1) -> Iterator[Contender]:
-    home = folder / f"home{workers}"
+def start_dragoman(
+    upstream: str, folder: Path, workers: int = 1, before: Path | None = None
+) -> Iterator[Contender]:
+    """The gateway of this checkout, or of the checkout `before`, on the same interpreter and packages."""
+    name = "before" if before else "dragoman" if workers == 1 else f"dragoman-{workers}"
+    home = folder / f"home-{name}"
     home.mkdir()
     command = [sys.executable, "-m", "benchmarks.gateway", upstream, str(home), str(workers)]
-    with _running("dragoman" if workers == 1 else f"dragoman-{workers}", _OURS, command) as gateway:
+    env = {**os.environ, "PYTHONPATH": str(before / "src")} if before else None
+    with _running(name, _OURS, command, env=env, folder=before or _ROOT) as gateway:
         yield gateway
 
 
@@ -108,11 +113,12 @@ def _running(
     url: str = "",
     log: IO[bytes] | None = None,
     env: dict[str, str] | None = None,
+    folder: Path = _ROOT,
 ) -> Iterator[Contender]:
     """Started, ready, and stopped at the end by its own pid; without `url` it says its address itself."""
     began = time.perf_counter()
     process = subprocess.Popen(
-        command, cwd=_ROOT, stdout=log or subprocess.PIPE, stderr=log, env=env, text=True
+        command, cwd=folder, stdout=log or subprocess.PIPE, stderr=log, env=env, text=True
     )
     try:
         url = url or _said_url(process)

@@ -75,10 +75,13 @@ def run_suite(
     peers: Sequence[str],
     peer_budget_s: float,
     say: Say,
+    before: Path | None = None,
 ) -> Results:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-bench-")))
         field = Field(stack, folder, floor, say)
+        if before is not None:
+            field.add_before(before)
         for name in peers:
             field.add_peer(name)
         ask = stack.enter_context(start_load())
@@ -135,6 +138,9 @@ class Field:
             self._stack.push(attempt.pop_all())
         self.contenders.append(contender)
         return contender
+
+    def add_before(self, checkout: Path) -> None:
+        self._enter(start_dragoman(self.fake.url, self._folder, before=checkout))
 
     def add_peer(self, name: str) -> None:
         self._say(f"starting {name}")
