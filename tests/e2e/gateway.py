@@ -6,27 +6,42 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 from tests.e2e.google import KEY
 
 GATEWAY_KEY = "e2e-gateway-key-0123456789"
 
-_READY = re.compile(r"^ready on (\S+)", re.MULTILINE)
+#: The line of `dragoman serve`, and those of granian, uvicorn and hypercorn.
+_READY = re.compile(r"(?:^ready on|Listening at:|Uvicorn running on|Running on) (http://\S+)", re.MULTILINE)
 _START_S = 30.0
 _STOP_S = 10.0
 _POLL_S = 0.02
 
 
-class Gateway:
-    """One gateway on a free port of 127.0.0.1; without `google` the embedded emulator answers."""
+#: How the documentation of `dragoman.asgi` starts other ASGI servers; each prints a line once it listens.
+ASGI_SERVERS = {
+    "granian": ["granian", "--interface", "asgi", "--factory", "dragoman.asgi:app", "--port", "{port}"],
+    "uvicorn": ["uvicorn", "--factory", "dragoman.asgi:app", "--port", "{port}"],
+    "hypercorn": ["hypercorn", "dragoman.asgi:app()", "--bind", "127.0.0.1:{port}"],
+}
 
-    def __init__(self, home: Path, google: str = "", **settings: str) -> None:
+
+class Gateway:
+    """One gateway on a free port of 127.0.0.1; without `google` the embedded emulator answers.
+
+    `server` is one of ASGI_SERVERS, `dragoman serve` otherwise.
+    """
+
+    def __init__(self, home: Path, google: str = "", server: str = "", **settings: str) -> None:
         self._home = home
         self._google = google
+        self._server = server
         self._settings = {f"DRAGOMAN_{name}": value for name, value in settings.items()}
         self._log = home.with_name(f"{home.name}.log")
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,8 +49,10 @@ class Gateway:
 
     def start(self, port: int = 0) -> None:
         command = [sys.executable, "-m", "dragoman", "serve", "--port", str(port)]
-        if not self._google:
-            command.append("--emulator")
+        if self._server:
+            port = port or _free_port()
+            program, *arguments = ASGI_SERVERS[self._server]
+            command = [sys.executable, "-m", program, *(word.format(port=port) for word in arguments)]
         offset = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -76,6 +93,7 @@ class Gateway:
         env = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
         env |= {"HOME": str(self._home), "DRAGOMAN_HOME": str(self._home), "PYTHONUNBUFFERED": "1"}
         env["DRAGOMAN_GATEWAY_KEY"] = GATEWAY_KEY
+        env["DRAGOMAN_UPSTREAM_KIND"] = "auto" if self._google else "emulator"
         if self._google:
             env |= {"DRAGOMAN_UPSTREAM_BASE_URL": self._google, "DRAGOMAN_UPSTREAM_API_KEY": KEY}
         return env | self._settings
@@ -85,10 +103,24 @@ class Gateway:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             ready = _READY.search(self._log.read_bytes()[offset:].decode(errors="replace"))
-            if ready:
-                return ready[1]
+            if ready and _answers(ready[1]):  # granian prints its line before its worker has started
+                return ready[1].rstrip("/")
             if self._process.poll() is not None:
                 break
             time.sleep(_POLL_S)
         self.kill()
         raise RuntimeError(f"the gateway did not start:\n{self.log()}")
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/healthz", timeout=_STOP_S) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

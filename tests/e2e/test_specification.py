@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.gateway import GATEWAY_KEY, Gateway
+from tests.e2e.gateway import ASGI_SERVERS, GATEWAY_KEY, Gateway
 from tests.requirements import require_program
 
 ROOT = Path(__file__).parents[2]
@@ -63,10 +63,10 @@ class Shell:
         return found
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """`dragoman serve` on its embedded emulator."""
-    gateway = Gateway(tmp_path_factory.mktemp("alone") / "home")
+@pytest.fixture(scope="module", params=["", *ASGI_SERVERS])
+def alone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """`dragoman serve` on its embedded emulator, and the same application on other ASGI servers."""
+    gateway = Gateway(tmp_path_factory.mktemp("alone") / "home", server=request.param)
     gateway.start()
     yield gateway
     gateway.stop()
