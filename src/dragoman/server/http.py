@@ -174,6 +174,7 @@ class Outlet:
             fields.append((self.id_header, self.request_id))
         fields.append(("x-dragoman-overhead-ms", f"{trail.overhead_ms:.2f}"))
         trail.status = status
+        fields.append(("server", "dragoman"))  # or the HTTP server would name itself
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
         self._head = {"type": "http.response.start", "status": status, "headers": raw}
 
