@@ -297,6 +297,11 @@ def test_nothing_is_parsed_after_a_bad_request() -> None:
     assert [type(event) for event in events] == [Request, BadRequest]
 
 
+def test_no_continue_is_sent_after_a_bad_request() -> None:
+    data = post(b"expect: 100-continue\r\ntransfer-encoding: chunked\r\n", b"zz\r\n")
+    assert [type(event) for event in parse([data])] == [BadRequest]
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_a_head_may_have_64_kib_and_100_headers(size: int) -> None:
     start = post(b"x: y\r\n" * 98)[:-2] + b"z: "
