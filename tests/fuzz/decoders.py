@@ -15,6 +15,7 @@ from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import CountClient, InvokeClient
 from dragoman.dialects.gemini.client import GeminiClient
+from dragoman.emulator.http.request_parser import BadRequest, Continue, RequestParser
 from dragoman.errors import DragomanError
 from dragoman.eventstream import EventStreamDecoder, encode_event, event_head
 from dragoman.exchange import Exchange
@@ -29,7 +30,7 @@ from dragoman.server.routes import find_route
 from dragoman.sse import SseDecoder
 from dragoman.upstream.http1 import AnswerReader
 from tests.fuzz.client_seeds import seeds_of
-from tests.unit.http1.test_requests import CHUNKED, GET, POST
+from tests.unit.emulator.test_request_parser import CHUNKED, GET, POST
 from tests.unit.upstream.test_http1 import WHOLE
 
 Reader = Callable[[bytes], None]
@@ -147,6 +148,21 @@ def _read_requests(data: bytes, size: int) -> list[Any]:
     return found
 
 
+def emulator(data: bytes) -> None:
+    """Requests to the emulator. The first byte sets the size of the slices, which must not change the events."""
+    size = data[0] % 16 + 1 if data else 1
+    assert _emulator_events(data[1:], size) == _emulator_events(data[1:], max(1, len(data)))
+
+
+def _emulator_events(data: bytes, size: int) -> list[Any]:
+    parser, found = RequestParser(max_body_bytes=4096), list[Any]()
+    for start in range(0, len(data), size):
+        parser.receive_data(data[start : start + size])
+        while (event := parser.next_event()) is not None:
+            found.append("refused" if isinstance(event, BadRequest) else event)
+    return [event for event in found if not isinstance(event, Continue)]
+
+
 def upstream(data: bytes) -> None:
     """An answer of HTTP/1.1 to our own client."""
     size = data[0] % 16 + 1 if data else 1
@@ -205,6 +221,7 @@ DECODERS: dict[str, tuple[Reader, list[bytes]]] = {
     "eventstream": (frames, [encode_event(event_head("x"), b"{}") * 2]),
     "door": (door, [_SIGNED, b"GET /v1/models?key=x HTTP/1.1\nhost: localhost\nx-api-key: y\n\n"]),
     "wire": (wire, [b"\x05" + POST + CHUNKED + GET, b"\x00" + CHUNKED]),
+    "emulator": (emulator, [b"\x05" + POST + CHUNKED + GET, b"\x00" + CHUNKED]),
     "upstream": (upstream, [b"\x03" + raw for raw, _ in WHOLE.values()]),
     "settings": (
         settings,

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.emulator.http.connection import _MAX_UNPARSED_BYTES
 from dragoman.emulator.http.listen import EmulatorThread, Listener, running
 from dragoman.emulator.question import Question
 from dragoman.emulator.service import Service
@@ -114,9 +115,9 @@ async def test_a_piece_arrives_before_the_wait_behind_it() -> None:
 async def test_a_client_that_leaves_ends_the_wait_at_once() -> None:
     async with connected(by_path(root=text(b"x", before=(Wait(3600),)))) as (_, writer, listener, _):
         writer.write(GET)
-        await until(lambda: [c for c in listener._house.connections if not c.idle])
+        await until(lambda: [c for c in listener._state.connections if not c.idle])
         writer.close()
-        await until(lambda: not listener._house.connections)
+        await until(lambda: not listener._state.connections)
 
 
 async def test_a_client_that_only_stops_sending_gets_its_answer() -> None:
@@ -255,7 +256,7 @@ async def test_a_malformed_request_is_a_400_and_the_end() -> None:
         assert (await read_answer(reader))[0] == 200
         status, fields, body = await read_answer(reader)
         assert (status, fields["connection"]) == (400, "close")
-        assert body == b"the first line is no request line\n"
+        assert body == b"Invalid method encountered\n"
         assert await reader.read() == b""
 
 
@@ -269,6 +270,44 @@ def test_a_client_that_sends_too_much_may_finish_and_still_reads_why() -> None:
     assert answered.endswith(b"\r\n\r\nthe body is longer than 104857600 bytes\n")
 
 
+async def test_a_flood_of_pipelined_requests_stops_the_reading() -> None:
+    async with connected(by_path(root=text(Wait(3600), b"x"))) as (_, writer, listener, _):
+        writer.write(GET)
+        (connection,) = await until(lambda: [c for c in listener._state.connections if not c.idle])
+        writer.write(GET * 1_000_000)
+        await until(lambda: not connection._transport.is_reading())
+        parser = connection._parser
+        waiting = parser.unparsed_bytes
+        assert _MAX_UNPARSED_BYTES < waiting <= _MAX_UNPARSED_BYTES + 256 * 1024  # what asyncio reads at once
+        await asyncio.sleep(0.05)
+        assert (parser.unparsed_bytes, len(parser._events)) == (waiting, 0)
+
+
+async def test_reading_goes_on_after_a_flood() -> None:
+    number = 20_000
+    async with connected(by_path(root=text(b"x"))) as (reader, writer, listener, _):
+        writer.write(GET * number)
+        for _ in range(number):
+            assert (await read_answer(reader))[2] == b"x"
+        (connection,) = listener._state.connections
+        await until(lambda: connection.idle)
+        assert connection._transport.is_reading()
+
+
+async def test_an_upgrade_is_answered_with_http_1() -> None:
+    upgrade = b"connection: upgrade\r\nupgrade: h2c\r\ncontent-length: 4\r\nhost"
+    async with connected(lambda question: text(question.body)) as (reader, writer, _, _):
+        writer.write(GET.replace(b"host", upgrade) + b"body" + GET)
+        assert [(await read_answer(reader))[::2] for _ in range(2)] == [(200, b"body"), (200, b"")]
+
+
+async def test_http_2_gets_a_505() -> None:
+    async with connected(by_path(root=text(b"x"))) as (reader, writer, _, _):
+        writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+        status, fields, body = await read_answer(reader)
+        assert (status, fields["connection"], body) == (505, "close", b"the emulator speaks HTTP/1.1\n")
+
+
 async def test_a_connection_accepted_in_the_moment_of_closing_is_closed_too() -> None:
     listener = Listener(by_path(root=text()))
     port = int((await listener.start()).rpartition(":")[2])
@@ -276,8 +315,8 @@ async def test_a_connection_accepted_in_the_moment_of_closing_is_closed_too() ->
         assert listener._socket is not None
         listener._accept(listener._socket)
         await listener.close()
-        assert not listener._greetings
-        assert not listener._house.connections
+        assert not listener._accepting
+        assert not listener._state.connections
 
 
 async def test_a_slow_reader_holds_the_answer_back() -> None:
@@ -285,7 +324,7 @@ async def test_a_slow_reader_holds_the_answer_back() -> None:
     answer = text(*[piece] * 20_000, streamed=True)
     async with connected(by_path(root=answer)) as (reader, writer, listener, _):
         writer.write(GET)
-        (connection,) = listener._house.connections
+        (connection,) = listener._state.connections
         await until(lambda: not connection._writable.is_set())
         assert connection._transport.get_write_buffer_size() <= len(piece) + 20
         await reader.readuntil(b"\r\n\r\n")
@@ -384,9 +423,10 @@ def _nothing_goes_wrong_unseen(caplog: pytest.LogCaptureFixture) -> Any:
     assert caplog.records == []
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
+async def until(condition: Callable[[], Any]) -> Any:
+    while not (result := condition()):
         await asyncio.sleep(0.005)
+    return result
 
 
 async def until_connected(port: int) -> tuple[Reader, Writer]:

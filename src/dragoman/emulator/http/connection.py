@@ -1,4 +1,4 @@
-"""One connection to the emulator: requests in their order, answers act by act, the end as the answer says."""
+"""One connection of the emulator: it answers the requests in order and ends as the answer says."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import asyncio
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import cast
 from urllib.parse import unquote
 
 import msgspec
 
-from dragoman.emulator.http.http1 import Continue, Event, Malformed, Request, RequestParser
+from dragoman.emulator.http.request_parser import BadRequest, Continue, Event, Request, RequestParser
 from dragoman.emulator.http.shell import header_fields, make_question
 from dragoman.emulator.question import Question
 from dragoman.emulator.refusal import Refusal, refuse
 from dragoman.emulator.wire import Act, Answer, Cut, Refuse, Wait
 
-_MOST_WAITING = 16  # pipelined requests, before we read no further
-_LINGER_S = 2.0  # for a client that still sends what we have refused
+_MAX_UNPARSED_BYTES = 64 * 1024  # of pipelined requests; with more, the connection stops reading
+_LINGER_S = 2.0  # for a client that still sends a request we have refused
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close at once, with a TCP reset
 
 
-class House(msgspec.Struct, kw_only=True):
+class ServerState(msgspec.Struct, kw_only=True):
     """What a server and its connections share."""
 
     answer: Callable[[Question], Answer]
@@ -32,8 +33,8 @@ class House(msgspec.Struct, kw_only=True):
     connections: set[Connection] = set()
 
 
-class _Broken(Exception):
-    """The answer ends here, and the connection with it."""
+class _Disconnect(Exception):
+    """Ends the answer and the connection."""
 
     def __init__(self, *, reset: bool) -> None:
         super().__init__()
@@ -41,44 +42,41 @@ class _Broken(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """A client that has gone ends a wait at once; one that only stopped sending still gets its answer."""
+    """Serves one client. A client that closes its side of the connection still gets its answer, but no waits."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, server: ServerState) -> None:
+        self._server = server
         self._parser = RequestParser()
-        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._readable = asyncio.Event()  # there is new data, or the client has left
         self._left = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
-        self._deaf = False
-        self._unframed = False  # the answer ends where the connection ends
+        self._unframed = False  # the end of the connection marks the end of the answer
         self.idle = True
         self._closed = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are no subclasses
-        self._transport.set_write_buffer_limits(high=0)  # written means handed to the system
-        self._house.connections.add(self)
-        self._work = asyncio.get_running_loop().create_task(self._serve())
+        self._transport.set_write_buffer_limits(high=0)  # `_send` waits until the kernel has taken all bytes
+        self._server.connections.add(self)
+        self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def data_received(self, data: bytes) -> None:
-        if self._deaf:
-            return
-        for event in self._parser.feed(data):
-            self._events.put_nowait(event)
-        if self._events.qsize() > _MOST_WAITING:
+        self._parser.receive_data(data)
+        if self._parser.unparsed_bytes > _MAX_UNPARSED_BYTES:
             self._transport.pause_reading()
+        self._readable.set()
 
     def eof_received(self) -> bool:
         self._left.set()
-        self._events.put_nowait(None)
+        self._readable.set()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
         self._left.set()
+        self._readable.set()
         self._writable.set()
-        self._events.put_nowait(None)
         self._closed.set()
 
     def pause_writing(self) -> None:
@@ -88,57 +86,62 @@ class Connection(asyncio.Protocol):
         self._writable.set()
 
     async def close(self) -> None:
-        """At once, whatever is going on."""
-        self._work.cancel()
+        """Close the connection at once, also in the middle of an answer."""
+        self._task.cancel()
         self._transport.abort()
-        await asyncio.wait({self._work})
+        await asyncio.wait({self._task})
         await self._closed.wait()
-        self._house.connections.discard(self)
+        self._server.connections.discard(self)
 
     async def _serve(self) -> None:
         try:
-            while (event := await self._next()) is not None and await self._handle(event):
+            while (event := await self._next_event()) is not None and await self._handle(event):
                 pass
-        except _Broken as broken:
-            if broken.reset:
-                held = self._transport.get_extra_info("socket")
-                held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        except _Disconnect as disconnect:
+            if disconnect.reset:
+                sock = self._transport.get_extra_info("socket")
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 self._transport.abort()
         finally:
             self._transport.close()
         await self._closed.wait()
-        self._house.connections.discard(self)
+        self._server.connections.discard(self)
 
-    async def _next(self) -> Event | None:
-        self.idle = self._events.empty()
-        if self.idle:
+    async def _next_event(self) -> Event | None:
+        """None: the client has left."""
+        while (event := self._parser.next_event()) is None:
+            if self._left.is_set():
+                return None
             self._transport.resume_reading()
-        event = await self._events.get()
+            self.idle = True
+            self._readable.clear()
+            await self._readable.wait()
         self.idle = False
         return event
 
     async def _handle(self, event: Event) -> bool:
-        """False: this was the last one."""
+        """Whether the connection goes on after this event."""
         if isinstance(event, Continue):
             await self._send(b"HTTP/1.1 100 Continue\r\n\r\n")
             return True
-        if isinstance(event, Malformed):
+        if isinstance(event, BadRequest):
             await self._refuse(event)
             return False
         path, query = _split_target(event.target)
-        answer = _ask(self._house.answer, make_question(event.verb, path, query, event.fields, event.body))
-        if self._house.on_access is not None:
-            self._house.on_access(f"{event.verb} {path} {answer.status}")
+        question = make_question(event.method, path, query, event.headers, event.body)
+        answer = _ask(self._server.answer, question)
+        if self._server.on_access is not None:
+            self._server.on_access(f"{event.method} {path} {answer.status}")
         await self._answer(answer, event)
         return event.keep_alive and not self._unframed
 
     async def _answer(self, answer: Answer, request: Request) -> None:
         for act in answer.before:
             await self._act(act)
-        self._unframed = answer.streamed and not request.modern
-        chunked = answer.streamed and request.modern
+        chunked = answer.streamed and request.http_version == "1.1"
+        self._unframed = answer.streamed and not chunked
         await self._send(_head(answer, chunked, keep_alive=request.keep_alive and not self._unframed))
-        if request.verb == "HEAD":
+        if request.method == "HEAD":
             return
         for act in answer.acts:
             if isinstance(act, bytes):
@@ -154,46 +157,40 @@ class Connection(asyncio.Protocol):
         elif isinstance(act, Wait):
             await self._wait(act.seconds)
         elif isinstance(act, Cut):
-            # Without a frame around the body only a reset tells a broken answer from a finished one.
-            raise _Broken(reset=act.reset or self._unframed)
+            # Without chunks or a length, only a reset tells the client that the answer is incomplete.
+            raise _Disconnect(reset=act.reset or self._unframed)
         else:
             assert isinstance(act, Refuse)  # noqa: S101 (closes the choice)
-            await self._house.refuse(act.seconds)
-            raise _Broken(reset=True)
+            await self._server.refuse(act.seconds)
+            raise _Disconnect(reset=True)
 
     async def _wait(self, seconds: float) -> None:
         try:
             await asyncio.wait_for(self._left.wait(), seconds)
         except TimeoutError:
             return
-        raise _Broken(reset=False)
+        raise _Disconnect(reset=False)
 
     async def _send(self, data: bytes) -> None:
         if data and not self._transport.is_closing():
             self._transport.write(data)
             await self._writable.wait()
         if self._transport.is_closing():
-            raise _Broken(reset=False)
+            raise _Disconnect(reset=False)
 
-    async def _refuse(self, malformed: Malformed) -> None:
-        """The client may still be sending: it reads our answer only if we let it finish."""
-        body = f"{malformed.why}\n".encode()
-        answer = Answer(status=malformed.status, content_type="text/plain; charset=utf-8", acts=(body,))
-        self._deaf = True
+    async def _refuse(self, bad_request: BadRequest) -> None:
+        """Answer, then read on for a moment: a client that is still sending would get a reset instead of the answer."""
+        body = f"{bad_request.reason}\n".encode()
+        answer = Answer(status=bad_request.status, content_type="text/plain; charset=utf-8", acts=(body,))
         self._transport.resume_reading()
         await self._send(_head(answer, chunked=False, keep_alive=False) + body)
         self._transport.write_eof()
-        await self._linger()
-
-    async def _linger(self) -> None:
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._left.wait(), _LINGER_S)
-        except TimeoutError:
-            return
 
 
 def _ask(answer: Callable[[Question], Answer], question: Question) -> Answer:
-    """A director is the user's code: its mistakes are told where the user looks, in the answer."""
+    """The answer of a director, which is the user's code; an exception in it becomes an answer with status 500."""
     try:
         return answer(question)
     except Exception as error:
@@ -201,7 +198,7 @@ def _ask(answer: Callable[[Question], Answer], question: Question) -> Answer:
 
 
 def _split_target(target: str) -> tuple[str, str]:
-    """Path and query; clients of a proxy send the whole address."""
+    """Path and query; a client that uses the emulator as its proxy sends the whole URL."""
     address, _, query = target.partition("?")
     if address.startswith(("http://", "https://")):
         address = "/" + address.partition("://")[2].partition("/")[2]
@@ -222,5 +219,5 @@ def _head(answer: Answer, chunked: bool, *, keep_alive: bool) -> bytes:
 
 
 def _chunk(data: bytes) -> bytes:
-    """An empty chunk would end the message."""
+    """No chunk for no data, because an empty chunk ends the message."""
     return b"%x\r\n%b\r\n" % (len(data), data) if data else b""

@@ -1,4 +1,4 @@
-"""The emulator's own HTTP server: it owns its sockets, because faults need them, and starts in milliseconds."""
+"""The emulator's HTTP server. It owns its sockets, because faults need them, and starts in milliseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-from dragoman.emulator.http.connection import Connection, House
+from dragoman.emulator.http.connection import Connection, ServerState
 from dragoman.emulator.http.shell import write_address
 from dragoman.emulator.question import Question
 from dragoman.emulator.wire import Answer
@@ -21,7 +21,7 @@ OnAccess = Callable[[str], None]
 
 
 class Listener:
-    """Answers HTTP/1.1 on one port; `on_access` gets a line per request, without its query."""
+    """An HTTP/1.1 server on one port. `on_access` gets a line for each request, without the query."""
 
     def __init__(
         self,
@@ -31,69 +31,69 @@ class Listener:
         *,
         on_access: OnAccess | None = None,
     ) -> None:
-        self._house = House(answer=answer, refuse=self.refuse, on_access=on_access)
+        self._state = ServerState(answer=answer, refuse=self.refuse, on_access=on_access)
         self._host = host
         self._port = port
         self._socket: socket.socket | None = None
-        self._return: asyncio.TimerHandle | None = None
-        self._greetings: set[asyncio.Task[Any]] = set()
+        self._return_timer: asyncio.TimerHandle | None = None
+        self._accepting: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> str:
-        """Listen; the base URL. An OSError says why not."""
+        """Start to listen and return the base URL; raises OSError if the port is not free."""
         self._socket = _bind(self._host, self._port)
         self._port = self._socket.getsockname()[1]
         self._listen(self._socket)
         return write_address(self._host, self._port)
 
     async def refuse(self, seconds: float) -> None:
-        """From now on nobody is at home, and after so many seconds again; connections without work end."""
-        if self._socket is None or self._return is not None:  # never there, or away already
+        """Refuse new connections for this time and close the idle ones."""
+        if self._socket is None or self._return_timer is not None:  # not started, or refusing already
             return
         self._close_socket(self._socket)
-        # Bound but not listening: the port stays ours, and whoever calls is refused.
+        # A socket that is bound but does not listen keeps the port, and the system refuses connections to it.
         self._socket = _bind(self._host, self._port)
         loop = asyncio.get_running_loop()
-        self._return = loop.call_later(seconds, self._listen, self._socket)
+        self._return_timer = loop.call_later(seconds, self._listen, self._socket)
         await self._close_connections(lambda connection: connection.idle)
 
     async def close(self) -> None:
-        if self._return is not None:
-            self._return.cancel()
+        if self._return_timer is not None:
+            self._return_timer.cancel()
         if self._socket is not None:
             self._close_socket(self._socket)
             self._socket = None
         await self._close_connections(lambda _: True)
 
-    def _listen(self, bound: socket.socket) -> None:
-        self._return = None
-        bound.listen(_BACKLOG)
-        asyncio.get_running_loop().add_reader(bound, self._accept, bound)
+    def _listen(self, sock: socket.socket) -> None:
+        self._return_timer = None
+        sock.listen(_BACKLOG)
+        asyncio.get_running_loop().add_reader(sock, self._accept, sock)
 
-    def _accept(self, listening: socket.socket) -> None:
-        """Not asyncio's server: closing that one loses what it accepted in the same moment."""
+    def _accept(self, sock: socket.socket) -> None:
+        """Not asyncio's server: when it closes, it loses a connection that it has just accepted."""
         try:
-            accepted, _ = listening.accept()
-        except OSError:  # the client has gone again
+            accepted, _ = sock.accept()
+        except OSError:  # the client has left already
             return
         accepted.setblocking(False)
         loop = asyncio.get_running_loop()
-        greeting = loop.create_task(loop.connect_accepted_socket(lambda: Connection(self._house), accepted))
-        self._greetings.add(greeting)
-        greeting.add_done_callback(self._greetings.discard)
+        task = loop.create_task(loop.connect_accepted_socket(lambda: Connection(self._state), accepted))
+        self._accepting.add(task)
+        task.add_done_callback(self._accepting.discard)
 
-    def _close_socket(self, held: socket.socket) -> None:
-        asyncio.get_running_loop().remove_reader(held)
-        held.close()
+    def _close_socket(self, sock: socket.socket) -> None:
+        asyncio.get_running_loop().remove_reader(sock)
+        sock.close()
 
-    async def _close_connections(self, chosen: Callable[[Connection], bool]) -> None:
-        if self._greetings:
-            await asyncio.wait(self._greetings)
-        for connection in list(filter(chosen, self._house.connections)):
+    async def _close_connections(self, condition: Callable[[Connection], bool]) -> None:
+        if self._accepting:
+            await asyncio.wait(self._accepting)
+        for connection in list(filter(condition, self._state.connections)):
             await connection.close()
 
 
 class EmulatorThread:
-    """A listener in a thread of its own, with its own event loop."""
+    """A listener in its own thread with its own event loop."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -101,7 +101,7 @@ class EmulatorThread:
         self._thread = threading.Thread(target=self._run, name="dragoman-emulator", daemon=True)
 
     def start(self) -> str:
-        """The base URL, once it listens."""
+        """Wait until it listens and return the base URL."""
         self._thread.start()
         try:
             return self._started.result()[2]
@@ -110,7 +110,7 @@ class EmulatorThread:
             raise
 
     def stop(self) -> None:
-        """Everything is closed when this returns."""
+        """Close everything and wait for the end of the thread."""
         loop, stopping, _ = self._started.result()
         if self._thread.is_alive():
             loop.call_soon_threadsafe(stopping.set)
@@ -137,7 +137,7 @@ class EmulatorThread:
 
 @contextmanager
 def running(answer: Callable[[Question], Answer], host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """The emulator on a port of this machine for as long as the block lasts; gives the base URL."""
+    """Run the emulator in a thread while the block runs; yields the base URL."""
     thread = EmulatorThread(Listener(answer, host, port))
     base_url = thread.start()
     try:
@@ -147,19 +147,19 @@ def running(answer: Callable[[Question], Answer], host: str = "127.0.0.1", port:
 
 
 def run_listener(main: Coroutine[Any, Any, None]) -> None:
-    """`asyncio.run` with the loop that can watch sockets on every system."""
+    """`asyncio.run` with an event loop that has `add_reader` on every system."""
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.run(main)
 
 
 def _bind(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    held = socket.socket(family, kind, protocol)
+    sock = socket.socket(family, kind, protocol)
     try:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(address)
-        held.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.setblocking(False)
     except BaseException:
-        held.close()
+        sock.close()
         raise
-    return held
+    return sock

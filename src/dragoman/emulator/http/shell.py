@@ -1,4 +1,4 @@
-"""What the emulator's servers share: a request becomes a question, an answer its header fields."""
+"""Shared by the emulator's servers: a request as a `Question`, and the header fields of an `Answer`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.emulator.wire import Answer
 def make_question(
     verb: str, path: str, query: str, headers: Iterable[tuple[str, str]], body: bytes
 ) -> Question:
-    """`path` is percent-decoded; a header that comes twice is one list, as HTTP says."""
+    """`path` is percent-decoded. The values of a repeated header are joined with commas (RFC 9110 section 5.3)."""
     fields: dict[str, str] = {}
     for name, value in headers:
         name = name.lower()
@@ -38,7 +38,7 @@ def write_address(host: str, port: int) -> str:
 
 
 def header_fields(answer: Answer) -> list[tuple[str, str]]:
-    """Of every answer; a stream has no length, and an answer that says its length means it."""
+    """The header fields of an answer. A stream gets no content-length; one that the answer sets itself is kept."""
     fields = [("content-type", answer.content_type), *answer.headers]
     if not answer.streamed and all(name.lower() != "content-length" for name, _ in answer.headers):
         fields.append(("content-length", str(answer.length)))
