@@ -25,7 +25,7 @@ from tests.unit.emulator.asking import MODEL, hello
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
-GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
+GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 def text(*acts: Act, **more: Any) -> Answer:
@@ -74,6 +74,28 @@ async def test_a_connection_serves_many_requests() -> None:
             writer.write(GET)
             status, fields, body = await read_answer(reader)
             assert (status, body, fields["connection"]) == (200, b"one", "keep-alive")
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        (b"host: localhost:8378", 200),
+        (b"host: [::1]:8378", 200),
+        (b"host: 127.0.0.1", 200),
+        (b"host: generativelanguage.googleapis.com", 200),
+        (b"host: evil.example", 403),
+        (b"host: googleapis.com.evil.example", 403),
+        (b"host: [::1", 200),
+        (b"host: ", 403),
+        (b"host: localhost\r\norigin: https://evil.example", 403),
+        (b"host: localhost\r\nsec-fetch-site: cross-site", 403),
+        (b"host: localhost\r\nsec-fetch-site: none", 200),
+    ],
+)
+async def test_q8_web_pages_and_names_made_to_point_here_are_refused(fields: bytes, status: int) -> None:
+    async with connected(by_path(root=text(b"one"))) as (reader, writer, _, _):
+        writer.write(b"GET / HTTP/1.1\r\n%b\r\n\r\n" % fields)
+        assert (await read_answer(reader))[0] == status
 
 
 async def test_pipelined_requests_are_answered_in_their_order() -> None:
@@ -149,7 +171,7 @@ async def test_head_has_the_head_only() -> None:
 
 
 async def test_a_client_that_expects_a_continue_gets_it_in_its_turn() -> None:
-    head = b"POST /b HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+    head = b"POST /b HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
     async with connected(by_path(root=text(Wait(0.01), b"a"), b=text(b"b"))) as (reader, writer, _, _):
         writer.write(GET + head)
         assert (await read_answer(reader))[2] == b"a"
@@ -173,7 +195,9 @@ async def test_paths_queries_and_headers_arrive_as_meant() -> None:
             b"*",
             b"http://h",
         ):
-            writer.write(b"GET %b HTTP/1.1\r\nhost: h\r\nUser-Agent: a\r\nUser-Agent: b\r\n\r\n" % target)
+            writer.write(
+                b"GET %b HTTP/1.1\r\nhost: localhost\r\nUser-Agent: a\r\nUser-Agent: b\r\n\r\n" % target
+            )
             await read_answer(reader)
     first = seen[0]
     assert (first.path, first.alt, first.key) == ("/v1/a:b c", "sse", "k2")
@@ -262,7 +286,7 @@ async def test_a_malformed_request_is_a_400_and_the_end() -> None:
 
 def test_a_client_that_sends_too_much_may_finish_and_still_reads_why() -> None:
     with socket.create_connection(("127.0.0.1", fuzzed_port())) as client:
-        client.sendall(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 999999999\r\n\r\n")
+        client.sendall(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 999999999\r\n\r\n")
         for _ in range(50):
             client.sendall(b"x" * 65_536)
         answered = b"".join(iter(lambda: client.recv(65_536), b""))
@@ -297,7 +321,7 @@ async def test_reading_goes_on_after_a_flood() -> None:
 async def test_an_upgrade_is_answered_with_http_1() -> None:
     upgrade = b"connection: upgrade\r\nupgrade: h2c\r\ncontent-length: 4\r\nhost"
     async with connected(lambda question: text(question.body)) as (reader, writer, _, _):
-        writer.write(GET.replace(b"host", upgrade) + b"body" + GET)
+        writer.write(GET.replace(b"host", upgrade, 1) + b"body" + GET)
         assert [(await read_answer(reader))[::2] for _ in range(2)] == [(200, b"body"), (200, b"")]
 
 
@@ -347,7 +371,7 @@ async def test_a_mistake_of_a_director_is_told_in_the_answer() -> None:
 async def test_the_access_line_has_no_key() -> None:
     lines: list[str] = []
     async with connected(by_path(x=text()), on_access=lines.append) as (reader, writer, _, _):
-        writer.write(b"GET /x?key=secret HTTP/1.1\r\nhost: h\r\n\r\n")
+        writer.write(b"GET /x?key=secret HTTP/1.1\r\nhost: localhost\r\n\r\n")
         await read_answer(reader)
     assert lines == ["GET /x 200"]
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from dragoman.emulator.http.request_parser import BadRequest, Continue, Event, Request, RequestParser
-from dragoman.emulator.http.shell import header_fields, make_question
+from dragoman.emulator.http.shell import header_fields, is_cross_site, make_question
 from dragoman.emulator.question import Question
 from dragoman.emulator.refusal import Refusal, refuse
 from dragoman.emulator.wire import Act, Answer, Cut, Refuse, Wait
@@ -22,6 +22,7 @@ from dragoman.emulator.wire import Act, Answer, Cut, Refuse, Wait
 _MAX_UNPARSED_BYTES = 64 * 1024  # of pipelined requests; with more, the connection stops reading
 _LINGER_S = 2.0  # for a client that still sends a request we have refused
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close at once, with a TCP reset
+_CROSS_SITE = Refusal("emulator: requests from web pages and for other host names are refused", code=403)
 
 
 class ServerState(msgspec.Struct, kw_only=True):
@@ -129,7 +130,9 @@ class Connection(asyncio.Protocol):
             return False
         path, query = _split_target(event.target)
         question = make_question(event.method, path, query, event.headers, event.body)
-        answer = _ask(self._server.answer, question)
+        answer = (
+            refuse(_CROSS_SITE, "whole") if is_cross_site(question) else _ask(self._server.answer, question)
+        )
         if self._server.on_access is not None:
             self._server.on_access(f"{event.method} {path} {answer.status}")
         await self._answer(answer, event)

@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from urllib.parse import parse_qs
 
+from dragoman.config import LOOPBACK_NAMES
 from dragoman.emulator.question import Question
 from dragoman.emulator.wire import Answer
+
+_GOOGLE_HOSTS = ".googleapis.com"  # programs that reach the emulator through a proxy keep Google's name
 
 
 def make_question(
@@ -29,6 +32,15 @@ def make_question(
         query=asked,
         now=datetime.now(UTC).isoformat().replace("+00:00", "Z"),
     )
+
+
+def is_cross_site(question: Question) -> bool:
+    """Whether a web page sent this: from another origin, or through a name made to point here (DNS rebinding)."""
+    headers = question.headers
+    host = headers.get("host", "localhost").lower()
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    known = name in LOOPBACK_NAMES or name.endswith(_GOOGLE_HOSTS)
+    return not known or "origin" in headers or headers.get("sec-fetch-site", "none") != "none"
 
 
 def write_address(host: str, port: int) -> str:
