@@ -1,41 +1,42 @@
-"""How many steps of Python (bytecode instructions) the gateway takes for a request: the same on every machine.
+"""How many steps (bytecode instructions) of `dragoman` one request takes in the pure core: decode, translate, encode.
 
-Everything of ours takes part, from the bytes of the client's connection to the bytes of Google's; only the sockets are
-pipes in memory. C code (msgspec, SQLite, the event loop) is not counted.
+There is no event loop, socket or thread, and every count begins with empty caches, so the same case gives the same
+number on every run and machine. C code (msgspec) and Python code outside `dragoman` are not counted.
 """
 
 from __future__ import annotations
 
-import asyncio
-import ssl
+import functools
+import gc
+import itertools
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import msgspec
-import uvloop
 
-from benchmarks import http
-from benchmarks.answers import Order, stream_answer, whole_answer
+import dragoman
+from benchmarks.answers import MODEL_VERSION, Order, stream_answer, whole_answer
 from benchmarks.checks import read_answer
 from benchmarks.conversation import AGENT, BIG, SMALL, Conversation, Shape
+from benchmarks.http import HttpAnswer
 from benchmarks.wires import Style, encode_request
-from dragoman.config import Config, ServerConfig, UpstreamConfig
-from dragoman.server.app import GatewayApp
-from dragoman.server.gateway import Gateway
-from dragoman.server.wire.house import House
-from dragoman.server.wire.http1 import Http1Connection
-from dragoman.store import open_store
-from dragoman.upstream.connection import Connection, Connections, Place
+from dragoman.dialects import CLIENTS
+from dragoman.dialects.base import ClientDialect, Target
+from dragoman.dialects.bedrock import ConverseClient
+from dragoman.dialects.gemini.client import GeminiClient
+from dragoman.exchange import Exchange
+from dragoman.ir import unseal
+from dragoman.memo import SHARED_BYTES, share
 
 OTHER_STYLES: tuple[Style, ...] = ("openai_chat", "openai_responses", "gemini", "bedrock", "amazonq")
+_TARGET = Target(model=MODEL_VERSION)
 _WARM_UP = 3
-_TURNS_BETWEEN = 6  # of the loop, from one chunk to the next
-_ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+_PACKAGE = f"{Path(dragoman.__file__).parent}/"
 _SHOWN = 12
 
 
@@ -66,133 +67,84 @@ CASES = (
 
 def print_steps() -> None:
     for case in CASES:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as it is served
-            steps = runner.run(count_steps(case))
+        steps = count_steps(case)
         print(f"{case.about}: {sum(steps.values()) / case.requests:,.0f} steps a request; most of them in")
         for name, count in steps.most_common(_SHOWN):
             print(f"  {count / case.requests:10,.0f}  {name}")
 
 
-async def count_steps(case: Case) -> Counter[str]:
-    """All of them, by file."""
+def count_steps(case: Case) -> Counter[str]:
+    """The steps of all `case.requests`, by file of the package."""
+    _clear_caches()
     steps: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as home:
-        upstream = UpstreamConfig(base_url="http://127.0.0.1:1", api_key="AIzaBenchmark")
-        config = Config(home=home, server=ServerConfig(port=0), upstream=upstream)
-        gateway = Gateway(config, open_store(config), keys=(http.GATEWAY_KEY,))
-        google = _Google()
-        gateway.client.connections = _Wired(google)
-        client = http.Connection()
-        _join(client, Http1Connection(House(GatewayApp(gateway), config.server, lambda: None)))
-        conversation = Conversation(case.shape, "steps", stream=bool(case.chunks))
-        for number in range(_WARM_UP + case.requests):
-            if not case.on:
-                conversation = Conversation(case.shape, f"steps{number}", stream=bool(case.chunks))
-            order = Order(id=f"order{number}", chunks=max(1, case.chunks))
-            google.answer = _framed(stream_answer(order)) if case.chunks else [_whole(whole_answer(order))]
-            body = encode_request(case.style, conversation.body(order))
-            request = http.build_post(case.style, body, stream=bool(case.chunks))
-            with _counting(steps) if number >= _WARM_UP else _counting(Counter()):
-                answer = await client.ask(request)
-                await asyncio.sleep(0)  # what is done when the last byte has left
-            conversation.take(read_answer(answer, order, case.style, stream=bool(case.chunks)))
-        await gateway.close()
+    client = _client(case)
+    signatures: dict[str, str] = {}
+    tokens = map("{:016d}".format, itertools.count())
+    conversation = Conversation(case.shape, "steps", stream=bool(case.chunks))
+    for number in range(_WARM_UP + case.requests):
+        if not case.on:
+            conversation = Conversation(case.shape, f"steps{number}", stream=bool(case.chunks))
+        order = Order(id=f"order{number}", chunks=max(1, case.chunks))
+        pieces = stream_answer(order) if case.chunks else [whole_answer(order)]
+        body = encode_request(case.style, conversation.body(order))
+        exchange = Exchange(client, new_token=tokens.__next__, scope="benchmark")
+        with _counting(steps if number >= _WARM_UP else Counter()):
+            answer = _translate(exchange, body, pieces, signatures)
+        signatures.update(exchange.memories)
+        reply = HttpAnswer(status=200, body=answer, first_byte_s=0, total_s=0, reads=1)
+        conversation.take(read_answer(reply, order, case.style, stream=bool(case.chunks)))
     return steps
+
+
+def _client(case: Case) -> ClientDialect:
+    if case.style == "gemini":
+        return GeminiClient(MODEL_VERSION, "sse" if case.chunks else "whole")
+    if case.style == "bedrock":
+        return ConverseClient(MODEL_VERSION, stream=bool(case.chunks))
+    return CLIENTS[case.style]
+
+
+def _translate(exchange: Exchange, body: bytes, pieces: list[bytes], signatures: dict[str, str]) -> bytes:
+    """What the client gets for its body when Google answers with these pieces."""
+    exchange.decode(body)
+    known = {key: unseal(signatures[key]) for key in exchange.wanted if key in signatures}
+    exchange.encode(_TARGET, {key: sealed for key, sealed in known.items() if sealed is not None})
+    return exchange.open() + b"".join(map(exchange.receive, pieces)) + exchange.finish()
+
+
+def _clear_caches() -> None:
+    share(0)
+    share(SHARED_BYTES)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("dragoman."):
+            for value in vars(module).values():
+                if isinstance(value, functools._lru_cache_wrapper):
+                    value.cache_clear()
 
 
 @contextmanager
 def _counting(steps: Counter[str]) -> Iterator[None]:
-    def begin(frame: FrameType, _event: str, _arg: object) -> Callable[..., Any]:
+    """Without the garbage collector, which would run finalizers of whatever else this process has made."""
+
+    def begin(frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        place = frame.f_code.co_filename.rpartition("/src/dragoman/")[2]
+        place = frame.f_code.co_filename.removeprefix(_PACKAGE)
 
         def step(_frame: FrameType, event: str, _arg: object) -> Callable[..., Any]:
             if event == "opcode":
                 steps[place] += 1
             return step
 
-        return step if "/benchmarks/" not in place else _ignore
+        return step
 
-    before = sys.gettrace()
+    tracing, collecting = sys.gettrace(), gc.isenabled()
+    gc.disable()
     sys.settrace(begin)
     try:
         yield
     finally:
-        sys.settrace(before)
-
-
-def _ignore(_frame: FrameType, _event: str, _arg: object) -> None:
-    """Of no interest."""
-
-
-class _Pipe(asyncio.Transport):
-    """What one side writes the other gets with the next turn of the loop, in one piece."""
-
-    def __init__(self, other: asyncio.Protocol) -> None:
-        super().__init__()
-        self._other = other
-        self._loop = asyncio.get_running_loop()
-
-    def write(self, data: Any) -> None:
-        self._loop.call_soon(self._other.data_received, data)
-
-    def writelines(self, list_of_data: Iterable[Any]) -> None:
-        self.write(b"".join(list_of_data))
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def is_closing(self) -> bool:
-        return False
-
-    def abort(self) -> None:
-        """Nothing is open."""
-
-
-def _join(one: asyncio.Protocol, other: asyncio.Protocol) -> None:
-    one.connection_made(_Pipe(other))
-    other.connection_made(_Pipe(one))
-
-
-class _Wired(Connections):
-    """Connections that all lead to the same Google."""
-
-    def __init__(self, google: _Google) -> None:
-        super().__init__(1.0, ssl.create_default_context)
-        self._google = google
-
-    async def connect(self, place: Place) -> Connection:
-        del place
-        connection = Connection()
-        _join(connection, self._google)
-        return connection
-
-
-class _Google(asyncio.Protocol):
-    """Gives its `answer` piece by piece; each has been passed on when the next one comes."""
-
-    answer: list[bytes]
-    _pipe: _Pipe
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, _Pipe)
-        self._pipe = transport
-
-    def data_received(self, data: bytes) -> None:
-        del data
-        self._say(0)
-
-    def _say(self, pause: int) -> None:
-        if not pause:
-            self._pipe.write(self.answer.pop(0))
-        if self.answer:
-            asyncio.get_running_loop().call_soon(self._say, (pause or _TURNS_BETWEEN) - 1)
-
-
-def _whole(body: bytes) -> bytes:
-    return b"%bcontent-length: %d\r\n\r\n%b" % (_ANSWER, len(body), body)
-
-
-def _framed(chunks: list[bytes]) -> list[bytes]:
-    head = b"%btransfer-encoding: chunked\r\n\r\n" % _ANSWER
-    return [head, *(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks), b"0\r\n\r\n"]
+        sys.settrace(tracing)
+        if collecting:
+            gc.enable()

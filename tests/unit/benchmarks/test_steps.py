@@ -1,23 +1,20 @@
-"""What a turn costs follows what is new of it: counted in steps of Python, which no busy machine can change."""
+"""The cost of a turn follows its new part: counted in steps of the pure core, which are the same on every machine."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-import uvloop
 
 from benchmarks.conversation import AGENT, BIG, Shape
 from benchmarks.steps import OTHER_STYLES, Case, count_steps
 from benchmarks.wires import Style
 
-_NOISE = 1.15  # the tools of a call, and how much the last result has to say, differ
+_NOISE = 1.15  # calls name different tools, and results differ in length
 
 
-def _steps(style: Style, shape: Shape, *, on: bool = True) -> float:
-    case = Case(about="", style=style, shape=shape, on=on, requests=4)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return sum(runner.run(count_steps(case)).values()) / case.requests
+def _steps(style: Style, shape: Shape, *, on: bool = True, chunks: int = 0) -> int:
+    return sum(
+        count_steps(Case(about="", style=style, shape=shape, on=on, chunks=chunks, requests=4)).values()
+    )
 
 
 @pytest.mark.parametrize("style", ["anthropic", *OTHER_STYLES])
@@ -26,4 +23,14 @@ def test_the_next_turn_of_a_long_conversation_takes_no_more_steps_than_that_of_a
 ) -> None:
     short = _steps(style, AGENT)
     assert _steps(style, BIG) < _NOISE * short
-    assert short < _steps(style, AGENT, on=False) / 2  # and what nobody has seen does take them
+    assert short < _steps(style, AGENT, on=False) / 2, "an unknown history is not read, or a known one is"
+
+
+@pytest.mark.parametrize("style", ["anthropic", *OTHER_STYLES])
+@pytest.mark.parametrize(("on", "chunks"), [(True, 0), (False, 0), (True, 20)])
+def test_the_same_case_takes_exactly_the_same_steps_again(style: Style, on: bool, chunks: int) -> None:
+    case = Case(about="", style=style, on=on, chunks=chunks, requests=4)
+    count_steps(case)  # modules that are imported on demand
+    first = count_steps(case)
+    assert first.total() > 0
+    assert count_steps(case) == first
