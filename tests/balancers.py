@@ -1,10 +1,7 @@
-"""nginx and HAProxy with the files of deploy/, installed if this machine has none and we may."""
+"""nginx and HAProxy with the files of deploy/."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -13,29 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.requirements import require_program
+
 DEPLOY = Path(__file__).parents[1] / "deploy"
-_PACKAGES = {"nginx": "nginx-light", "haproxy": "haproxy", "bwrap": "bubblewrap"}
-_LOCK = Path("/run/lock/dragoman-tests-apt")
 _START_S = 10.0
-
-
-class MissingBalancer(Exception):
-    """There is no such program, and it cannot be installed from here."""
-
-
-def find_program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        with _LOCK.open("w") as lock:  # another test may be at it
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            subprocess.run(["apt-get", "update", "-qq"], check=False)
-            env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-            command = ["apt-get", "install", "-y", "-qq", _PACKAGES[name]]
-            subprocess.run(command, check=False, env=env, stdout=subprocess.DEVNULL)
-        found = shutil.which(name)
-    if found is None:
-        raise MissingBalancer(f"these tests need {name}: apt-get install {_PACKAGES[name]}")
-    return found
 
 
 @contextmanager
@@ -73,13 +51,13 @@ def _nginx(folder: Path, text: str) -> list[str]:
     config.write_text(text.replace("http {\n", f"http {{\n{places}"))
     folder.chmod(0o755)
     more = "daemon off; user root; error_log stderr warn;"
-    return [find_program("nginx"), "-c", str(config), "-p", str(folder), "-g", more]
+    return [require_program("nginx", package="nginx-light"), "-c", str(config), "-p", str(folder), "-g", more]
 
 
 def _haproxy(folder: Path, text: str) -> list[str]:
     config = folder / "haproxy.cfg"
     config.write_text(text)
-    return [find_program("haproxy"), "-f", str(config), "-db"]
+    return [require_program("haproxy"), "-f", str(config), "-db"]
 
 
 _FILES = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}

@@ -15,6 +15,15 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With DRAGOMAN_FORBID_SKIPS a skipped test fails the run. A worker of xdist has no terminal reporter."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
+    if skipped and os.environ.get("DRAGOMAN_FORBID_SKIPS"):
+        reporter.write_line(f"\n{len(skipped)} skipped, and DRAGOMAN_FORBID_SKIPS is set", red=True)
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture(autouse=True)
 def own_umask() -> Iterator[None]:
     """`dragoman serve` closes what it writes to others, for its whole process: here that would be every later test."""

@@ -1,9 +1,8 @@
-"""A real Redis on a socket of its own, installed if this machine has none and we may."""
+"""A real Redis on a socket of its own."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -11,26 +10,14 @@ from pathlib import Path
 
 import redis
 
+from tests.requirements import require_program
+
 _START_S = 10.0
-_INSTALL = ("apt-get", "install", "-y", "-qq", "redis-server")
 
 
-class MissingRedis(Exception):
-    """There is no redis-server, and it cannot be installed from here."""
-
-
-def find_redis() -> str:
+def require_redis() -> str:
     """`DRAGOMAN_TEST_REDIS` names another one, such as a valkey-server."""
-    found = (
-        os.environ.get("DRAGOMAN_TEST_REDIS") or shutil.which("redis-server") or shutil.which("valkey-server")
-    )
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "update", "-qq"], check=False)
-        subprocess.run(_INSTALL, check=False, stdout=subprocess.DEVNULL)
-        found = shutil.which("redis-server")
-    if found is None:
-        raise MissingRedis("these tests need redis-server: apt-get install redis-server")
-    return found
+    return os.environ.get("DRAGOMAN_TEST_REDIS") or require_program("redis-server", "valkey-server")
 
 
 class RedisServer:
@@ -47,7 +34,7 @@ class RedisServer:
         settings = ("--port", "0", "--unixsocket", str(self._socket), "--dir", str(self._folder))
         # written before it is answered: a killed server has lost nothing
         kept = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
-        command = [find_redis(), *settings, *kept, *self._options]
+        command = [require_redis(), *settings, *kept, *self._options]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + _START_S
         while True:

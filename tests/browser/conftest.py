@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from dragoman.emulator.script.handle import Emulator
 from tests.browser.play import acted_google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
+from tests.requirements import require_program
 
 _FLAGS = [
     "--no-sandbox",
@@ -27,15 +27,9 @@ _FLAGS = [
 PATIENCE_MS = 30_000
 
 
-class NoBrowser(Exception):
-    """These tests need Debian's `chromium`: `apt-get install chromium`, or leave them out with -m 'not browser'."""
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        raise NoBrowser(NoBrowser.__doc__)
+    program = require_program("chromium", "chromium-browser")
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=program, args=_FLAGS)
         yield opened

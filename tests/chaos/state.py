@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from dragoman.store import RedisStore, SqliteStore, Store, StoreUnavailable
 from tests.chaos.rows import Act, Disaster, harmless, stateless
 from tests.chaos.world import World
@@ -97,7 +99,8 @@ def sqlite_state(folder: Path) -> Iterator[SqliteState]:
 def small_disk(folder: Path) -> Iterator[Path]:
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "none", str(folder)]
-    subprocess.run(mount, check=True)
+    if subprocess.run(mount, check=False).returncode:
+        pytest.skip("needs the right to mount a tmpfs: run as root")
     try:
         yield folder
     finally:

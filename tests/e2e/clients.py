@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from tests.requirements import require_program
 
 RUN_S = 90.0
 INSTALL_S = 900.0  # a test's time limit: the first one of a version downloads it
@@ -69,12 +70,8 @@ def install_once(folder: str, make: Callable[[Path], None]) -> Path:
 
 def npm_install(prefix: Path, *packages: str) -> None:
     """Without packages: those that the folder's own package.json asks for; flags may be among them."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        raise MissingProgram(
-            "the tests with real clients need node (20 or later) and npm: "
-            "`apt-get install nodejs npm`, or leave these tests out with -m 'not clients'"
-        )
+    require_program("node", package="nodejs")
+    npm = require_program("npm")
     prefix.mkdir(parents=True, exist_ok=True)
     command = [npm, "install", "--prefix", str(prefix), "--no-audit", "--no-fund", "--save-exact", *packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -25,7 +24,8 @@ from dragoman.tools.mcp import McpServers
 from dragoman.tools.mcp.servers import Timing
 from dragoman.tools.permissions import RuleGuard, Rules
 from dragoman.tools.registry import Registry
-from tests.e2e.clients import INSTALL_S, MissingProgram, install
+from tests.e2e.clients import INSTALL_S, install
+from tests.requirements import require_program
 
 VERSION = "2026.8.31"
 TIMING = Timing(start_s=90, wait_s=60, first_pause_s=0.05, longest_pause_s=0.5)
@@ -100,9 +100,7 @@ async def test_files_only_inside_the_folder_it_was_given(tmp_path: Path) -> None
 
 @asynccontextmanager
 async def serving(port: int) -> AsyncIterator[None]:
-    node = shutil.which("node")
-    if node is None:
-        raise MissingProgram("node")
+    require_program("node", package="nodejs")
     env = {"PATH": os.environ["PATH"], "PORT": str(port)}
     nowhere = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(

@@ -20,6 +20,7 @@ from tests.e2e.clients import INSTALL_S, RUN_S, install_claude
 from tests.e2e.conftest import NEW
 from tests.e2e.words import use
 from tests.house.blocks import ROOT, blocks
+from tests.requirements import require_program
 
 pytestmark = [pytest.mark.clients, pytest.mark.browser, pytest.mark.timeout(INSTALL_S)]
 
@@ -34,7 +35,7 @@ class Newcomer:
         self.clone = folder / "clone"
         self.home.mkdir()
         listed = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"],
+            [require_program("git"), "ls-files", "-co", "--exclude-standard"],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -139,8 +140,7 @@ def _see_the_doctor(newcomer: Newcomer) -> None:
 
 def _glance_at_the_dashboard(newcomer: Newcomer) -> None:
     """The tool call of before is there to be seen."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program, "apt-get install chromium"
+    program = require_program("chromium", "chromium-browser")
     key = next(self_made.read_text().strip() for self_made in newcomer.home.rglob("gateway.key"))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])

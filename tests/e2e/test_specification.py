@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
+from tests.requirements import require_program
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "http://127.0.0.1:8377"
@@ -39,10 +40,11 @@ class Shell:
         self._folder = folder
 
     def run(self, name: str) -> str:
+        require_program("curl")
         command = self.commands[name]
         assert ADDRESS in command
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command.replace(ADDRESS, self._url)],
+            [require_program("bash"), "-euo", "pipefail", "-c", command.replace(ADDRESS, self._url)],
             cwd=self._folder,
             env={
                 "PATH": os.environ["PATH"],

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.requirements import require_program
+
 
 class Certificates:
     """An authority of its own, and a certificate for 127.0.0.1."""
@@ -42,7 +44,7 @@ class Certificates:
 
     @staticmethod
     def _openssl(arguments: str) -> None:
-        subprocess.run(["openssl", *arguments.split()], check=True, capture_output=True)
+        subprocess.run([require_program("openssl"), *arguments.split()], check=True, capture_output=True)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import pytest
 
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.faults.harness import TOOLS, FakeGoogle, chunk, events_of, silence, streams, text_of, types_of
+from tests.requirements import require_program
 
 SIGNATURE = "EjQKMgEMOdbHO0Gd+c9Mxk4ELwPGbpCEcp2mFfYYLix2UVtBH3fL8GECc4+JITVnHF4qZDsA"
 CALL = {
@@ -119,7 +120,14 @@ async def test_http2_with_prior_knowledge_is_spoken(tmp_path: Path) -> None:
     google = FakeGoogle(streams(chunk({"text": "hi"}, finish="STOP")))
     async with _process(tmp_path / "home", google) as gateway:
         headers = ["-H", "content-type: application/json", "-H", f"x-api-key: {GATEWAY_KEY}"]
-        command = ["curl", "-s", "--http2-prior-knowledge", "-w", "\n%{http_version}", *headers]
+        command = [
+            require_program("curl"),
+            "-s",
+            "--http2-prior-knowledge",
+            "-w",
+            "\n%{http_version}",
+            *headers,
+        ]
         done = await asyncio.to_thread(
             subprocess.run,
             [*command, "-d", json.dumps(ASK), gateway.url + "/v1/messages"],

@@ -19,7 +19,7 @@ import redis
 from dragoman.store import RedisStore, StoreUnavailable
 from tests.e2e.emulator import EmulatorProcess, emulator_process
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.redis_server import RedisServer, find_redis
+from tests.redis_server import RedisServer, require_redis
 
 Json = dict[str, Any]
 
@@ -234,7 +234,7 @@ def sentinels(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
         place = folder / name
         place.mkdir()
         (place / "redis.conf").write_text(f"dir {place}\nbind 127.0.0.1\nsave ''\n{settings}\n")
-        command = [find_redis(), str(place / "redis.conf"), *flags]
+        command = [require_redis(), str(place / "redis.conf"), *flags]
         processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
 
     ports = _free_ports(5)

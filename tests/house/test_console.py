@@ -17,6 +17,7 @@ import pytest
 
 from dragoman import emulator
 from tests.house.blocks import ROOT, Block, blocks
+from tests.requirements import require_program
 
 #: Commands that no test can run as they stand, and why.
 EXCUSED = {
@@ -85,6 +86,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def env(home: Path) -> Iterator[dict[str, str]]:
     """A gateway that has captured one request, at a port that its launchers and captures know."""
+    require_program("curl")
     env = {
         "PATH": f"{home / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(home),
@@ -130,7 +132,7 @@ def excused(command: str) -> bool:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_the_page_run(page: str, home: Path, env: dict[str, str]) -> None:
     done = subprocess.run(
-        ["bash", "-euxo", "pipefail", "-c", script(page, env)],
+        [require_program("bash"), "-euxo", "pipefail", "-c", script(page, env)],
         cwd=home / "work",
         env=env,
         stdin=subprocess.DEVNULL,

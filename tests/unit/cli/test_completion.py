@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import select
-import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +14,7 @@ import pytest
 
 from dragoman.cli.completion.words import describe
 from dragoman.cli.main import COMMANDS, LAUNCHED
+from tests.requirements import require_program
 from tests.unit.cli.conftest import Dragoman
 
 BASH = """
@@ -42,7 +42,7 @@ def script(dragoman: Dragoman, folder: Path, shell: str) -> Path:
 
 def offered(script: Path, cwd: Path, *words: str) -> list[str]:
     done = subprocess.run(
-        ["bash", "--norc", "-c", BASH, "bash", str(script), *words],
+        [require_program("bash"), "--norc", "-c", BASH, "bash", str(script), *words],
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -104,7 +104,7 @@ def test_zsh_completes_what_is_typed(
         f'show() {{ print -rn -- "$BUFFER" > {seen}.part && mv {seen}.part {seen}; }}\n'
         "zle -N show && bindkey '^P' show && touch ready\n"
     )
-    program = need("zsh")
+    program = require_program("zsh")
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(tmp_path)
@@ -131,7 +131,7 @@ def await_file(file: Path, terminal: int) -> str:
 
 
 def test_fish_offers_commands_verbs_and_flags(dragoman: Dragoman, scripts: Path, tmp_path: Path) -> None:
-    fish = need("fish")
+    fish = require_program("fish")
     file = script(dragoman, scripts, "fish")
 
     def complete(line: str) -> list[str]:
@@ -155,12 +155,6 @@ def test_the_shell_is_known_by_its_variable(dragoman: Dragoman) -> None:
     unknown = dragoman("completion", env={"SHELL": "/bin/tcsh"})
     assert unknown.returncode == 2
     assert "there is no completion for 'tcsh'" in unknown.stderr
-
-
-def need(shell: str) -> str:
-    found = shutil.which(shell)
-    assert found, f"this test needs {shell}: apt-get install {shell} (.ci/run does)"
-    return found
 
 
 def plain(home: Path) -> dict[str, str]:

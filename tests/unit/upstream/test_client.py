@@ -14,6 +14,7 @@ import pytest
 from dragoman.errors import UpstreamError
 from dragoman.upstream.auth import DefaultCredentials
 from dragoman.upstream.client import IdleWatch, UpstreamClient
+from tests.requirements import require_program
 
 
 @pytest.fixture
@@ -28,7 +29,18 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tls")
     name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
     files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *name, *files]
+    command = [
+        require_program("openssl"),
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        *name,
+        *files,
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return folder
 

@@ -14,6 +14,7 @@ import pytest
 
 from dragoman.errors import UpstreamError
 from dragoman.upstream.client import UpstreamClient
+from tests.requirements import require_program
 
 NAME = "gemini.test"  # known to the proxy alone
 KEY = "AIzaKeyThatNoProxyMayRead"
@@ -27,7 +28,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tls")
 
     def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+        subprocess.run([require_program("openssl"), *words], cwd=folder, check=True, capture_output=True)
 
     new_key = ("-newkey", "rsa:2048", "-nodes", "-days", "2")
     openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=Company CA")

@@ -17,6 +17,7 @@ import pytest
 
 from dragoman.upstream.fetched import CannotFetch
 from dragoman.upstream.remote import Fetcher
+from tests.requirements import require_program
 
 PUBLIC, INTERNAL = "127.0.0.2", "127.0.0.1"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
@@ -293,7 +294,18 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tls")
     name = ["-subj", "/CN=x", "-addext", "subjectAltName=DNS:pictures.example"]
     files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *name, *files]
+    command = [
+        require_program("openssl"),
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        *name,
+        *files,
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return folder
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.tools.fs.diff import unified
+from tests.requirements import require_program
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "x"]), max_size=30).map("".join)
 
@@ -35,10 +36,11 @@ def test_a_huge_change_is_summed_up() -> None:
 @settings(max_examples=40, deadline=None)
 @given(old=LINES, new=LINES)
 def test_git_applies_what_we_show(old: str, new: str, tmp_path_factory: object) -> None:
+    git = require_program("git")
     folder = Path(tmp_path_factory.mktemp("d"))  # type: ignore[attr-defined]
     (folder / "f").write_text(old)
     diff = unified("f", old, new)
     if diff:
-        command = ["git", "apply", "--unsafe-paths", "--unidiff-zero", "-"]
+        command = [git, "apply", "--unsafe-paths", "--unidiff-zero", "-"]
         subprocess.run(command, cwd=folder, input=diff.encode(), check=True, capture_output=True)
     assert (folder / "f").read_text() == new

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dragoman.tools.fs.glob import Glob
 from dragoman.tools.fs.tree import Wanted, list_tree
 from dragoman.tools.sandbox import Sandbox
+from tests.requirements import require_program
 
 TREE = """
 a.py a.pyc b.log keep.log build/x src/build/y src/a.c src/b.o src/deep/er/c.o src/deep/keep.o docs/a.md docs/b/c.md
@@ -71,7 +72,7 @@ def build(root: Path, ignores: dict[str, str]) -> None:
     for folder, text in ignores.items():
         (root / folder).mkdir(parents=True, exist_ok=True)
         (root / folder / ".gitignore").write_bytes(text.encode())
-    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run([require_program("git"), "init", "-q"], cwd=root, check=True)
 
 
 def by_git(root: Path) -> list[str]:

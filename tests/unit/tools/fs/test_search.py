@@ -24,6 +24,7 @@ from dragoman.tools.fs.ripgrep import find_ripgrep, ripgrep_engine
 from dragoman.tools.fs.search import Engine, Hit, Query, python_engine
 from dragoman.tools.results import result_text, to_output
 from dragoman.tools.sandbox import Sandbox
+from tests.requirements import require_program
 from tests.unit.tools.fs import fake_ripgrep
 from tests.unit.tools.fs.conftest import ANYONE
 
@@ -38,13 +39,11 @@ def fake(tmp_path: Path) -> str:
     return str(program)
 
 
-ENGINES = ["python", "fake", *(["ripgrep"] if shutil.which("rg") else [])]
-
-
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=["python", "fake", "ripgrep"])
 def engine(request: pytest.FixtureRequest, fake: str) -> Engine:
-    programs = {"fake": fake, "ripgrep": shutil.which("rg") or ""}
-    return python_engine if request.param == "python" else ripgrep_engine(programs[request.param])
+    if request.param == "python":
+        return python_engine
+    return ripgrep_engine(fake if request.param == "fake" else require_program("rg", package="ripgrep"))
 
 
 def hits(sandbox: Sandbox, engine: Engine, pattern: str, **more: Any) -> list[tuple[str, int, int, str]]:
