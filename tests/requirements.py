@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -17,3 +18,13 @@ def require_program(*names: str, package: str = "") -> str:
         if found := shutil.which(name, path=path):
             return found
     pytest.skip(f"needs {names[0]}: apt-get install {package or names[0]}")
+
+
+def require_bubblewrap() -> str:
+    """Its program, if it works: many containers forbid the namespaces that it needs."""
+    program = require_program("bwrap", package="bubblewrap")
+    command = [program, "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--unshare-net", "true"]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"needs user namespaces, which this machine forbids: {tried.stderr.strip()}")
+    return program

@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 
 from tests.house.test_deploy import container_env
-from tests.requirements import require_program
+from tests.requirements import require_bubblewrap
 
 _PROJECT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +26,7 @@ def test_the_gateway_writes_to_its_state_folder_alone_and_needs_no_privilege(tmp
     serve = [sys.executable, "-P", "-m", "dragoman", "serve", "--port", "0", "--workers", "2"]
     env = container_env() | {"DRAGOMAN_HOME": str(home), "DRAGOMAN_SERVER_HOST": "127.0.0.1"}
     env |= {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-    command = [require_program("bwrap", package="bubblewrap"), *inside, *user, *serve]
+    command = [require_bubblewrap(), *inside, *user, *serve]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -18,6 +18,7 @@ from dragoman.tools import isolation as module
 from dragoman.tools.command import command_tool
 from dragoman.tools.definition import Context
 from dragoman.tools.isolation import Isolation, find_isolation, home_secrets
+from tests.requirements import require_bubblewrap
 
 
 def fake_bwrap(folder: Path, script: str) -> str:
@@ -97,11 +98,12 @@ def test_secrets_are_hidden_unless_the_project_itself_lies_there(tmp_path: Path)
     assert f"--tmpfs {home}/.ssh" not in inside
 
 
-@pytest.fixture(params=["as this machine is", "without bubblewrap"])
+@pytest.fixture(params=["with bubblewrap", "without bubblewrap"])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What is expected follows from whether bubblewrap works; without it, it never does."""
-    empty = str(tmp_path_factory.mktemp("empty"))
-    return {"search_path": empty} if request.param == "without bubblewrap" else {}
+    if request.param == "with bubblewrap":
+        require_bubblewrap()
+        return {"wanted": "required"}
+    return {"search_path": str(tmp_path_factory.mktemp("empty"))}
 
 
 async def run(root: Path, args: dict[str, Any], **settings: Any) -> tuple[str, bool]:
