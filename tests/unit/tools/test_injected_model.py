@@ -18,6 +18,7 @@ from dragoman.tools.fs import FileLimits, Files
 from dragoman.tools.isolation import Isolation
 from dragoman.tools.permissions import RuleGuard, Rules, Verdict
 from dragoman.tools.rules import _translate
+from tests.requirements import require_program
 
 CONTEXT = Context(session="s")
 
@@ -98,6 +99,7 @@ async def test_a_deny_rule_holds_for_the_link_and_for_where_it_leads(root: Path,
 
 
 async def test_git_does_not_take_a_folder_of_the_project_for_a_repository(root: Path) -> None:
+    require_program("git")
     for name in ("objects", "refs"):
         (root / "docs" / name).mkdir(parents=True)
     (root / "docs" / "HEAD").write_text("ref: refs/heads/main\n")
