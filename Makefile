@@ -90,13 +90,24 @@ bench: $(VENV)/.dev
 bench-docs: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --write-docs $(BENCH)
 
-# The packages of the container with their hashes, written anew after a change of constraints.txt; asks the package index.
-lock: $(VENV)/.dev
-	$(BIN)/python -m deploy.lock
+# uv with the package index that pip uses.
+UV   = UV_DEFAULT_INDEX="$${PIP_INDEX_URL:-$$($(PIP) config get global.index-url 2>/dev/null)}" $(BIN)/uv --quiet pip
+LOCK = $(UV) compile --constraints constraints.txt --generate-hashes --no-emit-index-url --no-annotate --upgrade \
+       --only-binary :all: --python-version 3.11.14 --python-platform linux --custom-compile-command "make lock"
 
-# What the container consists of, as CycloneDX.
-sbom: $(VENV)/.dev
-	$(BIN)/python -m deploy.sbom dist/dragoman.cdx.json
+# The container's packages with their hashes; run it after a change of constraints.txt.
+lock: $(VENV)/.release
+	$(LOCK) --extra redis --extra vertex pyproject.toml --output-file deploy/requirements.txt
+	echo setuptools | $(LOCK) - --output-file deploy/requirements-build.txt
+
+# What the container installs, as CycloneDX: read from a venv with the same packages.
+SBOM ?= dist/dragoman.cdx.json
+sbom: $(VENV)/.release
+	rm -rf build/sbom && $(PYTHON) -m venv --without-pip build/sbom
+	$(UV) install --python build/sbom --require-hashes --only-binary :all: --requirements deploy/requirements.txt
+	$(UV) install --python build/sbom --no-deps .
+	mkdir -p $(dir $(SBOM))
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file $(SBOM) build/sbom/bin/python
 
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -114,6 +125,10 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.dev
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
+	touch $@
+
+$(VENV)/.release: pyproject.toml constraints.txt | $(VENV)/.dev
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[release]'
 	touch $@
 
 clean:

@@ -56,7 +56,7 @@ def test_the_command_line_starts_without_the_heavy_parts() -> None:
     code = (
         "import sys; from dragoman.cli.main import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
-        "print([m for m in ('aiohttp', 'h2', 'google', 'sqlite3') if m in sys.modules])"
+        "print([m for m in ('aiohttp', 'h2', 'google', 'sqlite3', 'shtab') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("[]")

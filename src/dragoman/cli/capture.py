@@ -50,7 +50,9 @@ def make_parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="one record per line")
     export = actions.add_parser("export", help="a golden test or an emulator script")
     export.add_argument("id", help="of the request, or its beginning, or: last")
-    export.add_argument("file", nargs="?", default="-", help="where to (default: standard output)")
+    export.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="where to (default: standard output)"
+    )
     export.add_argument("--as", dest="kind", choices=tuple(_EXPORTS), default="golden")
     for one in (listing, export):
         add_config_flag(one)
