@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.notes import Note
 from dragoman.schema.spell import distinct, type_of
+from dragoman.schema.strict import judge
 from dragoman.schema.validate import Document, Validator, below
 from dragoman.schema.walk import Schema, too_deep
 
@@ -32,10 +33,29 @@ _WRONG: Final = object()
 def check_args(args: bytes, schema: bytes) -> tuple[str, ...]:
     """What is wrong with the arguments, each with its path; empty if nothing is."""
     value = _decode(args)
+    return _no_object(value) or _check_leniently(value, schema)
+
+
+def check_args_strictly(args: bytes, schema: bytes, *, where: str) -> tuple[tuple[str, ...], tuple[Note, ...]]:
+    """As `check_args`, by every rule of JSON Schema; a note says where only the lenient judge could be asked."""
+    value = _decode(args)
+    problems = _no_object(value)
+    if problems:
+        return problems, ()
+    verdict = judge(value, schema)
+    if verdict.unjudged:
+        note = Note("dropped", where, f"not validated strictly: {verdict.unjudged}")
+        return _check_leniently(value, schema), (note,)
+    return verdict.problems, ()
+
+
+def _no_object(value: Any) -> tuple[str, ...]:
     if value is _WRONG:
         return ("arguments: not valid JSON",)
-    if not isinstance(value, dict):
-        return (f"arguments: expected object, got {type_of(value)}",)
+    return () if isinstance(value, dict) else (f"arguments: expected object, got {type_of(value)}",)
+
+
+def _check_leniently(value: Any, schema: bytes) -> tuple[str, ...]:
     document = _document(schema)
     if Validator(document).ok(value, document.root):
         return ()
