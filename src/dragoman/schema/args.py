@@ -28,6 +28,7 @@ _MAX_CACHED_BYTES: Final = 64 * 1024  # so that the cache stays below 32 MB of k
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 _BOOLEANS: Final = {"true": True, "false": False, "True": True, "False": False}
 _WRONG: Final = object()
+_INVALID: Final = "arguments: do not match the schema"
 
 
 def check_args(args: bytes, schema: bytes) -> tuple[str, ...]:
@@ -36,7 +37,9 @@ def check_args(args: bytes, schema: bytes) -> tuple[str, ...]:
     return _no_object(value) or _check_leniently(value, schema)
 
 
-def check_args_strictly(args: bytes, schema: bytes, *, where: str) -> tuple[tuple[str, ...], tuple[Note, ...]]:
+def check_args_strictly(
+    args: bytes, schema: bytes, *, where: str
+) -> tuple[tuple[str, ...], tuple[Note, ...]]:
     """As `check_args`, by every rule of JSON Schema; a note says where only the lenient judge could be asked."""
     value = _decode(args)
     problems = _no_object(value)
@@ -46,7 +49,9 @@ def check_args_strictly(args: bytes, schema: bytes, *, where: str) -> tuple[tupl
     if verdict.unjudged:
         note = Note("dropped", where, f"not validated strictly: {verdict.unjudged}")
         return _check_leniently(value, schema), (note,)
-    return verdict.problems, ()
+    if verdict.valid:
+        return (), ()
+    return verdict.problems or _check_leniently(value, schema) or (_INVALID,), ()
 
 
 def _no_object(value: Any) -> tuple[str, ...]:
