@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 #: What the container has besides the plain package.
-EXTRAS = ("redis", "vertex")
+EXTRAS = ("redis", "strict", "vertex")
 PYTHON = "3.11"
 #: The C library of the image is newer than what any of these asks for.
 _GLIBC = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
