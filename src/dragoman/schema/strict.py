@@ -77,7 +77,7 @@ def judge(value: Any, schema: bytes) -> Verdict:
         if steps * (len(schema) + _ERROR_BYTES) > _MAX_EXPLAINED_BYTES:
             return Verdict(valid=False)
         errors = list(compiled.validator.iter_errors(value))
-    except (TooManySteps, ValueError) as error:
+    except (TooManySteps, ValueError, RecursionError) as error:
         return Verdict(valid=True, unjudged=f"the arguments cannot be judged: {error}")
     gave_up = next((error for error in errors if type(error.kind).__name__ in _REGEX_GAVE_UP), None)
     if gave_up is not None:
