@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.errors import UpstreamError
 from dragoman.ir import Tool
 from dragoman.notes import Note
-from dragoman.schema import PLACEHOLDER, check_args, mend_args
+from dragoman.schema import PLACEHOLDER, check_args, check_args_strictly, mend_args
 
 
 class InvalidArguments(UpstreamError):
@@ -28,11 +28,11 @@ def mend_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes, t
         return mend_args(args, tool.schema, where=tool.name)
     if PLACEHOLDER.encode() in args:  # our own placeholder is no argument of the model's
         args, _ = mend_args(args, tool.schema, where=tool.name)
-    problems = check_args(args, tool.schema)
+    problems, notes = check_args_strictly(args, tool.schema, where=tool.name)
     if problems:
         why = f"the arguments of {tool.name} do not fit its schema: {'; '.join(problems[:5])}"
         raise InvalidArguments(why, kind="overloaded")
-    return args, ()
+    return args, notes
 
 
 def fits(tool: Tool, args: bytes) -> bool:

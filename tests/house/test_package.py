@@ -126,7 +126,8 @@ def test_dependencies_are_few_and_each_has_its_reason() -> None:
     page = (ROOT / "docs/decisions/0001-dependencies.md").read_text("utf-8")
     assert len(PROJECT["dependencies"]) <= MOST_DEPENDENCIES
     extras = {
-        name: PROJECT["optional-dependencies"][name] for name in ("redis", "otel", "mitm", "mcp", "vertex")
+        name: PROJECT["optional-dependencies"][name]
+        for name in ("redis", "otel", "mitm", "mcp", "strict", "vertex")
     }
     reasons = {
         name.lower(): reason.strip()

@@ -299,6 +299,19 @@ class TestArguments:
         exchange = ready(tools=[READ], settings=Settings(strict_tool_validation=True))
         assert message(exchange, chunk(call(a=5), finish="STOP"))["content"][0]["input"] == {"a": 5}
 
+    def test_strict_mode_judges_by_every_rule_of_json_schema(self) -> None:
+        tool = {"name": "Read", "input_schema": {"properties": {"a": {"pattern": "^/"}}}}
+        exchange = ready(tools=[tool], settings=Settings(strict_tool_validation=True))
+        message(exchange, chunk(call(a="x"), finish="STOP"))
+        assert 'a: the value does not match "^/"' in str(exchange.failure)
+
+    def test_strict_mode_notes_a_schema_that_it_cannot_use(self) -> None:
+        tool = {"name": "Read", "input_schema": {"$ref": "https://example.com/read"}}
+        exchange = ready(tools=[tool], settings=Settings(strict_tool_validation=True))
+        message(exchange, chunk(call(a="x"), finish="STOP"))
+        assert exchange.failure is None
+        assert "not validated strictly" in exchange.notes[-1].why
+
     def test_b7_strict_mode_does_not_blame_the_model_for_our_placeholder(self) -> None:
         strict = Settings(strict_tool_validation=True)
         tool = {"name": "Read", "input_schema": {"type": "object", "additionalProperties": False}}

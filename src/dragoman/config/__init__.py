@@ -12,7 +12,7 @@ from dragoman.config.model import (
 from dragoman.config.observe import ObserveConfig
 from dragoman.config.profiles import Profile
 from dragoman.config.routing import model_for
-from dragoman.config.rules import LOOPBACK_NAMES, check_gateway_key, is_loopback
+from dragoman.config.rules import LOOPBACK_NAMES, check_gateway_key, check_strict_extra, is_loopback
 from dragoman.config.secret import secrets_of
 from dragoman.config.server import ServerConfig
 from dragoman.config.show import show_config
@@ -35,6 +35,7 @@ __all__ = [
     "ToolsConfig",
     "UpstreamConfig",
     "check_gateway_key",
+    "check_strict_extra",
     "is_loopback",
     "load",
     "load_config",

@@ -79,7 +79,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     limits: LimitsConfig = LimitsConfig()
     observe: ObserveConfig = ObserveConfig()
     profiles: dict[ProfileName, Profile] = {}  # tools that the gateway runs itself, and for whom
-    strict_tool_validation: bool = False  # false: mend what is safe; true: make the model try again
+    strict_tool_validation: bool = False  # true: mend nothing, make the model try again (extra `strict`)
     enable_tool_calling: bool = True
     state_retention_minutes: Count = 7 * 24 * 60  # conversations are resumed days later (pain A11)
     home: str = ""  # DRAGOMAN_HOME; empty: the user's data folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 import msgspec
@@ -51,6 +52,12 @@ def check_gateway_key(key: str, where: str) -> None:
         raise ConfigError(f"a gateway key has at least {MIN_KEY_LENGTH} characters\n{_MAKE_KEY}", where=where)
 
 
+def check_strict_extra(where: str) -> None:
+    """Strict validation without its judge would let wrong arguments pass, so it is refused."""
+    if find_spec("jsonschema_rs") is None:
+        raise ConfigError("strict validation needs the extra\npip install 'dragoman[strict]'", where=where)
+
+
 def check_config(
     config: Config, sources: Mapping[str, str], *, gateway_key: str = ""
 ) -> tuple[Config, tuple[str, ...]]:
@@ -61,6 +68,8 @@ def check_config(
         name = source.removeprefix("env ").removeprefix("flag ")
         return name if name != source or not source else f"{source}: {key}"
 
+    if config.strict_tool_validation:
+        check_strict_extra(place("strict_tool_validation"))
     _check_access(config, place, gateway_key)
     base_url, notes = _tidy_base_url(config.upstream.base_url, place("upstream.base_url"))
     upstream = msgspec.structs.replace(config.upstream, base_url=base_url)

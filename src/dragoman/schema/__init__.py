@@ -1,6 +1,6 @@
 """JSON Schema for Gemini and back: declarations out, names both ways, arguments in."""
 
-from dragoman.schema.args import PLACEHOLDER, check_args, mend_args
+from dragoman.schema.args import PLACEHOLDER, check_args, check_args_strictly, mend_args
 from dragoman.schema.clean import clean_schema
 from dragoman.schema.compile import compile_schema
 from dragoman.schema.names import NameMap
@@ -10,6 +10,7 @@ __all__ = [
     "PLACEHOLDER",
     "NameMap",
     "check_args",
+    "check_args_strictly",
     "clean_schema",
     "compile_schema",
     "mend_args",

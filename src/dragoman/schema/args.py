@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.notes import Note
 from dragoman.schema.spell import distinct, type_of
+from dragoman.schema.strict import judge
 from dragoman.schema.validate import Document, Validator, below
 from dragoman.schema.walk import Schema, too_deep
 
@@ -27,18 +28,40 @@ _MAX_CACHED_BYTES: Final = 64 * 1024  # so that the cache stays below 32 MB of k
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 _BOOLEANS: Final = {"true": True, "false": False, "True": True, "False": False}
 _WRONG: Final = object()
+_INVALID: Final = "arguments: do not match the schema"
 
 
 def check_args(args: bytes, schema: bytes) -> tuple[str, ...]:
     """What is wrong with the arguments, each with its path; empty if nothing is."""
     value = _decode(args)
+    return _no_object(value) or _check_leniently(value, schema)
+
+
+def check_args_strictly(
+    args: bytes, schema: bytes, *, where: str
+) -> tuple[tuple[str, ...], tuple[Note, ...]]:
+    """As `check_args`, by every rule of JSON Schema; a note says where only the lenient judge could be asked."""
+    value = _decode(args)
+    problems = _no_object(value)
+    if problems:
+        return problems, ()
+    verdict = judge(value, schema)
+    if verdict.unjudged:
+        note = Note("dropped", where, f"not validated strictly: {verdict.unjudged}")
+        return _check_leniently(value, schema), (note,)
+    if verdict.valid:
+        return (), ()
+    return verdict.problems or _check_leniently(value, schema) or (_INVALID,), ()
+
+
+def _no_object(value: Any) -> tuple[str, ...]:
     if value is _WRONG:
         return ("arguments: not valid JSON",)
-    if not isinstance(value, dict):
-        return (f"arguments: expected object, got {type_of(value)}",)
+    return () if isinstance(value, dict) else (f"arguments: expected object, got {type_of(value)}",)
+
+
+def _check_leniently(value: Any, schema: bytes) -> tuple[str, ...]:
     document = _document(schema)
-    if Validator(document).ok(value, document.root):
-        return ()
     return tuple(islice(Validator(document).problems(value, document.root), _MAX_PROBLEMS))
 
 

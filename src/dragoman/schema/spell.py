@@ -226,9 +226,6 @@ _TYPE_NAMES: Final[dict[type, str]] = {
     bool: "boolean", int: "integer", float: "number", str: "string", list: "array", type(None): "null",
 }  # fmt: skip
 
-#: The Python types of values that were read from JSON.
-JSON_TYPES: Final[dict[str, type]] = {"object": dict} | {name: kind for kind, name in _TYPE_NAMES.items()}
-
 
 def fits(value: object, kind: str) -> bool:
     """Whether the value is of that JSON type."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from dragoman.config import Config, ObserveConfig, is_loopback, model_for, secrets_of
+from dragoman.config import Config, ObserveConfig, check_strict_extra, is_loopback, model_for, secrets_of
 from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError, InvalidRequest
@@ -50,6 +50,8 @@ class Gateway:
         emulator_url: str = "",
         watched: bool = True,
     ) -> None:
+        if config.strict_tool_validation:
+            check_strict_extra("strict_tool_validation")
         upstream = config.upstream
         self.config = config
         self.draining = False  # not ready any more: no new work, please

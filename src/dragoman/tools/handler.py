@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
+from dragoman.config import check_strict_extra
 from dragoman.ir import ToolCall, ToolResult
 from dragoman.notes import Note
-from dragoman.schema import check_args, mend_args
+from dragoman.schema import check_args, check_args_strictly, mend_args
 from dragoman.tools.cache import ResultCache
 from dragoman.tools.definition import Context, ToolDefinition, ToolOutput
 from dragoman.tools.errors import ToolError, ToolFailed, ToolRefused
@@ -39,7 +40,7 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float
     decision: Decision = NOT_ASKED
     cached: bool = False
-    notes: tuple[Note, ...] = ()  # what was mended in the arguments
+    notes: tuple[Note, ...] = ()  # what was mended in the arguments, or not validated strictly
 
 
 class _Run(msgspec.Struct, kw_only=True):
@@ -73,6 +74,8 @@ class Handler:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
+        if strict:
+            check_strict_extra("Handler(strict=True)")
         self.registry = registry
         self.metrics: dict[str, ToolMetrics] = {}
         self._timeout_s = timeout_s
@@ -144,8 +147,10 @@ class Handler:
         self._cache.keep(definition, args, state.output)
 
     def _read_args(self, definition: ToolDefinition, call: ToolCall, state: _Run) -> tuple[str, ...]:
-        if not self._strict:
-            state.args, state.notes = mend_args(call.args, definition.schema, where=call.name)
+        if self._strict:
+            problems, state.notes = check_args_strictly(call.args, definition.schema, where=call.name)
+            return problems
+        state.args, state.notes = mend_args(call.args, definition.schema, where=call.name)
         return check_args(state.args, definition.schema)
 
     async def _decide(self, definition: ToolDefinition, args: dict[str, Any], context: Context) -> Decision:

@@ -114,6 +114,19 @@ def test_q12_nothing_is_read_from_the_working_directory(dragoman: Dragoman, tmp_
     assert tomllib.loads(done.stdout)["upstream"]["base_url"] == ""
 
 
+@pytest.mark.parametrize("argv", [("config", "check"), ("doctor", "--no-clients", "--offline"), ("serve",)])
+def test_strict_validation_without_its_extra_is_refused(
+    dragoman: Dragoman, tmp_path: Path, argv: tuple[str, ...]
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['jsonschema_rs'] = None")
+    env = {"DRAGOMAN_STRICT_TOOL_VALIDATION": "true", "PYTHONPATH": str(tmp_path)}
+    done = dragoman(*argv, env=env)
+    assert done.returncode in (1, 2)
+    said = done.stdout + done.stderr
+    assert "DRAGOMAN_STRICT_TOOL_VALIDATION: strict validation needs the extra" in said
+    assert "pip install 'dragoman[strict]'" in said
+
+
 def test_config_show_is_toml_without_secrets(dragoman: Dragoman) -> None:
     done = dragoman("config", "show", env={"GEMINI_API_KEY": "AIza-very-secret"})
     assert done.returncode == 0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.schema import check_args, clean_schema, compile_schema, mend_args
+from dragoman.schema.validate import Document, Validator
 
 STRING, INTEGER, NUMBER, BOOLEAN = ({"type": kind} for kind in ("string", "integer", "number", "boolean"))
 
@@ -239,6 +240,14 @@ def test_depth_is_no_danger() -> None:
     assert mend_args(legal, text, where="w")[0] is legal
     packed = json.dumps({"a": "[" * 100 + "]" * 100}).encode()
     assert mend_args(packed, json.dumps(schema(a={"type": "array"})).encode(), where="w")[0] is packed
+
+
+def test_a_schema_deeper_than_python_reaches_is_read_one_level_at_a_time() -> None:
+    deep: dict[str, Any] = STRING
+    for _ in range(2_000):
+        deep = schema(a=deep, b=STRING)
+    assert Validator(Document(deep)).ok({"b": "x"}, deep)
+    assert not Validator(Document(deep)).ok({"b": 1}, deep)
 
 
 def test_a_schema_that_fans_out_without_end_is_given_up() -> None:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from dragoman.config import Config, UpstreamConfig
+from dragoman.errors import ConfigError
 from dragoman.ir import Tool
 from dragoman.server.gateway import Gateway
 from dragoman.store import MemoryStore
@@ -39,6 +40,12 @@ async def test_b12_a_schema_google_refuses_costs_nobody_elses_tools_their_form()
     assert not gateway.target("gemini-3.8-flash", plain).proto_schemas
     assert not gateway.target("gemini-3.6-flash", odd).proto_schemas
     await gateway.close()
+
+
+def test_strict_validation_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.config.rules.find_spec", lambda _name: None)
+    with pytest.raises(ConfigError, match=r"dragoman\[strict\]"):
+        Gateway(Config(strict_tool_validation=True), MemoryStore(), keys=("k" * 20,))
 
 
 async def test_names_of_models_that_clients_make_up_do_not_fill_the_memory() -> None:

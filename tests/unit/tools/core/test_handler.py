@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from dragoman.errors import ConfigError
 from dragoman.ir import Text, ToolCall
 from dragoman.tools import (
     Context,
@@ -97,8 +98,24 @@ async def test_arguments_are_mended_where_that_is_safe_and_refused_where_not() -
 async def test_strict_mode_mends_nothing() -> None:
     done = await handler_of(add, strict=True).run(asking("add", a="2"))
     assert (done.outcome, done.notes) == ("invalid", ())
-    assert "a: expected integer, got string" in result_text(done.result)
+    assert 'a: the value is not of type "integer"' in result_text(done.result)
     assert result_text(await handler_of(add, strict=True).execute(asking("add", a=2.0))) == "3"
+
+
+async def test_strict_mode_says_which_schema_it_could_not_use() -> None:
+    remote = ToolDefinition(
+        name="far", schema=b'{"$ref":"https://example.com/far"}', execute=lambda *_: "done"
+    )
+    done = await handler_of(remote, strict=True).run(asking("far", a=1))
+    assert done.outcome == "ok"
+    assert [(note.kind, note.where) for note in done.notes] == [("dropped", "far")]
+
+
+def test_strict_mode_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.config.rules.find_spec", lambda _name: None)
+    handler_of(add)
+    with pytest.raises(ConfigError, match=r"dragoman\[strict\]"):
+        handler_of(add, strict=True)
 
 
 @pytest.mark.parametrize("args", [b"", b"nonsense", b"[1]", b"\xff"])
