@@ -97,7 +97,7 @@ LOCK = $(UV) compile --constraints constraints.txt --generate-hashes --no-emit-i
 
 # The container's packages with their hashes; run it after a change of constraints.txt.
 lock: $(VENV)/.release
-	$(LOCK) --extra redis --extra vertex pyproject.toml --output-file deploy/requirements.txt
+	$(LOCK) --extra redis --extra strict --extra vertex pyproject.toml --output-file deploy/requirements.txt
 	echo setuptools | $(LOCK) - --output-file deploy/requirements-build.txt
 
 # What the container installs, as CycloneDX: read from a venv with the same packages.

@@ -28,7 +28,7 @@ BY_ITSELF = (".pth", ".egg-link")
 SITE_MODULES = ("sitecustomize.py", "usercustomize.py")
 
 #: What the container has besides the plain package; `make lock` names the same.
-EXTRAS = ("redis", "vertex")
+EXTRAS = ("redis", "strict", "vertex")
 
 Json = dict[str, Any]
 
