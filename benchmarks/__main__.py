@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.contenders import best_floor
+from benchmarks.contenders import ASGI_SERVERS, best_floor
 from benchmarks.emulator import print_emulator
 from benchmarks.figures import Report
 from benchmarks.files import print_files
@@ -71,6 +71,7 @@ def _run(options: argparse.Namespace) -> Report:
         peer_budget_s=_QUICK_PEER_BUDGET_S if options.quick else _PEER_BUDGET_S,
         say=lambda text: print(text, file=sys.stderr, flush=True),
         before=options.before,
+        servers=options.servers,
     )
     return make_report(results, " ".join(["python -m benchmarks", *sys.argv[1:]]))
 
@@ -89,6 +90,9 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--write-docs", action="store_true", help="the run's part of docs/performance.md, and its plots"
+    )
+    parser.add_argument(
+        "--servers", nargs="*", choices=list(ASGI_SERVERS), default=[], help="also on these ASGI servers"
     )
     parser.add_argument("--before", type=Path, metavar="DIR", help="also the gateway of this older checkout")
     parser.add_argument("--from-json", type=Path, help="a run that was kept, instead of a new one")

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from benchmarks.http import GATEWAY_KEY
 from benchmarks.peers import Peer
 from benchmarks.procfs import rss_kib, tree
 from benchmarks.wires import Style
@@ -25,6 +26,18 @@ _START_S = 20.0
 _PEER_START_S = 180.0
 _OURS: tuple[Style, ...] = ("anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "amazonq")
 _STOP_S = 10.0
+
+#: As fast as each can be made without changing the application.
+ASGI_SERVERS = {
+    "uvicorn": (
+        *("uvicorn", "--factory", "dragoman.asgi:app", "--port", "{port}"),
+        *("--loop", "uvloop", "--http", "httptools", "--log-level", "warning", "--no-access-log"),
+    ),
+    "hypercorn": (
+        *("hypercorn", "dragoman.asgi:app()", "--bind", "127.0.0.1:{port}"),
+        *("--worker-class", "uvloop", "--log-level", "warning"),
+    ),
+}
 _SETTLE_S = 0.3
 
 
@@ -76,6 +89,22 @@ def start_dragoman(
     env = {**os.environ, "PYTHONPATH": str(before / "src")} if before else None
     with _running(name, _OURS, command, env=env, folder=before or _ROOT) as gateway:
         yield gateway
+
+
+@contextmanager
+def start_asgi_server(name: str, upstream: str, folder: Path) -> Iterator[Contender]:
+    """The same application (`dragoman.asgi:app`) on another ASGI server."""
+    port, home = _free_port(), folder / f"home-{name}"
+    home.mkdir()
+    command = [sys.executable, "-m", *(word.format(port=port) for word in ASGI_SERVERS[name])]
+    env = {"PATH": os.environ.get("PATH", ""), "HOME": str(home), "DRAGOMAN_HOME": str(home)}
+    env |= {"DRAGOMAN_UPSTREAM_BASE_URL": upstream, "DRAGOMAN_UPSTREAM_API_KEY": "AIzaBenchmark"}
+    env |= {"DRAGOMAN_GATEWAY_KEY": GATEWAY_KEY}
+    with (
+        (folder / f"{name}.log").open("wb") as log,
+        _running(name, _OURS, command, f"http://127.0.0.1:{port}", log, env) as started,
+    ):
+        yield started
 
 
 @contextmanager

@@ -17,7 +17,14 @@ import msgspec
 
 from benchmarks.answers import Order
 from benchmarks.checks import OddEnding, WrongAnswer, read_answer
-from benchmarks.contenders import Contender, start_dragoman, start_fake, start_floor, start_peer
+from benchmarks.contenders import (
+    Contender,
+    start_asgi_server,
+    start_dragoman,
+    start_fake,
+    start_floor,
+    start_peer,
+)
 from benchmarks.conversation import SMALL, Conversation
 from benchmarks.http import GATEWAY_KEY, HttpAnswer
 from benchmarks.load import Failure, Job, Measurement
@@ -76,12 +83,15 @@ def run_suite(
     peer_budget_s: float,
     say: Say,
     before: Path | None = None,
+    servers: Sequence[str] = (),
 ) -> Results:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-bench-")))
         field = Field(stack, folder, floor, say)
         if before is not None:
             field.add_before(before)
+        for name in servers:
+            field.add_server(name)
         for name in peers:
             field.add_peer(name)
         ask = stack.enter_context(start_load())
@@ -141,6 +151,9 @@ class Field:
 
     def add_before(self, checkout: Path) -> None:
         self._enter(start_dragoman(self.fake.url, self._folder, before=checkout))
+
+    def add_server(self, name: str) -> None:
+        self._enter(start_asgi_server(name, self.fake.url, self._folder))
 
     def add_peer(self, name: str) -> None:
         self._say(f"starting {name}")
