@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from aiohttp import ClientResponse
+from aiohttp.client_proto import ResponseHandler
 
 from dragoman.dialects import openai_chat, openai_responses
 from dragoman.dialects.openai_responses.items import DecodedItem
@@ -23,7 +25,7 @@ from dragoman.repair.sound import sound_history
 from dragoman.server.converse import Call
 from dragoman.server.wire.http1 import Http1Connection, Http1Turn
 from dragoman.tokens import new_token
-from dragoman.upstream.connection import Connection
+from dragoman.upstream.client import UpstreamResponse
 from tests.faults.harness import HELLO, KEY, FakeGoogle, chunk, gateway, refuses, streams
 
 _ERROR = b'data: {"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}\r\n\r\n'
@@ -60,6 +62,7 @@ def alive(*kinds: type) -> int:
 @pytest.mark.parametrize("path", _ASKED)
 @pytest.mark.parametrize("end", _ENDS)
 async def test_nothing_is_left_of_a_request(path: str, end: str) -> None:
+    held = alive(UpstreamResponse, ClientResponse, ResponseHandler)
     async with gateway(FakeGoogle(_ENDS[end])) as client:
         before = alive(Exchange, Call)
         for stream in (True, False):
@@ -72,7 +75,7 @@ async def test_nothing_is_left_of_a_request(path: str, end: str) -> None:
             await asyncio.sleep(0.01)
         assert alive(Exchange, Call) == before
     await asyncio.sleep(0)
-    assert alive(Connection) == 0
+    assert alive(UpstreamResponse, ClientResponse, ResponseHandler) == held
 
 
 async def _leave(url: str, body: bytes, said: bytes) -> None:
