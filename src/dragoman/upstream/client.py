@@ -166,8 +166,9 @@ class UpstreamResponse:
         return self
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if self._timeout is not None:
-            self._timeout.stop()
+        timeout, self._timeout = self._timeout, None
+        if timeout is not None:
+            timeout.stop()
         response, self._response = self._response, None
         # aiohttp has taken the connection back by itself if request and response are complete.
         if response is not None and response.connection is not None:
@@ -238,6 +239,9 @@ class _Body(Payload):
 
 def _explain(error: Exception, url: str) -> UpstreamError:
     """Say what went wrong, naming the URL without its query and its credentials."""
+    # aiohttp keeps the error in its stream. With the traceback it would keep every frame of the request alive, too,
+    # until the garbage collector runs.
+    error.__traceback__ = None
     where = _without_secrets(url)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         answered = f"it answered HTTP {error.status}"
