@@ -33,10 +33,8 @@ from dragoman.server.routes import find_route
 from dragoman.server.wire.http2_heads import read_head
 from dragoman.server.wire.http2_protocol import make_connection
 from dragoman.sse import SseDecoder
-from dragoman.upstream.http1 import AnswerReader
 from tests.fuzz.client_seeds import seeds_of
 from tests.unit.http1.test_requests import CHUNKED, GET, POST
-from tests.unit.upstream.test_http1 import WHOLE
 
 Reader = Callable[[bytes], None]
 
@@ -153,16 +151,6 @@ def _read_requests(data: bytes, size: int) -> list[Any]:
     return found
 
 
-def upstream(data: bytes) -> None:
-    """An answer of HTTP/1.1 to our own client."""
-    size = data[0] % 16 + 1 if data else 1
-    reader = AnswerReader()
-    with suppress(BadMessage):
-        for start in range(1, len(data), size):
-            reader.feed(data[start : start + size])
-        reader.close()
-
-
 def http2(data: bytes) -> None:
     """A connection of HTTP/2 behind its first bytes: events or a protocol error, and heads that are read or refused."""
     connection = make_connection(8192)
@@ -231,7 +219,6 @@ DECODERS: dict[str, tuple[Reader, list[bytes]]] = {
     "eventstream": (frames, [encode_event(event_head("x"), b"{}") * 2]),
     "door": (door, [_SIGNED, b"GET /v1/models?key=x HTTP/1.1\nhost: localhost\nx-api-key: y\n\n"]),
     "wire": (wire, [b"\x05" + POST + CHUNKED + GET, b"\x00" + CHUNKED]),
-    "upstream": (upstream, [b"\x03" + raw for raw, _ in WHOLE.values()]),
     "http2": (http2, [_frames_of_http2()]),
     "settings": (
         settings,
