@@ -7,7 +7,6 @@ pipes in memory. C code (msgspec, SQLite, the event loop) is not counted.
 from __future__ import annotations
 
 import asyncio
-import ssl
 import sys
 import tempfile
 from collections import Counter
@@ -16,8 +15,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import aiohttp
 import msgspec
 import uvloop
+from aiohttp.client_proto import ResponseHandler
 
 from benchmarks import http
 from benchmarks.answers import Order, stream_answer, whole_answer
@@ -30,7 +31,6 @@ from dragoman.server.gateway import Gateway
 from dragoman.server.wire.house import House
 from dragoman.server.wire.http1 import Http1Connection
 from dragoman.store import open_store
-from dragoman.upstream.connection import Connection, Connections, Place
 
 OTHER_STYLES: tuple[Style, ...] = ("openai_chat", "openai_responses", "gemini", "bedrock", "amazonq")
 _WARM_UP = 3
@@ -81,7 +81,7 @@ async def count_steps(case: Case) -> Counter[str]:
         config = Config(home=home, server=ServerConfig(port=0), upstream=upstream)
         gateway = Gateway(config, open_store(config), keys=(http.GATEWAY_KEY,))
         google = _Google()
-        gateway.client.connections = _Wired(google)
+        gateway.client._sessions[None] = aiohttp.ClientSession(connector=_Wired(google))
         client = http.Connection()
         _join(client, Http1Connection(House(GatewayApp(gateway), config.server, lambda: None)))
         conversation = Conversation(case.shape, "steps", stream=bool(case.chunks))
@@ -128,8 +128,9 @@ def _ignore(_frame: FrameType, _event: str, _arg: object) -> None:
 class _Pipe(asyncio.Transport):
     """What one side writes the other gets with the next turn of the loop, in one piece."""
 
-    def __init__(self, other: asyncio.Protocol) -> None:
+    def __init__(self, owner: asyncio.Protocol, other: asyncio.Protocol) -> None:
         super().__init__()
+        self._owner = owner
         self._other = other
         self._loop = asyncio.get_running_loop()
 
@@ -148,22 +149,24 @@ class _Pipe(asyncio.Transport):
     def abort(self) -> None:
         """Nothing is open."""
 
+    def close(self) -> None:
+        self._loop.call_soon(self._owner.connection_lost, None)
+
 
 def _join(one: asyncio.Protocol, other: asyncio.Protocol) -> None:
-    one.connection_made(_Pipe(other))
-    other.connection_made(_Pipe(one))
+    one.connection_made(_Pipe(one, other))
+    other.connection_made(_Pipe(other, one))
 
 
-class _Wired(Connections):
-    """Connections that all lead to the same Google."""
+class _Wired(aiohttp.BaseConnector):
+    """A connection pool whose connections all lead to the same Google."""
 
     def __init__(self, google: _Google) -> None:
-        super().__init__(1.0, ssl.create_default_context)
+        super().__init__(limit=0)
         self._google = google
 
-    async def connect(self, place: Place) -> Connection:
-        del place
-        connection = Connection()
+    async def _create_connection(self, *_args: object) -> ResponseHandler:
+        connection = ResponseHandler(asyncio.get_running_loop())
         _join(connection, self._google)
         return connection
 

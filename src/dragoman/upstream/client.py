@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 
 import aiohttp
 import msgspec
@@ -17,6 +18,7 @@ from dragoman.upstream.proxy import SOCKS_SCHEMES, find_proxy
 
 _CHECKS_PER_PERIOD = 4  # of the idle time-out
 _TRAILING_TIMEOUT_S = 5.0  # for the end of a response whose last event has arrived
+_CLOSE_TIMEOUT_S = 1.0
 _MAX_ROUTES = 256
 _READ_BUFFER_BYTES = 64 * 1024  # aiohttp pauses the upstream when twice as much is unread
 _HEADERS = {"content-type": "application/json", "user-agent": "dragoman", "accept-encoding": "identity"}
@@ -75,9 +77,11 @@ class UpstreamClient:
         )
 
     async def close(self) -> None:
-        for session in self._sessions.values():
-            await session.close()
-        self._sessions.clear()
+        """Close all connections; aiohttp would wait without limit for a server that does not read."""
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(session.close(), _CLOSE_TIMEOUT_S)
 
     def _find_route(self, url: str) -> Route:
         """Parse and cache: the environment is not read again with every request."""

@@ -167,6 +167,18 @@ async def test_cancelling_an_upload_drops_what_is_not_sent(patient: UpstreamClie
     assert served.received < 30_000_000
 
 
+async def test_closing_does_not_wait_for_a_server_that_does_not_read(patient: UpstreamClient) -> None:
+    served = Stuck(b"")
+    async with served.listening() as url:
+        asking = asyncio.create_task(_post(patient, url, bytes(30_000_000)))
+        await served.started.wait()
+        async with asyncio.timeout(20):
+            await patient.close()
+        served.go_on.set()
+        with pytest.raises(UpstreamError):
+            await asking
+
+
 class Stuck:
     """Answers after the header section of a request, and reads the body only when it is told to."""
 
