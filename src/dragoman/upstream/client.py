@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping
-from contextlib import suppress
 
 import aiohttp
 import msgspec
 from aiohttp.payload import Payload
+from multidict import CIMultiDict
 from yarl import URL
 
 from dragoman.errors import UpstreamCut, UpstreamError
@@ -18,10 +18,12 @@ from dragoman.upstream.proxy import SOCKS_SCHEMES, find_proxy
 
 _CHECKS_PER_PERIOD = 4  # of the idle time-out
 _TRAILING_TIMEOUT_S = 5.0  # for the end of a response whose last event has arrived
-_CLOSE_TIMEOUT_S = 1.0
 _MAX_ROUTES = 256
 _READ_BUFFER_BYTES = 64 * 1024  # aiohttp pauses the upstream when twice as much is unread
-_HEADERS = {"content-type": "application/json", "user-agent": "dragoman", "accept-encoding": "identity"}
+_CONTENT_TYPE = "application/json"
+_HEADERS = CIMultiDict(
+    {"content-type": _CONTENT_TYPE, "user-agent": "dragoman", "accept": "*/*", "accept-encoding": "identity"}
+)
 _UNSAFE_IN_HEADER = frozenset("\r\n\0")
 _ERRORS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
 
@@ -68,20 +70,20 @@ class UpstreamClient:
             raise UpstreamError("these credentials cannot be sent in a header", kind="permission")
         route = self._routes.get(url) or self._find_route(url)
         session = self._sessions.get(route.socks_proxy) or self._open_session(route.socks_proxy)
+        merged = _HEADERS.copy()
+        merged.update(headers)  # whatever the case of their names
         return await session.post(
             route.url,
             data=_Body(body),
-            headers={**_HEADERS, **headers},
+            headers=merged,
             proxy=route.http_proxy,
             allow_redirects=False,  # they would carry the key to another host
         )
 
     async def close(self) -> None:
-        """Close all connections; aiohttp would wait without limit for a server that does not read."""
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(session.close(), _CLOSE_TIMEOUT_S)
+            await session.close()
 
     def _find_route(self, url: str) -> Route:
         """Parse and cache: the environment is not read again with every request."""
@@ -231,7 +233,7 @@ class _Body(Payload):
     _autoclose = True
 
     def __init__(self, value: bytes) -> None:
-        super().__init__(value, content_type=_HEADERS["content-type"])
+        super().__init__(value, content_type=_CONTENT_TYPE)
         self._size = len(value)
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:

@@ -26,8 +26,13 @@ class SafeReuse(aiohttp.TCPConnector):
     """Reuse a connection only if nothing is left of the exchange before.
 
     aiohttp 3.14 keeps bytes that a server sends on an idle connection and takes them for the answer to the next
-    request, which may be another caller's. It also pools a connection while the end of a request is still unsent.
+    request, which may be another caller's. It also pools a connection while the end of a request is still unsent, and
+    waits without limit for a server that does not read it.
     """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._in_use: set[ResponseHandler] = set()
 
     async def connect(
         self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
@@ -36,15 +41,25 @@ class SafeReuse(aiohttp.TCPConnector):
             connection = await super().connect(req, traces, timeout)
             protocol = connection.protocol
             if protocol is not None and not protocol.should_close:
-                connection.add_callback(functools.partial(_abort_if_unsent, protocol))
+                self._in_use.add(protocol)
+                connection.add_callback(functools.partial(self._before_release, protocol))
                 return connection
             connection.close()
 
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        for protocol in self._in_use:
+            _abort(protocol)
+        await super().close(abort_ssl=abort_ssl)
 
-def _abort_if_unsent(protocol: ResponseHandler) -> None:
-    transport = protocol.transport
-    if transport is not None and transport.get_write_buffer_size():
-        transport.abort()
+    def _before_release(self, protocol: ResponseHandler) -> None:
+        self._in_use.discard(protocol)
+        if protocol.transport is not None and protocol.transport.get_write_buffer_size():
+            _abort(protocol)
+
+
+def _abort(protocol: ResponseHandler) -> None:
+    if protocol.transport is not None:
+        protocol.transport.abort()
 
 
 def open_connector(socks_proxy: URL | None = None) -> aiohttp.TCPConnector:

@@ -127,6 +127,14 @@ async def test_a_connection_is_used_again(client: UpstreamClient) -> None:
         assert head.count(b"\r\n" + line + b"\r\n") == 1
 
 
+async def test_a_header_of_the_caller_replaces_ours(client: UpstreamClient) -> None:
+    async with upstream(always(OK)) as served:
+        await _ask(client, served.url, {"Content-Type": "text/plain", "User-Agent": "agent"})
+    head = served.heads[0].lower()
+    assert b"\r\ncontent-type: text/plain\r\n" in head
+    assert head.count(b"content-type") == head.count(b"user-agent") == 1
+
+
 async def test_requests_at_the_same_time_have_their_own(client: UpstreamClient) -> None:
     async with upstream(always(OK)) as served:
         assert await asyncio.gather(*(_ask(client, served.url) for _ in range(3))) == [b"hi"] * 3
@@ -193,7 +201,10 @@ class Stuck:
         try:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         finally:
+            self.go_on.set()
             server.close()
+            if self.started.is_set():
+                await self.closed.wait()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

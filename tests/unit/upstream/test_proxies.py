@@ -292,7 +292,7 @@ class SocksProxy:
             if password != b"p@ss":
                 writer.write(b"\x01\x01")
                 await writer.drain()
-                return
+                raise ConnectionResetError
             writer.write(b"\x01\x00")
             await reader.readexactly(4)
             self.names.append(await reader.readexactly((await reader.readexactly(1))[0]))
