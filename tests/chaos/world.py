@@ -161,7 +161,7 @@ def impatient() -> Iterator[None]:
         for module, name in (
             (retry, "_FIRST_BACKOFF_S"),
             (retry, "_LEAST_RATE_LIMIT_WAIT_S"),
-            (client, "_TAIL_S"),
+            (client, "_TRAILING_TIMEOUT_S"),
         ):
             patch.setattr(module, name, getattr(module, name) / 20)
         yield

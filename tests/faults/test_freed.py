@@ -23,7 +23,7 @@ from dragoman.repair.sound import sound_history
 from dragoman.server.converse import Call
 from dragoman.server.http import Outlet
 from dragoman.tokens import new_token
-from dragoman.upstream.connection import Connection
+from dragoman.upstream.client import UpstreamResponse
 from tests.faults.harness import HELLO, KEY, FakeGoogle, chunk, gateway, refuses, streams
 
 _ERROR = b'data: {"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}\r\n\r\n'
@@ -72,7 +72,7 @@ async def test_nothing_is_left_of_a_request(path: str, end: str) -> None:
             await asyncio.sleep(0.01)
         assert alive(Exchange, Call, Outlet) == before
     await asyncio.sleep(0)
-    assert alive(Connection) == 0
+    assert alive(UpstreamResponse) == 0
 
 
 async def _leave(url: str, body: bytes, said: bytes) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import random
 from typing import Any
 
 import pytest
@@ -157,10 +159,29 @@ async def _cut_whole(writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_e7_a_compressed_answer_that_is_cut_is_not_taken_for_whole(stream: bool) -> None:
+    text = random.Random(1).randbytes(2_000).hex()
+    body = {"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]}
+    raw = chunk({"text": text}, finish="STOP") if stream else json.dumps(body).encode()
+    packed = gzip.compress(raw)[:-100]
+
+    async def cut(writer: asyncio.StreamWriter) -> None:
+        kind = b"text/event-stream" if stream else b"application/json"
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+        writer.write(head % (kind, len(packed)) + packed)
+
+    google = FakeGoogle(cut, streams(HELLO) if stream else _whole("Hello"))
+    async with gateway(google) as running:
+        response = await running.messages(stream=stream)
+        assert b"Hello" in await response.read()
+    assert len(google.arrived) == 2
+
+
 async def test_e5_an_end_that_never_comes_is_not_waited_for_like_an_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dragoman.upstream.client._TAIL_S", 0.2)
+    monkeypatch.setattr("dragoman.upstream.client._TRAILING_TIMEOUT_S", 0.2)
 
     async def stays_open(writer: asyncio.StreamWriter) -> None:
         await streams(HELLO, cut=False)(NoEnd(writer))  # type: ignore[arg-type]

@@ -19,8 +19,6 @@ from dragoman.emulator.http.request_parser import BadRequest, Continue, RequestP
 from dragoman.errors import DragomanError
 from dragoman.eventstream import EventStreamDecoder, encode_event, event_head
 from dragoman.exchange import Exchange
-from dragoman.http1.heads import BadMessage
-from dragoman.http1.requests import RequestReader
 from dragoman.ir import Request, unseal
 from dragoman.redact import Redactor
 from dragoman.server import sigv4
@@ -28,10 +26,8 @@ from dragoman.server.auth import Caller, Gate
 from dragoman.server.http import address_of, check_head, head_of, headers_of
 from dragoman.server.routes import find_route
 from dragoman.sse import SseDecoder
-from dragoman.upstream.http1 import AnswerReader
 from tests.fuzz.client_seeds import seeds_of
 from tests.unit.emulator.test_request_parser import CHUNKED, GET, POST
-from tests.unit.upstream.test_http1 import WHOLE
 
 Reader = Callable[[bytes], None]
 
@@ -128,26 +124,6 @@ def door(data: bytes) -> None:
         assert isinstance(admitted, Caller)
 
 
-def wire(data: bytes) -> None:
-    """Requests of HTTP/1.1, cut where the first byte says: the same as at once, or refused as well."""
-    size = data[0] % 16 + 1 if data else 1
-    assert _read_requests(data[1:], size) == _read_requests(data[1:], max(1, len(data)))
-
-
-def _read_requests(data: bytes, size: int) -> list[Any]:
-    reader, body = RequestReader(4096), b""
-    found: list[Any] = []
-    try:
-        for start in range(0, len(data), size):
-            body += reader.feed(data[start : start + size])
-            while reader.over and not reader.speaks_http2:
-                found.append((reader.head, body))
-                body = reader.next()
-    except BadMessage:  # of several reasons the one that is seen first depends on the slicing
-        found.append("refused")
-    return found
-
-
 def emulator(data: bytes) -> None:
     """Requests to the emulator. The first byte sets the size of the slices, which must not change the events."""
     size = data[0] % 16 + 1 if data else 1
@@ -161,16 +137,6 @@ def _emulator_events(data: bytes, size: int) -> list[Any]:
         while (event := parser.next_event()) is not None:
             found.append("refused" if isinstance(event, BadRequest) else event)
     return [event for event in found if not isinstance(event, Continue)]
-
-
-def upstream(data: bytes) -> None:
-    """An answer of HTTP/1.1 to our own client."""
-    size = data[0] % 16 + 1 if data else 1
-    reader = AnswerReader()
-    with suppress(BadMessage):
-        for start in range(1, len(data), size):
-            reader.feed(data[start : start + size])
-        reader.close()
 
 
 def settings(data: bytes) -> None:
@@ -220,9 +186,7 @@ DECODERS: dict[str, tuple[Reader, list[bytes]]] = {
     "sse": (events, _streams()),
     "eventstream": (frames, [encode_event(event_head("x"), b"{}") * 2]),
     "door": (door, [_SIGNED, b"GET /v1/models?key=x HTTP/1.1\nhost: localhost\nx-api-key: y\n\n"]),
-    "wire": (wire, [b"\x05" + POST + CHUNKED + GET, b"\x00" + CHUNKED]),
     "emulator": (emulator, [b"\x05" + POST + CHUNKED + GET, b"\x00" + CHUNKED]),
-    "upstream": (upstream, [b"\x03" + raw for raw, _ in WHOLE.values()]),
     "settings": (
         settings,
         [

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,9 +17,7 @@ from dragoman.ir import Media, Message, Part, Text, ToolResult
 from dragoman.memo import Memo
 from dragoman.notes import Note
 from dragoman.upstream.fetched import CannotFetch, Fetched
-
-if TYPE_CHECKING:
-    from dragoman.upstream.remote import Fetcher
+from dragoman.upstream.remote import Fetcher
 
 _AT_ONCE = 4
 _KEPT_BYTES = 64 * 1024 * 1024  # the same picture comes back with every turn
@@ -81,8 +78,6 @@ class Library:
 
 
 def _open(settings: MediaConfig) -> Fetcher:
-    from dragoman.upstream.remote import Fetcher  # with aiohttp: 15 MB, which most gateways never need
-
     return Fetcher(max_bytes=settings.max_bytes, timeout_s=settings.timeout_s)
 
 

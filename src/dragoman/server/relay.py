@@ -24,7 +24,7 @@ from dragoman.server.own import Desk, Later, Outcome
 from dragoman.server.reach import quietly
 from dragoman.server.way import Way
 from dragoman.store import StoreUnavailable
-from dragoman.upstream.client import UpstreamAnswer
+from dragoman.upstream.client import UpstreamResponse
 from dragoman.upstream.hosts import Method
 
 _log = logging.getLogger("dragoman")
@@ -245,14 +245,10 @@ class Relay:
                 if answer.status != 200:
                     return await self._refusal(answer)
                 self._body = b""
-                ready, news = answer.ready, answer.news
                 while True:
-                    data = ready()
-                    if data is None:
-                        asked = clock()
-                        await news()
-                        trail.waited_s += clock() - asked
-                        continue
+                    asked = clock()
+                    data = await answer.read_some()
+                    trail.waited_s += clock() - asked
                     if not data:
                         break
                     if capture is not None:
@@ -283,7 +279,7 @@ class Relay:
             await self._outlet.write(out)
         return exchange.failure or _unusable(exchange)
 
-    async def _refusal(self, answer: UpstreamAnswer) -> DragomanError:
+    async def _refusal(self, answer: UpstreamResponse) -> DragomanError:
         told, capture = await answer.read(), self._outlet.trail.capture
         if capture is not None:
             capture.hear(told)

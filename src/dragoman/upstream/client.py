@@ -1,107 +1,50 @@
-"""HTTP to Google: pooled connections, the machine's proxies and trust store, time-outs, precise errors."""
+"""The HTTP client for Google: aiohttp, with the machine's proxies and trust store, time-outs and precise errors."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
-import sys
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
+from collections.abc import Mapping
 
+import aiohttp
 import msgspec
+from aiohttp.payload import Payload
+from multidict import CIMultiDict
+from yarl import URL
 
-from dragoman.config import LOOPBACK_NAMES
 from dragoman.errors import UpstreamCut, UpstreamError
-from dragoman.upstream.connection import Connection, Connections, Place
-from dragoman.upstream.http1 import BrokenAnswer, Head
+from dragoman.upstream.connector import open_connector
+from dragoman.upstream.proxy import SOCKS_SCHEMES, find_proxy
 
-if TYPE_CHECKING:
-    from dragoman.upstream.proxied import Proxied, ProxiedAnswer, ProxiedHead
-
-_LOOKS = 4  # per idle time-out
-_TAIL_S = 5.0  # for the end of an answer that was said to its end
-_KNOWN_WAYS = 256
-_PORTS = {"http": 80, "https": 443}
-_HEAD = b"POST %b HTTP/1.1\r\nhost: %b\r\ncontent-type: application/json\r\naccept: */*\r\nuser-agent: dragoman\r\n"
-_OWN_HEADERS = {"content-type": "application/json", "user-agent": "dragoman"}
-
-
-class _Coming(Protocol):
-    """Bytes of an answer on their way."""
-
-    @property
-    def waits(self) -> bool: ...
-
-    @property
-    def total_bytes(self) -> int: ...
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the last byte is known to be here: nothing can go wrong with them any more."""
-        ...
-
-    def fail(self, error: Exception) -> None: ...
+_CHECKS_PER_PERIOD = 4  # of the idle time-out
+_TRAILING_TIMEOUT_S = 5.0  # for the end of a response whose last event has arrived
+_MAX_ROUTES = 256
+_READ_BUFFER_BYTES = 64 * 1024  # aiohttp pauses the upstream when twice as much is unread
+_CONTENT_TYPE = "application/json"
+_HEADERS = CIMultiDict(
+    {"content-type": _CONTENT_TYPE, "user-agent": "dragoman", "accept": "*/*", "accept-encoding": "identity"}
+)
+_UNSAFE_IN_HEADER = frozenset("\r\n\0")
+_ERRORS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
 
 
-class IdleWatch:
-    """Breaks an answer that has stopped coming; looks now and then instead of arming a timer per chunk.
+class Route(msgspec.Struct, frozen=True):
+    """A parsed URL and the proxy that leads to it."""
 
-    Only while somebody waits for bytes: a slow reader of ours is not Google's silence.
-    """
-
-    _timer: asyncio.TimerHandle | None = None
-    _seen = -1
-    _quiet_looks = 0
-
-    def __init__(self, coming: _Coming, idle_s: float, until: float, loop: asyncio.AbstractEventLoop) -> None:
-        self._coming = coming
-        self._pause_s = idle_s / _LOOKS
-        self._until = until
-        self._loop = loop
-        self._look()
-
-    def _look(self) -> None:
-        if self._coming.is_whole:  # as are short answers, from the beginning
-            return
-        quiet = self._coming.waits and self._coming.total_bytes == self._seen
-        self._quiet_looks = self._quiet_looks + 1 if quiet else 0
-        self._seen = self._coming.total_bytes
-        left_s = self._until - self._loop.time()
-        if self._quiet_looks >= _LOOKS or left_s <= 0:
-            self._coming.fail(TimeoutError())
-        else:
-            self._timer = self._loop.call_later(min(self._pause_s, left_s), self._look)
-
-    def hurry(self) -> None:
-        self._pause_s = min(self._pause_s, _TAIL_S / _LOOKS)
-        self.stop()
-        self._look()
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-
-class _Way(msgspec.Struct, frozen=True):
-    """How an address is reached: directly with a head that is written once, or, without a place, as aiohttp does it."""
-
-    place: Place | None
-    head: bytes = b""
-    proxy: str | None = None
+    url: URL
+    http_proxy: URL | None = None
+    socks_proxy: URL | None = None
 
 
 class UpstreamClient:
-    """One per process; opened lazily inside the event loop that uses it."""
+    """One per process; it opens its sessions lazily, inside the event loop that uses them."""
 
     def __init__(self, *, connect_timeout_s: float, idle_timeout_s: float, total_timeout_s: float) -> None:
         self._connect_timeout_s = connect_timeout_s
         self.idle_timeout_s = idle_timeout_s
         self.total_timeout_s = total_timeout_s
-        self.connections = Connections(connect_timeout_s, _trust)
-        self._proxied: Proxied | None = None
-        self._ways: dict[str, _Way] = {}
+        self._sessions: dict[URL | None, aiohttp.ClientSession] = {}  # by SOCKS proxy
+        self._routes: dict[str, Route] = {}
 
     def post(
         self,
@@ -111,55 +54,72 @@ class UpstreamClient:
         *,
         stream: bool,
         within_s: float | None = None,
-    ) -> UpstreamAnswer:
-        """Leaving the block closes the connection at once unless the answer was read to its end.
+    ) -> UpstreamResponse:
+        """Return a context manager that sends the request and gives the response.
 
-        `within_s` is for the whole of it, where less is left than an answer may take.
+        Leaving the block closes the connection at once unless the response arrived completely.
+        `within_s` replaces the total time-out. A stream must begin within the idle time-out.
         """
         total_s = self.total_timeout_s if within_s is None else within_s
-        silence_s = min(self.idle_timeout_s, total_s) if stream else total_s
-        return UpstreamAnswer(self, url, headers, body, silence_s, total_s)
+        head_s = min(self.idle_timeout_s, total_s) if stream else total_s
+        return UpstreamResponse(self, url, headers, body, head_s, total_s)
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> aiohttp.ClientResponse:
+        """Send a POST and return as soon as the header section has arrived; redirects are not followed."""
+        if any(not _UNSAFE_IN_HEADER.isdisjoint(value) for value in headers.values()):
+            raise UpstreamError("these credentials cannot be sent in a header", kind="permission")
+        route = self._routes.get(url) or self._find_route(url)
+        session = self._sessions.get(route.socks_proxy) or self._open_session(route.socks_proxy)
+        merged = _HEADERS.copy()
+        merged.update(headers)  # whatever the case of their names
+        return await session.post(
+            route.url,
+            data=_Body(body),
+            headers=merged,
+            proxy=route.http_proxy,
+            allow_redirects=False,  # they would carry the key to another host
+        )
 
     async def close(self) -> None:
-        self.connections.close()
-        if self._proxied is not None:
-            await self._proxied.close()
-            self._proxied = None
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()
 
-    def way(self, url: str) -> _Way:
-        """Found once: it would otherwise be read from the environment with every request."""
-        way = self._ways.get(url)
-        if way is None:
-            way = _find_way(url)
-            if len(self._ways) < _KNOWN_WAYS:
-                self._ways[url] = way
-        return way
+    def _find_route(self, url: str) -> Route:
+        """Parse and cache: the environment is not read again with every request."""
+        parsed = URL(url, encoded=url.isascii())
+        proxy = find_proxy(parsed)
+        if proxy is not None and proxy.scheme in SOCKS_SCHEMES:
+            route = Route(parsed, socks_proxy=proxy)
+        else:
+            route = Route(parsed, http_proxy=proxy)
+        if len(self._routes) < _MAX_ROUTES:
+            self._routes[url] = route
+        return route
 
-    async def ask_proxied(
-        self, url: str, headers: Mapping[str, str], body: bytes, proxy: str | None, within_s: float
-    ) -> ProxiedAnswer:
-        if self._proxied is None:
-            from dragoman.upstream.proxied import Proxied  # aiohttp is 15 MB, and few need it
+    def _open_session(self, socks_proxy: URL | None) -> aiohttp.ClientSession:
+        session = self._sessions[socks_proxy] = aiohttp.ClientSession(
+            connector=open_connector(socks_proxy),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout_s),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=_READ_BUFFER_BYTES,
+        )
+        return session
 
-            self._proxied = Proxied(connect_timeout_s=self._connect_timeout_s, tls=_trust())
-        whole = {**_OWN_HEADERS, **headers}
-        return await self._proxied.ask(url, whole, body, proxy=proxy, within_s=within_s)
 
+class UpstreamResponse:
+    """A request and its response, as an async context manager.
 
-class UpstreamAnswer:
-    """A request and its answer, from entering the block to leaving it.
-
-    In between `status` and `headers` are known, and the body still comes: `ready` gives what has come by now, nothing
-    at the end, and None where there is `news` to wait for. `hurry` it when nothing that matters can follow.
+    Inside the block `status` and `headers` are set and the body still arrives. Call `hurry` when nothing that matters
+    can follow.
     """
 
     status = 0
-    _place: Place | None = None
-    _coming: Connection | ProxiedAnswer | None = None
-    _watch: IdleWatch | None = None
-    _head: Head | ProxiedHead
-    ready: Callable[[], bytes | None]
-    news: Callable[[], Awaitable[None]]
+    headers: Mapping[str, str]
+    content: aiohttp.StreamReader
+    reading = False
+    _response: aiohttp.ClientResponse | None = None
+    _timeout: IdleTimeout | None = None
 
     def __init__(
         self,
@@ -167,138 +127,146 @@ class UpstreamAnswer:
         url: str,
         headers: Mapping[str, str],
         body: bytes,
-        silence_s: float,
+        head_s: float,
         total_s: float,
     ) -> None:
         self._client = client
         self._url = url
-        self._sent = headers
+        self._request_headers = headers
         self._body = body
-        self._silence_s = silence_s
+        self._head_s = head_s
         self._total_s = total_s
 
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._head.headers
-
     async def read_some(self) -> bytes:
-        """What comes next of the body; nothing at the end."""
-        while (piece := self.ready()) is None:
-            await self.news()
-        return piece
+        """Return the next bytes of the body, and nothing at its end."""
+        self.reading = True
+        try:
+            return await self.content.readany()
+        finally:
+            self.reading = False
 
     async def read(self) -> bytes:
-        """All of the body."""
+        """Return the whole body."""
         pieces: list[bytes] = []
         while piece := await self.read_some():
             pieces.append(piece)
         return b"".join(pieces)
 
     def hurry(self) -> None:
-        if self._watch is not None:
-            self._watch.hurry()
+        """Wait only a few seconds for the rest of the body."""
+        if self._timeout is not None:
+            self._timeout.hurry()
 
-    async def __aenter__(self) -> UpstreamAnswer:
-        client, loop = self._client, asyncio.get_running_loop()
-        until = loop.time() + self._total_s
-        # Let go of as soon as it is written: an open stream keeps nothing of it.
-        body, self._body = self._body, b""
-        silence: asyncio.TimerHandle | None = None
+    async def __aenter__(self) -> UpstreamResponse:
+        deadline = asyncio.get_running_loop().time() + self._total_s
+        body, self._body = self._body, b""  # an open stream does not keep the request
         try:
-            way = client.way(self._url)
-            if way.place is None:
-                asked = client.ask_proxied(self._url, self._sent, body, way.proxy, self._silence_s)
-                coming: Connection | ProxiedAnswer = await asked
-                self._coming = coming
-            else:
-                request = _request_head(way.head, self._sent, len(body)), body
-                self._place = way.place
-                coming = client.connections.find(way.place) or await client.connections.connect(way.place)
-                self._coming = coming
-                coming.ask(request)
-                del request
-                silence = loop.call_later(self._silence_s, coming.fail, TimeoutError())
-            del body
-            while (head := coming.head) is None:
-                await coming.news()
-        except (BrokenAnswer, OSError, TimeoutError) as error:
-            self._leave()
+            async with asyncio.timeout(self._head_s):
+                response = await self._client.send(self._url, self._request_headers, body)
+        except _ERRORS as error:
             raise _explain(error, self._url) from error
-        except BaseException:
-            self._leave()
-            raise
-        finally:
-            if silence is not None:
-                silence.cancel()
-        if not coming.is_whole:  # as are short answers, from the beginning
-            self._watch = IdleWatch(coming, client.idle_timeout_s, until, loop)
-        self.status, self._head = head.status, head
-        self.ready, self.news = coming.ready, coming.news
+        self._response = response
+        self.status, self.headers, self.content = response.status, response.headers, response.content
+        if not response.content.is_eof():
+            self._timeout = IdleTimeout(self, self._client.idle_timeout_s, deadline)
         return self
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if self._watch is not None:
-            self._watch.stop()
-        self._leave()
-        if isinstance(error, BrokenAnswer | OSError | TimeoutError):
+        timeout, self._timeout = self._timeout, None
+        if timeout is not None:
+            timeout.stop()
+        response, self._response = self._response, None
+        # aiohttp has taken the connection back by itself if request and response are complete.
+        if response is not None and response.connection is not None:
+            if response.connection.transport is not None:
+                response.connection.transport.abort()
+            response.close()
+        if isinstance(error, _ERRORS):
             raise _explain(error, self._url) from error
 
-    def _leave(self) -> None:
-        coming, self._coming = self._coming, None
-        if isinstance(coming, Connection):
-            assert self._place is not None  # noqa: S101
-            self._client.connections.give_back(self._place, coming)
-        elif coming is not None:
-            coming.leave()
+
+class IdleTimeout:
+    """Fail a body that stops arriving for `idle_s`, or that is not complete at `deadline`.
+
+    The byte count is checked a few times per period, which is cheaper than a timer per chunk. Silence counts only while
+    a read is waiting: a slow client of ours does not make Google silent.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+    _seen_bytes = -1
+    _silent_checks = 0
+
+    def __init__(self, response: UpstreamResponse, idle_s: float, deadline: float) -> None:
+        self._response = response
+        self._period_s = idle_s / _CHECKS_PER_PERIOD
+        self._deadline = deadline
+        self._loop = asyncio.get_running_loop()
+        self._check()
+
+    def hurry(self) -> None:
+        self._period_s = min(self._period_s, _TRAILING_TIMEOUT_S / _CHECKS_PER_PERIOD)
+        self.stop()
+        self._check()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _check(self) -> None:
+        content = self._response.content
+        if content.is_eof():
+            return
+        silent = self._response.reading and content.total_raw_bytes == self._seen_bytes
+        self._silent_checks = self._silent_checks + 1 if silent else 0
+        self._seen_bytes = content.total_raw_bytes
+        left_s = self._deadline - self._loop.time()
+        if self._silent_checks >= _CHECKS_PER_PERIOD or left_s <= 0:
+            content.set_exception(TimeoutError())
+        else:
+            self._timer = self._loop.call_later(min(self._period_s, left_s), self._check)
 
 
-def _find_way(url: str) -> _Way:
-    address = urlsplit(url)
-    host = address.hostname or ""
-    proxy = None if host in LOOPBACK_NAMES else _find_proxy(host, address.scheme)
-    if proxy or not url.isascii() or address.username is not None or address.scheme not in _PORTS:
-        return _Way(None, proxy=proxy)
-    place = Place(host, address.port or _PORTS[address.scheme], address.scheme == "https")
-    target = f"{address.path or '/'}?{address.query}" if address.query else address.path or "/"
-    return _Way(place, _HEAD % (target.encode(), address.netloc.encode()))
+class _Body(Payload):
+    """Bytes that are written at once; aiohttp's own BytesPayload warns about more than 1 MiB."""
 
+    _value: bytes
+    _autoclose = True
 
-def _find_proxy(host: str, scheme: str) -> str | None:
-    """The machine's own settings; where only the environment can say, and does not, nothing is loaded for it."""
-    if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
-        return None
-    from urllib.request import getproxies, proxy_bypass  # with half of the standard library behind it
+    def __init__(self, value: bytes) -> None:
+        super().__init__(value, content_type=_CONTENT_TYPE)
+        self._size = len(value)
 
-    return None if proxy_bypass(host) else getproxies().get(scheme)
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self._value.decode(encoding, errors)
 
-
-def _request_head(head: bytes, headers: Mapping[str, str], length: int) -> bytes:
-    lines = ""
-    for name, value in headers.items():  # there are one or two
-        lines += f"{name}: {value}\r\n"
-    if lines.count("\r") != len(headers) or lines.count("\n") != len(headers) or "\0" in lines:
-        raise UpstreamError("these credentials cannot be sent in a header", kind="permission")
-    return b"%b%bcontent-length: %d\r\n\r\n" % (head, lines.encode(), length)
-
-
-def _trust() -> ssl.SSLContext:
-    """The operating system's CAs, a company's included (pain N5)."""
-    import truststore
-
-    context: ssl.SSLContext = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+    async def write(self, writer: aiohttp.abc.AbstractStreamWriter) -> None:
+        await writer.write(self._value)
 
 
 def _explain(error: Exception, url: str) -> UpstreamError:
-    """What went wrong on the way, in words that name the place but never a secret."""
-    place = url.partition("?")[0]
-    if isinstance(error, ssl.SSLError):
-        why = f"the certificate of {place} is not trusted; add the company's CA to the system or set SSL_CERT_FILE"
+    """Say what went wrong, naming the URL without its query and its credentials."""
+    # aiohttp keeps the error in its stream. With the traceback it would keep every frame of the request alive, too,
+    # until the garbage collector runs.
+    error.__traceback__ = None
+    where = _without_secrets(url)
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        answered = f"it answered HTTP {error.status}"
+        why = f"the proxy does not let requests through: {answered}; check HTTPS_PROXY and its password"
+        return UpstreamError(why, kind="permission" if error.status < 500 else "overloaded")
+    if isinstance(error, ssl.SSLError | aiohttp.ClientSSLError) or isinstance(error.__cause__, ssl.SSLError):
+        why = f"the certificate of {where} is not trusted; add the company's CA to the system or set SSL_CERT_FILE"
         return UpstreamError(why, kind="permission")
     if isinstance(error, TimeoutError):
-        return UpstreamError(f"{place} did not answer in time", kind="timeout")
-    if isinstance(error, OSError) and not isinstance(error, ConnectionResetError | BrokenPipeError):
-        why = f"{place} cannot be reached ({error.strerror or error}); check the network, proxy and base URL"
+        return UpstreamError(f"{where} did not answer in time", kind="timeout")
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.NonHttpUrlClientError | ValueError):
+        reason = error.strerror if isinstance(error, OSError) else "this is not a valid URL"
+        why = f"{where} cannot be reached ({reason}); check the network, proxy and base URL"
         return UpstreamError(why, kind="overloaded")
-    return UpstreamCut(f"the connection to {place} broke: {type(error).__name__}", kind="overloaded")
+    return UpstreamCut(f"the connection to {where} broke: {type(error).__name__}", kind="overloaded")
+
+
+def _without_secrets(url: str) -> str:
+    address, _, _ = url.partition("?")
+    scheme, found, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{found}{host.rpartition('@')[2]}{slash}{path}"

@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
-import truststore
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.helpers import is_ip_address
 from yarl import URL
 
 from dragoman.upstream.address import is_public
+from dragoman.upstream.connector import tls_context
 from dragoman.upstream.fetched import CannotFetch, Fetched
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -114,7 +114,7 @@ class Fetcher:
         connector = aiohttp.TCPConnector(
             resolver=self._resolver,
             use_dns_cache=False,
-            ssl=self._tls or truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            ssl=self._tls or tls_context(),
             force_close=True,
         )
         return aiohttp.ClientSession(

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.errors import UpstreamError
 from dragoman.upstream.auth import DefaultCredentials
-from dragoman.upstream.client import IdleWatch, UpstreamClient
+from dragoman.upstream.client import IdleTimeout, UpstreamClient
 from tests.requirements import require_program
 
 
@@ -151,54 +151,67 @@ async def test_default_credentials_are_refreshed_once_and_kept(monkeypatch: pyte
         assert await credentials.headers() == {"authorization": "Bearer t1", "x-goog-user-project": "proj"}
 
 
-class Coming:
-    """An answer of which nothing comes any more; somebody waits for it."""
+class Content:
+    """The body of a response from which nothing arrives any more."""
 
-    waits = True
-    total_bytes = 7
+    total_raw_bytes = 7
 
-    def __init__(self, *, is_whole: bool) -> None:
-        self.is_whole = is_whole
+    def __init__(self, *, complete: bool) -> None:
+        self._complete = complete
         self.failed = asyncio.Event()
 
-    async def read_some(self) -> bytes:
-        return b""
+    def is_eof(self) -> bool:
+        return self._complete
 
-    async def read(self) -> bytes:
-        return b""
-
-    def fail(self, error: Exception) -> None:
+    def set_exception(self, error: BaseException) -> None:
         assert isinstance(error, TimeoutError)
         self.failed.set()
 
 
-def _watch(coming: Coming, *, idle_s: float = 0.02, left_s: float = 30) -> IdleWatch:
-    loop = asyncio.get_running_loop()
-    return IdleWatch(coming, idle_s, loop.time() + left_s, loop)
+class Response:
+    """The part of a response that an idle time-out looks at."""
+
+    def __init__(self, *, complete: bool = False, reading: bool = True) -> None:
+        self.reading = reading
+        self.content = Content(complete=complete)
+
+
+def idle_timeout(response: Response, *, idle_s: float = 0.02, left_s: float = 30) -> IdleTimeout:
+    deadline = asyncio.get_running_loop().time() + left_s
+    return IdleTimeout(response, idle_s, deadline)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("idle_s", "left_s"), [(0.02, 30), (30, 0.02)])
-async def test_an_answer_that_stops_coming_is_broken_off(idle_s: float, left_s: float) -> None:
-    coming = Coming(is_whole=False)
-    _watch(coming, idle_s=idle_s, left_s=left_s)
+async def test_a_body_that_stops_arriving_fails(idle_s: float, left_s: float) -> None:
+    response = Response()
+    idle_timeout(response, idle_s=idle_s, left_s=left_s)
     async with asyncio.timeout(5):
-        await coming.failed.wait()
+        await response.content.failed.wait()
 
 
-async def test_an_answer_that_is_hurried_has_less_time() -> None:
-    coming = Coming(is_whole=False)
-    watch = _watch(coming, idle_s=4000)
-    watch.hurry()
-    assert watch._timer is not None
-    assert watch._timer.when() - asyncio.get_running_loop().time() < 2
-    watch.stop()
+async def test_silence_counts_only_while_a_read_waits() -> None:
+    response = Response(reading=False)
+    timeout = idle_timeout(response)
+    await asyncio.sleep(0.2)
+    assert not response.content.failed.is_set()
+    response.reading = True
+    async with asyncio.timeout(5):
+        await response.content.failed.wait()
+    timeout.stop()
 
 
-async def test_a_whole_answer_needs_no_watch() -> None:
-    coming = Coming(is_whole=True)
-    watch = _watch(coming)
-    watch.hurry()
-    watch.stop()
-    await asyncio.sleep(0.1)
-    assert watch._timer is None
-    assert not coming.failed.is_set()
+async def test_a_hurried_response_has_less_time() -> None:
+    timeout = idle_timeout(Response(), idle_s=4000)
+    timeout.hurry()
+    assert timeout._timer is not None
+    assert timeout._timer.when() - asyncio.get_running_loop().time() < 2
+    timeout.stop()
+
+
+async def test_a_complete_body_needs_no_timer() -> None:
+    response = Response(complete=True)
+    timeout = idle_timeout(response)
+    timeout.hurry()
+    timeout.stop()
+    assert timeout._timer is None
+    assert not response.content.failed.is_set()

@@ -83,8 +83,9 @@ def test_only_variables_of_the_wanted_clients_count(tmp_path: Path) -> None:
             ["ok"],
             "generativelanguage.googleapis.com is asked through proxy:3128",
         ),
-        ({"HTTPS_PROXY": "socks5://proxy:1080"}, ["fail"], "is socks5"),
-        ({"ALL_PROXY": "http://proxy:1", "NO_PROXY": "127.0.0.1,localhost"}, ["warn"], "ALL_PROXY is set"),
+        ({"HTTPS_PROXY": "ftp://me:secret@proxy:21"}, ["fail"], "cannot be used"),
+        ({"HTTPS_PROXY": "socks5://proxy"}, ["ok"], "is asked through proxy:1080"),
+        ({"ALL_PROXY": "http://proxy:1", "NO_PROXY": "127.0.0.1,localhost"}, ["ok"], "through proxy:1"),
         ({"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "*"}, ["ok"], "set, and not used for"),
     ],
 )
@@ -104,6 +105,13 @@ def test_proxies(
     assert [finding.status for finding in found] == statuses
     assert words in found[0].what
     assert "secret" not in str(found)
+
+
+def test_a_socks_proxy_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://proxy:1080")
+    monkeypatch.setattr("dragoman.cli.doctor.checks.network.find_spec", lambda _name: None)
+    (found,) = check_proxy(situation(tmp_path, {}))
+    assert (found.status, found.fix) == ("fail", "pip install 'dragoman[socks]'")
 
 
 def test_certificates_that_are_no_file(tmp_path: Path) -> None:

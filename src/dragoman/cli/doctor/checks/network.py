@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from dragoman.cli.doctor.finding import Finding, Situation
+from dragoman.errors import UpstreamError
 from dragoman.upstream.hosts import AI_STUDIO, vertex_base
+from dragoman.upstream.proxy import SOCKS_SCHEMES, parse_proxy
 
 _CA_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 _LOOPBACK = ("127.0.0.1", "localhost")
@@ -28,29 +31,31 @@ def check_proxy(at: Situation) -> Iterator[Finding]:
             why="a client started by hand would ask the proxy for this machine; launchers see to it themselves",
             fix=f"export NO_PROXY={','.join([*_named(at), *missing])}",
         )
-    if "all" in proxies and "https" not in proxies:
-        yield Finding(
-            status="warn",
-            what="ALL_PROXY is set, HTTPS_PROXY is not",
-            why="the gateway looks at HTTPS_PROXY only",
-            fix="export HTTPS_PROXY=… with an http:// proxy",
-        )
-        return
-    address = _upstream(at)
-    host = urlsplit(address).hostname or ""
-    proxy = proxies.get(urlsplit(address).scheme, "")
+    address = urlsplit(_upstream(at))
+    host = address.hostname or ""
+    proxy = proxies.get(address.scheme) or proxies.get("all", "")
     if not proxy or proxy_bypass(host):
         yield Finding(status="ok", what=f"set, and not used for {host}")
-    elif urlsplit(proxy).scheme not in ("http", "https"):
+        return
+    try:
+        found = parse_proxy(proxy)
+    except UpstreamError as error:
         yield Finding(
             status="fail",
-            what=f"the proxy for {host} is {urlsplit(proxy).scheme or 'no URL'}",
-            why="only http:// and https:// proxies can be used",
-            fix="set HTTPS_PROXY to an http:// address, or unset it",
+            what=f"the proxy for {host} cannot be used",
+            why=error.message,
+            fix="set HTTPS_PROXY to an http:// or socks5:// address, or unset it",
         )
-    else:
-        parts = urlsplit(proxy)
-        yield Finding(status="ok", what=f"{host} is asked through {parts.hostname}:{parts.port or 80}")
+        return
+    if found.scheme in SOCKS_SCHEMES and find_spec("aiohttp_socks") is None:
+        yield Finding(
+            status="fail",
+            what=f"the proxy for {host} is a SOCKS proxy",
+            why="SOCKS needs a package that is not installed",
+            fix="pip install 'dragoman[socks]'",
+        )
+        return
+    yield Finding(status="ok", what=f"{host} is asked through {found.host}:{found.port or 1080}")
 
 
 def check_ca(at: Situation) -> Iterator[Finding]:
