@@ -157,10 +157,12 @@ async def _answers(row: Row, number: int) -> None:
             await asyncio.sleep(0.02)
 
 
+#: The attacker's process; `conftest` ends it.
+POOL = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+
+
 async def attack_for(attack: Attack, port: int, seconds: float) -> Outcome:
-    loop = asyncio.get_running_loop()
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return await loop.run_in_executor(pool, run, attack, port, seconds)
+    return await asyncio.get_running_loop().run_in_executor(POOL, run, attack, port, seconds)
 
 
 async def survive(
@@ -169,5 +171,5 @@ async def survive(
     """Attack while victims ask."""
     async with measured(target, name, newcomer=newcomer) as row:
         row.outcome = await attack_for(attack, target.port, seconds)
-    assert row.outcome.sent_bytes > 0
+    assert row.outcome.connections >= attack.connections
     return row
