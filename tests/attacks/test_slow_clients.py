@@ -31,6 +31,7 @@ from tests.faults.harness import Arrived, FakeGoogle, answers, chunk, streams
 
 _SLOTS = 64
 _ATTACKERS = 150  # they take all slots, and wait in front of every newcomer
+_READERS = 40
 _POST = (
     b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     b"content-length: 1000000\r\n\r\n"
@@ -206,12 +207,12 @@ async def test_clients_that_read_nothing_are_given_up(
     try:
         target = Target(gateway.url, gateway.pid)
         async with measured(target, f"slow {request_bytes.__name__}") as row:
-            for _ in range(60 // answers_per_connection):
+            for _ in range(_READERS // answers_per_connection):
                 clients.append(socket.create_connection(("127.0.0.1", target.port)))
                 clients[-1].sendall(request_bytes())
             row.outcome.connections = len(clients)
             async with asyncio.timeout(60):
-                while google.began < 60 or google.running:
+                while google.began < _READERS or google.running:
                     await asyncio.sleep(0.05)
     finally:
         for client in clients:

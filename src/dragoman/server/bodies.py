@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 from collections.abc import Mapping
 
 from dragoman.config import ServerConfig
@@ -75,7 +76,7 @@ class Bodies:
 
     async def _wait(self, intake: Intake, hold: Hold | None) -> bytes:
         """Piece by piece; `hold` is told of every one."""
-        pieces: list[bytes] = []
+        body = io.BytesIO()  # not a list: a piece of one byte would take forty in it
         size = 0
         loop = asyncio.get_running_loop()
         renewed = loop.time()
@@ -86,7 +87,7 @@ class Bodies:
                     size = self._checked(size + len(piece))
                     if hold is not None:
                         hold.more(len(piece))
-                    pieces.append(piece)
+                    body.write(piece)
                     if intake.whole:
                         break
                     now = loop.time()
@@ -97,7 +98,7 @@ class Bodies:
         except TimeoutError:
             why = f"nothing of the request body has come for {self._idle_s:g} s"
             raise DragomanError(why, kind="timeout") from None
-        return b"".join(pieces)
+        return body.getvalue()
 
     async def discard(self, intake: Intake) -> None:
         """Let a client that was refused send the rest: most look for an answer only after that.
