@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,10 +17,19 @@ _START_S = 10.0
 
 
 @contextmanager
-def balancer(name: str, gateways: Sequence[str], folder: Path) -> Iterator[str]:
-    """The program in front of these gateways, as deploy/ says; its own address."""
+def balancer(
+    name: str, gateways: Sequence[str], folder: Path, *, also: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """The program in front of these gateways, as deploy/ says; its own address.
+
+    `also` replaces lines of the file.
+    """
     port = _free_port()
-    command = _COMMANDS[name](folder, _filled(_FILES[name], gateways, port))
+    text = _filled(_FILES[name], gateways, port)
+    for line, other in (also or {}).items():
+        assert text.count(line) == 1, line
+        text = text.replace(line, other)
+    command = _COMMANDS[name](folder, text)
     log = folder / f"{name}.log"
     with log.open("wb") as sink:
         process = subprocess.Popen(command, stdout=sink, stderr=sink)

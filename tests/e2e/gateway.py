@@ -60,6 +60,11 @@ class Gateway:
             )
         self.url = self._await_ready(offset)
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self) -> None:
         """End exactly this process: politely, then by force."""
         if self._process is not None:

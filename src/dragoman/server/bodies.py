@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 from collections.abc import Mapping
 
 from dragoman.config import ServerConfig
@@ -15,6 +16,7 @@ _UNPROVEN_SHARE = 4  # of all the bytes, one part of so many
 _UNPROVEN_S = 60.0
 _LINGER_S = 30.0
 _LINGER = 4  # times the largest body
+_LINGERING_SHARE = 4  # one in so many of all connections may be a refused client that is still sending
 _RENEWALS = 4  # of the patience with a body, in the time that it lasts
 _DIGITS = 20  # of a length
 
@@ -50,6 +52,8 @@ class Bodies:
         self._idle_s = server.body_idle_s
         self.room = Room(server.max_inflight_bytes)
         self._unproven = Room(max(server.max_inflight_bytes // _UNPROVEN_SHARE, self._max_body_bytes))
+        self._lingering = 0
+        self._max_lingering = max(server.max_connections // _LINGERING_SHARE, 1)
 
     async def read(self, intake: Intake, stay: Stay, *, proven: bool) -> bytes:
         """The whole body, if there is room for it; what was declared is known before anything is read.
@@ -72,7 +76,7 @@ class Bodies:
 
     async def _wait(self, intake: Intake, hold: Hold | None) -> bytes:
         """Piece by piece; `hold` is told of every one."""
-        pieces: list[bytes] = []
+        body = io.BytesIO()  # not a list: a piece of one byte would take forty in it
         size = 0
         loop = asyncio.get_running_loop()
         renewed = loop.time()
@@ -83,7 +87,7 @@ class Bodies:
                     size = self._checked(size + len(piece))
                     if hold is not None:
                         hold.more(len(piece))
-                    pieces.append(piece)
+                    body.write(piece)
                     if intake.whole:
                         break
                     now = loop.time()
@@ -94,20 +98,25 @@ class Bodies:
         except TimeoutError:
             why = f"nothing of the request body has come for {self._idle_s:g} s"
             raise DragomanError(why, kind="timeout") from None
-        return b"".join(pieces)
+        return body.getvalue()
 
     async def discard(self, intake: Intake) -> None:
         """Let a client that was refused send the rest: most look for an answer only after that.
 
-        Otherwise the kernel would answer its next bytes with a reset, and the refusal would be lost.
+        Otherwise the kernel would answer its next bytes with a reset, and the refusal would be lost. Clients that
+        send slowly must not occupy all connections in this way, so the number of those we wait for is limited.
         """
-        if intake.announced:
+        if intake.announced or self._lingering >= self._max_lingering:
             return
         left = _LINGER * self._max_body_bytes
-        with contextlib.suppress(TimeoutError, ClientLeft):
-            async with asyncio.timeout(_LINGER_S):
-                while not intake.whole and left > 0:
-                    left -= len(await intake.next())
+        self._lingering += 1
+        try:
+            with contextlib.suppress(TimeoutError, ClientLeft):
+                async with asyncio.timeout(_LINGER_S):
+                    while not intake.whole and left > 0:
+                        left -= len(await intake.next())
+        finally:
+            self._lingering -= 1
 
     def _checked(self, size: int) -> int:
         if size > self._max_body_bytes:

@@ -20,10 +20,11 @@ import msgspec
 
 from dragoman.config import ServerConfig
 
-_INTERVAL_S = 1.0
-_MAX_LOAD = (
-    0.01  # a sweep of thousands of connections is repeated less often, to stay below this share of the time
-)
+_INTERVAL_S, _MAX_LOAD = (
+    1.0,
+    0.01,
+)  # a sweep is repeated less often if it takes more than this share of the time
+_FULL_INTERVAL_S, _FULL_MAX_LOAD = 0.1, 0.1  # the same while all slots are taken and newcomers wait
 _FREE_SHARE = 16  # when all slots are taken, free one in so many
 _BETWEEN_REQUESTS_MS = 1000  # a client that was active later than this may be about to send its next request
 _TCP_INFO_BYTES = 104
@@ -63,23 +64,28 @@ class IdleConnections:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._run)
 
     def _run(self) -> None:
-        began = time.perf_counter()
+        began = time.thread_time()
+        full = False
         try:
-            self.sweep(asyncio.get_running_loop().time())
+            full = self.sweep(asyncio.get_running_loop().time())
         finally:
-            took_s = time.perf_counter() - began
-            self._schedule(max(_INTERVAL_S, took_s / _MAX_LOAD))
+            took_s = time.thread_time() - began
+            interval_s, load = (_FULL_INTERVAL_S, _FULL_MAX_LOAD) if full else (_INTERVAL_S, _MAX_LOAD)
+            self._schedule(max(interval_s, took_s / load))
 
-    def sweep(self, now: float) -> None:
+    def sweep(self, now: float) -> bool:
+        """Close what has been idle for too long. Return whether all slots were taken."""
         connections = list(_accepted(self._port))
         busy = self._busy_ports()
         unused = [one for one in connections if one.peer_port not in busy]
         self._unused_since = {one.peer_port: self._unused_since.get(one.peer_port, now) for one in unused}
         doomed = [one for one in unused if one.idle_ms >= self._settings.keep_alive_s * 1000]
-        if len(connections) >= self._settings.max_connections:
+        full = len(connections) >= self._settings.max_connections
+        if full:
             doomed += self._make_room(unused)
         for one in doomed:
             _shut_down(one, self._port)
+        return full
 
     def _make_room(self, unused: list[_Connection]) -> list[_Connection]:
         """Choose those that have had no request for longest; clients between two requests come last."""

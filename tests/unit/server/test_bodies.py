@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -137,3 +139,46 @@ async def test_what_is_refused_is_thrown_away(sender: Sender, headers: dict[str,
 @pytest.mark.parametrize(("length", "declared"), [("", None), ("12", 12), ("x", None), ("9" * 5000, None)])
 def test_a_length_is_a_number_or_nothing(length: str, declared: int | None) -> None:
     assert Intake(Sender(b"").receive, {"content-length": length}).declared == declared
+
+
+async def test_a_body_in_tiny_pieces_takes_no_more_memory_than_another() -> None:
+    pieces = 50_000
+    messages = itertools.repeat({"type": "http.request", "body": b"ab", "more_body": True}, pieces - 1)
+    last = {"type": "http.request", "body": b"ab", "more_body": False}
+    sent = itertools.chain(messages, [last])
+
+    async def receive() -> Message:
+        message = next(sent)
+        return {**message, "body": bytes(bytearray(message["body"]))}  # an object of its own, as a server gives
+
+    shelf = bodies(max_body_bytes=2 * pieces, max_inflight_bytes=2 * pieces)
+    tracemalloc.start()
+    try:
+        with Stay(shelf.room) as held:
+            body = await shelf.read(Intake(receive, {}), held, proven=True)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(body) == 2 * pieces
+    assert peak < 4 * len(body)
+
+
+async def test_only_so_many_refused_clients_are_waited_for() -> None:
+    """Each of them occupies a connection while it sends."""
+    shelf = bodies(max_connections=8)
+    slow = [asyncio.ensure_future(shelf.discard(Intake(_never, {}))) for _ in range(2)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        await shelf.discard(Intake(_never, {}))
+    assert not any(task.done() for task in slow)
+    for task in slow:
+        task.cancel()
+    await asyncio.wait(slow)
+    sender = Sender(b"a", b"b")
+    await shelf.discard(Intake(sender.receive, {}))
+    assert sender.read == 2  # there is room again
+
+
+async def _never() -> Message:
+    await asyncio.sleep(3600)
+    raise AssertionError

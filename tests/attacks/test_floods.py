@@ -1,0 +1,83 @@
+"""Floods at full speed: HTTP/1.1 pipelining, and every HTTP/2 frame that costs the sender less than the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.attacks import http2
+from tests.attacks.attacker import Attack
+from tests.attacks.target import ATTACKER_KEY, Target, survive
+
+_PIPELINED = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 200
+_PIPELINED_KEY = (
+    b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: " + ATTACKER_KEY.encode() + b"\r\n\r\n"
+)
+
+
+def pipelined() -> Iterator[bytes]:
+    while True:
+        yield _PIPELINED
+
+
+def pipelined_large_answers() -> Iterator[bytes]:
+    while True:
+        yield _PIPELINED_KEY * 100
+
+
+@pytest.mark.parametrize("pieces", [pipelined, pipelined_large_answers], ids=lambda pieces: pieces.__name__)
+async def test_pipelined_requests_whose_answers_nobody_reads(target: Target, pieces: http2.Pieces) -> None:
+    attack = Attack(pieces=pieces, connections=60, reads=False, reconnects=False)
+    await survive(target, f"HTTP/1.1 {pieces.__name__}", attack, seconds=4)
+
+
+HTTP2 = [
+    http2.rapid_reset,
+    http2.rapid_reset_of_calls,
+    http2.rapid_reset_within_the_limit,
+    http2.made_you_reset_by_window,
+    http2.made_you_reset_by_zero_window,
+    http2.made_you_reset_by_data,
+    http2.made_you_reset_by_length,
+    http2.made_you_reset_by_priority,
+    http2.data_on_closed_streams,
+    http2.resets_on_closed_streams,
+    http2.windows_on_closed_streams,
+    http2.continuations,
+    http2.empty_continuations,
+    http2.settings_flood,
+    http2.ping_flood,
+    http2.empty_data,
+    http2.priority_flood,
+    http2.tiny_windows,
+    http2.closed_windows,
+    http2.window_overflow,
+    http2.changing_windows,
+    http2.hpack_bomb,
+    http2.table_size_updates,
+    http2.too_many_streams,
+]
+
+
+@pytest.mark.parametrize("pieces", HTTP2, ids=lambda pieces: pieces.__name__)
+async def test_http2_flood(target: Target, pieces: http2.Pieces) -> None:
+    await survive(target, f"HTTP/2 {pieces.__name__}", Attack(pieces=pieces), seconds=1.5)
+
+
+UNREAD = [http2.unread_answers, http2.ping_flood, http2.settings_flood, http2.made_you_reset_by_window]
+
+
+@pytest.mark.parametrize("pieces", UNREAD, ids=lambda pieces: pieces.__name__)
+async def test_http2_answers_that_nobody_reads(target: Target, pieces: http2.Pieces) -> None:
+    """The server must stop reading when its own answers pile up."""
+    attack = Attack(pieces=pieces, reads=False, reconnects=False)
+    await survive(target, f"HTTP/2 {pieces.__name__}, unread", attack, seconds=2)
+
+
+@pytest.mark.parametrize(
+    "pieces", [http2.unfinished_streams, http2.unfinished_calls], ids=lambda pieces: pieces.__name__
+)
+async def test_http2_streams_that_are_never_finished(target: Target, pieces: http2.Pieces) -> None:
+    attack = Attack(pieces=pieces, connections=100, reconnects=False)
+    await survive(target, f"HTTP/2 {pieces.__name__}", attack, seconds=5)
