@@ -131,7 +131,7 @@ async def test_slowloris_does_not_keep_newcomers_out(
 ) -> None:
     """Every victim's request comes on a connection of its own, behind those of the attackers."""
     attack = Attack(pieces=pieces, connections=_ATTACKERS, pause_s=0.3)
-    await survive(small, f"slowloris {pieces.__name__}", attack, seconds=4, newcomer=True)
+    await survive(small, f"slowloris {pieces.__name__}", attack, seconds=2, newcomer=True)
 
 
 class Torrent(FakeGoogle):
@@ -199,7 +199,7 @@ async def test_clients_that_read_nothing_are_given_up(
     google = Torrent()
     fake = await asyncio.start_server(google.serve, "127.0.0.1", 0)
     keys = f"{GATEWAY_KEY},{ATTACKER_KEY}"
-    settings = {"SERVER_KEYS": keys, "SERVER_READER_IDLE_S": "4", "SERVER_PING_S": "1"}
+    settings = {"SERVER_KEYS": keys, "SERVER_READER_IDLE_S": "2", "SERVER_PING_S": "1"}
     port = fake.sockets[0].getsockname()[1]
     gateway = Gateway(tmp_path / "home", f"http://127.0.0.1:{port}", **settings)
     await asyncio.to_thread(gateway.start)

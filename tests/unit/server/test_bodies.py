@@ -149,7 +149,10 @@ async def test_a_body_in_tiny_pieces_takes_no_more_memory_than_another() -> None
 
     async def receive() -> Message:
         message = next(sent)
-        return {**message, "body": bytes(bytearray(message["body"]))}  # an object of its own, as a server gives
+        return {
+            **message,
+            "body": bytes(bytearray(message["body"])),
+        }  # an object of its own, as a server gives
 
     shelf = bodies(max_body_bytes=2 * pieces, max_inflight_bytes=2 * pieces)
     tracemalloc.start()
