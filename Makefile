@@ -6,7 +6,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test check format lint types contracts fast test-clients test-browser test-faults soak screenshots fuzz bless docs bench bench-docs lock sbom clean
+.PHONY: run test check format lint types contracts fast test-clients test-browser test-faults test-attacks soak screenshots fuzz bless docs bench bench-docs lock sbom clean
 
 run: $(VENV)/.runtime
 	$(BIN)/dragoman serve
@@ -15,15 +15,16 @@ run: $(VENV)/.runtime
 CORE := tests/unit/core tests/unit/dialects tests/unit/ir tests/unit/repair tests/unit/schema tests/unit/test_exchange.py \
         tests/unit/tools/core tests/unit/agent tests/corpus tests/golden
 
-# Has a target of its own.
+# Have targets of their own.
 CHAOS := tests/chaos tests/soak
+ATTACKS := tests/attacks
 
 test: check
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q -n auto $(CORE)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-	$(BIN)/pytest -q -n auto -m "not clients and not browser" $(CORE:%=--ignore=%) $(CHAOS:%=--ignore=%) tests
+	$(BIN)/pytest -q -n auto -m "not clients and not browser" $(CORE:%=--ignore=%) $(CHAOS:%=--ignore=%) $(ATTACKS:%=--ignore=%) tests
 
 check: format lint types contracts
 
@@ -45,6 +46,10 @@ fast: $(VENV)/.dev
 # Every fault in every dialect at every moment (DRAGOMAN_CHAOS_ROUNDS times), and a short soak.
 test-faults: $(VENV)/.dev
 	$(BIN)/pytest -q -n auto $(CHAOS)
+
+# Floods, slow clients, oversized and ambiguous requests against a gateway process. One at a time: memory is measured.
+test-attacks: $(VENV)/.dev
+	$(BIN)/pytest -q $(ATTACKS)
 
 # Mixed traffic with faults, judged by the vendors' libraries; prints memory, descriptors and violations.
 SOAK_MIN ?= 30

@@ -61,6 +61,11 @@ _END = b"0\r\n\r\n"
 _HIDDEN = b"5\r\nhello\r\n" + _END + SMUGGLED  # read as a length: too long; read as chunks: five bytes
 _L = b"%d" % len(SMUGGLED)
 _X = b"%x" % len(SMUGGLED)
+_UPGRADE_H2C = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"
+_UPGRADE_WEBSOCKET = (
+    b"connection: upgrade\r\nupgrade: websocket\r\n"
+    b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
 
 CASES: dict[str, Case] = {
     # A length and chunks.
@@ -271,14 +276,13 @@ CASES: dict[str, Case] = {
     # Other protocols.
     "upgrade to h2c": Case(
         _post(
-            b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\ncontent-length: %b\r\n"
-            % _L,
+            _UPGRADE_H2C + b"content-length: %b\r\n" % _L,
             SMUGGLED,
         )
     ),
     "upgrade to websocket": Case(
         _post(
-            b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n",
+            _UPGRADE_WEBSOCKET,
             SMUGGLED,
             line=b"GET /first HTTP/1.1",
         ),

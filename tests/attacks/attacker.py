@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,7 +18,8 @@ _WRITE_S = 1.0  # a server that reads nothing for so long is still under attack,
 class Attack(msgspec.Struct, frozen=True, kw_only=True):
     """`pieces` yields what one connection sends; a connection that ends, or was closed, is opened again.
 
-    `pause_s` is the time between two pieces. `reads` tells whether the answers are read.
+    `pause_s` is the time between two pieces. `reads` tells whether the answers are read. A file at `stop_file` ends
+    the attack early.
     """
 
     pieces: Callable[[], Iterator[bytes]]
@@ -25,6 +27,10 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True):
     reads: bool = True
     pause_s: float = 0.0
     reconnects: bool = True
+    stop_file: str = ""
+
+    def is_over(self, deadline: float) -> bool:
+        return time.monotonic() >= deadline or (self.stop_file != "" and os.path.exists(self.stop_file))
 
 
 class Outcome(msgspec.Struct):
@@ -50,7 +56,7 @@ async def _run(attack: Attack, port: int, deadline: float) -> Outcome:
 
 
 async def _keep_attacking(attack: Attack, port: int, deadline: float, outcome: Outcome) -> None:
-    while time.monotonic() < deadline and outcome.connections < _MAX_CONNECTS:
+    while not attack.is_over(deadline) and outcome.connections < _MAX_CONNECTS:
         outcome.connections += 1
         with suppress(OSError, TimeoutError):
             await _one_connection(attack, port, deadline, outcome)
@@ -93,15 +99,15 @@ async def _one_connection(attack: Attack, port: int, deadline: float, outcome: O
         )
     try:
         for piece in attack.pieces():
-            if protocol.closed.is_set() or time.monotonic() >= deadline:
+            if protocol.closed.is_set() or attack.is_over(deadline):
                 break
             transport.write(piece)
             outcome.sent_bytes += len(piece)
             await asyncio.sleep(attack.pause_s)
-            while not protocol.writable.is_set() and time.monotonic() < deadline:
+            while not protocol.writable.is_set() and not attack.is_over(deadline):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(protocol.writable.wait(), _WRITE_S)
-        while not protocol.closed.is_set() and time.monotonic() < deadline and not attack.reconnects:
+        while not protocol.closed.is_set() and not attack.is_over(deadline) and not attack.reconnects:
             with suppress(TimeoutError):
                 await asyncio.wait_for(protocol.closed.wait(), _WRITE_S)
         outcome.closed_by_server += protocol.closed.is_set()

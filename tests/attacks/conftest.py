@@ -16,7 +16,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def end_the_attackers_process() -> Iterator[None]:
+def attackers_process() -> Iterator[None]:
+    POOL.submit(int).result()  # it starts with its first task
     yield
     POOL.shutdown()
 

@@ -133,12 +133,12 @@ async def measured(target: Target, name: str, *, newcomer: bool = False, url: st
         asyncio.ensure_future(Victim(url or target.url, row, newcomer=newcomer).ask_forever())
         for _ in range(_VICTIMS)
     ]
-    await _answers(row, 10)
+    await answers(row, 10)
     row.before_mib = target.memory_mib()
     target.reset_peak()
     try:
         yield row
-        await _answers(row, 4)
+        await answers(row, 4)
     finally:
         for victim in victims:
             victim.cancel()
@@ -149,8 +149,8 @@ async def measured(target: Target, name: str, *, newcomer: bool = False, url: st
     assert row.peak_mib < MAX_MIB, row
 
 
-async def _answers(row: Row, number: int) -> None:
-    """Wait for so many more answers to the victims: some of them begin after the attack has ended."""
+async def answers(row: Row, number: int) -> None:
+    """Wait for so many more answers to the victims. Two of them may belong to requests that are running already."""
     until = len(row.latencies_s) + number
     async with asyncio.timeout(2 * _PATIENCE_S):
         while len(row.latencies_s) < until and not row.failures:

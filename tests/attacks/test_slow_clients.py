@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ from tests.attacks.frames import (
     opening,
     setting,
 )
-from tests.attacks.target import ATTACKER_KEY, Target, gateway_process, measured, survive
+from tests.attacks.target import ATTACKER_KEY, Target, answers, attack_for, gateway_process, measured
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.faults.harness import Arrived, FakeGoogle, answers, chunk, streams
+from tests.faults.harness import Arrived, FakeGoogle, chunk, streams
+from tests.faults.harness import answers as answers_with
 
 _SLOTS = 64
 _ATTACKERS = 150  # they take all slots, and wait in front of every newcomer
+_ATTACK_S = 90.0  # at most; it ends when the victims were served
 _READERS = 40
 _POST = (
     b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
@@ -127,11 +130,22 @@ SLOW = [
 
 @pytest.mark.parametrize("pieces", SLOW, ids=lambda pieces: pieces.__name__)
 async def test_slowloris_does_not_keep_newcomers_out(
-    small: Target, pieces: Callable[[], Iterator[bytes]]
+    small: Target, pieces: Callable[[], Iterator[bytes]], tmp_path: Path
 ) -> None:
-    """Every victim's request comes on a connection of its own, behind those of the attackers."""
-    attack = Attack(pieces=pieces, connections=_ATTACKERS, pause_s=0.3)
-    await survive(small, f"slowloris {pieces.__name__}", attack, seconds=4, newcomer=True)
+    """Every victim's request comes on a connection of its own, and is answered while the attack goes on."""
+    stop = tmp_path / "stop"
+    attack = Attack(pieces=pieces, connections=_ATTACKERS, pause_s=0.3, stop_file=str(stop))
+    async with measured(small, f"slowloris {pieces.__name__}", newcomer=True) as row:
+        attacking = asyncio.ensure_future(attack_for(attack, small.port, _ATTACK_S))
+        with suppress(TimeoutError):  # some attackers are refused so fast that the slots are never all taken
+            async with asyncio.timeout(3):
+                while small.descriptors() < _SLOTS:
+                    await asyncio.sleep(0.01)
+        await answers(row, 6)
+        assert not attacking.done()
+        stop.touch()
+        row.outcome = await attacking
+    assert row.outcome.connections >= _ATTACKERS
 
 
 class Torrent(FakeGoogle):
@@ -147,7 +161,9 @@ class Torrent(FakeGoogle):
             return self._pour
         if ":stream" in arrived.path:
             return streams(chunk({"text": "Hello"}, finish="STOP"))
-        return answers({"candidates": [{"content": {"parts": [{"text": "Hello"}]}, "finishReason": "STOP"}]})
+        return answers_with(
+            {"candidates": [{"content": {"parts": [{"text": "Hello"}]}, "finishReason": "STOP"}]}
+        )
 
     async def _pour(self, writer: asyncio.StreamWriter) -> None:
         self.began += 1
@@ -199,7 +215,7 @@ async def test_clients_that_read_nothing_are_given_up(
     google = Torrent()
     fake = await asyncio.start_server(google.serve, "127.0.0.1", 0)
     keys = f"{GATEWAY_KEY},{ATTACKER_KEY}"
-    settings = {"SERVER_KEYS": keys, "SERVER_READER_IDLE_S": "4", "SERVER_PING_S": "1"}
+    settings = {"SERVER_KEYS": keys, "SERVER_READER_IDLE_S": "2", "SERVER_PING_S": "1"}
     port = fake.sockets[0].getsockname()[1]
     gateway = Gateway(tmp_path / "home", f"http://127.0.0.1:{port}", **settings)
     await asyncio.to_thread(gateway.start)

@@ -22,7 +22,7 @@ from tests.attacks.wire import exchange
 from tests.balancers import balancer
 from tests.faults.harness import serving
 
-_AT_ONCE = 16
+_AT_ONCE = 40
 _MARK = "x-forwarded-by-the-proxy"
 #: Lines of the shipped files -> lines that mark every request, and share connections among all clients.
 _MARKING = {

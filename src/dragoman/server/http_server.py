@@ -22,6 +22,7 @@ from dragoman.server.idle_connections import IdleConnections
 _BACKLOG = 1024
 _MIN_BUFFER_BYTES = 8 * 1024  # hyper refuses less
 _MAX_STREAMS = 128  # of one HTTP/2 connection
+_MAX_WAITING = 1000  # requests of HTTP/2 connections that wait for the event loop
 _WINDOW_BYTES = 256 * 1024  # of one HTTP/2 stream: how much of a body hyper holds before we read it
 
 
@@ -33,8 +34,9 @@ class HttpServer:
 
     def __init__(self, app: AsgiApp, listener: socket.socket, settings: ServerConfig) -> None:
         self._app = app
-        self._busy_ports: dict[int, int] = {}
-        self._idle = IdleConnections(listener.getsockname()[1], settings, self._busy_ports.keys)
+        self._busy: dict[int, _BusyConnection] = {}  # by the client's port
+        self._waiting = 0  # requests that have arrived together with others and have not begun
+        self._idle = IdleConnections(listener.getsockname()[1], settings, self._busy.keys)
         self._server = _EmbeddedServer(self._serve, listener, settings)
         self._serving: asyncio.Task[None] | None = None
 
@@ -45,14 +47,31 @@ class HttpServer:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Count the requests that run on each connection; HTTP/2 runs several at a time."""
-        port, busy = int(scope["client"][1]), self._busy_ports
-        busy[port] = busy.get(port, 0) + 1
+        port, busy = int(scope["client"][1]), self._busy
+        connection = busy.setdefault(port, _BusyConnection())
+        connection.requests += 1
         try:
-            await self._app(scope, receive, send)
+            if connection.requests == 1 or await self._is_admitted(connection):
+                await self._app(scope, receive, send)
         finally:
-            busy[port] -= 1
-            if not busy[port]:
+            connection.requests -= 1
+            if not connection.requests:
                 del busy[port]
+
+    async def _is_admitted(self, connection: _BusyConnection) -> bool:
+        """When more requests arrive than we can serve, let only one per connection begin; granian answers 500.
+
+        An HTTP/2 client that resets its streams may open new ones at once, while the requests of the old ones are
+        still in the queue of the event loop (CVE-2023-44487).
+        """
+        if self._waiting >= _MAX_WAITING and connection.waiting:
+            return False
+        self._waiting += 1
+        connection.waiting += 1
+        await asyncio.sleep(0)  # requests that are in the queue behind this one are counted first
+        self._waiting -= 1
+        connection.waiting -= 1
+        return True
 
     def stop(self) -> None:
         """Close the listening socket and idle connections. Running requests may finish."""
@@ -68,6 +87,13 @@ class HttpServer:
         """Stop, and leave connections that have not ended within `timeout_s` to the end of the process."""
         self.stop()
         await self.wait_closed(timeout_s)
+
+
+class _BusyConnection:
+    """How many requests of one connection have arrived and not ended, and how many of them have not begun."""
+
+    requests = 0
+    waiting = 0
 
 
 class _EmbeddedServer(Server):

@@ -238,6 +238,39 @@ async def test_the_application_learns_that_its_client_has_left(http2: bool) -> N
             await left.wait()
 
 
+async def test_when_too_many_requests_wait_each_connection_may_begin_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dragoman.server.http_server._MAX_WAITING", 5)
+    begun: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Send) -> None:
+        begun.append(scope["client"][1])
+        await asyncio.sleep(0.01)
+
+    async with started(app) as (server, _):
+        ports = [1] * 20 + [2, 2, 2]
+        await asyncio.gather(*(server._serve({"client": ("h", port)}, _never, _never) for port in ports))
+        assert (begun.count(1), begun.count(2)) == (6, 2)  # the first of a connection does not wait
+        begun.clear()
+        await asyncio.gather(*(server._serve({"client": ("h", 1)}, _never, _never) for _ in range(6)))
+        assert len(begun) == 6  # nobody waits any more
+        assert server._busy == {}
+
+
+async def _never(*_: Any) -> Any:
+    raise AssertionError
+
+
+async def test_a_request_that_may_not_begin_is_answered_with_an_error() -> None:
+    async def app(scope: Any, receive: Any, send: Send) -> None:
+        """As if it had not been called."""
+
+    async with started(app) as (_, port):
+        answer = await read_to_the_end(port, _GET.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+    assert answer.startswith(b"HTTP/1.1 500 ")
+
+
 async def test_a_reset_stream_is_a_client_that_has_left() -> None:
     """The connection itself stays open."""
     waiting, left = asyncio.Event(), asyncio.Event()
