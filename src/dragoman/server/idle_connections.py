@@ -20,11 +20,8 @@ import msgspec
 
 from dragoman.config import ServerConfig
 
-_INTERVAL_S, _MAX_LOAD = (
-    1.0,
-    0.01,
-)  # a sweep is repeated less often if it takes more than this share of the time
-_FULL_INTERVAL_S, _FULL_MAX_LOAD = 0.1, 0.1  # the same while all slots are taken and newcomers wait
+_INTERVAL_S, _FULL_INTERVAL_S = 1.0, 0.1  # between two sweeps; the second one while all slots are taken
+_MAX_LOAD, _FULL_MAX_LOAD = 0.01, 0.1  # sweep less often if sweeps take more than this share of the CPU
 _FREE_SHARE = 16  # when all slots are taken, free one in so many
 _BETWEEN_REQUESTS_MS = 1000  # a client that was active later than this may be about to send its next request
 _TCP_INFO_BYTES = 104
