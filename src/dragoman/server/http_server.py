@@ -22,6 +22,9 @@ from dragoman.server.idle_connections import IdleConnections
 _BACKLOG = 1024
 _MIN_BUFFER_BYTES = 8 * 1024  # hyper refuses less
 _MAX_STREAMS = 128  # of one HTTP/2 connection
+_MAX_UNFINISHED = (
+    2 * _MAX_STREAMS
+)  # only a client that resets its streams at once gets so far (CVE-2023-44487)
 _MAX_WAITING = 1000  # requests of HTTP/2 connections that wait for the event loop
 _WINDOW_BYTES = 256 * 1024  # of one HTTP/2 stream: how much of a body hyper holds before we read it
 
@@ -50,6 +53,8 @@ class HttpServer:
         port, busy = int(scope["client"][1]), self._busy
         connection = busy.setdefault(port, _BusyConnection())
         connection.requests += 1
+        if connection.requests == _MAX_UNFINISHED:
+            self._idle.shut_down(port)
         try:
             if connection.requests == 1 or await self._is_admitted(connection):
                 await self._app(scope, receive, send)

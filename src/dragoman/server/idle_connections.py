@@ -56,6 +56,12 @@ class IdleConnections:
         if self._timer is not None:
             self._timer.cancel()
 
+    def shut_down(self, peer_port: int) -> None:
+        """Close the connection of an abusive client, whatever it is doing."""
+        for one in _accepted(self._port):
+            if one.peer_port == peer_port:
+                _shut_down(one, self._port)
+
     def _schedule(self, delay_s: float) -> None:
         delay_s = min(delay_s, self._settings.keep_alive_s / 2)
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import h2.config
@@ -287,4 +287,29 @@ async def test_a_reset_stream_is_a_client_that_has_left() -> None:
         writer.write(frame(3, 0, 1, (8).to_bytes(4)))
         async with asyncio.timeout(_PATIENCE_S):
             await left.wait()
+        writer.close()
+
+
+async def test_a_client_with_more_unfinished_requests_than_streams_is_hung_up_on() -> None:
+    """It can only have reset its streams while their requests were still running (CVE-2023-44487)."""
+    running = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Send) -> None:
+        await running.wait()
+
+    async with started(app) as (_, port):
+        reader, writer = await connect(port, opening())
+        for first in range(1, 1601, 200):
+            streams = range(first, first + 200, 2)
+            writer.write(
+                b"".join(frame(HEADERS, END_HEADERS | 1, stream, header_block()) for stream in streams)
+            )
+            await asyncio.sleep(0.2)  # a stream that is reset at once does not reach the application
+            writer.write(b"".join(frame(3, 0, stream, (8).to_bytes(4)) for stream in streams))
+            await asyncio.sleep(0.2)  # streams count towards the limit until the server has read the reset
+        async with asyncio.timeout(_PATIENCE_S):
+            with suppress(ConnectionError):
+                while await reader.read(65_536):
+                    pass
+        running.set()
         writer.close()
