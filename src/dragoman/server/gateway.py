@@ -163,7 +163,7 @@ class Gateway:
         return self._breakers
 
     async def auth_headers(self, key: Key) -> dict[str, str]:
-        """Return the credentials of a request: `key`, or on Vertex AI without keys the default credentials."""
+        """Return the upstream credentials: `key`, or default credentials on Vertex AI without keys."""
         if self._default is not None:
             return await self._default.headers()
         return {"x-goog-api-key": key.secret} if key.secret else {}
@@ -179,8 +179,8 @@ class Gateway:
 def _takes_google_keys(config: Config) -> bool:
     """Whether a client's own Google key authenticates it.
 
-    Google verifies such a key, but cannot tell whether its owner may use this gateway; by default only
-    callers on the loopback interface may.
+    Google verifies the key, but does not know whether its owner may use this gateway. By default such keys
+    are accepted only if the gateway listens on the loopback interface.
     """
     when = config.server.google_callers
     return when == "always" or (when == "loopback" and is_loopback(config.server.host))

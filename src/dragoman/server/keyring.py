@@ -22,7 +22,7 @@ from dragoman.upstream.keys import (
 )
 
 _PROBE_S = 5.0  # after a cooldown, other requests avoid the key this long while one probes it
-_MAX_COOLDOWNS = 4096
+_MOST_RESTS = 4096
 _HEARSAY_S = 1.0  # a cooldown reported by another replica is read again after this
 
 
@@ -116,9 +116,9 @@ class KeyRing:
 
         Model names come from clients, so the table would grow without a bound.
         """
-        if len(self._rests) >= _MAX_COOLDOWNS:
+        if len(self._rests) >= _MOST_RESTS:
             lasting = sorted((until_s, place) for place, until_s in self._rests.items() if until_s > now_s)
-            self._rests = {place: until_s for until_s, place in lasting[-(_MAX_COOLDOWNS // 2) :]}
+            self._rests = {place: until_s for until_s, place in lasting[-(_MOST_RESTS // 2) :]}
             self._hearsay &= self._rests.keys()
 
     async def heard(self, models: Iterable[str]) -> set[tuple[str, str]]:

@@ -40,7 +40,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a call: a result for the model, events for the client, and tools to declare from then on.
+    """The outcome of a call: a result for the model, events for the client, and tools to declare from now on.
 
     There is no result if the client was asked for approval, which comes with its next request, or if the
     result is supplied from outside (`later`), for which the response is suspended.

@@ -315,7 +315,7 @@ class Relay:
         self._recalled = {key: sealed for key, word in known.items() if (sealed := unseal(word)) is not None}
 
     def _store_key(self, key: str) -> str:
-        """Scope keys that are derived from text: two callers may send the same text and must not share state."""
+        """Scope keys that are derived from text: callers who send the same text must not share state."""
         return f"{self._caller.scope}/{key}" if key.startswith(_SCOPED) else key
 
     async def _remember(self) -> None:
@@ -341,7 +341,7 @@ class Relay:
 
 
 def _unusable(exchange: Exchange) -> DragomanError | None:
-    """Return an error for a malformed call or an empty answer, which would look like success (pains D1, D2, D5)."""
+    """Return an error for a malformed call or an empty answer: neither is a success (pains D1, D2, D5)."""
     finished = exchange.finished or Finished(reason="malformed", raw="no finish reason")
     if finished.reason == "malformed":
         why = f"Gemini stopped with {finished.raw}. {finished.detail}".strip()

@@ -1,4 +1,4 @@
-"""The plan of upstream attempts for one client request: key, model, request form, and what follows a failure."""
+"""The upstream attempts of one client request: key, model, request form, and the step after a failure."""
 
 from __future__ import annotations
 
