@@ -1,6 +1,7 @@
-"""The admin API: tools of sessions that their clients never declared, the calls to them, and the results.
+"""The admin API: give a session tools that its client did not declare, read their calls, and post results.
 
-The table of operations at the end is all there is: routes and the OpenAPI document are made from it.
+Routes and the OpenAPI document are generated from OPERATIONS. The docstrings of the body and answer types are
+part of that document.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class SessionTools(msgspec.Struct, forbid_unknown_fields=True):
             " Anthropic's (input_schema), OpenAI's Responses (flat) or Chat (nested) API declare them."
         ),
     ] = []
-    toolConfig: Annotated[  # noqa: N815 (Google's own word)
+    toolConfig: Annotated[  # noqa: N815 (Google's name)
         Json | None, Described(description="Google's toolConfig, for the beginning of every answer.")
     ] = None
     keep_client_tools: Annotated[
@@ -214,7 +215,7 @@ def _shown(session: ToolSession, held: Held) -> SessionToolsShown:
 
 
 def _decode(call: Call, kind: type[Any]) -> Any:
-    """Google's names in either spelling."""
+    """Decode the body as `kind`; Google's field names may be in camelCase or snake_case."""
     body = jsontext.decode_leniently(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, call.body)
     renamed = {_SPELLINGS.get(name, name): value for name, value in body.items()}
     whole = jsontext.whole_characters(msgspec.json.encode(renamed))
@@ -226,7 +227,7 @@ async def _reply(outlet: Outlet, body: msgspec.Struct) -> None:
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the admin API; `status` are the errors it may answer with besides those of every request."""
+    """One operation of the admin API; `status` lists error codes besides those that every request may get."""
 
     method: Literal["GET", "PUT", "POST", "DELETE"]
     path: str
@@ -235,7 +236,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     answer: type[msgspec.Struct]
     body: type[msgspec.Struct] | None = None
-    query: dict[str, tuple[str, ...]] = {}  # name -> the words it may be
+    query: dict[str, tuple[str, ...]] = {}  # parameter name -> allowed values
     status: tuple[int, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Tools and results as people have them at hand: in the words of any of the APIs, each entry by itself."""
+"""The formats of tools and results in the admin API: each entry may have the format of any supported API."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dragoman.errors import InvalidRequest
 from dragoman.ir import Text, Tool, ToolResult
 from dragoman.tools.convert import FORMS, gemini
 
-MAX_TOOLS = 512  # of one tool object, as Google documents it
+MAX_TOOLS = 512  # Google's documented maximum of functionDeclarations in one tool
 Json = dict[str, Any]
 
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
-#: What only this API's tools have.
+#: A field that only the tools of one API have -> the name of that format.
 _FORMS = {
     "function": "openai_chat",
     "input_schema": "anthropic",
@@ -33,7 +33,7 @@ _NO_RESULT = (
 
 
 def read_tools(entries: Sequence[Json]) -> tuple[Tool, ...]:
-    """The functions of all entries; of a kind the gateway could not capture there is none."""
+    """Decode the functions of all entries; raise InvalidRequest for tools that are not functions."""
     tools: list[Tool] = []
     for index, entry in enumerate(entries):
         where = f"tools[{index}]"
@@ -46,7 +46,7 @@ def read_tools(entries: Sequence[Json]) -> tuple[Tool, ...]:
         names.add(tool.name)
     if len(tools) > MAX_TOOLS:
         raise InvalidRequest(f"at most {MAX_TOOLS} tools", where="tools")
-    # Not as it came: a client may have the name, and every back end its own form.
+    # Drop the original encoding: a tool may be renamed, and its schema is encoded per backend.
     return tuple(msgspec.structs.replace(tool, where=tool.name, native=b"") for tool in tools)
 
 
@@ -66,7 +66,7 @@ def _tool_form(entry: Json, where: str) -> tuple[str, Json]:
 
 
 def show_tools(tools: Sequence[Tool]) -> list[Json]:
-    """As Google declares them, schemas untouched."""
+    """Return the tools as Google's functionDeclarations, with unchanged schemas."""
     declarations = [
         {
             "name": tool.name,
@@ -79,7 +79,10 @@ def show_tools(tools: Sequence[Tool]) -> list[Json]:
 
 
 def check_tool_config(config: Json | None, tools: Sequence[Tool], *, alone: bool) -> None:
-    """What Google would refuse later is refused now; `alone`: the client's tools will not be there."""
+    """Raise InvalidRequest for a toolConfig that Google would reject.
+
+    With `alone` the client's tools are not declared, so allowed names must be in `tools`.
+    """
     if config is None:
         return
     choice = gemini.decode_choice(config)
@@ -93,6 +96,7 @@ def check_tool_config(config: Json | None, tools: Sequence[Tool], *, alone: bool
 
 
 def read_results(entries: Sequence[Json]) -> list[ToolResult]:
+    """Decode the results of all entries; raise InvalidRequest for an unknown format or a missing call id."""
     results: list[ToolResult] = []
     for index, entry in enumerate(entries):
         where = f"results[{index}]"
@@ -119,7 +123,7 @@ def _with_error(entry: Json) -> ToolResult:
 
 
 def _with_output(entry: Json) -> ToolResult:
-    """Text or content as in a `function_call_output`; any other JSON is a response."""
+    """Read text or a content list like a `function_call_output`; wrap any other JSON value as a response."""
     output = entry["output"]
     if isinstance(output, str | list):
         return _read("openai_responses", [{"type": "function_call_output", **entry}])
@@ -140,13 +144,13 @@ def _as_block(entry: Json) -> ToolResult:
 
 
 def _as_part(entry: Json) -> ToolResult:
-    """A part of Google's; one without an id could be anybody's."""
+    """Read a Gemini part. It needs an id, because the name alone does not identify a call."""
     if not isinstance(entry["functionResponse"], dict) or not entry["functionResponse"].get("id"):
         raise InvalidRequest("a functionResponse names its call by id", where="functionResponse.id")
     return _read("gemini", [{"role": "user", "parts": [entry]}])
 
 
-#: What an entry has -> how it is read.
+#: Fields of an entry -> its decoder; the first match counts.
 _RESULTS: dict[tuple[str, ...], Callable[[Json], ToolResult]] = {
     ("call_id", "response"): _with_response,
     ("call_id", "error"): _with_error,
@@ -168,7 +172,7 @@ def _text(value: Any) -> str:
 
 
 def _placed(read: Callable[[], Any], found: str, where: str) -> Any:
-    """An error of one entry's, at the place the caller knows it by."""
+    """Call `read` and move the place of its InvalidRequest below `where`."""
     try:
         return read()
     except InvalidRequest as error:

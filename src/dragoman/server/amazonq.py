@@ -1,4 +1,4 @@
-"""The operations of Amazon's API: answers from the model, and the calls its clients make besides."""
+"""The handler of Amazon Q's operations: chat, the list of models, and the control calls of its clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.server.models import list_models
 
 
 async def operate(call: Call, outlet: Outlet) -> None:
-    """By the name of the operation, whether it stands in the target or in the path."""
+    """Dispatch by the name of the operation, which is in the x-amz-target header or in the path."""
     operation = control.operation_of(call.names["operation"])
     if operation in control.CHATS:
         await converse(call, outlet)

@@ -1,4 +1,8 @@
-"""The ASGI application: the only place with a broad `except`."""
+"""The ASGI application: authenticate a request, read its body, run its handler, and encode its errors.
+
+The only broad `except` of the request path is here: every exception becomes an error response in the client's
+dialect.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ _log = logging.getLogger("dragoman")
 
 
 class GatewayApp:
-    """Serve ASGI `http` scopes; `running` holds the task of each running request."""
+    """Serve ASGI `http` scopes; `running` holds the task of each request that is being served."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -68,7 +72,7 @@ class GatewayApp:
         outlet = Outlet(send, trail, gateway.config.server.reader_idle_s)
         outlet.id_header = dialect.id_header
         if gateway.draining and scope["http_version"].startswith("1"):
-            outlet.add_headers((("connection", "close"),))  # a balancer then looks for another gateway
+            outlet.add_headers((("connection", "close"),))  # so that a load balancer reconnects elsewhere
         intake = Intake(receive, errand.headers)
         refused = True
         try:
@@ -94,7 +98,7 @@ class GatewayApp:
                 await _until_client_leaves(task, route.handler(call, outlet), outlet, receive)
         except ClientLeft as gone:
             trail.left = True
-            if isinstance(gone, BodyCut):  # a half-closed connection still reads
+            if isinstance(gone, BodyCut):  # a client that only half-closed the connection still reads
                 await outlet.reply(dialect.encode_error(InvalidRequest("the body broke off")))
         except DragomanError as error:
             await _answer_error(outlet, dialect, gateway.redactor.told(error))
@@ -113,7 +117,10 @@ class GatewayApp:
         return intake if refused else None
 
     async def _authenticate(self, route: Found, errand: Errand, scope: Scope) -> Caller | Claim:
-        """Check everything that the head alone decides, before any byte of the body is read."""
+        """Check everything that the request head alone decides, before any byte of the body is read.
+
+        Return the caller, or the claim of a signed request that can be verified only with its body.
+        """
         gate, headers, query, now_s = self.gateway.gate, errand.headers, errand.query, time.time()
         gate.check_origin(headers)
         check_head(scope, headers)
@@ -138,9 +145,10 @@ class GatewayApp:
         intake: Intake,
         stay: Stay,
     ) -> Caller:
-        """Take a place, read the body into `call`, and return the caller.
+        """Take a concurrency slot, read the body into `call`, and return the caller.
 
-        The body of an unauthenticated caller is read only if its signature covers that body.
+        The body of an unauthenticated caller is read only if the request is signed, because the signature
+        covers it.
         """
         gate = self.gateway.gate
         if not route.public:
@@ -164,9 +172,10 @@ class GatewayApp:
 async def _until_client_leaves(
     task: asyncio.Task[None], work: Awaitable[None], outlet: Outlet, receive: Receive
 ) -> None:
-    """Run the work in our task; cancel it, and the upstream call with it, once the client is gone (pain E12).
+    """Await `work`, and cancel it together with its upstream call when the client disconnects (pain E12).
 
-    A client that leaves after the last byte was sent does not interrupt what is left to do, such as the ledger.
+    A client that disconnects after the last byte was sent does not interrupt the remaining work, such as
+    writing the ledger. Raises ClientLeft.
     """
     left = False
 
@@ -176,7 +185,7 @@ async def _until_client_leaves(
         task.cancel()
 
     async def watch_disconnect() -> None:
-        """An ASGI server reports a disconnect only to somebody who awaits `receive`."""
+        """Wait for `http.disconnect`, which an ASGI server reports only while the app awaits `receive`."""
         while (await receive())["type"] != "http.disconnect":
             pass
         if not outlet.ended:
@@ -192,12 +201,12 @@ async def _until_client_leaves(
         task.uncancel()
         raise ClientLeft from None
     finally:
-        outlet.on_stall = None  # it holds this frame
+        outlet.on_stall = None  # break the reference cycle: `leave` holds this frame
         watcher.cancel()
 
 
 async def _answer_error(outlet: Outlet, dialect: ClientDialect, error: DragomanError) -> None:
     outlet.trail.failed(error)
-    if outlet.started:  # the relay reports mid-stream failures; this one must break the connection
+    if outlet.started:  # the relay reports failures inside a stream itself; here only an abort is left
         raise error
     await outlet.reply(dialect.encode_error(error))

@@ -1,4 +1,4 @@
-"""A question of the gateway's own to Google: whole, tried again like a client's, counted with it."""
+"""A model call that the gateway makes for one of its tools: not streamed, retried like a client's request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.tokens import new_token
 
 
 async def ask_google(gateway: Gateway, caller: Caller, request: Request) -> Response:
-    """The answer; an error that no other attempt helps against is raised."""
+    """Send a request to Google and return the response; raise the last error when no attempt is left."""
     way = Way(gateway, caller, request)
     while True:
         try:

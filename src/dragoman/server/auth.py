@@ -1,4 +1,7 @@
-"""Who may call: gateway keys, a client's own Google key, and no web page at all (pains Q5, Q7, Q8, Q10)."""
+"""Authentication of API requests: gateway keys, SigV4 signatures, and a client's own Google key.
+
+Requests from web pages are rejected, whatever credentials they have (pains Q5, Q7, Q8, Q10).
+"""
 
 from __future__ import annotations
 
@@ -14,40 +17,41 @@ from dragoman.config import LOOPBACK_NAMES
 from dragoman.errors import InvalidRequest, NotAllowed
 from dragoman.server import sigv4
 
-#: Where callers say who they are: never logged, never sent on. A web page cannot set them unasked.
+#: Headers with credentials: never logged or forwarded. A web page cannot set them without a CORS preflight.
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "x-amz-security-token")
-#: InvokeModel takes any bytes: aws-sdk-js says so, boto3 says nothing.
+#: For InvokeModel, aws-sdk-js sends application/octet-stream and boto3 sends no content type.
 _UNNAMED = frozenset({"", "application/octet-stream"})
 _GOOGLE_KEY_PREFIXES = ("AIza", "AQ.")
 _SEAL = b"dragoman dashboard"
 _BEARER = "bearer "
 _KNOWN_HOSTS = 64
-_SHOWN = 100  # characters of a stranger's words
-_KIRO_KEY_PREFIX = "ksk_"  # Kiro takes no key without it
+_SHOWN = 100  # characters of a client's header that an error message repeats
+_KIRO_KEY_PREFIX = "ksk_"  # Kiro accepts only keys with this prefix
 _JSON_TYPES = frozenset({"application/json", "application/x-amz-json-1.0", "application/x-amz-json-1.1"})
 _PRESIGNED = "x-amz-signature"
 _AUTHORITY = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{0,5})?")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls; `google_key` is theirs, to be passed on and never stored.
+    """The authenticated caller of a request.
 
-    `scope` tells callers apart without naming them: what one keeps here no other can see. `key_hash` is that of
-    the gateway key they have shown, if they have.
+    `google_key` is the caller's own Google API key, which is forwarded and never stored. `scope` is a
+    pseudonymous identifier that separates the stored state of callers. `key_hash` is the hash of the gateway
+    key that the caller presented, or empty.
     """
 
     google_key: str = ""
     scope: str = ""
     key_hash: str = ""
-    admin: bool = False  # a role of the key's; nothing a request says can give it
+    admin: bool = False  # a property of the key; a request cannot claim it
 
 
 class _Key(msgspec.Struct, frozen=True):
-    """What is kept of a gateway key: never the key itself."""
+    """What the gateway derives from a gateway key; the key itself is not stored."""
 
     hashed: bytes
-    root: hmac.HMAC  # of the signatures made with it
-    seal: str  # of the dashboard's cookies; the plain hash may stand in settings, and must not be enough to make one
+    root: hmac.HMAC  # verifies SigV4 signatures made with the key
+    seal: str  # signs dashboard cookies; not the plain hash, which settings may contain
     caller: Caller
 
     @classmethod
@@ -59,9 +63,9 @@ class _Key(msgspec.Struct, frozen=True):
 
 
 class Gate:
-    """Decides before a body is read; only a signature has to wait for the body it signs.
+    """Authenticate requests by their head; only a signature needs the body too.
 
-    A gate never changes: where keys do, another one takes its place.
+    Instances are immutable: when the keys change, create another one.
     """
 
     def __init__(
@@ -88,19 +92,19 @@ class Gate:
         return tuple(key.seal for key in self._keys if key.caller.admin)
 
     def seal_of(self, caller: Caller) -> str:
-        """What his passes are made with; nothing for somebody without a key."""
+        """Return the secret that signs the caller's dashboard cookies; "" without a gateway key."""
         return next((key.seal for key in self._keys if key.caller == caller), "")
 
     def admin_of(self, seal: str) -> Caller | None:
-        """The admin whose key has that seal; whoever asks has proven that it was shown."""
+        """Return the admin whose key has this seal; the cookie's signature must be verified before."""
         return next((key.caller for key in self._keys if key.caller.admin and key.seal == seal), None)
 
     def knows_host(self, headers: Mapping[str, str]) -> bool:
-        """A name we do not go by may have been made to point here (DNS rebinding)."""
+        """Return whether the Host header names this gateway; other names may be DNS rebinding."""
         return _host_name(headers.get("host", "")) in self._hosts
 
     def check_origin(self, headers: Mapping[str, str]) -> None:
-        """A browser that was sent here by another page is turned away, whatever it knows."""
+        """Raise NotAllowed for an unknown Host and for a browser's request from another site's page."""
         if not self.knows_host(headers):
             host = headers.get("host", "")[:_SHOWN]
             why = f"this gateway does not answer to the host name {host!r}; see server.allowed_hosts"
@@ -112,8 +116,10 @@ class Gate:
             raise NotAllowed("requests from web pages are refused", kind="permission")
 
     def check_content_type(self, headers: Mapping[str, str]) -> None:
-        """JSON only: no page can send that unasked. Amazon's clients may leave the type out, which a page could too,
-        but not with a credential."""
+        """Raise InvalidRequest unless the body is JSON, which a web page cannot send without a preflight.
+
+        Amazon's clients may omit the type. A web page could do the same, so that needs a credential header.
+        """
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind in _JSON_TYPES or kind.endswith("+json"):
             return
@@ -125,9 +131,9 @@ class Gate:
     def admit(
         self, headers: Mapping[str, str], query: Mapping[str, str], now_s: float
     ) -> Caller | sigv4.Claim:
-        """Any credential that is known opens the door: clients send stale ones beside the right one (pain N1).
+        """Return the caller, or the claim of a signed request that `prove` must verify; raise NotAllowed.
 
-        A claim is still to be proven, with the body.
+        One valid credential is enough: clients send stale ones beside the right one (pain N1).
         """
         keys = presented_keys(headers)
         if query.get("key"):
@@ -154,7 +160,7 @@ class Gate:
         raise NotAllowed("this gateway key is not known")
 
     def check_admin(self, caller: Caller) -> None:
-        """What belongs to the gateway and not to one caller (pains Q3, Q6): an open door is not enough for it."""
+        """Raise NotAllowed unless the key has the admin role, even if `open_to_all` (pains Q3, Q6)."""
         if caller.admin:
             return
         if any(key.caller == caller for key in self._keys):
@@ -165,7 +171,7 @@ class Gate:
         )
 
     def prove(self, claim: sigv4.Claim, head: sigv4.Head, body: bytes) -> Caller:
-        """The key whose owner signed this request."""
+        """Verify a signature and return the caller whose key made it; raise NotAllowed."""
         try:
             return self._signer(claim, head, body)
         except NotAllowed:
@@ -184,7 +190,7 @@ class Gate:
     def _signer(self, claim: sigv4.Claim, head: sigv4.Head, body: bytes) -> Caller:
         text = sigv4.text_to_sign(claim, head, body)
         known = None
-        for key in self._keys:  # all of them, whichever fits
+        for key in self._keys:  # compare all of them, so that the time leaks nothing
             if hmac.compare_digest(sigv4.sign(key.root, claim, text), claim.signature):
                 known = key.caller
         if known is None:
@@ -195,7 +201,7 @@ class Gate:
         return known
 
     def _known(self, key: str) -> Caller | None:
-        """All keys are compared, whichever fits."""
+        """Return the caller of a gateway key; compare all keys, so that the time leaks nothing."""
         hashed, found = _hash(key), None
         for known in self._keys:
             if hmac.compare_digest(hashed, known.hashed):
@@ -204,7 +210,7 @@ class Gate:
 
 
 def presented_keys(headers: Mapping[str, str]) -> list[str]:
-    """Each once."""
+    """Return the keys in the headers, without duplicates; a bearer token also without Kiro's prefix."""
     said = headers.get("authorization", "")
     bearer = said[len(_BEARER) :].strip() if said[: len(_BEARER)].lower() == _BEARER else ""
     kiro = bearer.removeprefix(_KIRO_KEY_PREFIX)
@@ -214,13 +220,13 @@ def presented_keys(headers: Mapping[str, str]) -> list[str]:
 
 @lru_cache(maxsize=_KNOWN_HOSTS)
 def _host_name(host: str) -> str:
-    """Without its port; nothing if it is not the whole of a name or an address: `[::1].evil.example` is neither."""
+    """Return the host without its port, or "" if it is malformed, such as `[::1].evil.example`."""
     found = _AUTHORITY.fullmatch(host)
     return (found["six"] or found["name"]).lower() if found else ""
 
 
 def scope_of(key: str) -> str:
-    """Whose state it is that the owner of this key keeps; of nobody's, everybody's."""
+    """Return the scope of a key's owner. All callers without a key share one."""
     return _scope(key)
 
 

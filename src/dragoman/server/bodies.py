@@ -1,4 +1,4 @@
-"""Request bodies on their way in: bounded alone, together and in time, and never read where nobody wants them."""
+"""Reading of request bodies, with limits on each body, on all bodies together, and on time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from dragoman.errors import DragomanError, NotAllowed
 from dragoman.server.http import BodyCut, ClientLeft, Receive
 from dragoman.server.places import Hold, Room, Stay
 
-_UNPROVEN_SHARE = 4  # of all the bytes, one part of so many
+_UNPROVEN_SHARE = 4  # unauthenticated bodies may take a quarter of max_inflight_bytes
 _UNPROVEN_S = 60.0
 _LINGER_S = 30.0
-_LINGER = 4  # times the largest body
-_LINGERING_SHARE = 4  # one in so many of all connections may be a refused client that is still sending
-_RENEWALS = 4  # of the patience with a body, in the time that it lasts
-_DIGITS = 20  # of a length
+_LINGER_BODIES = 4  # `discard` reads at most this many times the largest allowed body
+_LINGERING_SHARE = 4  # at most a quarter of the connections may be rejected clients that are still sending
+_EXTENSIONS = 4  # how often the idle deadline is moved per `body_idle_s`, while bytes keep arriving
+_MAX_LENGTH_DIGITS = 20
 
 
 class Intake:
-    """One request's body, piece by piece; `whole` once the last piece has arrived."""
+    """Read one request body from ASGI, chunk by chunk; `whole` is true once the last chunk has arrived.
+
+    `declared` is the Content-Length, or None.
+    """
 
     whole = False
 
@@ -32,6 +35,7 @@ class Intake:
         self.announced = "expect" in headers  # the client sends nothing before it has seen 100 Continue
 
     async def next(self) -> bytes:
+        """Return the next chunk; raise BodyCut if the client disconnects."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self.whole = True
@@ -42,9 +46,10 @@ class Intake:
 
 
 class Bodies:
-    """Reads bodies; what they take is held until their requests are over.
+    """Read bodies; the bytes of a body count against `max_inflight_bytes` until its request has ended.
 
-    Those of callers whom we can know only with the body share a part of the room, and must hurry.
+    Bodies of signed requests are unauthenticated while they are read: they share a smaller budget of bytes,
+    and must arrive within a fixed time.
     """
 
     def __init__(self, server: ServerConfig) -> None:
@@ -56,16 +61,17 @@ class Bodies:
         self._max_lingering = max(server.max_connections // _LINGERING_SHARE, 1)
 
     async def read(self, intake: Intake, stay: Stay, *, proven: bool) -> bytes:
-        """The whole body, if there is room for it; what was declared is known before anything is read.
+        """Return the whole body, and account its bytes in `stay`, a lease of this object's `room`.
 
-        The `stay` is one in our room.
+        A declared length is checked before anything is read. Raises DragomanError: `too_large`, `overloaded`
+        or `timeout`; ClientLeft if the client disconnects.
         """
         declared = self._checked(intake.declared or 0)
         if proven:
             stay.more(declared)
             hold = stay if intake.declared is None else None
             return await self._wait(intake, hold)
-        try:  # a length that was only declared, by nobody we know, takes no room
+        try:  # an unauthenticated client reserves no bytes by merely declaring a length
             async with asyncio.timeout(_UNPROVEN_S):
                 with self._unproven.hold() as unproven:
                     body = await self._wait(intake, unproven)
@@ -75,8 +81,8 @@ class Bodies:
         return body
 
     async def _wait(self, intake: Intake, hold: Hold | None) -> bytes:
-        """Piece by piece; `hold` is told of every one."""
-        body = io.BytesIO()  # not a list: a piece of one byte would take forty in it
+        """Read all chunks, and add the size of each to `hold` if there is one."""
+        body = io.BytesIO()  # not a list of chunks: a chunk of one byte would take forty bytes in it
         size = 0
         loop = asyncio.get_running_loop()
         renewed = loop.time()
@@ -91,8 +97,8 @@ class Bodies:
                     if intake.whole:
                         break
                     now = loop.time()
-                    # Not per piece: that costs more than to read it.
-                    if now - renewed > self._idle_s / _RENEWALS:
+                    # Not for every chunk: rescheduling a timer costs more than reading a chunk.
+                    if now - renewed > self._idle_s / _EXTENSIONS:
                         renewed = now
                         patience.reschedule(now + self._idle_s)
         except TimeoutError:
@@ -101,14 +107,15 @@ class Bodies:
         return body.getvalue()
 
     async def discard(self, intake: Intake) -> None:
-        """Let a client that was refused send the rest: most look for an answer only after that.
+        """Read and drop the rest of a rejected request's body: most clients read the response only after it.
 
-        Otherwise the kernel would answer its next bytes with a reset, and the refusal would be lost. Clients that
-        send slowly must not occupy all connections in this way, so the number of those we wait for is limited.
+        If the connection were closed at once, the kernel would answer further bytes with a reset and the
+        client would lose the error response. Time, bytes and the number of such clients are limited, so that
+        slow ones cannot occupy all connections.
         """
         if intake.announced or self._lingering >= self._max_lingering:
             return
-        left = _LINGER * self._max_body_bytes
+        left = _LINGER_BODIES * self._max_body_bytes
         self._lingering += 1
         try:
             with contextlib.suppress(TimeoutError, ClientLeft):
@@ -127,4 +134,4 @@ class Bodies:
 
 def _declared(headers: Mapping[str, str]) -> int | None:
     length = headers.get("content-length", "")
-    return int(length) if length.isdecimal() and len(length) < _DIGITS else None
+    return int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else None

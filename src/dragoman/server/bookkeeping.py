@@ -1,6 +1,7 @@
-"""Every request that a model was asked for goes into the ledger of the store, in batches, while nobody waits.
+"""The observer that writes model requests to the store's ledger, in batches and in the background.
 
-A ledger that cannot be written loses lines, never a request: the log says so once.
+If the ledger cannot be written, its lines are lost but requests succeed. One warning is logged until it
+recovers.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from dragoman.observe.usage import is_counted, tallies_of_all
 from dragoman.store import Ledger, Line, StoreUnavailable, Tally
 
 _PAUSE_S = 1.0
-_BATCH = 200  # one script: nobody else is served by Redis meanwhile
-_MOST_WAITING = 20_000  # a store that is slower than the requests
+_BATCH = 200  # a batch is one script in Redis, which blocks its other clients
+_MOST_WAITING = 20_000  # records beyond this are dropped if the store is slower than the requests
 _log = logging.getLogger("dragoman")
 
 
 class Bookkeeper:
-    """An observer: what it is told it writes a little later."""
+    """Collect records and write them to the ledger every `pause_s`."""
 
     def __init__(self, ledger: Ledger, limits: LimitsConfig, *, pause_s: float = _PAUSE_S) -> None:
         self._ledger = ledger
@@ -45,6 +46,7 @@ class Bookkeeper:
             self._write_soon()
 
     async def close(self) -> None:
+        """Write everything that is left."""
         if self._writing is not None:
             await self._writing
         if self._timer is not None:
@@ -61,7 +63,7 @@ class Bookkeeper:
     async def _write_then_rest(self) -> None:
         await self._write()
         self._writing = None
-        if self._waiting:  # what came meanwhile
+        if self._waiting:  # records that arrived during the write
             self._write_soon()
 
     async def _write(self) -> None:
@@ -77,7 +79,7 @@ class Bookkeeper:
             if not self._lost:
                 _log.warning("%s; requests are answered, and missing in the ledger", error)
             self._lost += len(batch)
-        except Exception:  # whoever watches must not break what is watched
+        except Exception:  # a failing observer must not affect requests
             _log.exception("%d requests could not be noted in the ledger", len(batch))
         else:
             if self._lost:

@@ -1,4 +1,4 @@
-"""Names for callers: state knows them by their scopes, the settings by the place of their key."""
+"""Display names of callers: the ledger has only their scopes, which are mapped to keys of the settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _KNOWN_CHARACTERS = 8
 
 
 def caller_names(config: Config, others: Mapping[str, str] | None = None) -> dict[str, str]:
-    """By scope: `key 2` for the second of `server.keys`; `others` are names of keys that are no settings."""
+    """Return names by scope, such as `key 2` for the second of `server.keys`.
+
+    `others` maps keys that are not in the settings to their names.
+    """
     named = {key: f"key {number}" for number, key in enumerate(config.server.keys, 1)}
     named |= {key: f"admin key {number}" for number, key in enumerate(config.server.admin_keys, 1)}
     named |= {key: name for key, name in (others or {}).items() if key and key not in named}
@@ -19,5 +22,5 @@ def caller_names(config: Config, others: Mapping[str, str] | None = None) -> dic
 
 
 def caller_name(scope: str, names: Mapping[str, str]) -> str:
-    """A caller with a Google key of their own, or with a key that is gone, has no name but a mark."""
+    """Return the name of a scope, or `#` and its first characters if its key is not in the settings."""
     return names.get(scope) or f"#{scope[:_KNOWN_CHARACTERS]}"

@@ -1,4 +1,7 @@
-"""`/v1/conversations`: named lines of items a client may look at and edit between its requests."""
+"""`/v1/conversations` of OpenAI's API: stored items that a client can read and edit between requests.
+
+https://platform.openai.com/docs/api-reference/conversations
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,7 @@ async def _all(call: Call) -> list[bytes]:
 
 
 def _items(body: _Body) -> tuple[bytes, ...]:
-    """Whatever is added comes with every later request: what cannot be read there is refused here."""
+    """Return the items of a body; raise InvalidRequest for items that later requests could not decode."""
     given = bytes(body.items)
     if given in (b"null", b"[]"):
         return ()

@@ -1,4 +1,4 @@
-"""The two things every dialect asks for: an answer, and how many tokens a question has."""
+"""The two handlers that every dialect has: generate a response, and count the tokens of a request."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ from dragoman.server.tool_sessions import SESSION_HEADER, check_session_name
 from dragoman.server.way import Way
 from dragoman.tokens import new_token
 
-#: Counting is cheap for Google; if it takes longer the estimate is better.
+#: Google counts quickly; after this time the local estimate is returned instead.
 _COUNT_S = 5.0
 
 
-_NOTHING: Mapping[str, str] = {}
+_EMPTY: Mapping[str, str] = {}
 
 
 class Call:
-    """One admitted request, as handlers see it. Others may have the same headers: nothing of it is changed."""
+    """One authenticated request, as handlers see it.
+
+    `headers` and `query` contain no credentials. They may be shared between requests: do not modify them.
+    """
 
     body = b""
     caller = Caller()
@@ -42,19 +45,20 @@ class Call:
         headers: Mapping[str, str],
         path: str,
         *,
-        names: Mapping[str, str] = _NOTHING,
-        query: Mapping[str, str] = _NOTHING,
+        names: Mapping[str, str] = _EMPTY,
+        query: Mapping[str, str] = _EMPTY,
     ) -> None:
         self.gateway = gateway
         self.dialect = dialect
         self.headers = headers
         self.path = path
-        self.names = names  # what the pattern of the path found
+        self.names = names  # the named groups of the route's pattern
         self.query = query
         self.created_s = int(time.time())
         self._started_s = time.monotonic()
 
     def exchange(self, *, keep: bool = False) -> Exchange:
+        """Return a new exchange; with `keep` it also collects a streamed response, for `Exchange.whole`."""
         return Exchange(
             self.dialect,
             new_token=new_token,
@@ -70,14 +74,15 @@ class Call:
 
 
 async def converse(call: Call, outlet: Outlet) -> None:
+    """Decode a request and answer it."""
     exchange = call.exchange()
     exchange.decode(call.body, call.headers)
     await relay(call, exchange, outlet)
 
 
 async def relay(call: Call, exchange: Exchange, outlet: Outlet, on_answer: OnAnswer | None = None) -> None:
-    """Answer a decoded request; `on_answer` is called before the last byte leaves."""
-    call.body = b""  # an open stream keeps nothing of the request's bytes
+    """Answer a decoded request; `on_answer` is awaited before the last byte is sent."""
+    call.body = b""  # free the request's bytes while the response streams
     _name_session(call, exchange)
     gateway, caller = call.gateway, call.caller
     if gateway.config.media.fetch:
@@ -100,7 +105,7 @@ async def relay(call: Call, exchange: Exchange, outlet: Outlet, on_answer: OnAns
 
 
 def _name_session(call: Call, exchange: Exchange) -> None:
-    """What the client says itself counts more than what we recognise."""
+    """Prefer the session that the client names in a header to the one that the dialect derived."""
     named = call.headers.get(SESSION_HEADER, "")
     if named:
         check_session_name(named)
@@ -108,7 +113,7 @@ def _name_session(call: Call, exchange: Exchange) -> None:
 
 
 async def count_tokens(call: Call, outlet: Outlet) -> None:
-    """Google's own count; our estimate when Google cannot be asked (pain H3)."""
+    """Reply with Google's token count, or with a local estimate if Google cannot be asked (pain H3)."""
     exchange = call.exchange()
     exchange.decode(call.body, call.headers)
     try:
@@ -121,7 +126,7 @@ async def count_tokens(call: Call, outlet: Outlet) -> None:
 
 
 async def _count_sent(call: Call, exchange: Exchange, request_id: str) -> int:
-    """With the tools that would be declared; one that cannot be had now is not."""
+    """Count the request with the gateway tools that would be declared, without those that are unavailable."""
     _name_session(call, exchange)
     desk = None
     with suppress(DragomanError):

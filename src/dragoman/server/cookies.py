@@ -1,6 +1,7 @@
-"""The dashboard's cookie: somebody has shown an admin's gateway key, until then; pure.
+"""The dashboard's session cookie: proof, until it expires, that an admin key was presented. Pure functions.
 
-It is signed with what is kept of that key, so that every worker and replica knows it, and it ends with the key.
+The cookie is signed with a secret derived from that key. So every worker and replica can verify it, and it
+becomes invalid when the key is removed.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import msgspec
 LIFETIME_S = 12 * 3600
 _NAME = "dragoman"
 _PURPOSE = b"dragoman dashboard cookie 1"
-_DIGITS = 12  # of a time
+_MAX_TIME_DIGITS = 12
 _MAX_ID = 64
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cookie says: an id of its own, when it ends, and by whose key it was given."""
+    """The content of a cookie: its own id, its expiry, and the secret of the key that signs it."""
 
     id: str
     ends_s: int
@@ -27,16 +28,20 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_pass(given: Pass) -> str:
+    """Return the cookie's value."""
     return f"{given.id}.{given.ends_s}.{_signature(given.key_hash, given.id, given.ends_s)}"
 
 
 def read_pass(value: str, key_hashes: Iterable[str], now_s: float) -> Pass | None:
-    """Whose pass it is; all keys are compared, whichever fits."""
+    """Verify a cookie's value; None if it is malformed, expired, or signed with none of the keys.
+
+    All keys are compared, so that the time leaks nothing.
+    """
     parts = value.split(".")
     if len(parts) != 3 or not parts[0].isalnum() or len(parts[0]) > _MAX_ID:
         return None
     pass_id, ends, signature = parts
-    if not (ends.isascii() and ends.isdecimal()) or len(ends) > _DIGITS or not signature.isascii():
+    if not (ends.isascii() and ends.isdecimal()) or len(ends) > _MAX_TIME_DIGITS or not signature.isascii():
         return None
     passes = [Pass(id=pass_id, ends_s=int(ends), key_hash=one) for one in key_hashes]
     fits = [hmac.compare_digest(_signature(one.key_hash, one.id, one.ends_s), signature) for one in passes]
@@ -45,13 +50,18 @@ def read_pass(value: str, key_hashes: Iterable[str], now_s: float) -> Pass | Non
 
 
 def cookie_name(headers: Mapping[str, str]) -> str:
-    """Browsers tell hosts apart, but not their ports: two gateways on one machine would overwrite each other's."""
+    """Return the cookie's name, which contains the port.
+
+    Cookies are not isolated by port (RFC 6265, section 8.5): two gateways on one host would overwrite each
+    other's.
+    """
     port = headers.get("host", "").rpartition(":")[2]
     return f"{_NAME}_{port}" if port.isascii() and port.isdecimal() else _NAME
 
 
 def cookie_value(headers: Mapping[str, str]) -> str:
-    from http.cookies import CookieError, SimpleCookie  # for those who open the page
+    """Return the value of the dashboard's cookie, or ""."""
+    from http.cookies import CookieError, SimpleCookie  # only dashboard requests need it
 
     try:
         found = SimpleCookie(headers.get("cookie", "")).get(cookie_name(headers))
@@ -61,9 +71,10 @@ def cookie_value(headers: Mapping[str, str]) -> str:
 
 
 def set_cookie(headers: Mapping[str, str], value: str, lifetime_s: int) -> tuple[str, str]:
-    """The header that gives it, or takes it away (0 seconds). Over TLS it never leaves TLS.
+    """Return the Set-Cookie header; a lifetime of 0 seconds deletes the cookie.
 
-    The page's own address tells: a proxy in front of us may have taken TLS off.
+    The cookie is `Secure` if the page was loaded over TLS. That is taken from the Origin header, because a
+    proxy in front of the gateway may terminate TLS.
     """
     secure = "; Secure" if headers.get("origin", "").startswith("https://") else ""
     kept = f"Path=/dashboard; Max-Age={lifetime_s}; HttpOnly; SameSite=Strict{secure}"
@@ -71,7 +82,7 @@ def set_cookie(headers: Mapping[str, str], value: str, lifetime_s: int) -> tuple
 
 
 def is_own_page(headers: Mapping[str, str]) -> bool:
-    """Whether a page of this very address asks: only such a one may change anything with a cookie alone."""
+    """Return whether the request comes from a page of this host and port (protection against CSRF)."""
     origin = headers.get("origin", "").partition("://")[2]
     return bool(origin) and origin == headers.get("host", "")
 

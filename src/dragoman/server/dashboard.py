@@ -1,7 +1,4 @@
-"""The dashboard's paths: the page, the way in and out, and what the page asks for.
-
-The table at the end is all there is.
-"""
+"""The dashboard's routes: static files, login and logout, and the JSON API of the page (see DASHBOARD)."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _FRESH: HeaderList = (("cache-control", "no-store"),)
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page says of the gateway; `login` is false where nobody is asked for a key."""
+    """What the page shows about the gateway; `login` is false if the dashboard needs no key."""
 
     version: str
     backend: str
@@ -45,7 +42,7 @@ async def static(call: Call, outlet: Outlet) -> None:
 
 
 async def to_page(call: Call, outlet: Outlet) -> None:
-    """The page names its files beside itself, so that it can lie behind any prefix."""
+    """Redirect `/dashboard/` to `/dashboard`, because the URLs in the page are relative to the latter."""
     del call
     await outlet.reply(Reply(308, b"", (("location", "../dashboard"), *SAFE_HEADERS)))
 
@@ -62,7 +59,7 @@ async def _file(call: Call, outlet: Outlet, file: StaticFile) -> None:
 
 
 async def me(call: Call, outlet: Outlet) -> None:
-    from importlib.metadata import version  # a megabyte, and few open the page
+    from importlib.metadata import version  # takes a megabyte; not imported unless the page is opened
 
     gateway = call.gateway
     shown = Me(
@@ -78,7 +75,7 @@ async def me(call: Call, outlet: Outlet) -> None:
 
 
 async def login(call: Call, outlet: Outlet) -> None:
-    """Whoever got here has shown an admin's key; where none is asked for there is nothing to keep."""
+    """Set the session cookie. The caller has presented an admin key, unless the dashboard needs none."""
     headers = (*JSON_HEADERS, *_FRESH, *SAFE_HEADERS)
     if call.caller.key_hash:
         given = call.gateway.door.issue(call.caller, time.time())
@@ -93,6 +90,8 @@ async def logout(call: Call, outlet: Outlet) -> None:
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One route of the dashboard. A `public` one needs no credentials."""
+
     method: Literal["GET", "POST"]
     path: re.Pattern[str]
     handler: Callable[[Call, Outlet], Awaitable[None]]

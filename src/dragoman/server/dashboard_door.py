@@ -1,5 +1,7 @@
-"""Who may see the dashboard: an admin's gateway key, the cookie it was exchanged for, or, on an emulator that nobody
-else can reach, everybody."""
+"""Authentication of the dashboard: an admin key, or the cookie that it was exchanged for.
+
+With the emulator backend on a loopback address no credentials are needed.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,16 @@ from dragoman.server.reach import reach
 from dragoman.store import Charge, Store
 from dragoman.tokens import new_token
 
-_TRIES = 10  # that fail, of one address in one minute
+_MAX_FAILURES = 10  # failed logins per client address and minute
 _MINUTE_S = 60
 _READING = frozenset({"GET", "HEAD"})
 
 
 class Door:
-    """`is_open`: no key is asked for. State lies in the store, so that all workers and replicas share it."""
+    """Authenticate dashboard requests. With `is_open` no key is needed.
+
+    Failed logins and ended sessions are recorded in the store, so that all workers and replicas share them.
+    """
 
     def __init__(self, gate: Gate, store: Store, *, is_open: bool) -> None:
         self._gate = gate
@@ -28,7 +33,7 @@ class Door:
     async def admit(
         self, method: str, headers: Mapping[str, str], query: Mapping[str, str], now_s: float
     ) -> Caller:
-        """A key counts before a cookie: whoever shows one means it."""
+        """Return the admin who sent the request; raise NotAllowed. A key takes precedence over a cookie."""
         if not presented_keys(headers):
             caller = await self._by_cookie(method, headers, now_s)
             if caller is not None:
@@ -44,10 +49,10 @@ class Door:
     async def log_in(
         self, headers: Mapping[str, str], query: Mapping[str, str], now_s: float, address: str
     ) -> Caller:
-        """As `admit`, but whoever tries again and again must wait."""
+        """Like `admit`, but raise DragomanError (`rate_limit`) after too many failures from `address`."""
         meter = f"dashboard|tries|{address}|{int(now_s) // _MINUTE_S}"
         tried = (await reach(self._store.meters.read([meter]))).get(meter, 0)
-        if tried >= _TRIES:
+        if tried >= _MAX_FAILURES:
             wait_s = _MINUTE_S - now_s % _MINUTE_S
             why = "too many logins from there have failed; wait a minute"
             raise DragomanError(why, kind="rate_limit", retry_after_s=wait_s)
@@ -59,10 +64,11 @@ class Door:
             raise
 
     def issue(self, caller: Caller, now_s: float) -> Pass:
+        """Return the content of a new session cookie."""
         return Pass(id=new_token(), ends_s=int(now_s) + LIFETIME_S, key_hash=self._gate.seal_of(caller))
 
     async def log_out(self, headers: Mapping[str, str], now_s: float) -> None:
-        """The pass ends here and everywhere, also where somebody has copied it."""
+        """Revoke the session at all replicas, so that a copied cookie is invalid too."""
         known = self._read(headers, now_s)
         if known is not None:
             charge = Charge(name=_ended(known), amount=1, ends_s=known.ends_s + 1)

@@ -1,4 +1,4 @@
-"""Models, keys and cost on the dashboard: how they do, what rests, what is used up."""
+"""The dashboard's API for models, keys and cost: health, cooldowns, quotas and spending."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _NO_CALLERS = (OTHER_LABEL, NOBODY, OTHERS)
 
 
 async def models(call: Call, outlet: Outlet) -> None:
+    """Reply with the use of each model, circuit breakers, keys, quotas and fallbacks."""
     gateway = call.gateway
     lines = await newest(call, SUMMED)
     records = await asyncio.to_thread(records_of, lines)
@@ -45,7 +46,7 @@ async def models(call: Call, outlet: Outlet) -> None:
 
 
 def _breakers(gateway: Gateway) -> dict[str, dict[str, float]]:
-    """By model; of this worker."""
+    """Return the failing circuit breakers of this worker by model."""
     now_s = time.monotonic()
     return {
         model: {"failures": breaker.failures, "rests_s": breaker.rests_s(now_s)}
@@ -64,7 +65,7 @@ async def _keys(gateway: Gateway, used: list[ModelUse], records: list[Record]) -
 
 
 async def _fuses(gateway: Gateway, records: list[Record]) -> list[FuseShown]:
-    """What the callers of these requests have used of their limits."""
+    """Return what the callers of these requests have used of their quotas."""
     limits, now = gateway.config.limits, datetime.now(UTC)
     callers = dict.fromkeys(record.caller for record in records if record.caller)
     charges = [
@@ -91,6 +92,7 @@ async def _fuses(gateway: Gateway, records: list[Record]) -> list[FuseShown]:
 
 
 async def cost(call: Call, outlet: Outlet) -> None:
+    """Reply with the cost of the last `days`, grouped `by` one of `BY`."""
     many = read_size(call.query, "days", _DAYS, LEDGER_DAYS)
     by = call.query.get("by", BY[0])
     if by not in BY:
@@ -104,7 +106,11 @@ async def cost(call: Call, outlet: Outlet) -> None:
 
 
 async def _tallies(call: Call, days: Sequence[str]) -> Sequence[Tallied]:
-    """The sums of a day know no hour: whoever shows no key gets those of the requests that they may see."""
+    """Return the sums per day.
+
+    A caller without a key may see only requests since the start of the gateway. The stored sums have no time
+    of day, so for such a caller they are computed from the requests themselves.
+    """
     gateway = call.gateway
     if call.caller.key_hash:
         return await reach(gateway.store.ledger.tallies("total", days[0], days[-1]))

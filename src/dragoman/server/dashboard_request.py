@@ -1,4 +1,4 @@
-"""One request on the dashboard: its four stages, its conversation, and what becomes of it when it is sent again."""
+"""The dashboard's API for one request: its four bodies, its conversation, and its replay."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _REPLAY_S = 600.0
 
 
 class RequestShown(msgspec.Struct, frozen=True, kw_only=True):
-    """Without a capture there are no stages; `capture` is what the settings say about it."""
+    """A recorded request. Without captured bodies there are no stages; `capture` is the setting."""
 
     row: Row
     record: Record
     capture: str
     stages: StagesShown | None = None
     conversation: ConversationShown | None = None
-    replay: str = ""  # why it cannot be sent again; empty if it can
+    replay: str = ""  # why it cannot be replayed, or empty
 
 
 class Again(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to send a request again: to the emulator instead of Google, to another model."""
+    """The options of a replay: against the emulator instead of the configured backend, with another model."""
 
     against: Literal["", "emulator"] = ""
     model: str = ""
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """`cleaned`: secrets were taken out of the capture, so it was not quite the same request."""
+    """The result of a replay; with `cleaned`, secrets are missing in the capture and so in the replay."""
 
     comparison: Comparison
     row: Row
@@ -67,8 +67,8 @@ async def request(call: Call, outlet: Outlet) -> None:
 
 
 async def replay(call: Call, outlet: Outlet) -> None:
-    """Sent by this gateway to its own back end, past its budgets and without a trace in its state."""
-    from dragoman.server.rerun import rerun_against  # which looks up routes, as those lead here
+    """Send a captured request again and compare the results; quotas do not apply and no state is written."""
+    from dragoman.server.rerun import rerun_against  # circular import: it needs the routes
 
     wanted = _decode(call.body)
     captured = await _captured(call)
@@ -98,7 +98,7 @@ async def replay(call: Call, outlet: Outlet) -> None:
 
 
 async def _captured(call: Call) -> Captured | None:
-    """Kept by this machine; whoever shows no key sees only what was asked since the gateway started."""
+    """Return the capture of a request; callers without a key see only those since the gateway's start."""
     home, identity = call.gateway.config.home, call.names["id"]
     if not home:
         return None
@@ -119,7 +119,7 @@ async def _record(call: Call) -> Record:
 
 
 def _unfold(captured: Captured) -> tuple[StagesShown, ConversationShown | None]:
-    from dragoman.server.routes import find_route  # which lead here
+    from dragoman.server.routes import find_route  # circular import: the routes import this module
 
     record = captured.record
     try:

@@ -1,5 +1,7 @@
-"""What the dashboard lists: requests as they come, sessions and tools; read from the ledger, so that the requests of
-every worker are in it."""
+"""The dashboard's API for lists: requests, live updates, sessions and tools.
+
+They are read from the ledger, which contains the requests of all workers.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ from dragoman.store import Line, StoreUnavailable
 
 HEADERS = (*JSON_HEADERS, ("cache-control", "no-store"), *SAFE_HEADERS)
 _PAGE, _MOST_PAGE = 200, 1000
-SUMMED = 5000  # the newest requests are what sessions, tools and models are summed up from
-_LOOK_S = 0.5  # between two looks into the ledger for a page that is open
+SUMMED = 5000  # sessions, tools and models are summarized from this many of the newest requests
+_LOOK_S = 0.5  # interval at which the ledger is polled for an open page
 _LOOK_LINES = 100
 _REMEMBERED = 1000
 _PING_S = 10.0
@@ -39,6 +41,7 @@ async def reply(outlet: Outlet, body: Any) -> None:
 
 
 def costs(gateway: Gateway) -> CostOf:
+    """Return a function that computes the cost of a record in dollars, None if its price is unknown."""
     limits = gateway.config.limits
 
     def cost_of(record: Record) -> float | None:
@@ -49,7 +52,7 @@ def costs(gateway: Gateway) -> CostOf:
 
 
 async def requests(call: Call, outlet: Outlet) -> None:
-    """A page of the list: older than `before`, which is the time and the id of the last one seen."""
+    """Reply with a page of requests older than `before`, which is the `next` value of the previous page."""
     limit = read_size(call.query, "limit", _PAGE, _MOST_PAGE)
     before = _place(call.query.get("before", ""))
     ledger = call.gateway.store.ledger
@@ -61,9 +64,10 @@ async def requests(call: Call, outlet: Outlet) -> None:
 
 
 async def live(call: Call, outlet: Outlet) -> None:
-    """New lines of the list as events, for as long as the page is open; for anybody else the newest ones, once.
+    """Stream new requests as server-sent events, or reply with the newest if the client accepts only JSON.
 
-    Workers write their lines in batches: a new line may be older than one that is known.
+    Workers write their lines in batches, so a new line may be older than a known one. Known lines are
+    therefore remembered by id.
     """
     if "text/event-stream" not in call.headers.get("accept", ""):
         lines = await reach(call.gateway.store.ledger.lines(limit=_LOOK_LINES))
@@ -85,7 +89,7 @@ async def live(call: Call, outlet: Outlet) -> None:
             await asyncio.sleep(_LOOK_S)
             continue
         fresh = [line for line in lines if line.id not in known]
-        if told:  # the page asks for all there is when it hears that we are here
+        if told:  # the page reloads the whole list when it receives `hello`
             await outlet.write(encode_event("hello", b"{}"))
             fresh, told = [], ""
         known |= dict.fromkeys(line.id for line in lines)
@@ -108,13 +112,14 @@ async def tools(call: Call, outlet: Outlet) -> None:
 
 
 async def summed(call: Call, work: Callable[[Sequence[Record]], Any]) -> dict[str, Any]:
-    """Something made of the newest requests, and how many they are."""
+    """Apply `work` to the newest requests in a thread, and return its result and their number."""
     lines = await newest(call, SUMMED)
     rows = await asyncio.to_thread(lambda: work(records_of(lines)))
     return {"of": len(lines), "rows": rows}
 
 
 async def newest(call: Call, most: int) -> list[Line]:
+    """Return those of the `most` newest lines of the ledger that the caller may see."""
     lines: list[Line] = []
     ledger = call.gateway.store.ledger
     while len(lines) < most:
@@ -127,7 +132,7 @@ async def newest(call: Call, most: int) -> list[Line]:
 
 
 def visible(call: Call, lines: Sequence[Line]) -> list[Line]:
-    """Whoever shows no key sees what this gateway has done since it started, not what an earlier one did for others."""
+    """Return the lines that the caller may see; without a key only those since the gateway's start."""
     if call.caller.key_hash:
         return list(lines)
     since_ms = call.gateway.started_s * 1000

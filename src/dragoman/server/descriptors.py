@@ -1,4 +1,4 @@
-"""File descriptors: as many as we may have, and never more connections than there are descriptors for."""
+"""The limit on file descriptors: raise it, and reduce the number of connections to what it allows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 
 from dragoman.config import Config
 
-_OWN = 100  # files, the store, the loop
-_PER_REQUEST = 2  # the client's connection and ours to Google
+_OWN = 100  # descriptors for files, the store and the event loop
+_PER_REQUEST = 2  # the client's connection and the one to Google
 _log = logging.getLogger("dragoman")
 
 
 def fit_to_descriptors(config: Config) -> Config:
-    """The settings with as many connections and requests as this process can really have."""
+    """Return the settings with `max_connections` and `max_requests` reduced to the available descriptors."""
     server = config.server
     wanted = _OWN + server.max_connections + server.max_requests
     room = max(1, (raise_limit(wanted) - _OWN) // _PER_REQUEST)
@@ -30,7 +30,7 @@ def fit_to_descriptors(config: Config) -> Config:
 
 
 def raise_limit(wanted: int) -> int:
-    """So many descriptors, or as many as this process may have."""
+    """Raise the soft limit to `wanted`, or as far as the hard limit allows, and return the result."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     if soft == unlimited or soft >= wanted:

@@ -1,4 +1,4 @@
-"""The tools of the gateway's own for one exchange, to answer it or to count it."""
+"""Collect the gateway tools of one exchange; separate from `own`, because it needs the `Gateway`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ async def open_desk(
     dialect: str,
     headers: Mapping[str, str],
 ) -> Desk | None:
-    """None if there are none; the caller closes it."""
+    """Declare gateway tools in the exchange and return their runner; None if no source offers any.
+
+    The caller must close the runner.
+    """
     request, sources = exchange.request, gateway.sources
     if request.server_tools:
         sources = (*sources, SideCalls(gateway))

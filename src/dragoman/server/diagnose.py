@@ -1,4 +1,4 @@
-"""Google's "invalid argument" says nothing; our own strict emulator is asked what is wrong (pain C11)."""
+"""Explain Google's unspecific "invalid argument" errors with the strict checks of our emulator (pain C11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST_CHARACTERS = 500
 
 
 def explain(error: UpstreamError, body: bytes, target: Target) -> UpstreamError:
-    """The same error; if it is opaque and we know better, with what we know behind it."""
+    """Return the same error; if it is opaque, append what the emulator finds wrong with `body`."""
     if error.code == "opaque":
         found = _diagnose(body, target)
         says = f"says: {found}" if found else "finds nothing wrong with it"
@@ -19,7 +19,7 @@ def explain(error: UpstreamError, body: bytes, target: Target) -> UpstreamError:
 
 
 def _diagnose(body: bytes, target: Target) -> str:
-    """What the emulator would refuse it for; loaded only when needed, it is large."""
+    """Return the emulator's complaint, or "". The emulator is large and imported only when needed."""
     from dragoman.emulator.diagnosis import diagnose
 
     return diagnose(body, target.model, vertex=target.backend == "vertex")[:_MOST_CHARACTERS]

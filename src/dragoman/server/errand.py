@@ -1,4 +1,4 @@
-"""The head of a request, parsed once, before anybody has authenticated it."""
+"""The head of a request, parsed once, before it is authenticated."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from dragoman.server.routes import dialect_of
 from dragoman.server.trail import Noted
 from dragoman.server.watch import Watch
 
-_NOT_PASSED_ON = frozenset({*CREDENTIAL_HEADERS, "content-length"})
+_PRIVATE_HEADERS = frozenset({*CREDENTIAL_HEADERS, "content-length"})
 
 
 class Errand(msgspec.Struct, frozen=True):
-    """The parsed head of a request. Headers and query still hold credentials; handlers get them without."""
+    """The parsed head of a request.
+
+    `headers` and `query` still contain credentials; handlers get `public_headers()` and `public_query()`.
+    """
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    dialect: ClientDialect  # errors are encoded in it
+    dialect: ClientDialect  # guessed from path and headers; encodes errors until the route is known
     noted: Noted
 
     @property
@@ -31,7 +34,7 @@ class Errand(msgspec.Struct, frozen=True):
         return self.method in ("POST", "PUT")
 
     def public_headers(self) -> dict[str, str]:
-        return {name: value for name, value in self.headers.items() if name not in _NOT_PASSED_ON}
+        return {name: value for name, value in self.headers.items() if name not in _PRIVATE_HEADERS}
 
     def public_query(self) -> dict[str, str]:
         return {name: value for name, value in self.query.items() if name != "key"}

@@ -1,7 +1,8 @@
-"""Hard limits outside the agent: requests, tokens, money and loops, per key and per conversation (pains P1, P5).
+"""Quotas on requests, tokens and money per key and per session, and on repeated tool calls (pains P1, P5).
 
-What a request will use is reserved before it starts and settled when it is over, so that many at once, at
-several replicas, never pass a limit together.
+The estimated usage of a request is reserved before it starts and corrected when it has ended, so that
+concurrent requests, also at several replicas, cannot exceed a limit together. This module only computes the
+charges; `dragoman.server.metered` applies them.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ _MICRO = 1_000_000
 
 
 class Who(msgspec.Struct, frozen=True):
-    """Whose meters a request runs on: the caller, and the conversation if it is known."""
+    """The subject of quotas: the caller, and the session if it is known."""
 
     caller: str
     session: str = ""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What a request uses, before or after it is known."""
+    """The tokens and the cost of a request, estimated or final."""
 
     tokens: int = 0
     micro_usd: int = 0
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """What was put on the meters before the request; its numbers are settled when the request is over."""
+    """The charges that were made before a request, and the estimate they are based on."""
 
     charges: tuple[Charge, ...] = ()
     estimate: Estimate = Estimate()
@@ -55,10 +56,12 @@ def estimate_of(usage: Usage, price: Price | None) -> Estimate:
 
 
 def needs_price(limits: LimitsConfig) -> bool:
+    """Return whether any limit is in dollars."""
     return any(fuse.usd for fuse in (*limits.key.values(), *limits.session.values()))
 
 
 def reserve(limits: LimitsConfig, who: Who, estimate: Estimate, now: datetime) -> Reservation:
+    """Return the charges of one request against every limit that applies to `who`."""
     charges = [*_charges("key", limits.key, who.caller, estimate, now)]
     if who.session:
         charges += _charges("session", limits.session, f"{who.caller}/{who.session}", estimate, now)
@@ -66,7 +69,10 @@ def reserve(limits: LimitsConfig, who: Who, estimate: Estimate, now: datetime) -
 
 
 def raise_reservation(reservation: Reservation, wanted: Estimate) -> Reservation:
-    """What must be reserved besides, each within its limit, and what all of it comes to; nothing is given back."""
+    """Return the additional charges up to `wanted`, and the raised estimate; nothing is refunded.
+
+    The result's `charges` are only the additions, its `estimate` is the total.
+    """
     more, before = _more(reservation, wanted), reservation.estimate
     charges = (
         msgspec.structs.replace(charge, amount=more[_unit(charge.name)])
@@ -78,7 +84,10 @@ def raise_reservation(reservation: Reservation, wanted: Estimate) -> Reservation
 
 
 def settle(reservation: Reservation, used: Estimate) -> list[Charge]:
-    """What is still to be added to the meters, or given back; a window that has ended meanwhile keeps its own."""
+    """Return the charges, positive or negative, that correct a reservation to the actual usage.
+
+    They apply to the windows in which the request was reserved, even if those have ended.
+    """
     more = _more(reservation, used)
     changes = ((charge, more.get(_unit(charge.name), 0)) for charge in reservation.charges)
     return [msgspec.structs.replace(charge, amount=amount, limit=0) for charge, amount in changes if amount]
@@ -92,7 +101,7 @@ def _more(reservation: Reservation, wanted: Estimate) -> dict[str, int]:
 
 
 def blown(charge_name: str, reservation: Reservation, now: datetime) -> DragomanError:
-    """The refusal, with what is spent and when it begins anew."""
+    """Return the error for an exceeded quota, with its limit and the time until the window ends."""
     charge = next(one for one in reservation.charges if one.name == charge_name)
     whose, window, unit = (charge_name.split("|")[place] for place in (0, 1, -1))
     limit = f"${charge.limit / _MICRO:g}" if unit == "usd" else f"{charge.limit:,} {unit}"
@@ -102,7 +111,7 @@ def blown(charge_name: str, reservation: Reservation, now: datetime) -> Dragoman
 
 
 def looping_call(messages: Iterable[Message], most: int) -> str:
-    """The name of a tool that was called so often in a row with nothing new, or nothing."""
+    """Return the tool that was called `most` times in a row with equal arguments and results, or ""."""
     repeats = Repeats()
     calls: dict[str, ToolCall] = {}
     looping = ""
@@ -117,6 +126,7 @@ def looping_call(messages: Iterable[Message], most: int) -> str:
 
 
 def refuse_loop(config: Config, messages: Iterable[Message]) -> None:
+    """Raise DragomanError if the history ends in a loop of equal tool calls (limits.repeated_calls)."""
     most = config.limits.repeated_calls
     name = looping_call(messages, most) if most else ""
     if name:
@@ -145,7 +155,7 @@ def _unit(name: str) -> str:
 
 
 def _window(window: Window, now: datetime) -> tuple[str, int]:
-    """The beginning of the window that is running, as a word, and the second it ends in."""
+    """Return the start of the current window as text for the meter's name, and the Unix time of its end."""
     now = now.astimezone(UTC)
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
     starts = {

@@ -1,4 +1,4 @@
-"""Everything a request needs and a process has once: settings, store, the way to Google, the gate."""
+"""The objects that all requests of a process share: settings, store, upstream client, keys, tools."""
 
 from __future__ import annotations
 
@@ -35,11 +35,17 @@ from dragoman.upstream.retry import Budget
 _KNOWN_REFUSALS = 4096
 _KNOWN_BREAKERS = 256
 _KNOWN_TARGETS = 256
-_USUAL_NAME = 128  # characters
+_CACHED_NAME_CHARACTERS = 128
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
 class Gateway:
+    """Created once per process from the settings; `close()` releases everything, including the store.
+
+    `keys` and `admin_keys` are gateway keys, `emulator_url` is the upstream of the emulator backend. With
+    `watched=False` requests are neither logged nor written to the ledger.
+    """
+
     def __init__(
         self,
         config: Config,
@@ -54,7 +60,7 @@ class Gateway:
             check_strict_extra("strict_tool_validation")
         upstream = config.upstream
         self.config = config
-        self.draining = False  # not ready any more: no new work, please
+        self.draining = False  # shutting down: `/readyz` fails, running requests finish
         self._needs_proto_schemas: set[tuple[str, int]] = set()
         self._targets: dict[str, Target] = {}
         self.store = store
@@ -76,10 +82,10 @@ class Gateway:
             own_google_keys=_takes_google_keys(config),
         )
         alone = config.backend == "emulator" and is_loopback(config.server.host)
-        self.door = Door(self.gate, store, is_open=alone)  # of the dashboard
+        self.door = Door(self.gate, store, is_open=alone)  # the dashboard's authentication
         self.callers = caller_names(config, dict.fromkeys((*keys, *admin_keys), "gateway key"))
         self.started_s = time.time()
-        self.sources = open_sources(config, store, self.gate.key_hashes, self.target)  # of tools we add
+        self.sources = open_sources(config, store, self.gate.key_hashes, self.target)  # of gateway tools
         self.host = Host(
             backend=config.backend,
             base_url=emulator_url if config.backend == "emulator" else upstream.base_url,
@@ -96,7 +102,7 @@ class Gateway:
         self.keys = KeyRing(upstream.all_keys, store)
         limits = config.limits
         self.is_limited = bool(limits.key or limits.session or limits.repeated_calls)
-        self.budget = Budget(attempts=upstream.max_attempts, wait_s=upstream.max_wait_s)  # of one request
+        self.budget = Budget(attempts=upstream.max_attempts, wait_s=upstream.max_wait_s)  # per request
         self._breakers: dict[str, Breaker] = {}
         self._default: DefaultCredentials | None = None
         if config.backend == "vertex" and not upstream.all_keys:
@@ -107,6 +113,10 @@ class Gateway:
             raise _shutting_down()
 
     def target(self, model: str, tools: tuple[Tool, ...] = ()) -> Target:
+        """Return the upstream model for a client's model name; raise InvalidRequest if it is no valid name.
+
+        The target asks for the older schema form if the model has rejected these tools in the newer one.
+        """
         target = self._targets.get(model) or self._find_target(model)
         refused = self._needs_proto_schemas
         if refused and (target.model, hash(tools)) in refused:
@@ -117,28 +127,29 @@ class Gateway:
         real = model_for(model, self.config.models)
         if not self.host.has_aliases:
             real = gemini.ALIASES.get(real, real)
-        if not _MODEL_NAME.fullmatch(real):  # it becomes part of an address and of a header
+        if not _MODEL_NAME.fullmatch(real):  # it becomes part of a URL and of a header
             raise InvalidRequest(f"{model[:200]!r} is no name of a model", where="model")
         target = Target(model=real, backend=self.config.backend)
-        if len(model) <= _USUAL_NAME:  # names come from clients
+        if len(model) <= _CACHED_NAME_CHARACTERS:  # names come from clients
             if len(self._targets) >= _KNOWN_TARGETS:
                 self._targets.clear()
             self._targets[model] = target
         return target
 
     def learn(self, target: Target, tools: tuple[Tool, ...]) -> None:
-        """Tools a model took only in the older schema form are not sent to it in the newer one again."""
+        """Remember for these tools that the model needs the older schema form, if `target` has it."""
         if target.proto_schemas and len(self._needs_proto_schemas) < _KNOWN_REFUSALS:
             self._needs_proto_schemas.add((target.model, hash(tools)))
 
     def fallbacks(self, model: str) -> tuple[str, ...]:
-        """Models that may stand in for this one, in their order; where money is limited, those with a price."""
+        """Return the fallback models in order; if a limit is in dollars, only those with a known price."""
         others, limits = self.config.models.fallbacks.get(model, ()), self.config.limits
         if not others or not needs_price(limits):
             return others
         return tuple(other for other in others if find_price(other, limits) is not None)
 
     def breaker(self, model: str) -> Breaker:
+        """Return the circuit breaker of a model."""
         found = self._breakers.get(model)
         if found is None:
             if len(self._breakers) >= _KNOWN_BREAKERS:  # names come from clients
@@ -148,10 +159,11 @@ class Gateway:
 
     @property
     def breakers(self) -> Mapping[str, Breaker]:
-        """Of the models that were asked here."""
+        """The circuit breakers by model, for models that this process has called."""
         return self._breakers
 
     async def auth_headers(self, key: Key) -> dict[str, str]:
+        """Return the upstream credentials: `key`, or default credentials on Vertex AI without keys."""
         if self._default is not None:
             return await self._default.headers()
         return {"x-goog-api-key": key.secret} if key.secret else {}
@@ -165,7 +177,11 @@ class Gateway:
 
 
 def _takes_google_keys(config: Config) -> bool:
-    """Google tells whether such a key is real, but not whether its owner may use this machine."""
+    """Whether a client's own Google key authenticates it.
+
+    Google verifies the key, but does not know whether its owner may use this gateway. By default such keys
+    are accepted only if the gateway listens on the loopback interface.
+    """
     when = config.server.google_callers
     return when == "always" or (when == "loopback" and is_loopback(config.server.host))
 

@@ -1,7 +1,7 @@
-"""What one request needed of memory is kept for the next one.
+"""Settings of glibc's malloc that keep freed memory in the process for the next request.
 
-By itself glibc gives large blocks back to the kernel with every request and gets them again, every page of it filled
-with zeros, with the next: a tenth of the time of a turn (docs/performance.md).
+By default glibc returns large blocks to the kernel after every request and gets them back, zeroed page by
+page, for the next one. That took a tenth of the time of a turn (docs/performance.md). See mallopt(3).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import ctypes
 import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
-_KEPT_BYTES = 16 * 1024 * 1024  # at the end of the heap; more than that goes back
-_BLOCK_BYTES = 4 * 1024 * 1024  # whoever wants more in one piece gets it from the kernel, and gives it back
+_KEPT_BYTES = 16 * 1024 * 1024  # free memory beyond this at the top of the heap is returned
+_BLOCK_BYTES = 4 * 1024 * 1024  # larger blocks are mapped separately and returned when freed
 
 
 def keep_memory() -> bool:
-    """For the whole process; False where the C library has no such settings."""
+    """Apply the settings to the whole process; return False if the C library does not have them."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         return False

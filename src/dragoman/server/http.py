@@ -1,4 +1,4 @@
-"""The little of HTTP we need on top of ASGI: a request's head, and an answer that may be a stream."""
+"""HTTP on top of ASGI: read and check the head of a request, and write a response that may be a stream."""
 
 from __future__ import annotations
 
@@ -23,32 +23,34 @@ _STREAM_HEADERS: HeaderList = (("cache-control", "no-cache, no-transform"), ("x-
 
 _KEY_PREFIX = "/key/"
 _MAX_QUERY_FIELDS = 100
-#: What decides who asks, for whom, and what a body is. A content-length beside a transfer-encoding never gets here.
-_SINGLE = (
+#: Headers that may appear only once, because they decide the caller, the target or the framing of the body.
+#: The HTTP server never passes on a content-length beside a transfer-encoding (RFC 9112, section 6.3).
+_SINGLE_VALUED = (
     *(b"host", b"origin", b"sec-fetch-site", b"content-type", b"content-length", b"transfer-encoding"),
     *(b"authorization", b"x-api-key", b"x-goog-api-key", b"x-amz-security-token", b"x-amz-target"),
 )
 
 
 class ClientLeft(Exception):
-    """The client closed the connection before it got its answer."""
+    """The client closed the connection before the response was complete."""
 
 
 class BodyCut(ClientLeft):
-    """It closed it before we had all of its body, or sent one that cannot be read on."""
+    """The client disconnected before its request body was complete, or sent a malformed body."""
 
 
 def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
-    """What two readers could understand differently is refused: the other one may be a proxy in front of us.
+    """Raise InvalidRequest for a request head that a proxy in front of us may interpret differently.
 
-    `headers` are those of the scope.
+    `headers` is the result of `headers_of(scope)`. Repeated critical headers, compressed bodies and queries
+    with too many fields are rejected.
     """
     if _has_too_many_fields(scope.get("query_string", b"")):
         raise InvalidRequest(f"the query has more than {_MAX_QUERY_FIELDS} fields")
     raw = scope["headers"]
-    if len(headers) != len(raw):  # one of them comes again
+    if len(headers) != len(raw):  # some header is repeated
         names = [name for name, _ in raw]
-        twice = next((name for name in _SINGLE if names.count(name) > 1), b"")
+        twice = next((name for name in _SINGLE_VALUED if names.count(name) > 1), b"")
         if twice:
             raise InvalidRequest(f"the header {twice.decode()} may come only once")
     if "content-encoding" in headers:
@@ -63,7 +65,7 @@ def headers_of(scope: Scope) -> dict[str, str]:
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    """Return the query fields, none if there are so many that `check_head` refuses the request."""
+    """Return the query fields, or none if there are so many that `check_head` rejects the request."""
     raw: bytes = scope.get("query_string", b"")
     if not raw or _has_too_many_fields(raw):
         return {}
@@ -75,9 +77,10 @@ def _has_too_many_fields(raw: bytes) -> bool:
 
 
 def address_of(scope: Scope) -> tuple[str, dict[str, str]]:
-    """Path and query. `/key/KEY/rest` is `/rest?key=KEY`: for clients that bring a login of their own to any address.
+    """Return path and query. `/key/KEY/rest` is read as `/rest?key=KEY`.
 
-    A key with a slash in it is escaped twice; the server has undone one escaping before we see the path.
+    That form serves clients whose base URL is configurable but whose credentials are not. A key that contains
+    a slash must be percent-encoded twice, because the HTTP server decodes the path once.
     """
     path, query = scope["path"], query_of(scope)
     if not path.startswith(_KEY_PREFIX):
@@ -87,19 +90,21 @@ def address_of(scope: Scope) -> tuple[str, dict[str, str]]:
 
 
 def head_of(scope: Scope) -> Head:
+    """Return the request head in the raw form that a SigV4 signature covers."""
     path = scope.get("raw_path") or quote(scope["path"]).encode()
     return Head(scope["method"], path, scope.get("query_string", b""), scope["headers"])
 
 
 class Outlet:
-    """One answer. A stream opens by itself after a short grace, and is kept alive by pings.
+    """Write one response: `reply()` for a whole one, or `prepare_stream()`, `write()` and `finish()`.
 
-    The grace lets a quick refusal of Google's still be an honest HTTP status; after it the opening
-    leaves whatever happens. `on_stall` is called when the client has taken nothing of a write for
-    `reader_idle_s`: TCP keeps acknowledging the bytes of an HTTP/2 stream whose window is closed.
+    A stream opens by itself after a grace period and is then kept alive by pings. Within the grace period an
+    early error from Google can still become an HTTP error status; after it, status 200 and the opening bytes
+    have been sent. `on_stall` is called when the client has read nothing for `reader_idle_s` during a write.
+    TCP alone does not notice this: it keeps acknowledging bytes of an HTTP/2 stream whose window is closed.
     """
 
-    id_header = ""  # tells the request's id also under the name that the caller's libraries look for
+    id_header = ""  # another response header for the request id, which the client's SDK looks for
     _opening = b""
     _content_type = ""
     _ping_s = 0.0
@@ -107,9 +112,9 @@ class Outlet:
     _ticking: asyncio.Task[None] | None = None
     _last_write = 0.0
     _writing = False
-    holds = False  # bytes are made and wait for something: a ping must not overtake them
+    holds = False  # encoded bytes are waiting to be written; a ping must not overtake them
     started = False
-    ended = False  # the last byte is on its way: whoever goes now has got everything
+    ended = False  # the last byte was passed to the server; a later disconnect loses nothing
 
     on_stall: Callable[[], None] | None = None
 
@@ -126,29 +131,33 @@ class Outlet:
     def prepare_stream(
         self, content_type: str, opening: bytes, ping: Callable[[], bytes], *, grace_s: float, ping_s: float
     ) -> None:
+        """Open the stream with the first `write()` or after `grace_s`; ping it when idle for `ping_s`."""
         self._content_type, self._opening, self._ping, self._ping_s = content_type, opening, ping, ping_s
         self._tick_in(grace_s)
 
     def add_headers(self, headers: HeaderList) -> None:
-        """The later value of the same header counts."""
+        """Add response headers. A later value replaces an earlier one of the same name."""
         self._headers |= dict(headers)
 
     async def reply(self, reply: Reply) -> None:
+        """Send a whole response."""
         self._stop_timer()
         body = reply.body
         self._start(reply.status, [*reply.headers, ("content-length", str(len(body)))])
         await self._send(body, more=False)
 
     async def write(self, data: bytes) -> None:
+        """Send bytes of a stream, and open it first if necessary."""
         if self._ticking is not None:
             await self._ticking
         if not self.started:
             data = self._open() + data
-            self._tick_in(self._ping_s)  # the grace is over, however long it could have been
+            self._tick_in(self._ping_s)  # the grace period ends with the first write
         if data:
             await self._send(data, more=True)
 
     async def finish(self, data: bytes) -> None:
+        """Send the last bytes of a stream, and open it first if necessary."""
         if self._ticking is not None:
             await self._ticking
         if not self.started:
@@ -157,6 +166,7 @@ class Outlet:
         self._stop_timer()
 
     def close(self) -> None:
+        """Stop the timers. The response is not completed."""
         self._stop_timer()
         if self._ticking is not None:
             self._ticking.cancel()
@@ -174,7 +184,7 @@ class Outlet:
             fields.append((self.id_header, self.request_id))
         fields.append(("x-dragoman-overhead-ms", f"{trail.overhead_ms:.2f}"))
         trail.status = status
-        fields.append(("server", "dragoman"))  # or the HTTP server would name itself
+        fields.append(("server", "dragoman"))  # otherwise the HTTP server adds its own name
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
         self._head = {"type": "http.response.start", "status": status, "headers": raw}
 
@@ -190,7 +200,7 @@ class Outlet:
         self._writing = False
 
     def _tick(self) -> None:
-        """Open the stream, ping it, or give up a client that does not read."""
+        """Open the stream, ping it, or report a client that does not read."""
         idle_s = self._loop.time() - self._last_write
         if self._writing:
             if idle_s >= self._reader_idle_s and self.on_stall is not None:
@@ -204,8 +214,8 @@ class Outlet:
         self._tick_in(self._ping_s)
         if not self.holds and self._ticking is None:
             opening = not self.started
-            self.started = True  # from this moment a refusal must be told inside the stream
-            ping = b"" if opening else self._ping()  # now, before anything else is made that comes behind it
+            self.started = True  # from here on an error must be reported inside the stream
+            ping = b"" if opening else self._ping()  # encode it now: bytes encoded later must follow it
             self._ticking = self._loop.create_task(self._write_tick(opening, ping))
 
     async def _write_tick(self, opening: bool, ping: bytes) -> None:

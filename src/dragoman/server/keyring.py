@@ -1,4 +1,4 @@
-"""Google's keys at hand: which one a request goes with, and what all replicas know of those that rest."""
+"""The pool of Google API keys: which key a request uses, and cooldowns that replicas share."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ from dragoman.upstream.keys import (
     soonest_s,
 )
 
-_PROBE_S = 5.0  # while one request finds out whether a rested key works again
+_PROBE_S = 5.0  # after a cooldown, other requests avoid the key this long while one probes it
 _MOST_RESTS = 4096
-_HEARSAY_S = 1.0  # another replica's word that a key rests is asked for again after this
+_HEARSAY_S = 1.0  # a cooldown reported by another replica is read again after this
 
 
 class KeyState(msgspec.Struct, frozen=True):
-    """For people: the name of a key, and for which models it rests how long."""
+    """The state of a key for the dashboard: its name, and the seconds of cooldown left per model."""
 
     name: str
     rests: dict[str, float]
 
 
 class KeyRing:
-    """With one key, the `only` one, there is nothing to choose, and nothing is asked of the store."""
+    """A pool of API keys. With a single key, `only`, there is no choice and the store is never read.
+
+    The store is a best-effort channel between replicas: if it is unavailable, each replica learns by itself.
+    """
 
     def __init__(self, secrets: Sequence[str], store: Store, now: Callable[[], float] = time.time) -> None:
         self._keys = name_keys(secrets)
@@ -42,12 +45,13 @@ class KeyRing:
         self._store = store
         self._now = now
         self._rests: dict[tuple[str, str], float] = {}
-        self._hearsay: set[tuple[str, str]] = set()  # of these, what others have said
+        self._hearsay: set[tuple[str, str]] = set()  # entries of `_rests` that another replica reported
 
     async def pick(self, session: str, model: str) -> Key:
+        """Return the key for a request of this session; raise UpstreamError if all keys are cooling down."""
         if self.only is not None:
             return self.only
-        await self._hear(model)
+        await self._read_reported(model)
         now_s = self._now()
         key = choose(self._keys, session, model, self._rests, now_s)
         if key is None:
@@ -55,18 +59,18 @@ class KeyRing:
             why = f"all {len(self._keys)} keys rest for {model}"
             raise UpstreamError(why, kind="rate_limit", retry_after_s=wait_s)
         for place in ((key.name, model), (key.name, EVERY_MODEL)):
-            if place in self._rests:  # it has rested: this request finds out, the others wait
+            if place in self._rests:  # its cooldown is over: this request probes it, others avoid it
                 self._rests[place] = now_s + _PROBE_S
         return key
 
     def has_other(self, model: str, but: Key) -> bool:
-        """Whether a key that does not rest is left."""
+        """Return whether another key than `but` is not cooling down."""
         now_s = self._now()
         others = (key for key in self._keys if key != but)
         return any(rested_s(key, model, self._rests, now_s) == 0 for key in others)
 
     async def report(self, key: Key, model: str, error: DragomanError | None) -> None:
-        """How the request went that `pick` gave the key for."""
+        """Record the outcome of a request made with `key`: start a cooldown, or end it after a success."""
         if self.only is not None:
             return
         rest = rest_after(error, key.name, model, self._now()) if error is not None else None
@@ -80,13 +84,13 @@ class KeyRing:
         try:
             await self._store.meters.charge([charge])
         except StoreUnavailable:
-            return  # the other replicas find out themselves
+            return  # other replicas learn it from their own requests
 
-    async def _hear(self, model: str) -> None:
-        """What other replicas found out."""
+    async def _read_reported(self, model: str) -> None:
+        """Read the cooldowns that other replicas have reported."""
         now_s = self._now()
         places = [(key.name, which) for key in self._keys for which in (model, EVERY_MODEL)]
-        asked = {_name(*place): place for place in places if self._may_have_news(place, now_s)}
+        asked = {_name(*place): place for place in places if self._should_read(place, now_s)}
         if not asked:
             return
         try:
@@ -94,28 +98,31 @@ class KeyRing:
         except StoreUnavailable:
             return
         resting = {asked[name] for name, times in shown.items() if times}
-        self._make_room(now_s)
+        self._drop_oldest(now_s)
         self._rests |= dict.fromkeys(resting, now_s + _HEARSAY_S)
         self._hearsay = (self._hearsay - set(asked.values())) | resting
 
-    def _may_have_news(self, place: tuple[str, str], now_s: float) -> bool:
+    def _should_read(self, place: tuple[str, str], now_s: float) -> bool:
         until_s = self._rests.get(place)
         return until_s is None or (place in self._hearsay and until_s <= now_s)
 
     def _note(self, rest: Rest) -> None:
-        self._make_room(self._now())
+        self._drop_oldest(self._now())
         self._rests[rest.key, rest.model] = rest.until_s
         self._hearsay.discard((rest.key, rest.model))
 
-    def _make_room(self, now_s: float) -> None:
-        """Names of models come from clients: what is over is forgotten before it is too much, then what soon will be."""
+    def _drop_oldest(self, now_s: float) -> None:
+        """Drop expired cooldowns first, then those that expire soonest, once the table is full.
+
+        Model names come from clients, so the table would grow without a bound.
+        """
         if len(self._rests) >= _MOST_RESTS:
             lasting = sorted((until_s, place) for place, until_s in self._rests.items() if until_s > now_s)
             self._rests = {place: until_s for until_s, place in lasting[-(_MOST_RESTS // 2) :]}
             self._hearsay &= self._rests.keys()
 
     async def heard(self, models: Iterable[str]) -> set[tuple[str, str]]:
-        """Keys and models of which some replica has said that they rest, and may still."""
+        """Return the pairs of key and model for which any replica has reported a cooldown."""
         places = {
             _name(key.name, model): (key.name, model)
             for key in self._keys
@@ -125,6 +132,7 @@ class KeyRing:
         return {places[name] for name, times in shown.items() if times}
 
     def state(self) -> list[KeyState]:
+        """Return the cooldowns that this process knows of."""
         now_s = self._now()
         return [
             KeyState(

@@ -1,4 +1,4 @@
-"""One request at a time in each conversation, whichever process it comes to."""
+"""Leases on conversations: only one request at a time runs in each, across all processes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from dragoman.tokens import new_token
 
 LetGo = Callable[[], Awaitable[None]]
 
-#: A process that dies holds up its conversation for so long.
+#: A conversation stays locked this long after the process that holds it has died.
 _LEASE_S = 30.0
 _KNOWN_LEFTOVERS = 10_000  # names come from clients
 
 
 class Leases:
-    """A lease that the store would not take back, or of which nobody knows whether it was given, is not forgotten.
+    """The leases of one process.
 
-    Whoever comes next takes it over: state that is back after a while finds no conversation locked by nobody.
+    If the store fails while a lease is acquired or released, the lease may still exist there. Its holder id
+    is remembered, and the next request of this process takes the lease over instead of waiting for its
+    expiry.
     """
 
     def __init__(self, turns: Turns) -> None:
@@ -29,7 +31,7 @@ class Leases:
 
     @asynccontextmanager
     async def hold(self, name: str) -> AsyncIterator[LetGo | None]:
-        """How to let go of it before the end; None if somebody else has it."""
+        """Hold the lease of a conversation; yield a function to release it early, or None if it is taken."""
         holder = self._leftovers.pop(name, "") or new_token()
         try:
             held = await reach(self._lease(name, holder))
@@ -54,7 +56,7 @@ class Leases:
         return self._turns.lease(name, holder, _LEASE_S)
 
     async def _renew(self, name: str, holder: str) -> None:
-        """A renewal that fails is found out when the turn is saved."""
+        """Renew the lease until cancelled. A failed renewal is detected when the turn is saved."""
         while True:
             await asyncio.sleep(_LEASE_S / 3)
             await quietly(self._lease(name, holder))

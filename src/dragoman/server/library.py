@@ -1,5 +1,7 @@
-"""Files that a request names by their address, put into it where the settings ask for that; otherwise nothing is
-fetched and Google gets the address."""
+"""Inlining of remote files: replace the URLs in a request with the files, if `media.fetch` is set.
+
+Otherwise nothing is fetched and Google gets the URLs.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ from dragoman.upstream.fetched import CannotFetch, Fetched
 from dragoman.upstream.remote import Fetcher
 
 _AT_ONCE = 4
-_KEPT_BYTES = 64 * 1024 * 1024  # the same picture comes back with every turn
-#: Google reads these itself: its own files, and videos.
+_KEPT_BYTES = 64 * 1024 * 1024  # clients send the same URL again with every turn
+#: Hosts whose URLs Google reads itself: uploaded files and videos.
 _GOOGLES = ("generativelanguage.googleapis.com", "youtube.com", "youtu.be")
 
 
 class Library:
-    """Nothing is shared between callers, not even what both could fetch."""
+    """Fetch and cache remote files. Cached files are not shared between callers."""
 
     def __init__(self, settings: MediaConfig, fetcher: Fetcher | None = None) -> None:
         self._settings = settings
@@ -34,8 +36,11 @@ class Library:
         self._kept: Memo[tuple[str, str], Fetched] = Memo(_KEPT_BYTES)
 
     async def bring(self, exchange: Exchange, scope: str) -> None:
-        """A file of the newest message that cannot be had is the caller's mistake; of an older one the model is told:
-        an address that died must not end the conversation."""
+        """Replace the remote files in a request with their content.
+
+        Raise InvalidRequest if a file in the newest message cannot be fetched. In older messages such a file
+        is replaced by a text, so that a dead URL does not end the conversation.
+        """
         if not self._settings.fetch:
             return
         messages = exchange.request.messages

@@ -1,7 +1,7 @@
-"""The listening socket, bound by ourselves.
+"""The listening socket, which we create ourselves in order to set its options.
 
-What the kernel is to do for us (bounded buffers, giving up on readers who do not read)
-is said to the listening socket; connections inherit it.
+The options (a bounded send buffer, a timeout for clients that do not read) are inherited by accepted
+connections.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import sys
 from dragoman.config import ServerConfig
 from dragoman.errors import ConfigError
 
-_SEND_BUFFER_BYTES = 256 * 1024  # a slow reader's share of the kernel's memory; by itself it grows to 4 MB
+_SEND_BUFFER_BYTES = 256 * 1024  # kernel memory per slow reader; by default it grows to 4 MB
 
 
 def bind(address: str, port: int, settings: ServerConfig, *, shared: bool = False) -> socket.socket:
-    """A socket of our own; `shared` lets other processes of this user bind the same port."""
+    """Return a bound socket; with `shared` (SO_REUSEPORT) other processes of this user may bind the port too.
+
+    Raises ConfigError if the port cannot be used; its code is `port` if another process has it.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     bound = socket.socket(family)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,7 +41,7 @@ def bind(address: str, port: int, settings: ServerConfig, *, shared: bool = Fals
 
 
 def resolve(host: str) -> str:
-    """The server takes addresses, people write names."""
+    """Return an IP address of a host name, IPv4 if there is one; raise ConfigError if it has none."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -49,7 +52,7 @@ def resolve(host: str) -> str:
 
 
 def place_of(listener: socket.socket) -> tuple[str, int]:
-    """Where this machine reaches it."""
+    """Return the address and port at which this machine can connect to the listener."""
     address, port = listener.getsockname()[:2]
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address), port  # noqa: S104
 

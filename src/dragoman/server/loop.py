@@ -1,4 +1,4 @@
-"""The event loop we run in: uvloop where there is one."""
+"""The event loop: uvloop if it is installed, else asyncio's."""
 
 from __future__ import annotations
 

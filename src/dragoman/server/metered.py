@@ -1,4 +1,7 @@
-"""A request on its meters: refused before it starts where a fuse is blown, settled when it is over."""
+"""Quota reservations of running requests: made before the start, raised per round, corrected at the end.
+
+`dragoman.server.fuses` computes the charges; this module applies them to the store.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ from dragoman.store import Meters
 
 
 class Meter:
-    """What a running request has reserved; an answer with tools of ours asks Google more than once."""
+    """The reservation of one running request. A response with gateway tools needs several rounds."""
 
     def __init__(
         self, meters: Meters, reservation: Reservation, trail: Trail, find: Callable[[str], Price | None]
@@ -44,7 +47,10 @@ class Meter:
         self._read = 0
 
     async def go_on(self, used: Usage) -> None:
-        """Before another round: it reads at least what the last one has read. Refused where a fuse is blown."""
+        """Raise the reservation before another round, which reads at least the input of the last one.
+
+        Raises DragomanError of kind `quota` if that exceeds a limit.
+        """
         last, self._read = used.input_tokens - self._read, used.input_tokens
         wanted = self._estimate(used.plus(Usage(input_tokens=last)))
         more = raise_reservation(self._reservation, wanted)
@@ -54,17 +60,22 @@ class Meter:
         self._reservation = msgspec.structs.replace(self._reservation, estimate=more.estimate)
 
     async def settle(self, used: Usage) -> None:
+        """Correct the reservation to the actual usage. Store errors are ignored."""
         rest = settle(self._reservation, self._estimate(used))
         if rest:
             await quietly(self._meters.charge(rest))
 
     def _estimate(self, used: Usage) -> Estimate:
-        """With the attempts that came to nothing, at the price of the model that ran."""
+        """Include failed attempts, and use the price of the model that actually ran."""
         return estimate_of(used.plus(self._trail.wasted), self._find_price(self._trail.model))
 
 
 async def open_meter(gateway: Gateway, caller: Caller, exchange: Exchange, trail: Trail) -> Meter | None:
-    """To be settled when the request is over; None where no numbers are limited."""
+    """Reserve the estimated usage of a request; the caller must `settle()` it. None if there are no quotas.
+
+    Raises DragomanError of kind `quota` if a limit is reached or the history ends in a tool loop, and of kind
+    `permission` if a limit in dollars needs a price that is not known.
+    """
     limits = gateway.config.limits
     refuse_loop(gateway.config, exchange.request.messages)
     if not limits.key and not limits.session:
@@ -85,7 +96,7 @@ async def open_meter(gateway: Gateway, caller: Caller, exchange: Exchange, trail
 
 
 def _price(gateway: Gateway, exchange: Exchange) -> Price:
-    """A limit in money needs a price: without one nothing is spent."""
+    """Return the price of the model; raise DragomanError if it is unknown and a limit in dollars needs it."""
     model = gateway.target(exchange.request.model).model
     limits = gateway.config.limits
     price = find_price(model, limits)

@@ -1,4 +1,4 @@
-"""The models list in the caller's dialect, with real limits (pains F7, F8)."""
+"""The list of models in each client dialect, with the real token limits (pains F7, F8)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.dialects import gemini
 from dragoman.errors import InvalidRequest
 from dragoman.server.pages import read_size
 
-#: Shown to clients; anything else still works.
+#: The models in the list; other names work too.
 GEMINI = (
     "gemini-4-carbon",
     "gemini-4-argon",
@@ -24,7 +24,7 @@ GEMINI = (
     "gemini-3.1-pro-preview",
 )
 FAMILIES = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
-#: How Kiro learns that it may say how hard to think.
+#: Tells Kiro that it may send a thinking effort.
 _EFFORT_SCHEMA = {
     "type": "object",
     "properties": {
@@ -52,7 +52,7 @@ def get_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
 
 
 def _anthropic_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
-    """Discovery takes only ids with "claude" in them, so every Gemini model has such an alias too."""
+    """Give every Gemini model an alias with "claude": model discovery of clients accepts only such ids."""
     names = (*FAMILIES, *(f"claude-{model}" for model in GEMINI), *GEMINI)
     shown, more = page_of_names(names, query, "after_id", read_size(query, "limit", _ANTHROPIC_PAGE, _MOST))
     data = [_anthropic_model(name, models) for name in shown]
@@ -75,7 +75,7 @@ def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
 
 
 def _openai_list(models: ModelsConfig, _query: Mapping[str, str]) -> dict[str, Any]:
-    """All at once: OpenAI's list has no pages."""
+    """Return all models at once, because OpenAI's list has no pagination."""
     return {"object": "list", "data": [_openai_model(name, models) for name in (*GEMINI, *FAMILIES)]}
 
 
@@ -92,14 +92,14 @@ def _openai_model(name: str, models: ModelsConfig) -> dict[str, Any]:
 
 
 def _gemini_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
-    """The name of the last model is the token of the page behind it."""
+    """Return one page; the page token is the name of the previous page's last model."""
     shown, more = page_of_names(GEMINI, query, "pageToken", read_size(query, "pageSize", _GEMINI_PAGE, _MOST))
     found: dict[str, Any] = {"models": [_gemini_model(name, models) for name in shown]}
     return {**found, "nextPageToken": shown[-1]} if more else found
 
 
 def _amazonq_list(models: ModelsConfig, _query: Mapping[str, str]) -> dict[str, Any]:
-    """The default is one of the list: a client that saved another service's model falls back to it."""
+    """Include the default model: a client that has saved another service's model falls back to it."""
     names = dict.fromkeys((models.default, *GEMINI))
     return {
         "models": [_amazonq_model(name, models) for name in names],
@@ -124,7 +124,7 @@ def _amazonq_model(name: str, models: ModelsConfig) -> dict[str, Any]:
 def page_of_names(
     names: tuple[str, ...], query: Mapping[str, str], field: str, size: int
 ) -> tuple[tuple[str, ...], bool]:
-    """The names behind the one that `field` tells, and whether there are more."""
+    """Return the names after the one in the query's `field`, and whether there are more."""
     after = query.get(field, "")
     if after and after not in names:
         raise InvalidRequest(f"there is no page behind {after!r}", where=field)

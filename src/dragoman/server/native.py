@@ -1,4 +1,4 @@
-"""`POST /v1/gemini`: Gemini's own words both ways, in a conversation the gateway keeps."""
+"""`POST /v1/gemini`: requests and responses in Gemini's format, in a conversation that the gateway stores."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _DIALECT = "gemini"
 
 
 async def gemini(call: Call, outlet: Outlet) -> None:
+    """Answer a request; model, tools and toolConfig that it omits are inherited from the conversation."""
     asked = read_call(call.body)
     async with session(call, conversation=asked.conversation) as before:
         before.speaks(_DIALECT)

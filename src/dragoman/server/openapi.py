@@ -1,4 +1,4 @@
-"""`GET /openapi.json`: the admin API described, from the same table and types that serve it."""
+"""`GET /openapi.json`: the description of the admin API, generated from the table and types that serve it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ async def openapi(call: Call, outlet: Outlet) -> None:
 
 @cache
 def document() -> bytes:
-    from importlib.metadata import version  # hardly anybody asks, and it is large
+    """Return the OpenAPI document as JSON."""
+    from importlib.metadata import version  # large, and needed only here
 
     kinds = [Failure, *(kind for one in OPERATIONS for kind in (one.body, one.answer) if kind is not None)]
     _, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")

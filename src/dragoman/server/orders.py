@@ -1,4 +1,4 @@
-"""What a supervisor and its workers say to each other: an order, and a word back."""
+"""The messages between the supervisor and its workers: the configuration, and the report of readiness."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.config import Config
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is to do; it holds secrets, so it goes through a pipe."""
+    """The configuration of a worker. It contains secrets, so it is sent through a pipe."""
 
     config: Config
     admin_keys: tuple[str, ...]
@@ -17,7 +17,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says once: nothing is wrong, or what is."""
+    """A worker's only report: it is ready, or `wrong` says why it cannot start."""
 
     wrong: str = ""
     where: str = ""

@@ -1,8 +1,8 @@
-"""Tools that the gateway runs itself: who offers them to a request, and how their calls are run.
+"""Gateway tools, which the gateway runs itself: the protocols of their providers, and their runner.
 
-A `Source` looks at a request and offers tools. A call to one of them goes to its `run` and never to the client; what
-comes back is the result for the model, and if need be something for the client to see, or tools to declare from
-then on. `dragoman.rounds` has the loop, without any I/O.
+A `Source` looks at a request and offers tools. A call to one of them goes to its `run` method and not to the
+client. It returns the result for the model, and optionally events for the client or tools to declare from
+then on. The tool loop itself is in `dragoman.rounds`, without I/O.
 """
 
 from __future__ import annotations
@@ -28,76 +28,84 @@ _log = logging.getLogger("dragoman")
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks for what."""
+    """The request that a provider may offer tools to, and its caller."""
 
     request: Request
     caller: Caller
     request_id: str
     dialect: str
     headers: Mapping[str, str] = {}
-    agreed: bool = False  # the user was asked about the call that is run, and agreed
-    own_tools: int = 0  # so many of the request's tools, the last ones, are ours
+    agreed: bool = False  # the user has approved the call that is being run
+    own_tools: int = 0  # how many of the request's tools, counted from the end, are gateway tools
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a call: the result for the model, events for the client, tools to declare from now on.
+    """The outcome of a call: a result for the model, events for the client, and tools to declare from now on.
 
-    Without a result the client was asked something, and answers it with its next request; or somebody else answers,
-    `later`, and the answer is suspended.
+    There is no result if the client was asked for approval, which comes with its next request, or if the
+    result is supplied from outside (`later`), for which the response is suspended.
     """
 
     result: ToolResult | None = None
     later: bool = False
     show: tuple[Event, ...] = ()
     reveal: tuple[Tool, ...] = ()
-    usage: Usage = Usage()  # of questions to a model that the tool asked itself
-    began_s: float = 0.0  # by the clock that never goes back
+    usage: Usage = Usage()  # tokens of the tool's own model calls
+    began_s: float = 0.0  # monotonic clock
     ended_s: float = 0.0
 
 
 class OwnTool(Protocol):
     @property
     def tool(self) -> Tool:
-        """How it is declared to the model."""
+        """The declaration for the model."""
         ...
 
     async def run(self, call: ToolCall, asked: Asked) -> Outcome:
-        """Whatever goes wrong is a result for the model; the call has the tool's own name."""
+        """Run a call. Failures are reported as error results for the model, not raised."""
         ...
 
 
 class Resumed(msgspec.Struct, frozen=True, kw_only=True):
-    """Suspended answers with their results: by the key of their place in the history, or to go on behind it."""
+    """Suspended answers with their results.
+
+    `found` maps the key of a place in the client's history to the record of what happened there; the records
+    in `behind` follow the end of the history.
+    """
 
     found: Mapping[str, str] = {}
     behind: tuple[Hidden, ...] = ()
 
 
 class Later(Protocol):
-    """Whoever keeps the calls that somebody else answers."""
+    """The storage of calls whose results are supplied from outside, for one request."""
 
     async def resume(self) -> Resumed:
-        """What this request goes on from; waits for results that are missing, or refuses."""
+        """Return the suspended answers that this request continues.
+
+        Waits for missing results; raises DragomanError if they do not arrive in time.
+        """
         ...
 
     def words(self, calls: Sequence[ToolCall]) -> str:
-        """What a client is told that knows nothing of these calls."""
+        """Return the text that a client sees in place of these calls."""
         ...
 
     async def suspend(self, calls: Sequence[ToolCall], key: str, record: Hidden) -> None:
-        """Keep the calls, and the answer that ended with them."""
+        """Store the calls, and the answer that ended with them."""
         ...
 
     async def done(self) -> None:
-        """The model has answered to what was resumed."""
+        """Mark the resumed calls as delivered, after the model has answered."""
         ...
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """Tools for one request; see `Rounds` for what is deferred or found, for `choice` and `served`.
+    """Tools for one request. `deferred`, `found`, `choice` and `served` are explained at `Rounds`.
 
-    The first of the `finders` also answers calls to deferred tools that the model has not seen. `show` is seen before
-    the first word, `close` is called when the request is over.
+    The first of the `finders` also answers calls to deferred tools that the model has not found yet. The
+    events in `show` are sent before the response. The functions in `close` are called at the end of the
+    request.
     """
 
     tools: tuple[OwnTool, ...] = ()
@@ -105,23 +113,24 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     deferred: tuple[Tool, ...] = ()
     found: tuple[str, ...] = ()
     limits: Limits = Limits()
-    max_seconds: float = 300.0  # of one answer, from its beginning
+    max_seconds: float = 300.0  # per response, from its start
     choice: ToolChoice | None = None
     served: frozenset[str] = frozenset()
     show: tuple[Event, ...] = ()
-    serves: frozenset[ServerKind] = frozenset()  # of the client's server tools, its tools stand for these
+    serves: frozenset[ServerKind] = frozenset()  # server tools of the client that these tools replace
     notes: tuple[Note, ...] = ()
     close: tuple[Callable[[], Awaitable[None]], ...] = ()
     keep_client_tools: bool = True
-    native: tuple[tuple[str, bytes], ...] = ()  # of Gemini's own words, what its tools need in the request
-    later: Later | None = None  # for tools that nobody here can run
+    native: tuple[tuple[str, bytes], ...] = ()  # Gemini request fields that its tools need
+    later: Later | None = None  # storage for tools whose results come from outside
 
     async def end(self) -> None:
+        """Call all functions in `close`."""
         for close in self.close:
             await close()
 
     def plus(self, other: Offer) -> Offer:
-        """Both, within the tighter limits."""
+        """Return both offers combined, with the tighter of the limits."""
         return Offer(
             tools=self.tools + other.tools,
             finders=self.finders + other.finders,
@@ -142,13 +151,15 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(Protocol):
+    """A provider of gateway tools. One instance serves all requests of the process."""
+
     async def offer(self, asked: Asked) -> Offer | None: ...
 
     async def close(self) -> None: ...
 
 
 class Desk:
-    """The tools of one request, at work."""
+    """The runner of one request's gateway tools; `rounds` is the request's tool loop."""
 
     def __init__(self, asked: Asked, offer: Offer) -> None:
         self._asked = asked
@@ -175,12 +186,15 @@ class Desk:
 
     @property
     def enough(self) -> str:
-        """Why no other round may begin, or nothing."""
+        """The reason why no other round may begin, or ""."""
         over = asyncio.get_running_loop().time() >= self._until_s
         return f"their time of {self._offer.max_seconds:g} s is over" if over else ""
 
     async def run(self, calls: Iterable[ToolCall], *, agreed: bool = False) -> list[Outcome]:
-        """All at once, as far as there is room; outcomes in the order of the calls. Cancelled, it stops them all."""
+        """Run calls concurrently, at most eight at a time; return the outcomes in the order of the calls.
+
+        Cancellation stops all of them.
+        """
         room = asyncio.Semaphore(_MAX_PARALLEL)
         asked = msgspec.structs.replace(self._asked, agreed=agreed)
 
@@ -204,7 +218,7 @@ class Desk:
                 return await own.run(call, asked)
         except TimeoutError:
             return _failed(call, "The time for the tools of this answer is over; the call was stopped.")
-        except Exception:  # a tool's mistake must not cost the answer
+        except Exception:  # a bug in a tool must not fail the whole response
             _log.exception("%s: the tool %s failed", self._asked.request_id, call.name)
             return _failed(call, "The tool failed inside the gateway.")
 
@@ -221,7 +235,10 @@ def _failed(call: ToolCall, why: str) -> Outcome:
 
 
 async def find_desk(sources: Sequence[Source], asked: Asked) -> Desk | None:
-    """The tools that all sources together offer to a request; None if there are none. Each sees what others offered."""
+    """Combine the offers of all sources for a request; None if there are none.
+
+    Each source sees the tools that earlier ones have offered. If one raises, the earlier offers are ended.
+    """
     offers: list[Offer] = []
     seen = asked
     try:
@@ -229,7 +246,7 @@ async def find_desk(sources: Sequence[Source], asked: Asked) -> Desk | None:
             offer = await source.offer(seen)
             if offer is not None:
                 offers.append(offer)
-                seen = _seeing(seen, offer)
+                seen = _with_offer(seen, offer)
     except BaseException:
         for offer in offers:
             await offer.end()
@@ -237,7 +254,8 @@ async def find_desk(sources: Sequence[Source], asked: Asked) -> Desk | None:
     return Desk(asked, functools.reduce(Offer.plus, offers)) if offers else None
 
 
-def _seeing(asked: Asked, offer: Offer) -> Asked:
+def _with_offer(asked: Asked, offer: Offer) -> Asked:
+    """Return `asked` with the offered tools declared, for the sources that follow."""
     request, before = asked.request, asked.own_tools
     if not offer.keep_client_tools:
         request, before = _without_tools(request), 0

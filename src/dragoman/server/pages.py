@@ -1,4 +1,4 @@
-"""Lists in pages, as OpenAI's API cuts them: newest first unless asked otherwise."""
+"""Pagination of lists as in OpenAI's API: newest first, unless `order=asc`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _DEFAULT, _MOST = 20, 100
 
 
 def page_of(items: Sequence[bytes], query: Mapping[str, str]) -> tuple[list[bytes], bool]:
-    """The items after `after`, at most `limit`, and whether there are more; every item has an id."""
+    """Return at most `limit` items after the one with the id `after`, and whether there are more.
+
+    Raises InvalidRequest if no item has that id.
+    """
     ordered = list(items) if query.get("order") == "asc" else list(items)[::-1]
     after = query.get("after", "")
     if after:
@@ -24,7 +27,7 @@ def page_of(items: Sequence[bytes], query: Mapping[str, str]) -> tuple[list[byte
 
 
 def read_size(query: Mapping[str, str], field: str, default: int, most: int) -> int:
-    """How many entries a page has."""
+    """Return the page size in the query's `field`; raise InvalidRequest unless it is from 1 to `most`."""
     text = query.get(field, "")
     if not text:
         return default

@@ -1,18 +1,19 @@
-"""How much is worked on at once: requests and the bytes of their bodies; one too many is refused at the door."""
+"""Limits on concurrency: the number of running requests, and the bytes of their bodies."""
 
 from __future__ import annotations
 
 from dragoman.errors import DragomanError
 
-_LATER_S = 1.0
-_RESERVE = 8  # one place of so many is kept for callers who have none
-_UNPROVEN_SHARE = 8  # for one place of so many there is one for callers whom we do not know yet
+_RETRY_AFTER_S = 1.0
+_RESERVE = 8  # one slot in eight is reserved for callers that have no running request
+_UNPROVEN_SHARE = 8  # unauthenticated requests get additional slots, an eighth of max_requests
 
 
 class Places:
-    """Places for running requests.
+    """A limit on concurrent requests.
 
-    The last eighth is for callers who have none: whoever asks for everything does not shut the others out.
+    The last eighth of the slots is reserved for callers without a running request, so that one caller cannot
+    lock out the others.
     """
 
     def __init__(self, most: int) -> None:
@@ -22,10 +23,11 @@ class Places:
         self._of: dict[str, int] = {}
 
     def take(self, caller: str) -> None:
+        """Take a slot; raise DragomanError of kind `overloaded` if there is none for this caller."""
         own = self._of.get(caller, 0)
         if self._taken >= (self._open if own else self._most):
             why = f"{self._taken} requests are being answered here already (server.max_requests)"
-            raise DragomanError(why, kind="overloaded", retry_after_s=_LATER_S)
+            raise DragomanError(why, kind="overloaded", retry_after_s=_RETRY_AFTER_S)
         self._taken += 1
         self._of[caller] = own + 1
 
@@ -40,12 +42,15 @@ class Places:
 
 
 def places_for_unproven(most: int) -> Places:
-    """For signatures that only a body can prove: strangers have them too, and take no place from anybody else."""
+    """Return the separate limit for signed requests whose body is still being read.
+
+    Their signature is not verified yet, so they must not take slots from authenticated callers.
+    """
     return Places(max(1, most // _UNPROVEN_SHARE))
 
 
 class Room:
-    """Bytes that may be held together."""
+    """A budget of bytes that is shared by all requests."""
 
     def __init__(self, most: int) -> None:
         self.left = most
@@ -54,14 +59,15 @@ class Room:
         return Hold(self)
 
     def take(self, size: int) -> None:
+        """Take bytes; raise DragomanError of kind `overloaded` if fewer are left."""
         if size > self.left:
             why = "the requests that are being answered here fill the memory for them (server.max_inflight_bytes)"
-            raise DragomanError(why, kind="overloaded", retry_after_s=_LATER_S)
+            raise DragomanError(why, kind="overloaded", retry_after_s=_RETRY_AFTER_S)
         self.left -= size
 
 
 class Hold:
-    """What one request holds of a room; it is given back at the end of the block."""
+    """The bytes that one request has taken from a `Room`; a context manager that gives them back."""
 
     _size = 0
 
@@ -84,13 +90,13 @@ class Hold:
 
 
 class Stay(Hold):
-    """What one request takes until the block ends: a place, and room for its body."""
+    """Everything that one request has taken, a concurrency slot and bytes, until the end of the block."""
 
     _places: Places | None = None
     _caller = ""
 
     def take_place(self, places: Places, caller: str) -> None:
-        """In place of the one it has."""
+        """Take a slot, and give back the one that the request had before."""
         places.take(caller)
         if self._places is not None:
             self._places.leave(self._caller)

@@ -1,4 +1,4 @@
-"""The models as Bedrock's control plane lists them: Claude Code and LangChain ask there before they speak."""
+"""The models as Bedrock's control plane lists them, which Claude Code and LangChain read at their start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.server.pages import read_size
 _PAGE, _MOST = 100, 1000
 _ARN = "arn:aws:bedrock:us-east-1:000000000000:inference-profile/"
 _MODEL_ARN = "arn:aws:bedrock:us-east-1::foundation-model/"
-#: Clients take what they can do with a model from the vendor in its name, so every Gemini model has such an alias.
+#: Clients derive a model's abilities from the vendor in its id, so every Gemini model has an Anthropic alias.
 _CLAUDE = tuple(f"us.anthropic.{name}-v1:0" for name in (*FAMILIES, *(f"claude-{name}" for name in GEMINI)))
 _PROFILES = (*_CLAUDE, *GEMINI)
 
@@ -35,7 +35,10 @@ async def foundation_models(call: Call, outlet: Outlet) -> None:
 
 
 def _profiles(query: Mapping[str, str]) -> dict[str, Any]:
-    """The id of the last profile is the token of the page behind it; nobody has made any of his own."""
+    """Return one page; the page token is the id of the previous page's last profile.
+
+    There are no application profiles, which users of Bedrock create themselves.
+    """
     if query.get("type") == "APPLICATION":
         return {"inferenceProfileSummaries": []}
     size = read_size(query, "maxResults", _PAGE, _MOST)
@@ -56,7 +59,7 @@ def _profile(name: str) -> dict[str, Any]:
 
 
 def _model_id(profile: str) -> str:
-    """Without the region before it."""
+    """Return the model id of a profile, which is the profile id without its region prefix."""
     _, vendor, name = profile.rpartition("anthropic.")
     return f"{vendor or 'google.'}{name}"
 

@@ -1,4 +1,4 @@
-"""State that is needed for an answer, and state that is only nice to have."""
+"""Handling of an unavailable store: fail the request, or ignore it if the state is optional."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ T = TypeVar("T")
 
 
 async def quietly(work: Awaitable[Any]) -> None:
+    """Await a store operation and ignore that the store is unavailable."""
     try:
         await work
     except StoreUnavailable:
@@ -19,7 +20,10 @@ async def quietly(work: Awaitable[Any]) -> None:
 
 
 async def reach(work: Awaitable[T]) -> T:
-    """State that is needed and cannot be had: nothing wrong is answered, the client may come again."""
+    """Await a store operation; raise DragomanError of kind `overloaded` if the store is unavailable.
+
+    Without its state a request would be answered wrongly; the client may retry.
+    """
     try:
         return await work
     except StoreUnavailable as error:

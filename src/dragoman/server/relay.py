@@ -1,4 +1,7 @@
-"""Drives one exchange: sends upstream, passes the answer on, tries again while nothing has been said."""
+"""Drive one exchange: send the request upstream, forward the response, and run gateway tools between rounds.
+
+A failed attempt is retried as long as the client has received nothing of its response.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +36,25 @@ _MALFORMED = (
     "Your last reply was not a valid function call. Reply again: call the functions exactly as declared."
 )
 
-#: Keys of what belongs to one caller; the ids of calls are nobody else's.
+#: Prefixes of store keys that need the caller's scope. Other keys contain tool call ids, which are unique.
 _SCOPED = (TEXT_KEY, HIDDEN_KEY)
 
-#: Called with the finished exchange before the client learns that it is finished.
+#: Awaited with the finished exchange before the end of the response is sent.
 OnAnswer = Callable[[Exchange], Awaitable[None]]
 
 
 class Relay:
-    """One client request on its way."""
+    """Answer one client request.
 
-    _recalled: dict[str, Sealed] | None = None  # until the store has answered
+    One request has one or more rounds (one per answer of the model, while it calls gateway tools), and each
+    round one or more attempts (upstream calls).
+    """
+
+    _recalled: dict[str, Sealed] | None = None  # None if the store did not answer
     _body = b""
-    _status = 0  # of Google's answer
+    _status = 0  # HTTP status of the upstream response
     _prepared = False
-    _committed = False  # the client has seen something of this round: nothing can be taken back
+    _committed = False  # the client has received bytes of this round, so it cannot be retried
 
     def __init__(
         self,
@@ -71,11 +78,12 @@ class Relay:
         self._way = Way(gateway, caller, exchange.request)
 
     async def run(self) -> None:
+        """Send the whole response, or the error that prevented it."""
         exchange, outlet, gateway = self._exchange, self._outlet, self._gateway
         outlet.trail.follow(exchange)
-        desk = await self._find_desk()
+        desk = await self._open_desk()
         try:
-            if desk is not None:  # what Google thinks of our tools is nothing it thinks of the client's
+            if desk is not None:  # the request has other tools now, and the plan depends on them
                 self._way = Way(gateway, self._caller, exchange.request)
             error = await self._answer(desk)
         finally:
@@ -101,12 +109,12 @@ class Relay:
             await outlet.reply(Reply(200, rest, JSON_HEADERS))
 
     async def _answer(self, desk: Desk | None) -> DragomanError | None:
-        """Everything but the end of the answer, which nobody has been told of yet."""
+        """Produce everything but the end of the response, which the caller sends after saving state."""
         await self._recall()
         if desk is None or desk.later is None:
             self._encode()
         else:
-            self._prepare()  # what it goes on from may take long to come
+            self._prepare()  # keep the client's stream alive: the missing results may take long
             try:
                 resumed = await desk.later.resume()
                 desk.rounds.resume(resumed.found, resumed.behind)
@@ -119,14 +127,14 @@ class Relay:
         return await (self._attempts() if desk is None else self._rounds(desk))
 
     def _prepare(self) -> None:
-        """A stream opens soon, by itself, and is kept alive from then on."""
+        """Let the outlet open the stream after the grace period and keep it alive with pings."""
         if self._exchange.request.stream and not self._prepared:
             self._prepared = True
             kind, grace_s = self._dialect.stream_type, self._dialect.opening_grace_s
             opening, ping_s = self._exchange.open(), self._gateway.config.server.ping_s
             self._outlet.prepare_stream(kind, opening, self._exchange.ping, grace_s=grace_s, ping_s=ping_s)
 
-    async def _find_desk(self) -> Desk | None:
+    async def _open_desk(self) -> Desk | None:
         return await open_desk(
             self._gateway,
             self._exchange,
@@ -137,7 +145,7 @@ class Relay:
         )
 
     async def _rounds(self, desk: Desk) -> DragomanError | None:
-        """Attempts until an answer leaves nothing for us to run."""
+        """Run rounds until the model calls no gateway tool, or a limit stops them."""
         exchange = self._exchange
         await self._show(desk.show)
         approved = desk.rounds.approved
@@ -184,7 +192,7 @@ class Relay:
     async def _suspend(
         self, desk: Desk, later: Later, outcomes: Sequence[Outcome], spent: Usage
     ) -> DragomanError | None:
-        """Others answer some of the calls: kept before the client learns that the answer is over."""
+        """End the response at calls that are answered through the admin API, and store them first."""
         pairs = zip(self._exchange.own_calls, outcomes, strict=True)
         calls = [call for call, outcome in pairs if outcome.later]
         results = [outcome.result for outcome in outcomes]
@@ -202,6 +210,7 @@ class Relay:
             await self._outlet.write(out)
 
     async def _attempts(self) -> DragomanError | None:
+        """Run one round: attempts until one succeeds, or none is left. Return the last error."""
         way = self._way
         while True:
             self._status = 0
@@ -220,7 +229,7 @@ class Relay:
             self._outlet.add_headers((("x-dragoman-notes", str(len(self._exchange.notes))),))
 
     def _encode(self, feedback: str = "") -> None:
-        """The body for where the way leads now; the client is told while it can be."""
+        """Encode the request for the next attempt's target, and report the model in response headers."""
         target, wanted = self._way.target, self._way.wanted
         self._body = self._exchange.encode(target, self._recalled, feedback=feedback)
         self._outlet.add_headers((("x-dragoman-model", target.model),))
@@ -228,7 +237,7 @@ class Relay:
             self._outlet.add_headers((("x-dragoman-fallback", f"{wanted} -> {target.model}"),))
 
     async def _attempt(self) -> DragomanError | None:
-        """One call of the upstream; None if the answer is good."""
+        """Make one upstream call and forward its response; return None if it is usable, else the error."""
         exchange, outlet, clock = self._exchange, self._outlet, time.monotonic
         stream = exchange.request.stream
         method: Method = "streamGenerateContent" if stream else "generateContent"
@@ -264,12 +273,12 @@ class Relay:
                     if exchange.has_finish:
                         answer.hurry()
         except DragomanError as error:
-            if not exchange.has_finish:  # else everything was said, and only the end of it got lost
+            if not exchange.has_finish:  # otherwise the answer is complete and only the connection broke
                 return error
         return await self._conclude()
 
     async def _conclude(self) -> DragomanError | None:
-        """All that came has been read: what it comes to."""
+        """Flush what the decoder still holds, and return the error if the response is unusable."""
         exchange = self._exchange
         out = exchange.end()
         if exchange.memories:
@@ -287,12 +296,13 @@ class Relay:
         return explain(refusal, self._body, self._way.target)
 
     async def _recall(self) -> None:
+        """Read signatures and hidden tool rounds from the store that the client's history does not carry."""
         keys, rounds = self._exchange.wanted, self._exchange.rounds
         hidden = rounds.places if rounds is not None else {}
         if not keys and not hidden:
             self._recalled = {}
             return
-        scope = f"{self._caller.scope}/"  # as in `_kept_as`, for a whole history at once
+        scope = f"{self._caller.scope}/"  # as in `_store_key`, for a whole history at once
         wanted = {scope + key if key.startswith(_SCOPED) else key: key for key in (*keys, *hidden)}
         try:
             found = await self._gateway.store.recall(wanted)
@@ -304,22 +314,23 @@ class Relay:
             rounds.remind({key: known.pop(key) for key in hidden if key in known})
         self._recalled = {key: sealed for key, word in known.items() if (sealed := unseal(word)) is not None}
 
-    def _kept_as(self, key: str) -> str:
-        """Two callers may say the same words: what the model thought for one is not brought to the other."""
+    def _store_key(self, key: str) -> str:
+        """Scope keys that are derived from text: callers who send the same text must not share state."""
         return f"{self._caller.scope}/{key}" if key.startswith(_SCOPED) else key
 
     async def _remember(self) -> None:
-        """What the answer taught us is safe before the bytes that need it leave."""
+        """Store signatures and hidden rounds before the client gets the bytes that refer to them."""
         memories, self._exchange.memories = self._exchange.memories, []
         self._outlet.holds = True
         try:
-            await self._gateway.store.remember([(self._kept_as(key), word) for key, word in memories])
+            await self._gateway.store.remember([(self._store_key(key), word) for key, word in memories])
         except StoreUnavailable as error:
             _log.warning("%s; a client that drops thinking will need Google's sentinel", error)
         finally:
             self._outlet.holds = False
 
     async def _fail(self, error: DragomanError) -> None:
+        """Report an error inside the stream if it is open or the dialect demands it, else as HTTP status."""
         error = self._gateway.redactor.told(error)
         self._outlet.trail.failed(error)
         in_stream = self._exchange.request.stream and error.kind in self._dialect.fails_in_stream
@@ -330,7 +341,7 @@ class Relay:
 
 
 def _unusable(exchange: Exchange) -> DragomanError | None:
-    """An aborted call or an empty answer must not look like success (pains D1, D2, D5)."""
+    """Return an error for a malformed call or an empty answer: neither is a success (pains D1, D2, D5)."""
     finished = exchange.finished or Finished(reason="malformed", raw="no finish reason")
     if finished.reason == "malformed":
         why = f"Gemini stopped with {finished.raw}. {finished.detail}".strip()
@@ -341,6 +352,7 @@ def _unusable(exchange: Exchange) -> DragomanError | None:
 
 
 def _feedback(error: DragomanError) -> str:
+    """Return what the retry tells the model about its invalid function call, if that was the error."""
     if isinstance(error, InvalidArguments):
         return f"Your last reply could not be used: {error.message}. Reply again."
     return _MALFORMED if "CALL" in error.code else ""

@@ -1,7 +1,8 @@
-"""MCP servers that a request itself asks for: only those the operator allows, by label or exact address.
+"""MCP servers that a client names in its request; only those that the operator has configured are used.
 
-An address is never followed because a request names it (pain Q9), and what a client gives for a server to log in goes
-to that server alone, over a connection that ends with the request.
+A server is found by its label or its exact URL. The gateway never connects to a URL because a request names
+it (pain Q9). Credentials in the request are sent only to that server, over a connection that ends with the
+request.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ _log = logging.getLogger("dragoman")
 
 
 class Requested:
-    """A source of tools, for callers who have shown a gateway key: the servers run with the gateway's rights."""
+    """The provider of these servers' tools.
+
+    Only for callers with a gateway key, because the servers run with the gateway's rights.
+    """
 
     def __init__(self, config: Config, workshop: Workshop) -> None:
         self._config = config
@@ -66,7 +70,7 @@ class Requested:
         await self._workshop.close()
 
     async def _serve_all(self, remotes: Iterable[RemoteServer]) -> list[Offer]:
-        """All at once, since each may take its time; if one cannot be had, none is."""
+        """Connect to all servers concurrently; if one fails, end the others and raise."""
         tasks = [asyncio.ensure_future(self._serve(remote)) for remote in remotes]
         try:
             return [offer for offer in await asyncio.gather(*tasks) if offer is not None]
@@ -79,7 +83,7 @@ class Requested:
             raise
 
     async def _serve(self, remote: RemoteServer) -> Offer | None:
-        """Nothing for a server that is not allowed: whoever sends the request upstream refuses it."""
+        """Return the offer of one server; None if it is not allowed, then the encoder rejects the request."""
         found = self._find(remote)
         if found is None:
             return None
@@ -89,7 +93,7 @@ class Requested:
             servers = McpServers({name: _with_headers(server, remote)})
         try:
             definitions = await _definitions(servers, name, remote)
-        except BaseException:  # also when the client has left meanwhile
+        except BaseException:  # including the cancellation when the client disconnects
             if remote.headers:
                 await servers.stop()
             raise
@@ -102,7 +106,7 @@ class Requested:
         )
 
     def _find(self, remote: RemoteServer) -> tuple[str, McpServer] | None:
-        """By its exact address, or by its label if no other address is given."""
+        """Find a configured server by its exact URL, or by its label if the request gives no URL."""
         if remote.url:
             return next(((n, s) for n, s in self._allowed.items() if s.url == remote.url), None)
         server = self._allowed.get(remote.label)
@@ -111,7 +115,7 @@ class Requested:
     def _tools(
         self, remote: RemoteServer, name: str, definitions: tuple[ToolDefinition, ...]
     ) -> list[RequestedTool]:
-        """Those that the request wants, each behind a handler."""
+        """Return the tools that the request allows, with a handler that runs their calls."""
         prefix = remote_name(name, "")
         named = [(one.name.removeprefix(prefix), one) for one in definitions]
         wanted = [(bare, one) for bare, one in named if remote.offers(bare, reads=one.risk == "read")]
@@ -134,13 +138,13 @@ async def _definitions(servers: McpServers, name: str, remote: RemoteServer) -> 
         raise InvalidRequest(error.message, where=remote.where) from None
     if not definitions:
         why = servers.problems.get(name, "it has no tools, or none yet")
-        _log.warning("MCP server %s: %s", name, redact(why))  # what it says is for its operator
+        _log.warning("MCP server %s: %s", name, redact(why))  # the reason is for the operator only
         raise DragomanError(f"the MCP server {remote.label!r} cannot be used now", kind="overloaded")
     return definitions
 
 
 class RequestedTool:
-    """Shown to the client as what it is; where the request wants it, the user is asked first."""
+    """A tool of a requested server. The client sees its calls as MCP calls and can require approval."""
 
     def __init__(self, remote: RemoteServer, name: str, definition: ToolDefinition, handler: Handler) -> None:
         self._remote = remote
@@ -176,7 +180,7 @@ class RequestedTool:
 
 
 def _words(result: ToolResult) -> str:
-    """What the server said; its structured form mostly repeats it."""
+    """Return the text of a result; the structured content usually repeats it."""
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))
     return text or result_text(result)
 
@@ -207,7 +211,10 @@ def _listing(remote: RemoteServer, tools: tuple[RequestedTool, ...]) -> tuple[Se
 
 
 def _choice(choice: ToolChoice, asked: Asked, offer: Offer) -> ToolChoice | None:
-    """A choice that counts these tools as the client's: it has asked for them. What waits has to be found first."""
+    """Return the client's tool choice with these tools included, because the client has asked for them.
+
+    Deferred tools are left out of a forced choice: they must be found by tool search first.
+    """
     ours = [own.tool.name for own in offer.tools]
     if choice.names:
         names = [name for name in choice.names if "*" not in name]

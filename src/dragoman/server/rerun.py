@@ -1,4 +1,4 @@
-"""A captured request sent once more: through the same translation, inside this process, to Google or an emulator."""
+"""Replay of a captured request: through the same translation, in this process, to Google or the emulator."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from dragoman.server.routes import find_route
 from dragoman.server.trail import Capture, Noted, Trail, Waiting
 from dragoman.store import MemoryStore, Store
 
-_WHOLE = 1 << 40
+_NO_LIMIT = 1 << 40
 _SEED = "dragoman"
 
 
 class Remembering(MemoryStore):
-    """Knows what another store knows of signatures, and tells it nothing: a replay leaves no trace."""
+    """A store that reads signatures from another one, but writes only to memory: a replay leaves no trace."""
 
     def __init__(self, known: Store) -> None:
         super().__init__()
@@ -49,9 +49,9 @@ async def rerun_against(
     emulator_url: str = "",
     model: str = "",
 ) -> tuple[Record, Stages]:
-    """As `rerun`, at the back end `against` instead of the one that the settings name.
+    """Like `rerun`, but with the backend `against` instead of the configured one, if it is not empty.
 
-    An emulator that nobody runs yet runs for this one request.
+    For the emulator backend without a URL, an emulator is started for this request.
     """
     if against:
         config = msgspec.structs.replace(
@@ -70,7 +70,10 @@ async def rerun_against(
 async def rerun(
     config: Config, store: Store, captured: Captured, *, emulator_url: str = "", model: str = ""
 ) -> tuple[Record, Stages]:
-    """What becomes of it this time; `model` instead of the one that ran then."""
+    """Send a captured request again and return its record and bodies; `model` replaces the original model.
+
+    Raises InvalidRequest for a request that depends on a stored conversation.
+    """
     record = captured.record
     names = msgspec.structs.replace(config.models, rules={record.asked_model: model or record.model})
     gateway = Gateway(
@@ -82,7 +85,7 @@ async def rerun(
     )
     noted = Noted(method=record.method, path=record.path, client=record.client)
     trail = Trail(record.id, noted, Waiting())
-    trail.capture = Capture(_WHOLE, captured.headers, captured.query)
+    trail.capture = Capture(_NO_LIMIT, captured.headers, captured.query)
     try:
         route = find_route(record.method, record.path, captured.headers, captured.query)
         _refuse_state(captured)
@@ -96,7 +99,7 @@ async def rerun(
         )
         call.caller, call.body = Caller(scope=record.caller), captured.client_request.data
         trail.took(call.body)
-        outlet = Outlet(_nobody, trail)
+        outlet = Outlet(_discard, trail)
         await converse(call, outlet)
         outlet.close()
     finally:
@@ -112,7 +115,7 @@ class _Stateful(msgspec.Struct):
 
 
 def _refuse_state(captured: Captured) -> None:
-    """What the gateway knew of a conversation when the request came is not in the capture."""
+    """Raise InvalidRequest for a request in a stored conversation, whose state is not in the capture."""
     try:
         asked = msgspec.json.decode(captured.client_request.data, type=_Stateful)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -122,5 +125,5 @@ def _refuse_state(captured: Captured) -> None:
         raise InvalidRequest(why)
 
 
-async def _nobody(_message: MutableMapping[str, Any]) -> None:
+async def _discard(_message: MutableMapping[str, Any]) -> None:
     return

@@ -1,4 +1,7 @@
-"""`/v1/responses` and what belongs to it: answers that are kept, read again, continued and forgotten."""
+"""`/v1/responses` of OpenAI's API: responses that are stored, read, continued, compacted and deleted.
+
+https://platform.openai.com/docs/api-reference/responses
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,7 @@ _NAME = dialect.name
 
 
 async def responses(call: Call, outlet: Outlet) -> None:
+    """Answer a request, and store the response unless `store` is false and it is in no conversation."""
     exchange = _read_alone(call)
     if exchange is not None:
         await relay(call, exchange, outlet)
@@ -46,13 +50,13 @@ async def responses(call: Call, outlet: Outlet) -> None:
 
 
 def _read_alone(call: Call) -> Exchange | None:
-    """None if more is needed than the request itself, which Codex's never do."""
+    """Decode a request that needs no stored state, as all of Codex's; return None for any other."""
     if not dialect.stands_alone(call.body):
         return None
     exchange = call.exchange()
     try:
         exchange.decode(call.body, call.headers)
-    except InvalidRequest:  # it may refer to single items that are kept; if not, it is told then
+    except InvalidRequest:  # it may reference stored items; if it does not, the second try raises again
         return None
     return exchange
 
@@ -84,7 +88,7 @@ async def _in_session(call: Call, outlet: Outlet) -> None:
 
 
 async def compact(call: Call, outlet: Outlet) -> None:
-    """The same as any other request, asked for a summary; nothing of it is kept here."""
+    """Answer with a summary of the conversation, which the client sends back later; nothing is stored."""
     body, _ = await _expanded(call, await look(call, **_referred(links_of(call.body))))
     call.dialect = Compaction(new_token())
     exchange = call.exchange()
@@ -105,7 +109,7 @@ async def get_response(call: Call, outlet: Outlet) -> None:
 
 
 async def delete_response(call: Call, outlet: Outlet) -> None:
-    """The items of a conversation stay in it; nothing is left of any other answer, nor can it be continued."""
+    """Delete a stored response; items that belong to a conversation stay in it."""
     turn = await _kept(call)
     in_conversation = decode_kept(turn.data).in_conversation
     await reach(call.gateway.store.turns.delete(turn.scope, turn.id, keep_line=in_conversation))
@@ -114,6 +118,7 @@ async def delete_response(call: Call, outlet: Outlet) -> None:
 
 
 async def cancel_response(call: Call, outlet: Outlet) -> None:
+    """Raise InvalidRequest: there are no background responses."""
     await _kept(call)
     raise InvalidRequest("only background responses can be cancelled; close the connection to stop this one")
 
@@ -126,7 +131,7 @@ async def list_input_items(call: Call, outlet: Outlet) -> None:
 
 
 async def upgrade_required(call: Call, outlet: Outlet) -> None:
-    """Codex tries a WebSocket first and goes on over HTTP at once when told so."""
+    """Reply 426: Codex tries a WebSocket first, and falls back to HTTP at once after this status."""
     message = "streams are served over HTTP: POST here with stream true"
     body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
     headers = (*JSON_HEADERS, ("upgrade", "HTTP/1.1"))
@@ -134,7 +139,7 @@ async def upgrade_required(call: Call, outlet: Outlet) -> None:
 
 
 def _referred(links: Links) -> dict[str, str]:
-    """What `session` and `look` are told of a body."""
+    """Return the arguments for `session` and `look`."""
     conversation, previous = links.conversation_id or "", links.previous_response_id or ""
     if conversation and previous:
         raise InvalidRequest("name a conversation or a previous response, not both", where="conversation")
@@ -142,9 +147,10 @@ def _referred(links: Links) -> dict[str, str]:
 
 
 async def _expanded(call: Call, before: Session, token: str = "") -> tuple[bytes, tuple[bytes, ...]]:
-    """The body with everything the session knows, untouched if it knows nothing; and the items that are new.
+    """Return the body with the stored items of the session inserted, and the items that are new in it.
 
-    Their ids name the answer they will be kept with, by its `token`.
+    The body is unchanged if nothing is stored. The ids of new items contain `token`, the token of the
+    response that they are stored with.
     """
     token = token or new_token()
     wanted = references(call.body)
@@ -162,7 +168,7 @@ async def _expanded(call: Call, before: Session, token: str = "") -> tuple[bytes
 
 
 async def _find(call: Call, wanted: tuple[str, ...]) -> Mapping[str, bytes]:
-    """Items of kept answers by their ids, which name the answer they belong to."""
+    """Return the referenced items of stored responses by id; an item's id contains its response's token."""
     found: dict[str, bytes] = {}
     for answer_id in dict.fromkeys(map(_answer_id, wanted)):
         turn = await _turn(call, answer_id)
@@ -172,7 +178,7 @@ async def _find(call: Call, wanted: tuple[str, ...]) -> Mapping[str, bytes]:
 
 
 def _answer_id(item_id: str) -> str:
-    """`fc_TOKEN_0` is an item of `resp_TOKEN`."""
+    """Return the id of an item's response: `fc_TOKEN_0` belongs to `resp_TOKEN`."""
     pieces = item_id.split("_")
     return f"{dialect.message_prefix}_{pieces[1]}" if len(pieces) == 3 else ""
 

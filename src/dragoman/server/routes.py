@@ -1,4 +1,4 @@
-"""Path to handler, as tables: exact paths first, then patterns."""
+"""The routing tables: exact paths first, then patterns, each with its handler, dialect and access rules."""
 
 from __future__ import annotations
 
@@ -62,31 +62,33 @@ async def models(call: Call, outlet: Outlet) -> None:
 
 
 async def health(call: Call, outlet: Outlet) -> None:
-    """Says who answers and what is behind; asks nobody (pain O8)."""
+    """Report the service name and the backend, without any call to the upstream or the store (pain O8)."""
     body = {"service": "dragoman", "status": "ok", "backend": call.gateway.config.backend}
     await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 
 
 async def ready(call: Call, outlet: Outlet) -> None:
+    """Like `health`, but fail while the gateway drains, so that a load balancer stops sending requests."""
     call.gateway.refuse_while_draining()
     await health(call, outlet)
 
 
 async def metrics(call: Call, outlet: Outlet) -> None:
-    """For Prometheus, with a gateway key of the admin role as its bearer token."""
+    """Return metrics for Prometheus, which sends a gateway key with the admin role as its bearer token."""
     await outlet.reply(Reply(200, render(call.gateway.watch.numbers()), _METRICS_HEADERS))
 
 
 async def nothing(call: Call, outlet: Outlet) -> None:
-    """Paths clients call for their own sake: greetings and telemetry, which goes no further."""
+    """Answer connectivity checks and telemetry of clients with an empty object; nothing is forwarded."""
     await outlet.reply(Reply(200, b"{}", JSON_HEADERS))
 
 
 class Route(msgspec.Struct, frozen=True):
-    """What a path needs: a handler, the dialect it is spoken in, and whether it is open to everybody, or only to
-    keys with the admin role.
+    """The handler of a path, its dialect, and who may call it.
 
-    No dialect: the headers tell. The dashboard has a door of its own, where a cookie is as good as a key.
+    An empty `dialect` means that `dialect_of` decides from path and headers. A `public` route needs no
+    credentials, an `admin` route needs a key with the admin role. `door` selects the authentication: gateway
+    keys, or the dashboard's, which also accepts its cookie.
     """
 
     handler: Handler
@@ -97,7 +99,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The route of one request; `names` are the groups that the pattern of its path matched."""
+    """The route of one request; `names` holds the named groups that the pattern matched in its path."""
 
     handler: Handler
     dialect: ClientDialect
@@ -128,23 +130,23 @@ _EXACT: dict[tuple[str, str], Route] = {
     ("GET", "/api/hello"): Route(nothing, "anthropic", public=True),
 }
 
-#: Names the operation of Amazon's clients, whatever the service in front of the dot.
+#: The header in which Amazon Q clients send `Service.Operation`; the service differs between clients.
 _TARGET = "x-amz-target"
 
 
 def _operations(names: Iterable[str]) -> re.Pattern[str]:
-    """Paths of the same clients where they have paths; the case of letters differs between them."""
+    """Match the paths of Amazon Q clients that name the operation in the path, in varying case."""
     return re.compile(f"/(?P<operation>{'|'.join(names)})", re.IGNORECASE)
 
 
 _CHAT_PATHS = _operations(control.CHATS)
 
-#: AI Studio, Vertex with or without a project, and litellm, which leaves the version out.
+#: AI Studio, Vertex AI with or without a project, and litellm, which omits the version.
 _MODELS_PATH = (
     r"(?:/v1|/v1beta|/v1beta1|/v1alpha)?"
     r"(?:(?:/projects/[^/]+/locations/[^/]+)?/publishers/google)?/models"
 )
-#: The verb of a route that takes all of them.
+#: The method of a route that accepts every method.
 _ANY = "*"
 _AMAZON = Route(operate, "amazonq")
 _PATTERNS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
@@ -216,18 +218,22 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
 
 
 def find_route(method: str, path: str, headers: Headers, query: Headers) -> Found:
+    """Return the route of a request. HEAD is routed like GET.
+
+    Raise DragomanError of kind `wrong_method` if only other methods are allowed, else of kind `not_found`.
+    """
     method = "GET" if method == "HEAD" else method
     target = headers.get(_TARGET, "")
     if target and path == "/":
-        return _found(_AMAZON, path, headers, query, {"operation": target})
+        return _match(_AMAZON, path, headers, query, {"operation": target})
     route = _EXACT.get((method, path))
     if route is not None:
-        return _ready(route) or _found(route, path, headers, query, {})
+        return _cached_match(route) or _match(route, path, headers, query, {})
     for verb, pattern, candidate in _PATTERNS:
         match = pattern.fullmatch(path) if verb in (method, _ANY) else None
         if match is not None:
             names = {name: value for name, value in match.groupdict().items() if value is not None}
-            return _found(candidate, path, headers, query, names)
+            return _match(candidate, path, headers, query, names)
     others = [verb for verb, known in _EXACT if known == path]
     others += [verb for verb, pattern, _ in _PATTERNS if pattern.fullmatch(path)]
     if others:
@@ -237,7 +243,7 @@ def find_route(method: str, path: str, headers: Headers, query: Headers) -> Foun
 
 
 def dialect_of(path: str, headers: Headers) -> ClientDialect:
-    """Who asks, where the path does not say: by what only its clients send."""
+    """Guess the client's dialect from paths and headers that only clients of that dialect send."""
     if path.startswith(("/model/", "/inference-profiles", "/foundation-models")):
         return CLIENTS["bedrock"]
     if "anthropic-version" in headers or path.startswith(("/v1/messages", "/api/")):
@@ -250,15 +256,15 @@ def dialect_of(path: str, headers: Headers) -> ClientDialect:
 
 
 @cache
-def _ready(route: Route) -> Found | None:
-    """Where the path says everything nothing is made for one request."""
-    if not route.dialect or route.dialect in _MADE:
+def _cached_match(route: Route) -> Found | None:
+    """Return the cached match of a route that depends on nothing but its path, else None."""
+    if not route.dialect or route.dialect in _DIALECT_FACTORIES:
         return None
-    return _found(route, "", {}, {}, {})
+    return _match(route, "", {}, {}, {})
 
 
-def _found(route: Route, path: str, headers: Headers, query: Headers, names: dict[str, str]) -> Found:
-    make = _MADE.get(route.dialect)
+def _match(route: Route, path: str, headers: Headers, query: Headers, names: dict[str, str]) -> Found:
+    make = _DIALECT_FACTORIES.get(route.dialect)
     if make is not None:
         dialect = make(names, headers, query)
     else:
@@ -283,7 +289,7 @@ def _amazonq(_names: dict[str, str], headers: Headers, _query: Headers) -> Clien
 
 
 def _bedrock(names: dict[str, str], _headers: Headers, _query: Headers) -> ClientDialect:
-    """What is said to InvokeModel is said in Anthropic's words."""
+    """InvokeModel and CountTokens requests have bodies in Anthropic's format; Converse has its own."""
     model, method = names.get("model", ""), names.get("method", "")
     if method == "count-tokens":
         return CountClient(CLIENTS["anthropic"], model)
@@ -292,8 +298,8 @@ def _bedrock(names: dict[str, str], _headers: Headers, _query: Headers) -> Clien
     return ConverseClient(model, stream=method == "converse-stream")
 
 
-#: Dialects whose requests say part of what they want outside the body.
-_MADE: dict[str, Callable[[dict[str, str], Headers, Headers], ClientDialect]] = {
+#: Dialects whose requests carry parameters outside the body: in the path, the headers or the query.
+_DIALECT_FACTORIES: dict[str, Callable[[dict[str, str], Headers, Headers], ClientDialect]] = {
     "amazonq": _amazonq,
     "bedrock": _bedrock,
     "gemini": _gemini,

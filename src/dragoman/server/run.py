@@ -1,4 +1,4 @@
-"""Serve: in this process, or in several that this one keeps running."""
+"""Serve the gateway in this process, or in several worker processes that this one supervises."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ OnReady = Callable[[str], None]
 
 
 def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None:
-    """Serve the gateway until SIGINT or SIGTERM; `on_ready` gets the base URL once it answers.
+    """Serve the gateway until SIGINT or SIGTERM; `on_ready` gets the base URL once it accepts requests.
 
-    State lies in `config.home`, which must exist.
+    State is stored in `config.home`, which must exist. Raises ConfigError if the host or port cannot be used.
     """
     admin_keys = admin_keys_of(config, gateway_key)
     address = resolve(config.server.host)
     if config.server.workers > 1:
-        from dragoman.server.supervise import supervise  # whoever supervises needs nothing of the gateway
+        from dragoman.server.supervise import supervise  # a supervisor does not import the gateway
 
         supervise(config, admin_keys, address, on_ready)
         return
@@ -30,6 +30,6 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
 
 
 def admin_keys_of(config: Config, gateway_key: str | None) -> tuple[str, ...]:
-    """Whoever started the gateway has the key that was made for it, and may do everything."""
+    """Return the admin keys, including the key that was generated for the user who starts the gateway."""
     own = (gateway_key,) if gateway_key and gateway_key not in config.server.keys else ()
     return (*config.server.admin_keys, *own)

@@ -1,4 +1,7 @@
-"""Sessions' tools in every dialect: offered to the session's requests, their calls kept until somebody answers them."""
+"""The provider of session tools, which are set through the admin API.
+
+They are declared in the session's requests. Their calls are stored until results are posted to the admin API.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ _log = logging.getLogger("dragoman")
 
 
 class SessionSource:
-    """A source of tools: what the session that a request names has."""
+    """Offer the tools of the session that a request names."""
 
     def __init__(self, store: SessionTools, config: SessionsConfig) -> None:
         self._store = store
@@ -53,7 +56,7 @@ class SessionSource:
             return None
         held = read_toolset(found)
         session = ToolSession(self._store, scope, name)
-        named = bool(asked.headers.get(SESSION_HEADER))  # by the client itself
+        named = bool(asked.headers.get(SESSION_HEADER))  # not merely derived from the request
         return Offer(
             tools=tuple(map(_SessionTool, held.tools)),
             choice=_choice(held),
@@ -62,11 +65,11 @@ class SessionSource:
         )
 
     async def close(self) -> None:
-        """The store is everybody's."""
+        """Do nothing: the gateway closes the store."""
 
 
 class _SessionTool:
-    """Nobody here can run it."""
+    """A tool whose result is supplied through the admin API."""
 
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
@@ -84,11 +87,12 @@ def _choice(held: Held) -> ToolChoice | None:
 
 
 class SessionCalls:
-    """The calls of a session, for one request.
+    """The stored calls of a session, as one request sees them.
 
-    A request follows up on calls that its history shows: by their stand-in, or by the client's own calls beside them.
-    The same question asked again goes on from the last calls, and so does whatever comes next in a session that the
-    client named itself (`named`); a session that we only recognised may have other conversations in it.
+    A request continues from calls that its history shows, either by their stand-in text or by the client's
+    own calls beside them. A request that repeats the last question continues from the last calls. So does
+    every request in a session that the client named itself (`named`); a session that was derived may contain
+    several conversations.
     """
 
     def __init__(self, session: ToolSession, asked: Asked, wait_s: float, *, named: bool) -> None:
@@ -124,7 +128,7 @@ class SessionCalls:
         await self._session.deliver(self._used)
 
     def _follow_up(self, calls: list[KeptCall]) -> tuple[dict[str, list[KeptCall]], list[list[KeptCall]]]:
-        """The steps this request goes on from: by the key of their place in its history, and one for behind it."""
+        """Return the steps that this request continues: by key of their place in its history, and after it."""
         steps = [step for step in steps_of(calls) if step[0].suspended is not None]
         places = _traces(self._messages)
         shown = {places[trace]: step for step in steps for trace in _known_by(step) if trace in places}
@@ -143,7 +147,7 @@ def _known_by(step: Sequence[KeptCall]) -> tuple[str, ...]:
 
 
 def _traces(messages: tuple[Message, ...]) -> dict[str, str]:
-    """What of our calls a history shows -> the key of the place that shows it."""
+    """Map the traces of session calls in a history to the key of the place that shows them."""
     traces: dict[str, str] = {}
     for key, (start, end) in hidden_places(messages).items():
         traces[key] = key
@@ -153,7 +157,7 @@ def _traces(messages: tuple[Message, ...]) -> dict[str, str]:
 
 
 def _question(messages: tuple[Message, ...]) -> str:
-    """What is asked, in one word; nothing where the model has the last one."""
+    """Return a key of the last message, or "" if it is the model's."""
     return text_key(messages[-1], "") if messages and messages[-1].role != "model" else ""
 
 
@@ -163,7 +167,7 @@ def _resumed(shown: Mapping[str, list[KeptCall]], behind: Iterable[list[KeptCall
 
 
 def _record(step: Sequence[KeptCall]) -> Hidden | None:
-    """The answer that ended with these calls, with their results."""
+    """Return the record of the answer that ended with these calls, with their results added."""
     suspended = step[0].suspended
     kept = read_hidden(suspended.record) if suspended is not None else None
     results: list[ToolResult] = [call.result for call in step if call.result is not None]

@@ -1,4 +1,4 @@
-"""Conversations the gateway keeps: one request at a time in each, and nothing is kept of one that failed."""
+"""Stored conversations: one request at a time runs in each, and a failed request leaves nothing in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.store import Conversation, HeadMoved, Turn
 
 T = TypeVar("T")
 
-#: Names that only we give; one that is not known was deleted or never existed.
+#: The prefix of generated names; an unknown name with it was deleted or never existed.
 MADE_HERE = "conv_"
 
 _PATHS = {"openai_responses": "/v1/responses", "gemini": "/v1/gemini"}
@@ -25,16 +25,16 @@ _LONGEST_NAME = 512
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn's data says: who wrote it and the new items, both ways; model and tools are for those that follow."""
+    """The stored data of a turn: its dialect, its new items, and the settings that later turns inherit."""
 
     dialect: str
     items: list[msgspec.Raw] = []
     model: msgspec.Raw = msgspec.Raw(b"null")
     tools: msgspec.Raw = msgspec.Raw(b"null")
     tool_choice: msgspec.Raw = msgspec.Raw(b"null")
-    input_count: int = 0  # so many of the items came from the client
-    removed: list[str] = []  # ids of earlier items that are no longer part of the conversation
-    in_conversation: bool = False  # the line belongs to a conversation, not to this answer
+    input_count: int = 0  # how many of the items, counted from the first, came from the client
+    removed: list[str] = []  # ids of earlier items that this turn removes
+    in_conversation: bool = False  # the items belong to a conversation and outlive the response
 
 
 class _Identified(msgspec.Struct):
@@ -50,7 +50,7 @@ def id_of(item: bytes) -> str:
 
 
 class Session:
-    """One request's view of what was said before; empty for a request that refers to nothing."""
+    """The earlier turns that one request refers to; empty if it refers to none."""
 
     def __init__(self, call: Call, conversation: str, turns: list[Turn], let_go: LetGo | None = None) -> None:
         self._let_go = let_go
@@ -61,7 +61,7 @@ class Session:
 
     @property
     def items(self) -> list[bytes]:
-        """All items so far, oldest first, without those that were removed since."""
+        """All items so far, oldest first, without those that later turns removed."""
         items: list[bytes] = []
         for kept in self.kept:
             if kept.removed:
@@ -70,7 +70,7 @@ class Session:
         return items
 
     def speaks(self, dialect: str) -> None:
-        """A conversation is held in one dialect: the items of another mean nothing in it."""
+        """Raise InvalidRequest if the conversation has items of another dialect; they are not converted."""
         other = next((kept.dialect for kept in self.kept if kept.dialect != dialect), "")
         if other:
             path = _PATHS.get(other, other)
@@ -78,11 +78,11 @@ class Session:
             raise InvalidRequest(why, where="conversation")
 
     def news(self, field: str, said: bytes) -> msgspec.Raw:
-        """What a turn must keep of the model, tools or tool choice: nothing if it was the last word already."""
+        """Return what a turn must store for model, tools or tool choice: null if the value is unchanged."""
         return msgspec.Raw(b"null" if said == self.inherited(field) else said or b"null")
 
     def inherited(self, field: str) -> bytes:
-        """The last word on the model, tools or tool choice; empty if nobody said any."""
+        """Return the latest stored value of model, tools or tool choice; empty if there is none."""
         for kept in reversed(self.kept):
             raw = bytes(getattr(kept, field))
             if raw != b"null":
@@ -90,6 +90,7 @@ class Session:
         return b""
 
     async def save(self, turn_id: str, kept: Kept, answer: bytes = b"") -> None:
+        """Store a turn and release the conversation; raise DragomanError if another request changed it."""
         kept = msgspec.structs.replace(kept, in_conversation=bool(self._conversation))
         turn = Turn(
             id=turn_id,
@@ -103,13 +104,18 @@ class Session:
         except HeadMoved:
             raise _busy() from None
         self._head = turn_id
-        if self._let_go is not None:  # who has the answer may go on at once
+        if self._let_go is not None:  # the client may continue as soon as it has the response
             await self._let_go()
 
 
 @asynccontextmanager
 async def session(call: Call, *, conversation: str = "", previous: str = "") -> AsyncIterator[Session]:
-    """What a request refers to: a named conversation, which is then ours until we leave, or an earlier answer."""
+    """Yield what a request refers to: a conversation, locked until the block ends, or an earlier response.
+
+    A conversation with an unknown name is created, unless the name was generated here. Raises DragomanError
+    of kind `conflict` if another request runs in the conversation, or of kind `not_found`; InvalidRequest if
+    turns are missing.
+    """
     turns = call.gateway.store.turns
     scope = call.caller.scope
     if len(conversation) > _LONGEST_NAME:
@@ -123,14 +129,14 @@ async def session(call: Call, *, conversation: str = "", previous: str = "") -> 
         found = await reach(turns.conversation(scope, conversation))
         if found is None and conversation.startswith(MADE_HERE):
             raise not_found("Conversation", conversation)
-        if found is None:  # a name of the client's own is a new conversation
+        if found is None:  # a name that the client chose: a new conversation
             found = Conversation(name=conversation, scope=scope, created_s=call.created_s)
             await reach(turns.put_conversation(found))
         yield Session(call, conversation, await _chain(call, found.head, "conversation"), let_go)
 
 
 async def look(call: Call, *, conversation: str = "", previous: str = "") -> Session:
-    """The same for those who only look: nobody is held up, and nothing begins."""
+    """Like `session`, but read-only: nothing is locked or created."""
     scope = call.caller.scope
     found = await reach(call.gateway.store.turns.conversation(scope, conversation)) if conversation else None
     if found is None and conversation.startswith(MADE_HERE):

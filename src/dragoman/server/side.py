@@ -1,7 +1,8 @@
-"""Google's own tools where it does not run them beside functions: each as a function that asks Google by itself.
+"""Google's server tools as functions, for models that do not support server tools beside functions.
 
-The model calls `web_search(query)` like any function; the gateway asks Google the query with the search tool alone,
-gives the model what came of it, and shows the client a search as if Google had made it in the same answer (pain K2).
+The model calls `web_search(query)` like any function. The gateway makes a separate model call with the search
+tool alone, returns the result to the model, and shows the client a server tool call in the same response
+(pain K2).
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from dragoman.server.own import Asked, Offer, Outcome
 
 
 class Face(msgspec.Struct, frozen=True, kw_only=True):
-    """How one of Google's tools looks as a function: its one argument, and what Google is asked with it."""
+    """One of Google's tools as a function: its only argument, and the prompt of the separate model call."""
 
     description: str
     argument: str
     meaning: str
-    served_as: str  # the argument's name in a server call
-    listed: bool  # there may be several of them
+    served_as: str  # the argument's name in the server tool call that the client sees
+    listed: bool  # the client sees the argument as a list
     question: str
 
 
@@ -76,7 +77,7 @@ _WHY: dict[ErrorKind, str] = {"rate_limit": "too_many_requests", "quota": "too_m
 
 
 class SideCalls:
-    """A source: functions for the server tools that do not go with the functions of a request."""
+    """Offer functions for the server tools of a request, if its model cannot combine them with functions."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -98,7 +99,7 @@ class SideCalls:
 
 
 class SideTool:
-    """One of them, for one answer: it knows how often it was used."""
+    """One such function, for one response; it counts its uses against `max_uses`."""
 
     def __init__(self, gateway: Gateway, served: ServerTool) -> None:
         self._gateway = gateway
@@ -137,7 +138,7 @@ class SideTool:
             ended = response.finished
             why = f"It failed: Google answered nothing ({ended.detail or ended.raw})."
             return self._failed(call, subject, "unavailable", why, response.usage)
-        return self._told(call, subject, response)
+        return self._succeeded(call, subject, response)
 
     def _question(self, subject: str, request: Request) -> Request:
         alone = msgspec.structs.replace(self._served, max_uses=None, forced=True)
@@ -149,8 +150,8 @@ class SideTool:
             session=request.session,
         )
 
-    def _told(self, call: ToolCall, subject: str, response: Response) -> Outcome:
-        """What Google found, read or ran, for the model and for the client."""
+    def _succeeded(self, call: ToolCall, subject: str, response: Response) -> Outcome:
+        """Return the result for the model and the events for the client."""
         results = [part for part in response.parts if isinstance(part, ServerResult)]
         sources = tuple(dict.fromkeys(source for result in results for source in result.sources))
         text = "".join(part.text for part in response.parts if isinstance(part, Text))

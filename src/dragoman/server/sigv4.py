@@ -1,7 +1,8 @@
-"""Amazon's signed requests (AWS4-HMAC-SHA256): what one claims, the text that was signed, and its signature.
+"""AWS Signature Version 4 (AWS4-HMAC-SHA256), the verifying side: parse the claim, rebuild and sign the text.
 
-No clock and no keys of its own. The signed text is, line by line: method, path, query, the signed headers, an
-empty line, their names, and the hash of the body.
+Pure functions; clock and keys are arguments. The canonical request consists of method, path, query, the
+signed headers, an empty line, their names, and the hash of the body:
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _SCOPE_END = "aws4_request"
 _UNSIGNED = "UNSIGNED-PAYLOAD"
 _TIME = "%Y%m%dT%H%M%SZ"
 _UNRESERVED = "-_.~"
-#: Whose paths are signed as they are; all other services encode them once more.
+#: Services that sign the path as sent; all others percent-encode it a second time.
 _RAW_PATHS = frozenset({"s3"})
-#: HTTP/2 has a name of its own for it, and aws-sdk-js signs that.
+#: aws-sdk-js signs the HTTP/2 pseudo-header instead of Host.
 _HOSTS = ("host", ":authority")
 _CREDENTIAL = re.compile(r".+/([0-9]{8})/([^/]*)/([^/]+)/" + _SCOPE_END)
 _SIGNATURE = re.compile(r"[0-9a-f]{64}")
@@ -33,7 +34,7 @@ _BASIC_TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 
 
 class Head(msgspec.Struct, frozen=True):
-    """A request without its body, as it came over the wire: still percent-encoded, headers repeated."""
+    """A request head as received: the path percent-encoded, repeated headers repeated."""
 
     method: str
     path: bytes
@@ -42,16 +43,16 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What the headers say, in a shape that can be checked; nothing of it is proven yet.
+    """The parsed Authorization header of a signed request; its signature is not verified yet.
 
-    The access key id is not kept: it names a key, and we try them all.
+    The access key id is not part of it, because every gateway key is tried.
     """
 
     time: str
     region: str
     service: str
     signed: tuple[str, ...]
-    payload: str  # the hash of the body, if it was declared
+    payload: str  # x-amz-content-sha256, or empty
     signature: str
 
     @property
@@ -64,7 +65,10 @@ def is_claimed(headers: Mapping[str, str]) -> bool:
 
 
 def read_claim(headers: Mapping[str, str], now_s: float) -> Claim:
-    """Everything that can be refused without the body is refused here."""
+    """Parse the headers of a signed request; raise NotAllowed for everything that is wrong without the body.
+
+    The time of the signature must be within MAX_SKEW_S of `now_s`.
+    """
     algorithm, _, rest = headers["authorization"].partition(" ")
     if algorithm != ALGORITHM:
         raise NotAllowed(f"of Amazon's signatures only {ALGORITHM} is understood here")
@@ -93,17 +97,19 @@ def read_claim(headers: Mapping[str, str], now_s: float) -> Claim:
 
 
 def text_to_sign(claim: Claim, head: Head, body: bytes) -> bytes:
+    """Return the "string to sign" of a request; raise NotAllowed if body or headers differ from the claim."""
     scope = "/".join((claim.day, claim.region, claim.service, _SCOPE_END))
     request = sha256(_canonical_request(claim, head, body)).hexdigest()
     return "\n".join((ALGORITHM, claim.time, scope, request)).encode()
 
 
 def signing_root(secret: str) -> hmac.HMAC:
-    """What is kept of a secret: enough to check signatures, and no way back."""
+    """Return the keyed HMAC from which `sign` derives signing keys, so that the secret need not be stored."""
     return hmac.new(b"AWS4" + secret.encode("utf-8", "replace"), digestmod=sha256)
 
 
 def sign(root: hmac.HMAC, claim: Claim, text: bytes) -> str:
+    """Return the hex signature of `text` with the signing key of the claim's day, region and service."""
     state = root.copy()
     state.update(claim.day.encode())
     key = state.digest()
@@ -113,7 +119,7 @@ def sign(root: hmac.HMAC, claim: Claim, text: bytes) -> str:
 
 
 def _mail_time(text: str) -> datetime:
-    from email.utils import parsedate_to_datetime  # nobody signs with such a time any more, and it is large
+    from email.utils import parsedate_to_datetime  # a large module for a date form that is hardly used
 
     return parsedate_to_datetime(text)
 
@@ -156,7 +162,7 @@ def _canonical_request(claim: Claim, head: Head, body: bytes) -> bytes:
 
 
 def _canonical_path(path: bytes) -> str:
-    """Without empty, `.` and `..` segments, and what is percent-encoded encoded again."""
+    """Remove empty, `.` and `..` segments, and percent-encode the result a second time."""
     kept: list[bytes] = []
     for segment in path.split(b"/"):
         if segment == b"..":
@@ -179,7 +185,7 @@ def _encode(text: bytes) -> str:
 
 
 def _canonical_headers(claim: Claim, head: Head) -> list[str]:
-    """White space folded, repeated headers joined."""
+    """Return the signed headers, white space folded and repeated headers joined by commas."""
     values: dict[str, list[bytes]] = {}
     for raw, value in head.headers:
         values.setdefault(raw.decode("latin-1").lower(), []).append(b" ".join(value.split()))

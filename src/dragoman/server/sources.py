@@ -1,4 +1,4 @@
-"""Who offers tools that the gateway runs itself; the first to offer a name has it."""
+"""The providers of gateway tools, in order of precedence: the first one to offer a name wins."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from dragoman.store import Store
 def open_sources(
     config: Config, store: Store, key_hashes: tuple[str, ...], target_of: Callable[[str], Target]
 ) -> tuple[Source, ...]:
-    """Sessions may have tools anywhere, and clients too many; of the rest nothing is loaded that no setting asks for.
+    """Return the providers that the settings enable.
 
-    The search comes last: it may be for tools that others offer.
+    Session tools and tool search are always available. Profiles and client-requested MCP servers are imported
+    only if they are configured. Tool search is last, because it may search the tools that other providers
+    offer.
     """
     if not config.enable_tool_calling:
         return ()

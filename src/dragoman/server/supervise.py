@@ -1,7 +1,7 @@
-"""Several workers on one port: started, kept running, told to stop together.
+"""The supervisor of several worker processes on one port: it starts, restarts and stops them.
 
-Each worker binds the port for itself and the kernel shares new connections out among them. One that dies takes only
-its own connections with it, and is started again.
+Each worker binds the port with SO_REUSEPORT, and the kernel distributes new connections among them. A worker
+that dies loses only its own connections and is restarted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dragoman.server.orders import Order, Word
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 10.0
-_SOUND_S = 60.0  # who lived so long has died of something new
-_KILL_S = 5.0  # beyond the time it may take to stop
+_HEALTHY_S = 60.0  # a worker that ran this long is restarted without a longer pause
+_KILL_S = 5.0  # beyond `drain_s` and `shutdown_s`
 _COMMAND = (
     sys.executable,
     "-P",
@@ -40,7 +40,10 @@ _log = logging.getLogger("dragoman")
 def supervise(
     config: Config, admin_keys: tuple[str, ...], address: str, on_ready: Callable[[str], None]
 ) -> None:
-    """Run `server.workers` of them until SIGINT or SIGTERM; `on_ready` gets the base URL once all answer."""
+    """Run `server.workers` workers until SIGINT or SIGTERM; `on_ready` gets the base URL once all are ready.
+
+    Raises ConfigError if the port is taken, a worker cannot start, or the platform is not Linux.
+    """
     if sys.platform != "linux":
         raise ConfigError(
             "several workers need Linux, which shares a port out evenly", where="server.workers"
@@ -48,10 +51,12 @@ def supervise(
     open_sink(Redactor((*secrets_of(config), *admin_keys)), form=config.observe.log_format)
     settings = config.server
     if settings.port:
-        bind(address, settings.port, settings).close()  # or we would join whoever is there already
+        bind(
+            address, settings.port, settings
+        ).close()  # fail if the port is taken: SO_REUSEPORT would share it
     with bind(
         address, settings.port, settings, shared=True
-    ) as kept:  # bound, never listening: the port stays ours
+    ) as kept:  # bound but never listening, to reserve the port while workers restart
         order = Order(config=config, admin_keys=admin_keys, address=address, port=kept.getsockname()[1])
         run_loop(Supervisor(order).run(lambda: on_ready(url_of(kept))))
 
@@ -69,7 +74,7 @@ class Supervisor:
             loop.add_signal_handler(name, self._stop)
         numbers = range(1, self._settings.workers + 1)
         try:
-            started = [await self._start(1)]  # alone: it makes the state file
+            started = [await self._start(1)]  # alone, because it creates the database file
             started += await asyncio.gather(*map(self._start, numbers[1:]))
             if not self._stopping.is_set():
                 on_ready()
@@ -83,14 +88,14 @@ class Supervisor:
             await asyncio.gather(*(process.wait() for process in [*self._running.values()]))
 
     def _stop(self) -> None:
-        """The second time it is passed on too: workers then wait for nobody."""
+        """Forward SIGTERM to all workers. A second signal makes them stop without waiting for requests."""
         self._stopping.set()
         for process in self._running.values():
             process.send_signal(signal.SIGTERM)
 
     async def _start(self, number: int) -> Process:
-        """A worker that answers; if it cannot, why."""
-        # In a session of its own: Ctrl-C is for us, and passed on once.
+        """Start a worker and wait until it is ready; raise ConfigError if it cannot start."""
+        # A session of its own, so that Ctrl-C reaches only the supervisor, which forwards it once.
         process = await asyncio.create_subprocess_exec(
             *_COMMAND, stdin=PIPE, stdout=PIPE, start_new_session=True
         )
@@ -105,14 +110,14 @@ class Supervisor:
         return process
 
     async def _keep(self, number: int, process: Process) -> None:
-        """Start it again whenever it ends before its time; later each time, if it keeps ending."""
+        """Restart a worker whenever it exits unexpectedly, with exponential backoff."""
         loop = asyncio.get_running_loop()
         pause_s = _FIRST_PAUSE_S
         while True:
             began_s = loop.time()
             code = await process.wait()
             del self._running[number]
-            if loop.time() - began_s > _SOUND_S:
+            if loop.time() - began_s > _HEALTHY_S:
                 pause_s = _FIRST_PAUSE_S
             if not self._stopping.is_set():
                 _log.warning("worker %d ended (%d); it is started again", number, code)

@@ -1,4 +1,4 @@
-"""Tools from profiles: which request gets which, and their calls through the handler, allowed or denied, audited."""
+"""The provider of tools from profiles: which requests get them, and their permissions and audit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger("dragoman")
 
 
 def open_profiles(config: Config, workshop: Workshop, key_hashes: tuple[str, ...]) -> Profiles:
-    """The profiles of the settings, nothing started yet."""
+    """Return the provider of the configured profiles; no server is started yet. Raises ConfigError."""
     for name, profile in config.profiles.items():
         for key in profile.keys:
             if not any(_is_key(one, key) for one in key_hashes):
@@ -36,8 +36,11 @@ def open_profiles(config: Config, workshop: Workshop, key_hashes: tuple[str, ...
 
 
 class Profiles:
-    """A source of tools. They run with the rights of the gateway, so a caller must have shown a gateway key;
-    only where the settings say that nobody must, nobody must."""
+    """Offer the tools of all profiles that cover a request.
+
+    The tools run with the gateway's rights, so the caller must have a gateway key, unless `server.no_auth` is
+    set.
+    """
 
     def __init__(self, teams: Iterable[Team], workshop: Workshop, *, open_to_all: bool) -> None:
         self._teams = tuple(teams)
@@ -57,14 +60,14 @@ class Profiles:
 
 
 class Team:
-    """One profile at work."""
+    """The tools of one profile."""
 
     def __init__(self, name: str, profile: Profile, config: Config, workshop: Workshop) -> None:
         self._name = name
         self._profile = profile
         self._workshop = workshop
         self._selectors = profile.selectors
-        forbidden = Rules.parse(deny=config.tools.deny, where="tools")  # by nobody's profile allowed
+        forbidden = Rules.parse(deny=config.tools.deny, where="tools")  # no profile can allow these
         self._rules = Rules(rules=(*forbidden.rules, *_read_rules(name, profile).rules))
         self._handler = Handler(
             Registry(),
@@ -77,7 +80,7 @@ class Team:
         self._tools: tuple[OwnTool, ...] = ()
 
     def covers(self, asked: Asked) -> bool:
-        """Whether all conditions hold."""
+        """Return whether the request meets all conditions of the profile."""
         profile, request = self._profile, asked.request
         return (
             (not profile.keys or any(_is_key(asked.caller.key_hash, key) for key in profile.keys))
@@ -87,8 +90,8 @@ class Team:
         )
 
     async def offer(self) -> Offer:
-        """What is there at this moment."""
-        # All at once: each may wait for a server that is just starting, and the client waits for all of them.
+        """Return the tools that are available now, with a note for each source that is missing."""
+        # Concurrently: each may wait for a server that is starting, and the client waits for all of them.
         finding = (self._workshop.find(selector, self._profile.root) for selector in self._selectors)
         found = await asyncio.gather(*finding)
         definitions: dict[str, ToolDefinition] = {}
@@ -107,7 +110,11 @@ class Team:
         )
 
     def _take(self, definitions: tuple[ToolDefinition, ...]) -> None:
-        """Who is listed may run: nobody is there to ask. Deny rules win, and file tools need a rule to write."""
+        """Update handler and permissions if the tools have changed.
+
+        Listed tools may run without a question, because no user is present. Deny rules take precedence, and
+        file tools need a rule to write.
+        """
         if definitions == self._offered:
             return
         self._offered = definitions
@@ -122,7 +129,7 @@ class Team:
 
 
 class HandledTool:
-    """A definition behind a profile's handler."""
+    """A gateway tool that runs its calls through the profile's handler."""
 
     def __init__(self, profile: str, handler: Handler, definition: ToolDefinition) -> None:
         self._profile = profile
@@ -140,7 +147,7 @@ class HandledTool:
 
 
 def _read_rules(name: str, profile: Profile) -> Rules:
-    """The rules of a profile; a file tool that is listed to write must be allowed to."""
+    """Parse the rules of a profile; raise ConfigError if a listed file tool that writes is not allowed."""
     where = f"profiles.{name}"
     has_python = any(selector.kind == "python" for selector in profile.selectors)
     known = () if has_python else tuple(TOLD)

@@ -1,4 +1,7 @@
-"""Tools that wait until the model has found them: the search is run here, not by the client."""
+"""The provider of tool search: deferred tools are declared only after the model has found them.
+
+The search runs in the gateway, not in the client.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from dragoman.repair import search_answer
 from dragoman.rounds import Limits
 from dragoman.server.own import Asked, Offer, Outcome
 
-#: More than tools of the gateway's own may: a search costs next to nothing.
+#: More rounds than other gateway tools have, because a search is cheap.
 _LIMITS = Limits(max_rounds=32)
 
 
 class ToolSearch:
-    """A source of searches: those that a client asks for, and where there are too many tools, one of ours."""
+    """Offer the searches that a client declares, or our own if a request has more than `above` tools."""
 
     def __init__(self, above: int) -> None:
         self._above = above
@@ -37,7 +40,7 @@ class ToolSearch:
 
 
 class Finder:
-    """One search at work. A deferred tool that was called unseen, and wrongly, is found by its name."""
+    """One search tool. A call to a deferred tool that was not found yet is answered by finding it by name."""
 
     def __init__(self, search: Search, plan: Plan) -> None:
         self._search = search

@@ -1,4 +1,4 @@
-"""The tools of one caller's session, what the model called of them, and what came back; kept in the store."""
+"""The stored state of session tools: their declarations, the captured calls, and the results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.ir import Tool, ToolCall, ToolResult
 from dragoman.store import Entry, SessionTools, Toolset
 from dragoman.tools.inject import CapturedCall
 
-#: A client names its session by this, where its dialect has no word for one.
+#: The header in which a client names its session, for dialects that have no field for it.
 SESSION_HEADER = "x-dragoman-session"
 _LONGEST_NAME = 512
 
@@ -20,7 +20,7 @@ Status = Literal["open", "answered", "delivered"]
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """What was set for a session; `tool_config` is Google's own."""
+    """The tools of a session; `tool_config` is Google's toolConfig object."""
 
     tools: tuple[Tool, ...] = ()
     keep_client_tools: bool = True
@@ -28,8 +28,11 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suspended(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer that stopped at calls: `record` is what really happened, `key` how the client's history shows it,
-    `question` what was asked."""
+    """An answer that stopped at session calls.
+
+    `record` is the encoded `Hidden` record of the real rounds, `key` the key of the place in the client's
+    history that shows them, and `question` a key of the message that was answered.
+    """
 
     key: str
     record: str
@@ -37,8 +40,11 @@ class Suspended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A call that was captured. The calls of one answer have the `step` in common, which is the id of the first; that
-    one has `suspended` as well. `captured` is the call as a proxy saw it."""
+    """A captured call.
+
+    The calls of one answer share the `step`, which is the id of the first of them; only that one has
+    `suspended`. `captured` is the call as the proxy recorded it.
+    """
 
     id: str
     name: str
@@ -46,7 +52,7 @@ class KeptCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_s: int = 0
     step: str = ""
     result: ToolResult | None = None
-    delivered: bool = False  # the model has answered to it
+    delivered: bool = False  # the model has answered to the result
     suspended: Suspended | None = None
     captured: CapturedCall | None = None
 
@@ -78,7 +84,7 @@ def read_toolset(found: Toolset) -> Held:
 
 
 class ToolSession:
-    """One session of one caller's; whatever the store cannot do raises `StoreUnavailable`."""
+    """One session of one caller. All methods raise `StoreUnavailable` if the store fails."""
 
     def __init__(self, store: SessionTools, scope: str, name: str) -> None:
         self._store = store
@@ -98,11 +104,11 @@ class ToolSession:
         return await self._store.clear(*self._where)
 
     async def capture(self, calls: Sequence[KeptCall]) -> None:
-        """The calls of one answer, from now on the last ones."""
+        """Store the calls of one answer as the newest ones."""
         await self._store.register_calls(*self._where, _entries(calls))
 
     async def calls(self) -> list[KeptCall]:
-        """Everything that was captured, oldest first, with the results that have come."""
+        """Return all captured calls, oldest first, with the results that have been posted."""
         calls = [_decode_call(data) for _, data in await self._store.calls(*self._where)]
         if all(call.result is not None for call in calls):
             return calls
@@ -114,9 +120,9 @@ class ToolSession:
         await self._store.add_results(*self._where, entries)
 
     async def take(self, calls: Iterable[KeptCall]) -> None:
-        """The results of these calls go over to the calls: they wait for nobody any more.
+        """Move the posted results of these calls into the stored calls.
 
-        Written before they are taken, so that nothing is lost in between.
+        The calls are written before the results are removed, so that a failure in between loses nothing.
         """
         answered = [call for call in calls if call.status == "answered"]
         if answered:
@@ -124,7 +130,7 @@ class ToolSession:
             await self._store.take_results(*self._where, [call.id for call in answered])
 
     async def deliver(self, calls: Iterable[KeptCall]) -> None:
-        """The model has answered to the results of these calls."""
+        """Mark calls as delivered, because the model has answered to their results."""
         answered = (call for call in calls if call.status == "answered")
         done = [msgspec.structs.replace(call, delivered=True) for call in answered]
         if done:
@@ -137,7 +143,7 @@ def check_session_name(name: str) -> None:
 
 
 def steps_of(calls: Iterable[KeptCall]) -> list[list[KeptCall]]:
-    """The calls of each answer, oldest first."""
+    """Group calls by the answer that made them, oldest first."""
     steps: dict[str, list[KeptCall]] = {}
     for call in calls:
         steps.setdefault(call.step, []).append(call)
@@ -149,7 +155,7 @@ def open_ids(calls: Iterable[KeptCall]) -> list[str]:
 
 
 def unanswered(session: str, calls: Sequence[KeptCall]) -> DragomanError:
-    """What a follow-up is told that came before the results did."""
+    """Return the error for a request that continues before all results were posted."""
     waiting = ", ".join(f"{call.name} ({call.id})" for call in calls if call.status == "open")
     why = (
         f"the session {session!r} waits for the results of {waiting}; post them to its results and ask again"

@@ -1,4 +1,7 @@
-"""The trail of one request, noted as it happens: times and sizes always, bodies only where they are captured."""
+"""The recorder of one request: times and sizes always, bodies only if they are captured.
+
+It collects what happens while the request runs, and builds the `Record` that observers get at its end.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from dragoman.observe.record import Attempt, Record, Stages, ToolOutcome, ToolRu
 from dragoman.rounds import Rounds
 from dragoman.server.own import Outcome
 
-#: What a client says of its wishes outside the body; nothing that opens a door.
-_TELLING = (
+#: Request headers that a capture keeps, because they affect the translation; none contains credentials.
+_CAPTURED_HEADERS = (
     "anthropic-beta",
     "anthropic-version",
     "content-type",
@@ -27,21 +30,24 @@ _TELLING = (
     "x-claude-code-session-id",
     "x-dragoman-session",
 )
-_DOORS = frozenset({"key"})
-_CALLS_WAITED_FOR = 10_000
+_SECRET_QUERY_FIELDS = frozenset({"key"})
+_MAX_PENDING_CALLS = 10_000
 _NO_USAGE = Usage()
 
-#: Of a request that was refused before it was understood.
+#: The facts of a request that was rejected before it was decoded.
 _NO_FACTS = Facts()
 
 
 class Capture:
-    """Bodies up to so many bytes each."""
+    """The captured bodies of one request: the client's, the upstream ones of each attempt, and the response.
+
+    Each is cut after `max_bytes`; `cut` tells whether any was.
+    """
 
     def __init__(self, max_bytes: int, headers: Mapping[str, str], query: Mapping[str, str]) -> None:
         self._max_bytes = max_bytes
-        self._headers = {name: headers[name] for name in _TELLING if name in headers}
-        self._query = {name: value for name, value in query.items() if name not in _DOORS}
+        self._headers = {name: headers[name] for name in _CAPTURED_HEADERS if name in headers}
+        self._query = {name: value for name, value in query.items() if name not in _SECRET_QUERY_FIELDS}
         self._left: dict[str, int] = {}
         self._pieces: dict[str, list[bytes]] = {}
         self._attempts = 0
@@ -77,9 +83,12 @@ class Capture:
 
 
 class Waiting:
-    """Calls that clients run, and since when: the result comes with another request, if it comes to this process."""
+    """Tool calls that clients are running, with their start times.
 
-    def __init__(self, most: int = _CALLS_WAITED_FOR) -> None:
+    The result arrives with a later request, which may reach another process; then no duration is known.
+    """
+
+    def __init__(self, most: int = _MAX_PENDING_CALLS) -> None:
         self._most = most
         self._since: dict[str, float] = {}
 
@@ -90,22 +99,25 @@ class Waiting:
             del self._since[next(iter(self._since))]
 
     def end(self, call_id: str, now: float) -> int | None:
-        """How many milliseconds it took; a second result of the same call is none."""
+        """Return the milliseconds since the call; None if it is unknown or has had its result before."""
         since = self._since.pop(call_id, None)
         return None if since is None else max(0, int((now - since) * 1000))
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """What is noted of a head, without secrets: the same for every request that has it."""
+    """The fields of a request head that are recorded, without secrets."""
 
     method: str
     path: str
-    client: str = ""  # the beginning of its User-Agent
-    trace: str = ""  # its `traceparent`
+    client: str = ""  # the beginning of the User-Agent header
+    trace: str = ""  # the `traceparent` header
 
 
 class Trail:
-    """Times are taken from one clock that never goes back."""
+    """The recorder of one request. Call `end()` when the request is over, and `close()` for the record.
+
+    Durations are measured with the monotonic clock.
+    """
 
     capture: Capture | None = None
     dialect = ""
@@ -115,18 +127,18 @@ class Trail:
     bytes_in = 0
     bytes_out = 0
     left = False
-    quiet = False  # somebody looks at us: nothing to note, or watching would be all there is to watch
-    waited_s = 0.0  # for Google
-    _asked = 0.0  # when the attempt that runs began
+    quiet = False  # not recorded: the dashboard's own requests, which would fill its list
+    waited_s = 0.0  # time spent waiting for the upstream
+    _asked = 0.0  # start of the current attempt
     _first_byte = 0.0
     _attempts: tuple[Attempt, ...] = ()
-    wasted = _NO_USAGE  # by attempts that came to nothing: Google counts them too
+    wasted = _NO_USAGE  # tokens of failed attempts, which Google bills too
     _own_calls: tuple[str, ...] = ()
     _runs: tuple[ToolRun, ...] = ()
     _exchange: Exchange | None = None
     _error = ""
     _ended = 0.0
-    _asked_for = ("", "", False)  # session, model, whether as a stream
+    _asked_for = ("", "", False)  # session, model, stream
     _facts = _NO_FACTS
     _notes: tuple[Note, ...] = ()
     _results: tuple[ToolOutcome, ...] = ()
@@ -139,16 +151,17 @@ class Trail:
         self._started = time.monotonic()
 
     def took(self, body: bytes) -> None:
-        """The client's whole body."""
+        """Record the client's whole body."""
         self.bytes_in = len(body)
         if self.capture is not None:
             self.capture.add("client request", body)
 
     def follow(self, exchange: Exchange) -> None:
+        """Set the exchange whose facts and notes are recorded."""
         self._exchange = exchange
 
     def sent(self, body: bytes) -> None:
-        """An attempt begins."""
+        """Record the start of an upstream attempt."""
         self._asked = time.monotonic()
         if self._attempts and self._attempts[-1].error:
             self.wasted = self.wasted.plus(self._attempts[-1].usage)
@@ -156,6 +169,7 @@ class Trail:
             self.capture.begin_attempt(body)
 
     def attempted(self, target: Target, key: str, status: int, error: DragomanError | None) -> None:
+        """Record the end of an upstream attempt."""
         self.model = target.model
         exchange = self._exchange
         facts = exchange.facts if exchange is not None else _NO_FACTS
@@ -175,11 +189,11 @@ class Trail:
         self._attempts += (attempt,)
 
     def ran(self, names: list[str]) -> None:
-        """Tools of the gateway's own."""
+        """Record the start of gateway tool calls."""
         self._own_calls += tuple(names)
 
     def ended(self, calls: Sequence[ToolCall], outcomes: Sequence[Outcome]) -> None:
-        """What came of them."""
+        """Record the outcomes of gateway tool calls."""
         for call, outcome in zip(calls, outcomes, strict=True):
             result = outcome.result
             run = ToolRun(
@@ -196,7 +210,7 @@ class Trail:
         self._error = error.kind
 
     def gave(self, data: bytes) -> None:
-        """Bytes for the client."""
+        """Record bytes that are sent to the client."""
         if not self._first_byte:
             self._first_byte = time.monotonic()
         self.bytes_out += len(data)
@@ -205,21 +219,21 @@ class Trail:
 
     @property
     def streams(self) -> bool:
-        """An answer that has begun and goes on."""
+        """Whether the response is a stream that has been opened."""
         return self._exchange is not None and self._exchange.request.stream and self._first_byte > 0
 
     @property
     def overhead_ms(self) -> float:
-        """Of the time until now, what was not waiting for Google."""
+        """Milliseconds since the start without the time spent waiting for the upstream."""
         return (time.monotonic() - self._started - self.waited_s) * 1000
 
     @property
     def is_usual(self) -> bool:
-        """It was answered, to the end."""
+        """Whether the request was answered completely and without an error."""
         return not self._error and not self.left
 
     def end(self) -> None:
-        """Now. What was asked and answered is let go of: whoever reads the trail may come later."""
+        """Stop the clock and release request and response, because `close()` may be called much later."""
         self._ended = now = time.monotonic()
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
@@ -230,7 +244,7 @@ class Trail:
             self._waiting.begin(facts.call_ids, now)
 
     def close(self) -> tuple[Record, Stages | None]:
-        """Of a trail that has ended."""
+        """Return the record, and the captured bodies if there are any. Call `end()` first."""
         now, started, first_byte = self._ended, self._started, self._first_byte
         noted, facts, (session, asked_model, stream) = self._noted, self._facts, self._asked_for
         record = Record(
@@ -272,19 +286,19 @@ class Trail:
 
 
 def _used(rounds: Rounds, facts: Facts) -> Usage:
-    """Of this attempt alone: what came before it was counted before."""
+    """Return the usage of the last attempt alone, without that of earlier rounds."""
     before = rounds.usage
     names = Usage.__struct_fields__
     return Usage(**{name: getattr(facts.usage, name) - getattr(before, name) for name in names})
 
 
 def _results(messages: tuple[Message, ...], waiting: Waiting, now: float) -> tuple[ToolOutcome, ...]:
-    """What came with the last turn; the others were told of before."""
+    """Return the tool results in the last message; earlier ones were recorded with earlier requests."""
     last = messages[-1].parts if messages and messages[-1].role == "user" else ()
     results = [part for part in last if isinstance(part, ToolResult)]
     if not results:
         return ()
-    near = messages[-3:-1]  # who brings results calls nothing
+    near = messages[-3:-1]  # the calls are in one of the two messages before the results
     names = {part.id: part.name for message in near for part in message.parts if isinstance(part, ToolCall)}
     outcomes = [
         ToolOutcome(

@@ -1,4 +1,4 @@
-"""Tools that the client did not ask for: where Google would refuse its request because of them, they wait."""
+"""Compatibility of gateway tools with a client's request: withhold those that would make Google reject it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ _MIME = "generationConfig.responseMimeType"
 _SERVER_SIDE = "toolConfig.includeServerSideToolInvocations"
 _PLAIN = ("", "text/plain")
 
-#: Answered by the client like functions, so Google takes it beside them.
+#: Server tools that the client answers like functions, so Google accepts them beside functions.
 _LIKE_FUNCTIONS = frozenset({"computerUse"})
 
 
 class Unasked:
-    """A source whose tools must not cost an answer; a client with functions of its own is refused or not, as before.
+    """Wrap a provider, and withhold its tools from requests that Google would reject because of them.
 
-    What a suspended answer waits for is brought all the same.
+    JSON output and server tools are checked only in requests without functions: where the client declares
+    some itself, Google's decision does not depend on additional ones. The results of a suspended answer are
+    delivered even if tools are withheld.
     """
 
     def __init__(self, source: Source, target_of: Callable[[str], Target]) -> None:
@@ -41,7 +43,7 @@ class Unasked:
 
 
 def fit_offer(offer: Offer, request: Request, target: Target) -> Offer:
-    """The offer as the model takes it beside what the client asks for."""
+    """Return the offer reduced to what the model accepts beside the features that the client uses."""
     native = dict(request.native)
     built_in = offer.keep_client_tools and not request.tools and _has_built_in(request)
     why = _refused(request, native, target, built_in=built_in)
@@ -49,14 +51,16 @@ def fit_offer(offer: Offer, request: Request, target: Target) -> Offer:
         note = Note("withheld", "tools", f"the gateway's own: {why}")
         return msgspec.structs.replace(offer, tools=(), choice=None, notes=(*offer.notes, note))
     if _wants_json(request, native) and offer.choice is not None and offer.choice.mode == "any":
-        offer = msgspec.structs.replace(offer, choice=None)  # an answer in JSON or a forced call
+        offer = msgspec.structs.replace(
+            offer, choice=None
+        )  # JSON output and a forced call exclude each other
     if built_in and _SERVER_SIDE not in native:
         offer = msgspec.structs.replace(offer, native=((_SERVER_SIDE, b"true"),))
     return offer
 
 
 def _refused(request: Request, native: dict[str, bytes], target: Target, *, built_in: bool) -> str:
-    """Why Google would not take our functions, or nothing."""
+    """Return the reason why Google would reject additional functions, or ""."""
     if "cachedContent" in native:
         return "a cache brings its tools, and Google takes no others beside it"
     profile = gemini.profile_of(target.model)
@@ -73,6 +77,6 @@ def _wants_json(request: Request, native: dict[str, bytes]) -> bool:
 
 
 def _has_built_in(request: Request) -> bool:
-    """Google's own tools in Gemini's own words; what other dialects call them is translated with the functions."""
+    """Return whether a Gemini request declares server tools; the encoder adapts those of other dialects."""
     tools = (msgspec.json.decode(raw) for place, raw in request.native if place == "tools")
     return any(set(tool) - _LIKE_FUNCTIONS for tool in tools)

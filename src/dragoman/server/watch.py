@@ -1,4 +1,4 @@
-"""Everything that happens here is told to whoever watches: the log, and what else the settings ask for."""
+"""The hub between requests and observers: log and metrics, and optionally traces, ledger and captures."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from dragoman.server.bookkeeping import Bookkeeper
 from dragoman.server.trail import Capture, Noted, Trail, Waiting
 from dragoman.store import Ledger
 
-#: https://www.w3.org/TR/trace-context/, version 00; an id of zeros is none.
+#: https://www.w3.org/TR/trace-context/, version 00; an id of zeros is invalid.
 _TRACE = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _CLIENT_CHARACTERS = 80
-_PAUSE_S = 0.1  # nobody hears later of what went well
-_BATCH = 64  # more at once would keep others waiting
+_PAUSE_S = 0.1  # observers learn of a successful request at most this much later
+_BATCH = 64  # larger batches would block the event loop for too long
 _log = logging.getLogger("dragoman")
 
 
 def observers_of(
     config: Config, registry: Registry, redactor: Redactor, ledger: Ledger
 ) -> tuple[Observer, ...]:
-    """Whoever the settings ask for."""
+    """Return the observers that the settings enable."""
     settings = config.observe
     observers: list[Observer] = [RequestLog(settings.log), RequestMetrics(registry, config.limits)]
     if settings.traces:
-        from dragoman.observe.traces import Traces  # costs nothing where nobody asks for it
+        from dragoman.observe.traces import Traces  # not imported unless traces are enabled
 
         observers.append(Traces(config.backend))
     if settings.ledger:
@@ -51,7 +51,10 @@ def observers_of(
 
 
 class Watch:
-    """What is noted of a request holds no secrets; its bodies are cleaned by whoever writes them (pain O5)."""
+    """Start and end the recorders of requests, and pass their records to the observers in batches.
+
+    Records contain no secrets; captured bodies are redacted by the observer that writes them (pain O5).
+    """
 
     def __init__(self, config: Config, redactor: Redactor, ledger: Ledger) -> None:
         self._redactor = redactor
@@ -61,19 +64,20 @@ class Watch:
         self._publishing: asyncio.TimerHandle | None = None
         self._open: set[Trail] = set()
         self._waiting = Waiting()
-        self._ended: list[Trail] = []  # of whom nobody was told
+        self._ended: list[Trail] = []  # not passed to the observers yet
         self._telling: asyncio.TimerHandle | None = None
-        settings = self._settings  # those who only count can wait
-        self._hurries = settings.log == "all" or settings.capture != "off" or settings.traces
+        settings = self._settings  # metrics and the ledger can wait; the log, captures and traces cannot
+        self._reports_at_once = settings.log == "all" or settings.capture != "off" or settings.traces
         self.observers = observers_of(config, self._registry, redactor, ledger)
 
     def numbers(self) -> list[Series]:
-        """What all workers here have counted."""
+        """Return the metrics of all workers on this machine."""
         self.tell()
-        self._look_around()
+        self._update_gauges()
         return self._files.all() if self._files is not None else self._registry.snapshot()
 
     def note(self, method: str, path: str, headers: Mapping[str, str]) -> Noted:
+        """Return the recorded fields of a request head, with secrets removed."""
         scrub, trace = self._redactor.scrub, headers.get("traceparent", "")
         return Noted(
             method=method,
@@ -85,6 +89,7 @@ class Watch:
     def begin(
         self, request_id: str, noted: Noted, headers: Mapping[str, str], query: Mapping[str, str]
     ) -> Trail:
+        """Start the recorder of a request."""
         trail = Trail(request_id, noted, self._waiting)
         if self._settings.capture != "off":
             trail.capture = Capture(self._settings.capture_body_bytes, headers, query)
@@ -94,32 +99,33 @@ class Watch:
         return trail
 
     def end(self, trail: Trail) -> None:
+        """End a recorder; failed requests are reported at once, others in batches."""
         self._open.discard(trail)
         if trail.quiet:
             return
         trail.end()
         self._ended.append(trail)
-        if self._hurries or not trail.is_usual or len(self._ended) >= _BATCH:
+        if self._reports_at_once or not trail.is_usual or len(self._ended) >= _BATCH:
             self.tell()
         elif self._telling is None:
-            self._telling = asyncio.get_running_loop().call_later(_PAUSE_S, self._tell_then_rest)
+            self._telling = asyncio.get_running_loop().call_later(_PAUSE_S, self._tell_batch)
 
     def tell(self) -> None:
-        """Everybody of all that has ended: many at once are quicker than one by one."""
+        """Pass the records of all ended requests to the observers; a batch is cheaper than single records."""
         ended, self._ended = self._ended, []
         for trail in ended:
             try:
-                self._tell_of(trail)
-            except Exception:  # whoever watches must not break what is watched
+                self._report(trail)
+            except Exception:  # a failing observer must not affect requests
                 _log.exception("%s could not be noted", trail.id)
         if ended and self._publishing is None:
             self._publish_soon()
 
-    def _tell_then_rest(self) -> None:
+    def _tell_batch(self) -> None:
         self._telling = None
         self.tell()
 
-    def _tell_of(self, trail: Trail) -> None:
+    def _report(self, trail: Trail) -> None:
         record, stages = trail.close()
         record = self._cleaned(record)
         if self._settings.capture == "errors" and not record.error:
@@ -127,11 +133,11 @@ class Watch:
         for observer in self.observers:
             try:
                 observer.finished(record, stages)
-            except Exception:  # nor what others see of it
+            except Exception:  # nor other observers
                 _log.exception("%s could not be noted", record.id)
 
     def _publish_soon(self) -> None:
-        """The other workers here are told at once, or when they have been told of enough for now."""
+        """Publish the metrics to the other workers: now, or when the minimum interval has passed."""
         if self._files is None:
             return
         wait_s = self._files.wait_s
@@ -144,11 +150,11 @@ class Watch:
         self._publishing = None
         if self._files is not None:
             self.tell()
-            self._look_around()
+            self._update_gauges()
             self._files.write()
 
-    def _look_around(self) -> None:
-        """What is not counted but seen."""
+    def _update_gauges(self) -> None:
+        """Set the gauges: open requests, open streams, and cache lookups."""
         self._registry[OPEN][()].value = len(self._open)
         self._registry[OPEN_STREAMS][()].value = sum(trail.streams for trail in self._open)
         cache = self._registry[CACHE]
@@ -157,7 +163,7 @@ class Watch:
             cache[name, "no"].value = missed
 
     def _cleaned(self, record: Record) -> Record:
-        """Names come from clients and models, and notes are about them."""
+        """Redact secrets in names and notes, which contain text from clients and models."""
         words = [record.asked_model, record.answered_model, record.session, *record.calls, *record.own_calls]
         if record.results:
             words += [result.name for result in record.results]

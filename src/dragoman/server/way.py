@@ -1,4 +1,4 @@
-"""The way to Google for one client request: which key, which model, in which form; and what next when it fails."""
+"""The upstream attempts of one client request: key, model, request form, and the step after a failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.upstream.breaker import Breaker
 from dragoman.upstream.keys import NO_KEY
 from dragoman.upstream.retry import Step, next_step
 
-#: What Google complained about -> the form of the same request that may please it, once (pains A12, B12, C11, I2).
+#: Code of Google's error -> changes of the target for one more attempt (pains A12, B12, C11, I2).
 _CURES: dict[str, dict[str, bool]] = {
     "pairing": {"told_history": True},
     "schema_form": {"proto_schemas": True},
@@ -27,8 +27,8 @@ _CURES: dict[str, dict[str, bool]] = {
     "thinking": {"own_thinking": True},
     "tool_mix": {"unmixed_tools": True},
 }
-#: The same, for people: what was changed and how.
-_HEALED: dict[str, tuple[str, str]] = {
+#: Code of Google's error -> place and text of the note that tells users what was changed.
+_REPAIR_NOTES: dict[str, tuple[str, str]] = {
     "field": ("request", "without a field that this back end does not know"),
     "pairing": ("messages", "with the calls and results told as text"),
     "schema_form": ("tools", "with the schemas in the older form"),
@@ -37,14 +37,18 @@ _HEALED: dict[str, tuple[str, str]] = {
     "thinking": ("thinking", "with the thinking that is the model's own"),
     "tool_mix": ("tools", "without tools that do not go together"),
 }
-_MOST_FIELDS = 3  # that a back end may not know before it is another one
+_MAX_DROPPED_FIELDS = 3  # fields unknown to the backend that are removed one by one before giving up
 _DOWN: frozenset[ErrorKind] = frozenset({"overloaded", "internal", "timeout"})
 
 
 class Way:
-    """`target` is where the next attempt goes; all attempts share one budget of seconds, their waits and themselves."""
+    """The attempts of one request: `headers()`, then the upstream call, then `learn()` and `next()`.
 
-    _breaker: Breaker  # of the attempt that runs
+    `target` is the target of the next attempt. All attempts and the waits between them share one time limit,
+    `upstream.total_timeout_s`.
+    """
+
+    _breaker: Breaker  # the circuit breaker of the current attempt
 
     def __init__(self, gateway: Gateway, caller: Caller, request: Request) -> None:
         self._gateway = gateway
@@ -54,25 +58,25 @@ class Way:
         self.wanted = self.target.model
         self._others: Sequence[str] = gateway.fallbacks(self.wanted)
         self._key = NO_KEY
-        self.note: Note | None = None  # of a refusal that the next attempt takes into account
+        self.note: Note | None = None  # how the next attempt differs because Google rejected the last one
         self._budget = gateway.budget
         self._attempt = 1
         self._until_s = time.monotonic() + gateway.config.upstream.total_timeout_s
 
     @property
     def left_s(self) -> float:
-        """For all that is still to come."""
+        """Seconds left for all further attempts and waits."""
         return max(0.0, self._until_s - time.monotonic())
 
     def begin(self) -> None:
-        """A round with the model: attempts are counted anew, seconds are not."""
+        """Begin another round with the model: reset the number of attempts, but not the time limit."""
         attempts = self._gateway.budget.attempts
         if self._budget.attempts != attempts:
             self._budget = msgspec.structs.replace(self._budget, attempts=attempts)
         self._attempt = 1
 
     async def headers(self) -> Mapping[str, str]:
-        """Credentials for an attempt; an error if it would be in vain, which is no key's fault."""
+        """Return credentials for an attempt; raise UpstreamError while the circuit breaker is open."""
         self._key = NO_KEY
         model = self.target.model
         breaker = self._breaker = self._gateway.breaker(model)
@@ -95,7 +99,7 @@ class Way:
         return self._key.name
 
     async def learn(self, error: DragomanError | None) -> None:
-        """How an attempt went that `headers` began, for this request's next one and for everybody's."""
+        """Report the outcome of the attempt to the circuit breaker, the key pool and the schema memory."""
         breaker = self._breaker
         if error is None:
             breaker.succeeded()
@@ -103,16 +107,16 @@ class Way:
                 self._gateway.learn(self.target, self._request.tools)
         elif error.kind in _DOWN and error.code != "breaker" and not isinstance(error, UpstreamGarbage):
             breaker.failed(time.monotonic())
-        elif error.status is not None or isinstance(error, UpstreamGarbage):  # refused, but by somebody
+        elif error.status is not None or isinstance(error, UpstreamGarbage):  # the backend is up: it answered
             breaker.succeeded()
         if self._key.secret and self._gateway.keys.only is None:
             await self._gateway.keys.report(self._key, self.target.model, error)
 
     def next(self, error: DragomanError) -> float | None:
-        """Seconds to wait before the next attempt, whose target is set; None to give up."""
-        healed = _heal(error, self.target)
-        self.note = _tell(error) if healed is not None else None
-        step = Step() if healed is not None else self._step(error)
+        """Set `target` for the next attempt and return the seconds to wait before it; None to give up."""
+        repaired = _repaired(error, self.target)
+        self.note = _repair_note(error) if repaired is not None else None
+        step = Step() if repaired is not None else self._step(error)
         if step is None or step.wait_s >= self.left_s:
             return None
         self._budget, self._attempt = self._budget.after(step.wait_s), self._attempt + 1
@@ -120,7 +124,7 @@ class Way:
             other, *self._others = self._others
             self.target = self._gateway.target(other, self._request.tools)
             self._attempt = 1
-        self.target = healed or self.target
+        self.target = repaired or self.target
         return step.wait_s
 
     def _step(self, error: DragomanError) -> Step | None:
@@ -134,15 +138,20 @@ class Way:
         )
 
 
-def _tell(error: DragomanError) -> Note:
-    where, how = _HEALED[error.code]
+def _repair_note(error: DragomanError) -> Note:
+    where, how = _REPAIR_NOTES[error.code]
     return Note("repaired", where, f"Google refused the request; it was sent again {how}")
 
 
-def _heal(error: DragomanError, target: Target) -> Target | None:
-    if error.code == "field" and isinstance(error, UpstreamError) and len(target.without) < _MOST_FIELDS:
+def _repaired(error: DragomanError, target: Target) -> Target | None:
+    """Return a target that avoids Google's complaint; None if there is none, or it was tried already."""
+    if (
+        error.code == "field"
+        and isinstance(error, UpstreamError)
+        and len(target.without) < _MAX_DROPPED_FIELDS
+    ):
         without = tuple(dict.fromkeys((*target.without, error.place)))
-        healed = msgspec.structs.replace(target, without=without)
+        repaired = msgspec.structs.replace(target, without=without)
     else:
-        healed = msgspec.structs.replace(target, **_CURES.get(error.code, {}))
-    return healed if healed != target else None
+        repaired = msgspec.structs.replace(target, **_CURES.get(error.code, {}))
+    return repaired if repaired != target else None

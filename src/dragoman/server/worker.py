@@ -1,7 +1,8 @@
-"""One process of the gateway: it answers until it is told to stop, and then lets running answers finish.
+"""One gateway process: serve until a signal arrives, then drain running requests.
 
-`python -m dragoman.server.worker` is one of several: its order comes as a line of JSON on standard input, and when that
-ends so does the worker. A word back says that it is ready, or why not.
+`python -m dragoman.server.worker` runs one worker of a supervisor. It reads its configuration as a line of
+JSON from standard input, reports on standard output that it is ready or why not, and stops when standard
+input is closed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _log = logging.getLogger("dragoman")
 
 def main() -> None:
     line = sys.stdin.buffer.readline()
-    if not line:  # nobody wants us any more
+    if not line:  # the supervisor has exited
         return
     order = msgspec.json.decode(line, type=Order)
     threading.Thread(target=_stop_with_stdin, daemon=True).start()
@@ -52,7 +53,7 @@ def main() -> None:
 def work(
     config: Config, admin_keys: tuple[str, ...], listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
-    """Serve until SIGINT or SIGTERM; state lies in `config.home`, which must exist."""
+    """Serve until SIGINT or SIGTERM; state is stored in `config.home`, which must exist."""
     config = fit_to_descriptors(config)
     keep_memory()
     share(config.server.cache_bytes)
@@ -68,9 +69,11 @@ async def _run(
 
 
 class Service:
-    """ready -- signal --> draining (still open) -- `drain_s` --> closing -- last request answered --> stopped
+    """The life cycle of the process:
 
-    A second signal, or `shutdown_s`, stops it in any state.
+    ready -- signal --> draining (still accepting) -- `drain_s` --> closing -- last response sent --> stopped
+
+    A second signal, or `shutdown_s` in the closing state, stops it at once.
     """
 
     def __init__(self, app: GatewayApp, listener: socket.socket) -> None:
@@ -85,16 +88,16 @@ class Service:
             loop.add_signal_handler(name, self._signals.put_nowait, None)
         self._server.start()
         try:
-            _spare_the_collector()
+            _tune_garbage_collector()
             on_ready()
             await self._signals.get()
-            await self._leave()
+            await self._drain()
         finally:
             for task in self._app.running:
                 task.cancel()
             await self._server.close(_STOP_S)
 
-    async def _leave(self) -> None:
+    async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         self._app.gateway.draining = True
         hurry = loop.create_task(self._signals.get())
@@ -106,8 +109,8 @@ class Service:
         await _first_of(hurry, closing, timeout_s=self._settings.shutdown_s)
 
 
-def _spare_the_collector() -> None:
-    """What is loaded now stays; nearly all of the rest is freed by reference counts alone."""
+def _tune_garbage_collector() -> None:
+    """Exempt loaded modules from garbage collection and run it rarely: reference counts free most objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
@@ -123,8 +126,8 @@ def _say(word: Word) -> None:
 
 
 def _stop_with_stdin() -> None:
-    """Whoever started us holds the other end: however it dies, we do not outlive it."""
-    while os.read(0, 1024):  # not through the buffer, whose lock nobody could take at our own end
+    """Stop when the supervisor closes standard input, which happens however it dies."""
+    while os.read(0, 1024):  # not sys.stdin: its lock would be held at interpreter shutdown
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 

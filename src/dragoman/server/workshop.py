@@ -1,6 +1,6 @@
-"""What the gateway's own tools draw on, started once, when first needed: MCP servers, Python files, folders.
+"""The resources of gateway tools, opened once, when first needed: MCP servers, Python files and folders.
 
-What cannot be had is missing, told to the log once, and tried again later; no request fails for it.
+A resource that is unavailable is logged once and tried again later; requests run without its tools.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from dragoman.tools.mcp import McpServers
 
 TOOLS_FOLDER = "tools"
 
-#: How long a request waits for a server that is just starting; after that it goes without.
+#: How long a request waits for an MCP server that is starting; after that it runs without its tools.
 START_WAIT_S = 10.0
 _RETRY_S = 30.0
 _log = logging.getLogger("dragoman")
 
-#: Tools by the names they have where they come from.
+#: Tools by the name they have at their source, without the prefix that we add.
 Named = dict[str, ToolDefinition]
 
 
 class Workshop:
+    """The resources of all gateway tools of a process, and the audit log of their calls."""
+
     def __init__(self, config: Config, home: Path) -> None:
         self.servers = McpServers(config.mcp.servers)
         audit = config.tools.audit
@@ -43,7 +45,7 @@ class Workshop:
         self._told: dict[str, str] = {}
 
     async def find(self, selector: Selector, root: str) -> tuple[Named, str]:
-        """The tools a selector means, and what is wrong if there are none."""
+        """Return the tools that a selector matches, and why their source is unavailable, or ""."""
         if selector.kind == "mcp":
             found, problem = await self._served(selector.source)
             name = f"MCP server {selector.source}"
@@ -84,7 +86,7 @@ class Workshop:
 
 
 class _Lazy:
-    """Loaded in a thread, once; what failed is tried again, but not at once."""
+    """Tools that are loaded once, in a thread; after a failure again, at most every `_RETRY_S`."""
 
     def __init__(self, load: Callable[[], Iterable[ToolDefinition]]) -> None:
         self._load = load
@@ -97,7 +99,7 @@ class _Lazy:
         now_s = asyncio.get_running_loop().time
         if not self._found and now_s() - self._tried_s >= _RETRY_S:
             async with self._lock:
-                if not self._found and now_s() - self._tried_s >= _RETRY_S:  # nobody else was quicker
+                if not self._found and now_s() - self._tried_s >= _RETRY_S:  # no other task has loaded it
                     self._problem = await self._try()
                     self._tried_s = now_s()
         return self._found, self._problem
