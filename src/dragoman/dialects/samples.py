@@ -14,7 +14,7 @@ from dragoman.memo import Memo
 V = TypeVar("V")
 
 _SHORTEST = 1024  # shorter texts are faster to parse than to look up
-_FINGERPRINT_BYTES = 64
+_SAMPLE_BYTES = 64
 _MAX_VALUES = 4  # per fingerprint; branches of one conversation share one
 
 
@@ -34,7 +34,7 @@ class Sampled(Generic[V]):
         memo = self._memo
         size = _power_below(len(body) - at)
         while size >= _SHORTEST:
-            bucket = memo.find(body[at + size - _FINGERPRINT_BYTES : at + size])
+            bucket = memo.find(body[at + size - _SAMPLE_BYTES : at + size])
             if bucket is not None:
                 yield bucket[0]
                 memo.found -= 1  # the caller asks for more, so this was no hit
@@ -57,7 +57,7 @@ class Sampled(Generic[V]):
         size = _power_below(len(text))
         if size < _SHORTEST:
             return
-        fingerprint = text[size - _FINGERPRINT_BYTES : size]
+        fingerprint = text[size - _SAMPLE_BYTES : size]
         bucket = self._memo.peek(fingerprint)
         if bucket is None or bucket[0] == (old,):  # the usual case
             self._memo.put(fingerprint, weight, ((value,), (weight,)))
@@ -70,7 +70,7 @@ class Sampled(Generic[V]):
         size = _power_below(len(text))
         if size < _SHORTEST:
             return
-        fingerprint = text[size - _FINGERPRINT_BYTES : size]
+        fingerprint = text[size - _SAMPLE_BYTES : size]
         left = _without(self._memo.peek(fingerprint) or _EMPTY_BUCKET, old)
         if left[0]:
             self._memo.put(fingerprint, sum(left[1]), left)
