@@ -128,6 +128,7 @@ class BlockReader:
         self.notes: list[Note] = []
 
     def read_content(self, content: str | Sequence[Block] | None, where: str) -> list[Part]:
+        """Decode text or blocks at the path `where`; raise `InvalidRequest` for unknown blocks."""
         if isinstance(content, str):
             return [Text(text=content)]
         parts: list[Part] = []

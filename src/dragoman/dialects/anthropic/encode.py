@@ -49,6 +49,7 @@ def encode_response(response: Response, answer: Answer) -> bytes:
 
 
 def encode_blocks(parts: tuple[Part, ...], answer: Answer) -> list[dict[str, Any]]:
+    """Encode parts as content blocks; thoughts and signatures only if the client asked for thinking."""
     blocks: list[dict[str, Any]] = []
     served: dict[str, ServerCall] = {}
     for part in parts:

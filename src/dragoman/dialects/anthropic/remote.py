@@ -27,6 +27,7 @@ class Toolset(msgspec.Struct, frozen=True):
 
 
 def read_toolset(wire: WireTool, where: str) -> Toolset:
+    """Decode an `mcp_toolset`; its `configs` override its `default_config` for single tools."""
     default, configs = wire.default_config or WireEnabled(), wire.configs or {}
     on, off = _split(default.enabled is not False, {name: one.enabled for name, one in configs.items()})
     late, early = _split(

@@ -53,6 +53,7 @@ _TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "anthropic
 
 
 def decode_tool_set(raw: bytes, where: str = "tools") -> ToolSet:
+    """Decode a list of tools at the path `where`; raise `InvalidRequest` if it is invalid."""
     if not raw:
         return ToolSet()
     return _TOOL_SETS.get((raw, where), 3 * len(raw), lambda: _decode_tool_set(raw, where))
@@ -167,11 +168,12 @@ def reveal(
 
 
 def decode_tool_choice(wire: WireToolChoice | None, tool_set: ToolSet) -> ToolChoice:
+    """Decode the choice for function tools; for a server tool, see `server_tools_of`."""
     if wire is None:
         return ToolChoice()
     parallel = not wire.disable_parallel_tool_use
     if wire.type == "tool":
-        if wire.name and wire.name in tool_set.hosted:  # see `server_tools_of`
+        if wire.name and wire.name in tool_set.hosted:
             return ToolChoice(parallel=parallel)
         return ToolChoice(mode="any", names=(wire.name,), parallel=parallel)
     match wire.type:
