@@ -1,4 +1,7 @@
-"""One folder per dialect; a new client dialect is a folder and one line here."""
+"""Wire formats, one package per vendor API, and the registry of client dialects.
+
+To add a client dialect, write a package that implements `ClientDialect` and add it to `CLIENTS`.
+"""
 
 from dragoman.dialects import amazonq, anthropic, bedrock, gemini, openai_chat, openai_responses
 from dragoman.dialects.base import ClientDialect

@@ -1,4 +1,8 @@
-"""What a dialect must be able to do: the two protocols every folder here fulfils, and their values."""
+"""The protocols that dialects implement, and the values they exchange with the rest of the program.
+
+A `ClientDialect` decodes requests of clients and encodes the answers to them. An `UpstreamDialect` encodes
+requests to the upstream API and decodes its answers. Both use the neutral model in `dragoman.ir`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,12 @@ from dragoman.notes import Note
 
 Headers = Mapping[str, str]
 HeaderList = tuple[tuple[str, str], ...]
-#: How long a stream waits for Google's status before it opens by itself: a refusal is an honest status until then.
+#: How long a streamed answer waits for the upstream status before its 200 and first bytes are sent. An upstream error
+#: that arrives in time becomes an HTTP error status instead of an error inside the stream.
 OPENING_GRACE_S = 0.4
 SSE_TYPE = "text/event-stream; charset=utf-8"
 
-#: How hard to think, in the words that OpenAI's and Anthropic's clients share.
+#: Effort names of OpenAI's and Anthropic's APIs -> neutral effort.
 EFFORTS: dict[str, Effort] = {
     "minimal": "minimal",
     "low": "low",
@@ -30,10 +35,10 @@ EFFORTS: dict[str, Effort] = {
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """A client's request understood, and what of it could not be kept.
+    """A decoded client request, with notes about everything that was lost in decoding.
 
-    `echo` is the dialect's own business: what its answer must repeat or dress up again.
-    `headers` are for the answer, whatever it will be.
+    `echo` is private to the dialect: request data that its encoder needs for the answer.
+    `headers` are added to the answer, whether it is a success or an error.
     """
 
     request: Request
@@ -43,20 +48,20 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client dialect must know to dress an answer."""
+    """What a client dialect needs to know to encode an answer."""
 
     id: str
-    model: str  # the name the client asked for
-    input_tokens: int = 0  # our estimate, until the upstream counts
-    with_thinking: bool = False  # the client asked for thinking, so it keeps thinking blocks
+    model: str  # the model name in the client's request
+    input_tokens: int = 0  # our estimate, used until the upstream reports a count
+    with_thinking: bool = False  # the client asked for thinking, so it accepts thinking blocks
     created_s: int = 0  # seconds since the epoch
-    context_tokens: int = 0  # how much the model that runs can read, 0: not known
-    elapsed_ms: Callable[[], int] = int  # since the request came
-    echo: Any = None  # what the dialect's own `decode_request` left for its answer
+    context_tokens: int = 0  # context window of the upstream model; 0 if unknown
+    elapsed_ms: Callable[[], int] = int  # since the request arrived
+    echo: Any = None  # `Decoded.echo` of the request
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A whole HTTP answer in the client's dialect."""
+    """A complete HTTP response in the client's dialect."""
 
     status: int
     body: bytes
@@ -64,73 +69,96 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def error_headers(error: DragomanError) -> HeaderList:
-    """Headers of an error that every JSON dialect's libraries understand."""
+    """Return the response headers of an error, as the SDKs of every JSON dialect understand them.
+
+    For `wrong_method` errors, `error.code` holds the value of the `Allow` header.
+    """
     headers: HeaderList = (("content-type", "application/json"),)
     if error.retry_after_s is not None:
         headers += (("retry-after", str(math.ceil(error.retry_after_s))),)
     if error.kind == "wrong_method":
         headers += (("allow", error.code),)
-    if error.kind == "quota":  # libraries retry every 429 unless told not to
+    if error.kind == "quota":  # the OpenAI and Anthropic SDKs retry every 429 without this header
         headers += (("x-should-retry", "false"),)
     return headers
 
 
 class ClientStream(Protocol):
-    """Events in, the dialect's stream bytes out; every block it opens it also closes."""
+    """Encode events as the bytes of a streamed answer.
+
+    Every content block that the stream opens is closed before the end, also when the answer fails.
+    """
 
     def open(self) -> bytes:
-        """What can leave before the upstream has said anything."""
+        """Return the first bytes of the stream, which need no upstream data."""
         ...
 
-    def feed(self, event: Event) -> bytes: ...
+    def feed(self, event: Event) -> bytes:
+        """Return the bytes that encode an event, which may be none."""
+        ...
 
     def ping(self) -> bytes:
-        """Bytes that keep the line alive and mean nothing."""
+        """Return bytes that keep an idle connection open and that clients ignore."""
         ...
 
     def fail(self, error: DragomanError) -> bytes:
-        """Close what is open and say in the dialect's own way that the answer is broken."""
+        """Close open blocks and return the dialect's error event."""
         ...
 
 
 class ClientDialect(Protocol):
+    """An API that clients call. Modules and instances both implement it."""
+
     name: str
     call_prefix: str
     message_prefix: str
-    stream_type: str  # the content type of its streams
-    id_header: str  # under which its clients look for the id of a request; may be empty
-    keeps_native: bool  # can say what only Gemini says
-    server_kinds: frozenset[ServerKind]  # tools of the service's own that it has words for
-    fails_in_stream: frozenset[ErrorKind]  # told inside a stream even if nothing was sent yet
-    opening_grace_s: float  # how long its streams wait for the upstream's status
+    stream_type: str  # content type of streamed answers
+    id_header: str  # response header in which SDKs expect the request id; may be empty
+    keeps_native: bool  # whether `Native` parts can be encoded
+    server_kinds: frozenset[ServerKind]  # server tools whose calls and results can be encoded
+    fails_in_stream: frozenset[ErrorKind]  # reported inside a 200 stream even if it has not started yet
+    opening_grace_s: float  # how long a stream waits for the upstream status; see `OPENING_GRACE_S`
 
-    def decode_request(self, body: bytes, headers: Headers) -> Decoded: ...
+    def decode_request(self, body: bytes, headers: Headers) -> Decoded:
+        """Decode a request; raise `InvalidRequest` if it is invalid or cannot be served."""
+        ...
 
-    def stream(self, answer: Answer) -> ClientStream: ...
+    def stream(self, answer: Answer) -> ClientStream:
+        """Return the encoder of a streamed answer."""
+        ...
 
-    def encode_response(self, response: Response, answer: Answer) -> bytes: ...
+    def encode_response(self, response: Response, answer: Answer) -> bytes:
+        """Return the body of a complete answer."""
+        ...
 
-    def encode_error(self, error: DragomanError) -> Reply: ...
+    def encode_error(self, error: DragomanError) -> Reply:
+        """Return the HTTP response for an error before the answer has started."""
+        ...
 
-    def encode_count(self, tokens: int) -> bytes: ...
+    def encode_count(self, tokens: int) -> bytes:
+        """Return the body of the answer to a token count request."""
+        ...
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a request goes: the upstream's own model name and the kind of back end that serves it."""
+    """Where a request goes, and which fallbacks its encoding uses.
 
-    model: str
+    The fields after `backend` are set once the upstream has rejected the request in its normal form.
+    """
+
+    model: str  # as the upstream names it
     backend: str = "gemini"
-    proto_schemas: bool = False  # declare with the older `parameters` message
-    trust_signatures: bool = True  # False: none of the history's signatures is sent
-    own_thinking: bool = False  # leave the amount of thinking to the model
-    relaxed_schemas: bool = False  # declare with fewer rules
-    told_history: bool = False  # calls and results of the history are told in words
-    without: tuple[str, ...] = ()  # places of the body that are left away, as Google names them
-    unmixed_tools: bool = False  # nothing that Google runs itself beside functions
+    proto_schemas: bool = False  # declare functions with `parameters`, not `parametersJsonSchema`
+    trust_signatures: bool = True  # False: send no signatures from the history
+    own_thinking: bool = False  # send no thinking configuration
+    relaxed_schemas: bool = False  # drop schema keywords that make the schema too complex
+    told_history: bool = False  # send calls and results of the history as text
+    without: tuple[str, ...] = ()  # paths of body fields to omit, as Google reports them
+    unmixed_tools: bool = False  # do not combine functions with tools that Google runs
 
 
 class Encoded(msgspec.Struct, frozen=True, kw_only=True):
-    """An upstream request: the body, what got lost, and how to read the answer to it."""
+    """An encoded upstream request, notes about what was lost, and a factory for the decoder of its answer."""
 
     body: bytes
     notes: tuple[Note, ...]
@@ -138,38 +166,55 @@ class Encoded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpstreamStream(Protocol):
-    """Bytes of the answer in, in any slicing; events out, always ending in `Finished` or `Failed`."""
+    """Decode the bytes of an upstream answer, in chunks of any size, to events.
+
+    The last event is always `Finished` or `Failed`.
+    """
 
     @property
     def notes(self) -> Sequence[Note]:
-        """What was lost on the way, so far."""
+        """Notes about everything that was lost so far."""
         ...
 
     @property
     def has_finish(self) -> bool:
-        """Whether it was said why the answer stops; nothing but counts and signatures can follow."""
+        """Whether the finish reason has arrived; only token counts and signatures can follow."""
         ...
 
-    def feed(self, data: bytes) -> list[Event]: ...
+    def feed(self, data: bytes) -> list[Event]:
+        """Return the events that are complete after these bytes."""
+        ...
 
-    def close(self) -> list[Event]: ...
+    def close(self) -> list[Event]:
+        """Return the last events, after the end of the answer."""
+        ...
 
 
 class UpstreamDialect(Protocol):
+    """An API that the gateway calls."""
+
     name: str
 
     def ends_with_user(self, target: Target) -> bool:
-        """Whether a request to there must end with a turn of the user's."""
+        """Return whether requests to the target must end with a user turn."""
         ...
 
     def context_tokens(self, target: Target) -> int:
-        """How long a prompt may be there."""
+        """Return the size of the target model's context window."""
         ...
 
-    def encode_request(self, request: Request, target: Target, new_id: Callable[[], str]) -> Encoded: ...
+    def encode_request(self, request: Request, target: Target, new_id: Callable[[], str]) -> Encoded:
+        """Encode a request; `new_id` makes ids for the tool calls in its answer."""
+        ...
 
-    def encode_count(self, request: Request, target: Target) -> bytes: ...
+    def encode_count(self, request: Request, target: Target) -> bytes:
+        """Return the body of a token count request."""
+        ...
 
-    def decode_count(self, body: bytes) -> int: ...
+    def decode_count(self, body: bytes) -> int:
+        """Return the number of tokens in the answer to a token count request."""
+        ...
 
-    def decode_error(self, status: int, headers: Headers, body: bytes) -> UpstreamError: ...
+    def decode_error(self, status: int, headers: Headers, body: bytes) -> UpstreamError:
+        """Return the error for an HTTP response with an error status."""
+        ...

@@ -1,7 +1,8 @@
-"""What stands around the history of a conversation: in its next turn it is what it was, byte for byte.
+"""Request envelopes: the bytes of a request body around its history list.
 
-A list was read between the two ends of a body, and it was the list that counts. Then any other elements between the
-same two ends are the elements of that list, if they are whole ones, and all the rest of the body means what it meant.
+From turn to turn of a conversation, only the history changes: the bytes before and after it stay the same. If a full
+parse has shown that the list between these bytes is the history, then in another body with the same envelope the list
+between them is the history too, and the rest of that body need not be parsed again.
 """
 
 from __future__ import annotations
@@ -17,20 +18,23 @@ from dragoman.errors import InvalidRequest
 W = TypeVar("W")
 
 _SPACE = b" \t\r\n"
-_ONE_ELEMENT = b"0"  # stands for the history; nobody reads it
-_NO_ELEMENT = b"null"  # for Google it is none
-_LONGEST_IDLE = 256
-IDLE_WORDS = rb"[ !#-\[\]-~]*"  # what is itself inside a string of JSON
-_idle_words = re.compile(IDLE_WORDS).fullmatch
+_PLACEHOLDER = b"0"  # replaces the history when the envelope is parsed; never decoded
+_NULL = b"null"  # Google's API ignores such elements: these bodies are parsed in full
+_MAX_VOLATILE_BYTES = 256
+IDLE_WORDS = rb"[ !#-\[\]-~]*"  # characters of a JSON string that need no escape: no quote, no backslash
+_is_volatile_text = re.compile(IDLE_WORDS).fullmatch
 _read_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Frame(Generic[W]):
-    """`before` ends with the bracket that opens the list; what is `behind` it begins with the one that closes it.
+    """The bytes of a body before and after its history list.
 
-    There, idle words may stand in the middle of a string, which change from turn to turn and mean nothing: between
-    `head` and `tail`. `idle` finds them and has the head in its first group.
-    `around` is what was read of the frame, where somebody had to; what a dialect makes of it is in its `notebook`.
+    `before` ends with the opening bracket of the list, `behind` begins with the closing bracket. `behind` may contain
+    one volatile text inside a JSON string, which changes from turn to turn and has no meaning. The pattern `idle`
+    matches from the closing bracket to the end of that text; its first group is everything before the text. The bytes
+    before the volatile text are `head`, the bytes after it `tail`.
+
+    `around` is the parsed envelope, filled in on first use. `notebook` holds what the dialect derived from it.
     """
 
     def __init__(
@@ -45,23 +49,26 @@ class Frame(Generic[W]):
 
     @property
     def body(self) -> bytes:
-        """The shortest one that means all that the frame does."""
-        return b"".join((self.before, _ONE_ELEMENT, self.head, self.tail))
+        """The envelope as a parsable body: one placeholder for the history, no volatile text."""
+        return b"".join((self.before, _PLACEHOLDER, self.head, self.tail))
 
     def new_elements(self, body: bytes, start: int, known: int) -> list[bytes]:
-        """Of the list that begins at `start`, behind `known`; none if anything is amiss or the frame is another one."""
+        """Return the elements after offset `known` of the list that begins at `start`.
+
+        Return an empty list if the body has a different envelope or the elements are not valid JSON.
+        """
         if start != len(self.before) or not body.endswith(self.tail) or not body.startswith(self.before):
             return []
         end = len(body) - len(self.tail)
-        return _read_elements(body[known : self._before_idle(body, known, end) if self.head else end])
+        return _read_elements(body[known : self._end_of_list(body, known, end) if self.head else end])
 
-    def _before_idle(self, body: bytes, known: int, end: int) -> int:
-        at = body.rfind(self.head, max(known, end - _LONGEST_IDLE - len(self.head)), end)
-        return at if at >= 0 and _idle_words(body, at + len(self.head), end) else known
+    def _end_of_list(self, body: bytes, known: int, end: int) -> int:
+        at = body.rfind(self.head, max(known, end - _MAX_VOLATILE_BYTES - len(self.head)), end)
+        return at if at >= 0 and _is_volatile_text(body, at + len(self.head), end) else known
 
 
 def _read_elements(text: bytes) -> list[bytes]:
-    """Of a list that goes on with this."""
+    """Return the elements in the rest of a list, which must begin with a comma; none if it is not valid."""
     text = text.lstrip(_SPACE)
     if not text.startswith(b","):
         return []
@@ -69,4 +76,4 @@ def _read_elements(text: bytes) -> list[bytes]:
         elements = list(map(bytes, jsontext.decode(_read_list, b"[%b]" % text[1:])))
     except InvalidRequest:
         return []
-    return [] if _NO_ELEMENT in elements else elements
+    return [] if _NULL in elements else elements

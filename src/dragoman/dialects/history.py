@@ -1,4 +1,8 @@
-"""The pieces of a conversation: each is read once, by its bytes, and what goes wrong is told with its place."""
+"""Decode the items of a conversation, with a cache keyed by their bytes.
+
+Clients send the whole history again with every request, so most items were decoded before. Errors carry the path of
+the item, such as `messages[3]`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ from dragoman.notes import Note
 
 T = TypeVar("T")
 
-#: The raw bytes, the neutral message, and what is noted in its notebook.
-_KEPT_PER_BYTE = 5
-_KEPT_PER_PIECE = 2000
+#: Estimated memory of a cached item: its raw bytes, the decoded message, and the values in its `notebook`.
+_MEMORY_PER_BYTE = 5
+_MEMORY_PER_PIECE = 2000
 
-#: For a memory of such pieces: the history comes back with every turn, byte for byte.
+#: Size limit of a cache of decoded items.
 HISTORY_BYTES = 64 * 1024 * 1024
 
 
@@ -32,9 +36,12 @@ def read_pieces(
     start: int = 0,
     several: Callable[[list[bytes]], list[T] | None] | None = None,
 ) -> list[T]:
-    """`read` gets the bytes of a piece and its place, `name[index]`; it may name places below that alone.
+    """Decode items, using and filling the cache `memo`.
 
-    `several` reads pieces at once, and the same of them; None if anything is amiss, which `read` will tell better.
+    `read` decodes one item from its bytes and its path `name[index]`. It may raise `InvalidRequest` with a path
+    relative to the item. `start` is the index of the first item.
+    `several` decodes many items at once, to the same values. It returns None if any of them is invalid; `read` then
+    decodes them one by one and raises the error with its path.
     """
     keys = list(map(bytes, raws))
     found = memo.find_all(keys)
@@ -42,7 +49,9 @@ def read_pieces(
     new = several(missing) if several is not None and missing else None
     if new is None:
         pairs = enumerate(zip(keys, found, strict=True), start)
-        return [piece or _read(memo, f"{name}[{index}]", key, read) for index, (key, piece) in pairs]
+        return [
+            piece or _read_and_cache(memo, f"{name}[{index}]", key, read) for index, (key, piece) in pairs
+        ]
     memo.put_all(missing, map(weigh_pieces, map(len, missing)), new)
     rest = iter(new)
     return [piece or next(rest) for piece in found]
@@ -56,7 +65,7 @@ def read_new(
     start: int,
     several: Callable[[list[bytes]], list[T] | None] | None = None,
 ) -> list[T]:
-    """As `read_pieces`, of those that nobody has seen; whoever keeps them, keeps them elsewhere."""
+    """Decode items without a cache; parameters as in `read_pieces`."""
     new = several(raws) if several is not None and raws else None
     if new is None:
         return [_read_at(f"{name}[{index}]", raw, read) for index, raw in enumerate(raws, start)]
@@ -64,14 +73,18 @@ def read_new(
 
 
 class Noted(Protocol):
-    """A piece that was read; its notes know only the place inside it."""
+    """A decoded item whose notes have paths relative to the item."""
 
     @property
     def notes(self) -> tuple[Note, ...]: ...
 
 
 class History(msgspec.Struct, Generic[T], frozen=True):
-    """The pieces of a conversation, what they say, and which of them have more to tell than words."""
+    """A decoded conversation.
+
+    `pieces` are the decoded items, `said` the neutral messages made of them. `telling` holds the indexes of the items
+    that carry anything besides messages: notes, or changes of the tools.
+    """
 
     pieces: tuple[T, ...]
     said: tuple[Message, ...] = ()
@@ -79,8 +92,11 @@ class History(msgspec.Struct, Generic[T], frozen=True):
 
 
 def placed_notes(name: str, pieces: Sequence[Noted], telling: Sequence[int]) -> tuple[Note, ...]:
-    """Only those that are `telling` have any."""
-    if not telling:  # nearly always
+    """Return the notes of all items with absolute paths.
+
+    Only the items whose indexes are in `telling` have notes. `name` is the field that holds the items.
+    """
+    if not telling:  # the usual case
         return ()
     return tuple(
         Note(note.kind, f"{name}[{index}]{note.where}", note.why)
@@ -90,11 +106,11 @@ def placed_notes(name: str, pieces: Sequence[Noted], telling: Sequence[int]) -> 
 
 
 def read_piece(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
-    """One that stands by itself, at `where`."""
-    return memo.find(raw) or _read(memo, where, raw, read)
+    """Decode one item that is not in a list, at the path `where`; use and fill the cache `memo`."""
+    return memo.find(raw) or _read_and_cache(memo, where, raw, read)
 
 
-def _read(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+def _read_and_cache(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
     piece = _read_at(where, raw, read)
     memo.put(raw, weigh_pieces(len(raw)), piece)
     return piece
@@ -110,5 +126,5 @@ def _read_at(where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
 
 
 def weigh_pieces(size: int, number: int = 1) -> int:
-    """So many of so many bytes together."""
-    return _KEPT_PER_BYTE * size + _KEPT_PER_PIECE * number
+    """Return the estimated memory of `number` decoded items with `size` bytes of JSON in total."""
+    return _MEMORY_PER_BYTE * size + _MEMORY_PER_PIECE * number

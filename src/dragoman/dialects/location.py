@@ -1,4 +1,4 @@
-"""Where the user is, roughly: the vendors write it with the same words."""
+"""The approximate user location of web search tools, which Anthropic and OpenAI encode with the same fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class WireLocation(msgspec.Struct):
 
 
 def decode_location(wire: WireLocation | None) -> Location | None:
-    """None where nothing is said of it."""
+    """Return the location, or None if no field of it is set."""
     if wire is None:
         return None
     given = {name: getattr(wire, name) or "" for name in WireLocation.__struct_fields__}

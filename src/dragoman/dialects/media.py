@@ -1,4 +1,4 @@
-"""Files in addresses: what every client dialect knows of data: addresses and of names that tell a type."""
+"""Files given by URL: `data:` URLs (RFC 2397), and media types guessed from file names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def is_inline(url: str) -> bool:
 
 
 def read_inline(url: str, where: str) -> Media:
-    """A file inside its own address; base64 is never sent as text (pain J2)."""
+    """Decode a base64 `data:` URL.
+
+    Any other form of `data:` URL raises `InvalidRequest`: base64 is never sent as text (pain J2).
+    """
     found = _DATA_URL.fullmatch(url)
     if found is None:
         raise InvalidRequest("a data: address needs a media type and base64 data", where=where)
@@ -38,7 +41,11 @@ def read_inline(url: str, where: str) -> Media:
 
 
 def read_url(url: str, what: str, where: str, notes: list[Note], *, default_mime: str = "") -> Text | Media:
-    """A file at or inside an address; the model is told of one whose kind nobody knows."""
+    """Return the file at a URL, which may be a `data:` URL.
+
+    If the media type is unknown, return a text that mentions the URL, and add a note. `what` names the kind of file in
+    that text.
+    """
     if is_inline(url):
         return read_inline(url, where)
     mime = mime_of(re.split(r"[?#]", url)[0]) or default_mime
@@ -49,5 +56,5 @@ def read_url(url: str, what: str, where: str, notes: list[Note], *, default_mime
 
 
 def mime_of(name: str) -> str:
-    """By the ending of a file's name; empty if it tells nothing."""
+    """Return the media type for a file name's extension, or an empty string if it is unknown."""
     return _MIME_BY_SUFFIX.get(name.rpartition(".")[2].lower(), "")

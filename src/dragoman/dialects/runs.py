@@ -1,4 +1,8 @@
-"""Histories that were read: the next turn begins with the same elements, and most often only its end is new."""
+"""A cache of decoded history prefixes.
+
+The history of a request begins with the history of the turn before it, byte for byte. Each prefix is cached with its
+decoded items, and only the new items at the end are decoded.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +19,24 @@ from dragoman.ir import Message
 T = TypeVar("T")
 
 _SPACE = b" \t\r\n"
-_GAP_BYTES = 16  # at most so much space between two elements; more is read anew every time
-_CHANGED_ENDS = 6  # elements at the end that a client may have written anew: cache points move on
+_MAX_GAP_BYTES = 16  # histories with more whitespace between two elements are not cached
+_MAX_CHANGED_ELEMENTS = 6  # last elements that may differ from the cached ones: clients move cache_control on
 _RUNS_BYTES = 6 * HISTORY_BYTES
 
 
-#: The messages of a conversation that goes on: those before, of which pieces they were made, and the new pieces.
+#: Return the messages of a conversation, given the earlier messages, the items those were made of, and the new items.
 Said = Callable[[tuple[Message, ...], Sequence[T], Sequence[T]], tuple[Message, ...]]
 
 
 class Run(msgspec.Struct, Generic[T], frozen=True):
-    """The first elements of a list as they were written, with the same `comma` between all of them, where each of them
-    ends, and what was read of them.
+    """The first elements of a history list: their bytes and their decoded values.
 
-    `behind` them stood others, which may come back changed, if only by a cache point: they were known as
-    `behind_texts`. `frame` is the number of what stood around the list, if that is known.
+    `text` is the bytes of the list after its opening bracket up to the end of the last element of the prefix. `comma`
+    is the separator, with its whitespace, between any two elements. `ends` are the offsets in `text` where the
+    elements end. `pieces`, `said` and `telling` are as in `History`.
+    `behind` are the decoded elements that followed the prefix and may come back changed, for example by a moved
+    cache point; `behind_texts` are their bytes, without volatile parts. `frame` is the number of the cached envelope,
+    or 0.
     """
 
     text: bytes = b""
@@ -41,10 +48,10 @@ class Run(msgspec.Struct, Generic[T], frozen=True):
     behind_texts: tuple[bytes, ...] = ()
     behind: tuple[T, ...] = ()
     frame: int = 0
-    whole: Run[T] | None = None  # of which these are the first elements
+    whole: Run[T] | None = None  # the cached prefix that this one was shortened from
 
     def still_behind(self, texts: list[bytes]) -> list[T]:
-        """Of those that stood behind these, the ones that are the same."""
+        """Return the decoded values of those elements in `texts` that followed the prefix the last time too."""
         same: list[T] = []
         for text, before, piece in zip(texts, self.behind_texts, self.behind, strict=False):
             if text != before:
@@ -57,7 +64,7 @@ NOTHING: Run[Any] = Run()
 
 
 class Runs(Generic[T]):
-    """Of one dialect; `known_as` and `said` as the skimmer has them."""
+    """The cached prefixes of one dialect; `known_as` and `said` as in `Skimmer`."""
 
     def __init__(
         self,
@@ -70,34 +77,34 @@ class Runs(Generic[T]):
         self._said = said
 
     def find(self, body: bytes, start: int) -> Run[T]:
-        """With what the list begins whose first element is at `start`; nothing if it is not known."""
+        """Return the longest cached prefix of the list that begins at `start`, or `NOTHING`."""
         for runs in self._kept.find(body, start):
             for run in runs:
-                if body.startswith(run.text, start):  # nearly always the first
+                if body.startswith(run.text, start):  # nearly always true for the first
                     return run
             for run in runs:
-                if cut := self._known_part(run, body, start):
+                if cut := self._match_shortened(run, body, start):
                     return cut
         return NOTHING
 
     def grow(self, before: Run[T], run: Run[T]) -> None:
-        """Nothing goes on any more from the one `before`."""
+        """Cache `run` in place of `before`, the prefix that it continues."""
         size = len(run.text) + sum(map(len, run.behind_texts))
         weight = weigh_pieces(size, len(run.ends) + len(run.behind))
         old = before.whole or before
         self._kept.grow(old.text, old, run.text, run, weight)
 
-    def _known_part(self, run: Run[T], body: bytes, start: int) -> Run[T] | None:
-        """All but its last elements, which have changed."""
+    def _match_shortened(self, run: Run[T], body: bytes, start: int) -> Run[T] | None:
+        """Return the prefix without its last elements, which differ in this body; None if more of it differs."""
         number = len(run.ends)
-        for known in range(number - 1, max(0, number - _CHANGED_ENDS), -1):
+        for known in range(number - 1, max(0, number - _MAX_CHANGED_ELEMENTS), -1):
             text = run.text[: run.ends[known - 1]]
             if body.startswith(text, start):
-                return self._cut(run, text, known)
+                return self._shorten(run, text, known)
         return None
 
-    def _cut(self, run: Run[T], text: bytes, known: int) -> Run[T]:
-        """The same with only so many elements, which have this text; the others stand behind them."""
+    def _shorten(self, run: Run[T], text: bytes, known: int) -> Run[T]:
+        """Shorten a prefix to its first `known` elements, whose bytes are `text`; the others become `behind`."""
         pieces, ends, comma = run.pieces[:known], run.ends, len(run.comma)
         raws = [run.text[ends[at - 1] + comma : ends[at]] for at in range(known, len(ends))]
         return Run(
@@ -117,9 +124,12 @@ class Runs(Generic[T]):
 def lay_out(
     body: bytes, start: int, known: Run[Any], raws: list[bytes]
 ) -> tuple[bytes, bytes, tuple[int, ...], int] | None:
-    """The list with these elements behind the known ones, up to its last one: text, comma, ends, and where the rest of
-    the body begins. None if it is too short to be kept, or if they do not stand there as programs write them: with the
-    same space between all."""
+    """Locate the new elements `raws` in the body, after the prefix `known` of the list that begins at `start`.
+
+    Return the fields `text`, `comma` and `ends` of the prefix that contains all but the last element, and the offset in
+    the body after the last element. Return None if the list is too short to be cached, or if the same separator is not
+    between all of its elements.
+    """
     end = start + len(known.text)
     gap, comma = (known.comma, known.comma) if known.ends else _gaps(body, end, raws[0])
     new = gap + comma.join(raws)
@@ -135,13 +145,16 @@ def lay_out(
 
 
 def _gaps(body: bytes, start: int, first: bytes) -> tuple[bytes, bytes]:
-    """What stands before the first element of a list, and between it and the second; nothing if it is too much."""
+    """Return the bytes before the first element of a list and between the first and the second element.
+
+    Both are empty if they are not just whitespace and one comma, or too long.
+    """
     gap = _gap(body, start)
     comma = _gap(body, start + len(gap) + len(first))
     return (gap, comma) if not gap.strip(_SPACE) and comma.strip(_SPACE) == b"," else (b"", b"")
 
 
 def _gap(body: bytes, at: int) -> bytes:
-    """Space and commas there."""
-    ahead = body[at : at + _GAP_BYTES]
+    """Return the whitespace and commas at an offset, at most `_MAX_GAP_BYTES`."""
+    ahead = body[at : at + _MAX_GAP_BYTES]
     return ahead[: len(ahead) - len(ahead.lstrip(_SPACE + b","))]

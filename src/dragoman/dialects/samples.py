@@ -1,4 +1,8 @@
-"""Long texts that come again as the beginning of another one: found by a sample, and then compared."""
+"""An index that finds which known texts a longer text begins with.
+
+Hashing whole request bodies would not help, because each one is a little longer than the last. The index looks at a
+few fixed positions instead, and the caller compares the candidates.
+"""
 
 from __future__ import annotations
 
@@ -9,82 +13,83 @@ from dragoman.memo import Memo
 
 V = TypeVar("V")
 
-_SHORTEST = 1024  # what is shorter is quicker read
+_SHORTEST = 1024  # shorter texts are faster to parse than to look up
 _SAMPLE_BYTES = 64
-_MOST_ALIKE = 4  # conversations that have parted since, or that read the same file
+_MAX_VALUES = 4  # per fingerprint; branches of one conversation share one
 
 
 class Sampled(Generic[V]):
-    """Values of long texts, found where such a text begins inside another one.
+    """Map texts to values; find the values of all texts that may begin at an offset of a body.
 
-    A text is filed under the last bytes of its longest part whose length is a power of two, so a few looks find it
-    wherever it ends. Who finds something must compare: only the sample is known to be the same.
+    The fingerprint of a text is 64 bytes of it: those that end at the largest power of two that is not above its
+    length. A lookup therefore needs one cache access per power of two. The caller must compare the texts, because only
+    the fingerprints are known to be equal.
     """
 
     def __init__(self, max_bytes: int, name: str) -> None:
-        self._memo: Memo[bytes, _Alike[V]] = Memo(max_bytes, name)
+        self._memo: Memo[bytes, _Bucket[V]] = Memo(max_bytes, name)
 
     def find(self, body: bytes, at: int) -> Iterator[tuple[V, ...]]:
-        """Of those that may be it the longest first, and of these the latest."""
+        """Yield the values of candidate texts at offset `at`: longer texts first, newest value first."""
         memo = self._memo
         size = _power_below(len(body) - at)
         while size >= _SHORTEST:
-            alike = memo.find(body[at + size - _SAMPLE_BYTES : at + size])
-            if alike is not None:
-                yield alike[0]
-                memo.found -= 1  # it was none of these
+            bucket = memo.find(body[at + size - _SAMPLE_BYTES : at + size])
+            if bucket is not None:
+                yield bucket[0]
+                memo.found -= 1  # the caller asks for more, so this was no hit
             else:
                 memo.missed -= 1
             size >>= 1
         memo.missed += 1
 
     def put(self, text: bytes, value: V, besides: int = 0) -> None:
-        """`besides` is what the value weighs without the text."""
-        self._file(text, value, len(text) + besides, None)
+        """Add a text; `besides` is the size of the value in bytes without the text."""
+        self._insert(text, value, len(text) + besides, None)
 
     def grow(self, before: bytes, old: V, text: bytes, value: V, besides: int = 0) -> None:
-        """As `put`, of a text that goes on from the one `before`, whose value is worth nothing any more."""
+        """Add a text that continues the text `before`, and remove the value `old` of that one."""
         if len(before) < _power_below(len(text)):
             self._remove(before, old)
-        self._file(text, value, len(text) + besides, old)
+        self._insert(text, value, len(text) + besides, old)
 
-    def _file(self, text: bytes, value: V, weight: int, old: V | None) -> None:
+    def _insert(self, text: bytes, value: V, weight: int, old: V | None) -> None:
         size = _power_below(len(text))
         if size < _SHORTEST:
             return
-        sample = text[size - _SAMPLE_BYTES : size]
-        alike = self._memo.peek(sample)
-        if alike is None or alike[0] == (old,):  # nearly always
-            self._memo.put(sample, weight, ((value,), (weight,)))
+        fingerprint = text[size - _SAMPLE_BYTES : size]
+        bucket = self._memo.peek(fingerprint)
+        if bucket is None or bucket[0] == (old,):  # the usual case
+            self._memo.put(fingerprint, weight, ((value,), (weight,)))
             return
-        values, weights = _without(alike, old)
-        values, weights = (value, *values)[:_MOST_ALIKE], (weight, *weights)[:_MOST_ALIKE]
-        self._memo.put(sample, sum(weights), (values, weights))
+        values, weights = _without(bucket, old)
+        values, weights = (value, *values)[:_MAX_VALUES], (weight, *weights)[:_MAX_VALUES]
+        self._memo.put(fingerprint, sum(weights), (values, weights))
 
     def _remove(self, text: bytes, old: V) -> None:
         size = _power_below(len(text))
         if size < _SHORTEST:
             return
-        sample = text[size - _SAMPLE_BYTES : size]
-        left = _without(self._memo.peek(sample) or _NONE, old)
+        fingerprint = text[size - _SAMPLE_BYTES : size]
+        left = _without(self._memo.peek(fingerprint) or _EMPTY_BUCKET, old)
         if left[0]:
-            self._memo.put(sample, sum(left[1]), left)
+            self._memo.put(fingerprint, sum(left[1]), left)
         else:
-            self._memo.drop(sample)
+            self._memo.drop(fingerprint)
 
 
-#: Values of texts with the same sample, and what each of them weighs.
-_Alike = tuple[tuple[V, ...], tuple[int, ...]]
-_NONE: _Alike[Any] = ((), ())
+#: The values of texts with the same fingerprint, and the size of each in bytes.
+_Bucket = tuple[tuple[V, ...], tuple[int, ...]]
+_EMPTY_BUCKET: _Bucket[Any] = ((), ())
 
 
-def _without(alike: _Alike[V], old: V | None) -> _Alike[V]:
-    kept = [index for index, value in enumerate(alike[0]) if value is not old]
-    return tuple(alike[0][index] for index in kept), tuple(alike[1][index] for index in kept)
+def _without(bucket: _Bucket[V], old: V | None) -> _Bucket[V]:
+    kept = [index for index, value in enumerate(bucket[0]) if value is not old]
+    return tuple(bucket[0][index] for index in kept), tuple(bucket[1][index] for index in kept)
 
 
 def is_kept(text: bytes) -> bool:
-    """Whether it is worth it."""
+    """Return whether a text is long enough to be indexed."""
     return len(text) >= _SHORTEST
 
 

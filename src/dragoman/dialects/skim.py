@@ -1,11 +1,11 @@
-"""Bodies that repeat most of an earlier one: what is known of them is recognised by its bytes and not read again.
+"""Parse request bodies that repeat most of an earlier body, without parsing the repeated bytes again.
 
-A turn brings back the whole history and all tools. Comparing bytes is some twenty times as fast as finding where JSON
-values end, so the known beginning of the history and the known tools are cut out, a mark is put into each gap, and
-what is left is read as usual. If the marks turn up where they belong, what was cut out stood there: a whole value, or
-whole elements of a list. Anything else, and the body is read as it is.
+Every turn of a conversation sends the whole history and all tools. Comparing bytes is about twenty times as fast as
+parsing JSON, so the reader cuts the known beginning of the history and the known tools out of the body, puts a
+placeholder into each gap, and parses the rest. If the placeholders appear in the result as the first element of the
+history and as the tools, the cut-out bytes were exactly these values. Otherwise the whole body is parsed.
 
-Where even what stands around the history is known (a frame), nothing is read but the elements that are new.
+If the envelope, the bytes around the history, is known too, only the new elements of the history are parsed.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ W = TypeVar("W")
 T = TypeVar("T")
 V = TypeVar("V")
 
-_NO_TEXT = b"\xff"  # in no text that is UTF-8, and quickly searched for
-_MARK = b'"%b dragoman knows what stood here"' % _NO_TEXT
-_closes_at = re.compile(rb"[ \t\r\n]{0,16}\]").match
+_INVALID_UTF8 = b"\xff"  # never occurs in UTF-8, so no client can forge a placeholder
+_PLACEHOLDER = b'"%b dragoman knows what stood here"' % _INVALID_UTF8
+_match_closing_bracket = re.compile(rb"[ \t\r\n]{0,16}\]").match
 _TOOLS_KEY = b'"tools":'
 _TOOLS_BYTES = 32 * 1024 * 1024
 _FRAMES_BYTES = 2 * HISTORY_BYTES
-_FRAME_PER_BYTE = 3  # itself, and what a dialect makes of it: tools and schemas are kept elsewhere
+_FRAME_MEMORY_PER_BYTE = 3  # estimated memory of an envelope and its `notebook`; tools are cached elsewhere
 _new_number = itertools.count(1).__next__
 
 
 class Place(Generic[W]):
-    """Where a body that was read has its tools."""
+    """How to get and set the tools of a parsed body."""
 
     def __init__(self, get: Callable[[W], msgspec.Raw], put: Callable[[W, msgspec.Raw], None]) -> None:
         self.get = get
@@ -51,24 +51,30 @@ def _put_tools(wire: Any, tools: msgspec.Raw) -> None:
     wire.tools = tools
 
 
-#: In most dialects.
+#: The tools are in the field `tools`, as in most dialects.
 IN_TOOLS: Place[Any] = Place(operator.attrgetter("tools"), _put_tools)
 
 
-def _nothing(_: object) -> tuple[()]:
+def _no_extras(_: object) -> tuple[()]:
     return ()
 
 
-def _nobody(_before: object, _earlier: object, _new: object) -> tuple[()]:
+def _no_messages(_before: object, _earlier: object, _new: object) -> tuple[()]:
     return ()
 
 
 class Skimmer(Generic[W, T]):
-    """Reads bodies of one dialect: `key` names the list with the history, whose elements `elements` gives.
+    """Parse the bodies of one dialect and cache what later bodies may repeat.
 
-    `known_as` gives elements without what may change from turn to turn and means nothing, and `idle` finds such words
-    behind the list. `said` gives the messages of a conversation that goes on, and `tells` whether a piece has more to
-    say. Not `framed` are bodies that never have the same around their history twice.
+    - `name` is the prefix of the names of the caches, in metrics;
+    - `read` parses a whole body;
+    - `key` is the JSON key of the history list, and `elements` returns that list of a parsed body;
+    - `tools` says where the tools are, if the dialect has them in the body;
+    - `known_as` removes from elements what may change from turn to turn without meaning, such as cache points;
+    - `idle` matches such volatile text after the list, see `Frame`;
+    - `said` makes messages of decoded elements, see `Said`;
+    - `tells` returns whether a decoded element carries more than messages, see `History`;
+    - `framed` is false for dialects whose envelope is different in every request.
     """
 
     def __init__(
@@ -81,8 +87,8 @@ class Skimmer(Generic[W, T]):
         tools: Place[W] | None = None,
         known_as: Callable[[list[bytes]], list[bytes]] = list,
         idle: re.Pattern[bytes] | None = None,
-        said: Said[T] = _nobody,
-        tells: Callable[[T], object] = _nothing,
+        said: Said[T] = _no_messages,
+        tells: Callable[[T], object] = _no_extras,
         framed: bool = True,
     ) -> None:
         self._read = read
@@ -99,15 +105,19 @@ class Skimmer(Generic[W, T]):
             _FRAMES_BYTES, f"{name} frames" if framed else ""
         )
         self._tools: Sampled[bytes] = Sampled(_TOOLS_BYTES, f"{name} tools")
-        self._tools_from_end = 0  # where they began in the last body, counted from its end
+        self._tools_from_end = 0  # offset of the tools in the last body, counted from its end
         self._ahead: tuple[bytes, Skimmed[W, T]] | None = None
 
     def look(self, body: bytes) -> Skimmed[W, T]:
-        """For somebody who must know something of a body that is skimmed next."""
+        """Parse ahead: the result is reused by the next `skim` of the same body."""
         self._ahead = body, self.skim(body)
         return self._ahead[1]
 
     def skim(self, body: bytes) -> Skimmed[W, T]:
+        """Parse a body, except for what is known from earlier bodies.
+
+        Raise `InvalidRequest` if the body is invalid.
+        """
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] is body:
             return ahead[1]
@@ -129,23 +139,26 @@ class Skimmer(Generic[W, T]):
         return Skimmed(self, body, start, run, (wire, tools))
 
     def read_frame(self, frame: Frame[tuple[W, bytes]]) -> tuple[W, bytes]:
-        """What stands around the history, and the tools."""
+        """Return the parsed envelope and the bytes of its tools."""
         if frame.around is None:
             wire = self._read(frame.body)
             frame.around = wire, bytes(self._tools_of.get(wire)) if self._tools_of is not None else b""
         return frame.around
 
     def keep_frame(self, number: int, before: bytes, behind: bytes, notebook: dict[str, Any]) -> int:
-        """Under a number, which it may have from another one that is worth nothing any more."""
+        """Cache an envelope and return its number, or 0 if this dialect has none.
+
+        A `number` other than 0 is that of an outdated envelope, which is replaced.
+        """
         if not self._framed:
             return 0
         number = number or _new_number()
         frame: Frame[tuple[W, bytes]] = Frame(before, behind, notebook, self._idle)
-        self._frames.put(number, _FRAME_PER_BYTE * (len(before) + len(behind)), frame)
+        self._frames.put(number, _FRAME_MEMORY_PER_BYTE * (len(before) + len(behind)), frame)
         return number
 
     def _list_start(self, body: bytes) -> int:
-        """Behind the bracket; -1 if there is no such list."""
+        """Return the offset after the opening bracket of the history; -1 if there is no such list."""
         for opening in self._lists:
             at = body.find(opening)
             if at >= 0:
@@ -153,7 +166,10 @@ class Skimmer(Generic[W, T]):
         return -1
 
     def _known_tools(self, body: bytes, behind: int) -> tuple[int, bytes]:
-        """They stand where they stood in the last body, or else behind the history, or else before it."""
+        """Return offset and bytes of the tools, if their bytes are cached.
+
+        Look where the last body had them, then after the history, then before it.
+        """
         if self._tools_of is None:
             return 0, b""
         at = max(0, len(body) - self._tools_from_end)
@@ -168,33 +184,34 @@ class Skimmer(Generic[W, T]):
         return 0, b""
 
     def _read_rest(self, body: bytes, cuts: list[tuple[int, int]], run: Run[T], tools: bytes) -> W | None:
-        """None if the marks are not found where they must be."""
+        """Parse the body without the `cuts`; None if the placeholders are not where they must be."""
         pieces: list[bytes] = []
         end = 0
         for at, size in cuts:
             pieces.append(body[end:at])
             end = at + size
         pieces.append(body[end:])
-        if any(_NO_TEXT in piece for piece in pieces):
+        if any(_INVALID_UTF8 in piece for piece in pieces):
             return None
         try:
-            wire = self._read(_MARK.join(pieces))
+            wire = self._read(_PLACEHOLDER.join(pieces))
             first = self.elements(wire)[:1] if run.ends else ()
         except InvalidRequest:
             return None
-        if run.ends and (not first or bytes(first[0]) != _MARK):
+        if run.ends and (not first or bytes(first[0]) != _PLACEHOLDER):
             return None
         if tools and self._tools_of is not None:
-            if bytes(self._tools_of.get(wire)) != _MARK:
+            if bytes(self._tools_of.get(wire)) != _PLACEHOLDER:
                 return None
             self._tools_of.put(wire, msgspec.Raw(tools))
         return wire
 
 
 class Skimmed(Generic[W, T]):
-    """A body that was skimmed: what a dialect makes of all that stands around the history, it keeps in the `notebook`.
+    """A body whose history may be known in part.
 
-    `is_framed` if that was there in an earlier turn: whoever finds what was made of it then has no need of `wire`.
+    `notebook` caches what the dialect derives from the envelope. `is_framed` means that an earlier body had the same
+    envelope: what was derived from it then is still in the notebook, and `wire` need not be parsed.
     """
 
     def __init__(
@@ -217,20 +234,20 @@ class Skimmed(Generic[W, T]):
 
     @property
     def wire(self) -> W:
-        """Without what was known of the history."""
-        return self._read_around()[0]
+        """The parsed body, without the known elements of the history."""
+        return self._read_envelope()[0]
 
     @property
     def tools(self) -> bytes:
-        """As they were written."""
-        return self._read_around()[1]
+        """The bytes of the tools."""
+        return self._read_envelope()[1]
 
-    def _read_around(self) -> tuple[W, bytes]:
+    def _read_envelope(self) -> tuple[W, bytes]:
         around = self._around
         return self._skimmer.read_frame(around) if isinstance(around, Frame) else around
 
     def note(self, name: str, key: object, make: Callable[[], V]) -> V:
-        """What is made of all that stands around the history, and of the `key`: as long as both stay, the very same."""
+        """Return `make()`, or its cached result if the envelope and the `key` are the same as before."""
         noted: tuple[object, V] | None = self.notebook.get(name)
         if noted is None or noted[0] != key:
             noted = self.notebook[name] = key, make()
@@ -244,15 +261,19 @@ class Skimmed(Generic[W, T]):
         *,
         several: Callable[[list[bytes]], list[T] | None] | None = None,
     ) -> History[T]:
-        """Read as `read_pieces` does it; what was known of it comes from the last time."""
+        """Decode the elements of the history that are not known, and cache the longer prefix.
+
+        The parameters are those of `read_pieces`; `place` is the name of the field.
+        """
         skimmer, run, raws = self._skimmer, self._run, self._new
         known = len(run.ends)
         if raws is None:
             raws = list(map(bytes, skimmer.elements(self.wire)[1 if known else 0 :]))
         texts = skimmer.known_as(raws)
-        # All but the last, which nearly always comes back changed, if only by its cache point.
+        # The cached prefix ends before the last element, which nearly always comes back changed: clients move the cache
+        # point from it to the new last element.
         laid = lay_out(self._body, self._start, run, raws) if self._start >= 0 and len(raws) > 1 else None
-        if laid is not None or known:  # what a run keeps, nobody else does
+        if laid is not None or known:  # the prefix cache holds these items, so `memo` need not
             new = run.still_behind(texts)
             known_too = len(new)
             new += read_new(place, texts[known_too:], read, start=known + known_too, several=several)
@@ -272,18 +293,18 @@ class Skimmed(Generic[W, T]):
         return History(pieces, skimmer.said(run.said, run.pieces, new), telling)
 
     def _keep_frame(self, behind: int) -> int:
-        """What stands before the list, and from there on."""
+        """Cache the envelope of this body and return its number; `behind` is the offset after the last element."""
         if self.is_framed:
             return self._run.frame
-        # Without a run, nothing proves that this list is the one.
-        if not self._run.ends or not _closes_at(self._body, behind):
+        # Only a placeholder at its beginning proves that the list at `_start` is the history.
+        if not self._run.ends or not _match_closing_bracket(self._body, behind):
             return 0
         before = self._body[: self._start]
         return self._skimmer.keep_frame(self._run.frame, before, self._body[behind:], self.notebook)
 
 
 def _tools_start(body: bytes, start: int) -> int:
-    """Where the value begins behind the next such key; -1 if there is none."""
+    """Return the offset of the value of the next `"tools"` key; -1 if there is none."""
     at = body.find(_TOOLS_KEY, start)
     if at < 0:
         return -1

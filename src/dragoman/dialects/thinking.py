@@ -1,4 +1,4 @@
-"""How Anthropic's models are asked to think and what they bring back of it: words that Amazon's APIs share."""
+"""Anthropic's `thinking` setting and thinking blocks, which Amazon Bedrock's APIs share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ class WireThinking(msgspec.Struct):
 def decode_thinking(
     wire: WireThinking | None, word: str | None, place: str = ""
 ) -> tuple[Thinking, list[Note]]:
-    """`word` is the effort; `place` is where `thinking` and `output_config` stand."""
+    """Return the thinking mode, and notes about unknown values.
+
+    `word` is the value of `output_config.effort`. `place` is the path prefix of `thinking` and `output_config` in the
+    body, for notes.
+    """
     effort = EFFORTS.get(word) if word else None
     notes: list[Note] = []
     if word and effort is None:
@@ -40,7 +44,11 @@ def decode_thinking(
 def decode_thought(
     text: str, word: str, where: str, notes: list[Note]
 ) -> tuple[Thought | None, Sealed | None]:
-    """A thought, and the signature it carries for a part behind it; a foreign signature is dropped."""
+    """Return the thought of a thinking block, and the signature that it carries for a later part.
+
+    `word` is the block's signature. A signature for the thought itself is placed on the thought. A signature that this
+    gateway did not seal is dropped with a note.
+    """
     sealed = unseal(word) if word else None
     if sealed is not None and sealed.target == ON_THOUGHT:
         return Thought(text=text, signature=sealed.signature), None

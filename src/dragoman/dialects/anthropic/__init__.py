@@ -1,4 +1,7 @@
-"""The Anthropic Messages API, as a client speaks it."""
+"""The client dialect of the Anthropic Messages API.
+
+See https://docs.anthropic.com/en/api/messages.
+"""
 
 from dragoman.dialects.anthropic.decode import decode_request
 from dragoman.dialects.anthropic.encode import encode_count, encode_response

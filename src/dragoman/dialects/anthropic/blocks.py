@@ -1,4 +1,4 @@
-"""Content blocks of a message to neutral parts."""
+"""Decode messages and their content blocks to neutral messages and parts."""
 
 from __future__ import annotations
 
@@ -39,11 +39,14 @@ from dragoman.ir import (
 from dragoman.notes import Note
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system"}
-_TOOL_LOADED = "Tool loaded."  # Claude Code's own words behind a result of its ToolSearch
+_TOOL_LOADED = "Tool loaded."  # Claude Code sends this text after a result of its ToolSearch
 
 
 class ToolChange(msgspec.Struct, frozen=True):
-    """From here on the conversation has this tool, or has it no more; `definition` if it was not declared."""
+    """A tool that a message adds to the conversation or removes from it.
+
+    `definition` is the JSON of the tool if the message defines it; otherwise the tool is declared in the request.
+    """
 
     name: str
     available: bool
@@ -51,16 +54,20 @@ class ToolChange(msgspec.Struct, frozen=True):
 
 
 class DecodedMessage(msgspec.Struct, frozen=True, gc=False):
-    """One wire message: neutral messages, and how it changes the tools at hand. No message knows it."""
+    """One decoded wire message: its neutral messages, and how it changes the available tools."""
 
     messages: tuple[Message, ...]
     changes: tuple[ToolChange, ...] = ()
     notes: tuple[Note, ...] = ()
-    tells: bool = False  # whether there is a change or a note
+    tells: bool = False  # whether there are changes or notes
 
 
 def decode_message(message: WireMessage) -> DecodedMessage:
-    """Half characters are replaced in what is passed on unread; elsewhere there can be none in what was read."""
+    """Decode one message; errors and notes have paths relative to it.
+
+    Lone surrogate escapes are replaced in JSON that is passed on as bytes. Decoded strings cannot contain any, because
+    the JSON decoder rejects them.
+    """
     role = _ROLES.get(message.role)
     if role is None:
         raise InvalidRequest(f"{message.role!r} is not a role: use user, assistant or system", where=".role")
@@ -68,17 +75,17 @@ def decode_message(message: WireMessage) -> DecodedMessage:
     if isinstance(content, str):
         return DecodedMessage((Message(role=role, parts=(Text(text=content),)),))
     reader = BlockReader()
-    said = reader.read_content(_uncut(content) if content else (), ".content")
+    said = reader.read_content(_join_cited_text(content) if content else (), ".content")
     parts = place_signatures(said, reader.sealed) if reader.sealed else tuple(said)
     messages = _split_reminders(role, parts) if len(parts) > 1 else (Message(role=role, parts=parts),)
-    if not reader.changes and not reader.notes:  # nearly always
+    if not reader.changes and not reader.notes:  # the usual case
         return DecodedMessage(messages)
     return DecodedMessage(messages, tuple(reader.changes), tuple(reader.notes), tells=True)
 
 
-def _uncut(blocks: list[Block]) -> list[Block]:
-    """Text that was cut into blocks for the sake of its citations is one text."""
-    if len(blocks) < 2 or [*map(_CITATIONS, blocks)].count(NOTHING) == len(blocks):  # nearly always
+def _join_cited_text(blocks: list[Block]) -> list[Block]:
+    """Join neighbouring text blocks that were split only to attach citations."""
+    if len(blocks) < 2 or [*map(_get_citations, blocks)].count(NOTHING) == len(blocks):  # the usual case
         return blocks
     whole: list[Block] = []
     for block in blocks:
@@ -92,7 +99,7 @@ def _uncut(blocks: list[Block]) -> list[Block]:
 
 
 _CITED = msgspec.Raw(b"[{}]")
-_CITATIONS = attrgetter("citations")
+_get_citations = attrgetter("citations")
 
 
 def _cites(block: Block) -> bool:
@@ -100,7 +107,7 @@ def _cites(block: Block) -> bool:
 
 
 def _split_reminders(role: Role, parts: tuple[Part, ...]) -> tuple[Message, ...]:
-    """Reminders beside results are the program's remarks, not a new turn of the user's."""
+    """Move reminders beside tool results to a system message: the client wrote them, not the user."""
     if ToolResult not in map(type, parts):
         return (Message(role=role, parts=parts),)
     remarks = tuple(part for part in parts if _is_reminder(part))
@@ -113,7 +120,7 @@ def _is_reminder(part: Part) -> bool:
 
 
 class BlockReader:
-    """Reads blocks one by one; collects signatures, changes of the tools and notes on the way."""
+    """Decode content blocks; collect the signatures, tool changes and notes found in them."""
 
     def __init__(self) -> None:
         self.sealed: list[Sealed] = []
@@ -121,12 +128,13 @@ class BlockReader:
         self.notes: list[Note] = []
 
     def read_content(self, content: str | Sequence[Block] | None, where: str) -> list[Part]:
+        """Decode text or blocks at the path `where`; raise `InvalidRequest` for unknown blocks."""
         if isinstance(content, str):
             return [Text(text=content)]
         parts: list[Part] = []
         for index, block in enumerate(content or ()):
             kind = block.type
-            if kind == "text":  # nearly half of all
+            if kind == "text":  # nearly half of all blocks
                 parts.append(Text(text=block.text or ""))
             else:
                 parts += _READERS.get(kind, BlockReader._other)(self, block, f"{where}[{index}]")
@@ -144,22 +152,22 @@ class BlockReader:
         if not isinstance(source, Source):
             raise InvalidRequest(f"a block of type {block.type!r} needs a source", where=where)
         if source.type == "base64" and source.media_type and source.data:
-            return [*_titled(block), Media(mime=source.media_type, data=source.data)]
+            return [*_title_parts(block), Media(mime=source.media_type, data=source.data)]
         if source.type == "text":
-            return [*_titled(block), Text(text=source.data)]
+            return [*_title_parts(block), Text(text=source.data)]
         if source.type == "content":
-            return [*_titled(block), *self.read_content(source.content, f"{where}.source.content")]
+            return [*_title_parts(block), *self.read_content(source.content, f"{where}.source.content")]
         if source.type == "url" and source.url:
             default = "application/pdf" if block.type == "document" else ""
             found = read_url(source.url, block.type, f"{where}.source", self.notes, default_mime=default)
-            return [*_titled(block), found]
+            return [*_title_parts(block), found]
         raise InvalidRequest(
             f"a source of type {source.type!r} cannot be read here: send base64, text or url, and not empty",
             where=f"{where}.source",
         )
 
     def _content(self, block: Block, where: str) -> list[Part]:
-        """The parts of a block that holds blocks itself."""
+        """Decode the blocks nested in a block."""
         where = f"{where}.content"
         return self.read_content(
             jsontext.decode(decode_blocks, bytes(block.content) or b"null", where), where
@@ -182,7 +190,7 @@ class BlockReader:
     def _tool_result(self, block: Block, where: str) -> list[Part]:
         if not block.tool_use_id:
             raise InvalidRequest("a tool_result block needs a tool_use_id", where=where)
-        kept = tuple(filter(_stands_in_result, self._content(block, where)))
+        kept = tuple(filter(_is_result_content, self._content(block, where)))
         return [ToolResult(call_id=block.tool_use_id, content=kept, is_error=bool(block.is_error))]
 
     def _thinking(self, block: Block, where: str) -> list[Part]:
@@ -221,7 +229,10 @@ class BlockReader:
         return [Text(text=head), *self._content(block, where)]
 
     def _served(self, block: Block, where: str) -> list[Part]:
-        """A tool that a service ran, ours or another: nothing if nobody here knows what it does."""
+        """Decode a call or result of a known server tool, from this gateway or from another service.
+
+        Return no parts if the tool is unknown.
+        """
         if block.type.endswith("_tool_use"):
             call = read_call(block, where)
             return [call] if call is not None else []
@@ -233,7 +244,7 @@ class BlockReader:
         return [result]
 
     def _foreign_tool(self, block: Block, where: str) -> list[Part]:
-        """A server tool of another model's turn: its words are kept as text, its encrypted data is not."""
+        """Convert a block of an unknown server tool to text, without its encrypted data."""
         payload = bytes(block.input) or bytes(block.content) or b"null"
         value = jsontext.decode(msgspec.json.decode, payload, where)
         return [Text(text=f"[{block.type} {block.name or block.tool_use_id}] {readable(value)}")]
@@ -263,10 +274,10 @@ _READERS: dict[str, Callable[[BlockReader, Block, str], list[Part]]] = {
 }
 
 
-def _stands_in_result(part: Part) -> TypeGuard[Text | Media]:
+def _is_result_content(part: Part) -> TypeGuard[Text | Media]:
     return part.text != "" if isinstance(part, Text) else isinstance(part, Media)
 
 
-def _titled(block: Block) -> list[Part]:
+def _title_parts(block: Block) -> list[Part]:
     words = " ".join(word for word in (block.title, block.context) if word)
     return [Text(text=words)] if words else []

@@ -1,4 +1,4 @@
-"""A Messages request to the neutral one."""
+"""Decode a Messages request to the neutral `Request`."""
 
 from __future__ import annotations
 
@@ -39,33 +39,35 @@ from dragoman.errors import InvalidRequest
 from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, ToolCall
 from dragoman.memo import Memo
 
-#: Changes with every request and would keep Google's prefix cache from ever matching (pain F6).
+#: Begins a system block of Claude Code that changes with every request and would keep Google's prefix cache from
+#: ever matching (pain F6).
 _BILLING_HEADER = "x-anthropic-billing-header:"
 
 
-#: At the end of a message, on its last block. Of valid JSON an unescaped quote behind a comma begins a member.
+#: `cache_control` on the last block of a message. The match cannot be inside a string: in valid JSON, an unescaped
+#: quote after a comma begins an object member.
 _CACHE_POINT = re.compile(
     rb',\s?"cache_control":\s?\{"type":\s?"ephemeral"(?:,\s?"ttl":\s?"\w+")?\}(?=\}\]\}\Z)'
 )
-_LONGEST_POINT = 80
-_ENDS_WITH_POINT = operator.methodcaller("endswith", (b'"ephemeral"}}]}', b'"5m"}}]}', b'"1h"}}]}'))
+_MAX_CACHE_POINT_BYTES = 80
+_ends_with_cache_point = operator.methodcaller("endswith", (b'"ephemeral"}}]}', b'"5m"}}]}', b'"1h"}}]}'))
 
 
 def _without_cache_points(raws: list[bytes]) -> list[bytes]:
-    """A point moves on with every turn, and the message stays the same."""
+    """Return the messages without cache points, which clients move to a later message with every turn."""
     return [
         _without_cache_point(raw) if ends else raw
-        for raw, ends in zip(raws, map(_ENDS_WITH_POINT, raws), strict=True)
+        for raw, ends in zip(raws, map(_ends_with_cache_point, raws), strict=True)
     ]
 
 
 def _without_cache_point(raw: bytes) -> bytes:
-    found = _CACHE_POINT.search(raw, max(0, len(raw) - _LONGEST_POINT))
+    found = _CACHE_POINT.search(raw, max(0, len(raw) - _MAX_CACHE_POINT_BYTES))
     return raw[: found.start()] + raw[found.end() :] if found is not None else raw
 
 
-#: In the first block of the system's, as Claude Code sends it.
-_IDLE = re.compile(
+#: The volatile text after the history: the billing header in the first system block, as Claude Code sends it.
+_VOLATILE = re.compile(
     rb'(\s*\],\s?"system":\s?\[\{"type":\s?"text",\s?"text":\s?"%b)%b'
     % (_BILLING_HEADER.encode(), IDLE_WORDS)
 )
@@ -74,10 +76,10 @@ _IDLE = re.compile(
 def _said(
     before: tuple[Message, ...], _: Sequence[DecodedMessage], new: Sequence[DecodedMessage]
 ) -> tuple[Message, ...]:
-    return (*before, *chain.from_iterable(map(_SAID, new)))
+    return (*before, *chain.from_iterable(map(_get_messages, new)))
 
 
-_SAID = operator.attrgetter("messages")
+_get_messages = operator.attrgetter("messages")
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "anthropic messages")
 _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     "anthropic",
@@ -86,30 +88,35 @@ _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     elements=operator.attrgetter("messages"),
     tools=IN_TOOLS,
     known_as=_without_cache_points,
-    idle=_IDLE,
+    idle=_VOLATILE,
     said=_said,
     tells=operator.attrgetter("tells"),
 )
 
 
-class _Change(msgspec.Struct, frozen=True):
-    """How the conversation has changed its tools: what it defined, and what it `loaded` and `removed` since."""
+class _ToolChanges(msgspec.Struct, frozen=True):
+    """How the messages change the tools of a request.
+
+    `definitions` are tools that messages define. `loaded` are the names of tools that messages add or call, in
+    order. `removed` are the names of tools that messages remove and do not add again.
+    """
 
     definitions: tuple[bytes, ...] = ()
     loaded: tuple[str, ...] = ()
     removed: frozenset[str] = frozenset()
 
 
-_UNCHANGED = _Change()
+_UNCHANGED = _ToolChanges()
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
+    """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
     skimmed = _BODIES.skim(body)
     if not skimmed.is_framed:
         _refuse_unservable(skimmed.wire)
     history = skimmed.history(_MESSAGES, "messages", _message, several=_messages)
     declared = skimmed.note("tools", None, lambda: decode_tool_set(skimmed.tools))
-    change = _change_of_tools(history, declared)
+    change = _collect_tool_changes(history, declared)
     named = headers.get("x-claude-code-session-id")
     frame = skimmed.note(
         "frame", (named, change), lambda: _decode_frame(skimmed.wire, declared, change, named)
@@ -118,8 +125,8 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
     return Decoded(request, frame.notes + placed_notes("messages", history.pieces, history.telling))
 
 
-def _decode_frame(wire: Body, declared: ToolSet, change: _Change, named: str | None) -> Decoded:
-    """Everything but the messages."""
+def _decode_frame(wire: Body, declared: ToolSet, change: _ToolChanges, named: str | None) -> Decoded:
+    """Decode everything except the messages. `named` is the session id in the headers, if any."""
     tool_set = extend(declared, change.definitions)
     choice = decode_tool_choice(wire.tool_choice, tool_set)
     tools, withheld = reveal(
@@ -156,7 +163,10 @@ def _message(raw: bytes, where: str) -> DecodedMessage:
 
 
 def _messages(raws: list[bytes]) -> list[DecodedMessage] | None:
-    """A whole history at once. It is not searched for half characters: what is not passed on unread fails with one."""
+    """Decode many messages at once, without replacing lone surrogate escapes; None if any is invalid.
+
+    The JSON decoder rejects such escapes in strings, and `decode_message` replaces them in JSON that stays bytes.
+    """
     try:
         text = jsontext.as_text(b"[%b]" % b",".join(raws))
         return list(map(decode_message, jsontext.decode(decode_wire_messages, text)))
@@ -164,9 +174,9 @@ def _messages(raws: list[bytes]) -> list[DecodedMessage] | None:
         return None
 
 
-def _change_of_tools(history: History[DecodedMessage], declared: ToolSet) -> _Change:
-    """Tools that were loaded or already called, in that order, and those that were taken away since."""
-    if not history.telling and not declared.deferred:  # nearly always
+def _collect_tool_changes(history: History[DecodedMessage], declared: ToolSet) -> _ToolChanges:
+    """Collect how the messages change the tools; tools that were called count as loaded."""
+    if not history.telling and not declared.deferred:  # the usual case
         return _UNCHANGED
     changes = [change for index in history.telling for change in history.pieces[index].changes]
     definitions = tuple(change.definition for change in changes if change.definition)
@@ -181,17 +191,20 @@ def _change_of_tools(history: History[DecodedMessage], declared: ToolSet) -> _Ch
             else:
                 removed.add(change.name)
         if has_deferred:
-            loaded |= dict.fromkeys(_called(item))
-    return _Change(definitions, tuple(loaded), frozenset(removed))
+            loaded |= dict.fromkeys(_called_names(item))
+    return _ToolChanges(definitions, tuple(loaded), frozenset(removed))
 
 
-def _called(item: DecodedMessage) -> list[str]:
+def _called_names(item: DecodedMessage) -> list[str]:
     parts = (part for message in item.messages for part in message.parts)
     return [part.name for part in parts if isinstance(part, ToolCall)]
 
 
 def _refuse_unservable(wire: Body) -> None:
-    """Server-side threads need a server that remembers; told so, the SDK sends the whole conversation."""
+    """Raise `InvalidRequest` for requests that cannot be served.
+
+    With the code `thread_unsupported_request`, the SDK sends the whole conversation instead of a thread id.
+    """
     if wire.thread is not None:
         raise InvalidRequest(
             "threads are not kept here: send the whole conversation",
@@ -227,6 +240,11 @@ def _output(config: OutputConfig | None, older: WireFormat | None) -> OutputForm
 
 
 def _session(metadata: WireMetadata | None, named: str | None) -> str:
+    """Return the session id: from the header, or from the `user_id`.
+
+    Claude Code sends a JSON object with a `session_id` there, or text that ends with `_session_` and the id. Any other
+    `user_id` is the session id itself.
+    """
     if named:
         return named
     user = (metadata.user_id or "") if metadata is not None else ""

@@ -1,4 +1,4 @@
-"""Blocks of tools that a service ran, as a history brings them back: ours or another service's."""
+"""Decode blocks of server tools in the history: calls and results that this gateway or another service produced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.ir import Sealed, ServerCall, ServerKind, ServerResult, Source, un
 
 Json = dict[str, Any]
 
-#: How the type of a result begins, or the name of a tool ends -> what it does.
+#: Suffix of a tool name, or of a result type without `_tool_result` -> kind of tool.
 _KINDS: dict[str, ServerKind] = {
     "web_search": "web_search",
     "web_fetch": "web_fetch",
@@ -25,7 +25,7 @@ _KINDS: dict[str, ServerKind] = {
 
 
 def read_call(block: Block, where: str) -> ServerCall | None:
-    """The call of a tool we know, else nothing."""
+    """Decode a call; None if the tool is unknown."""
     kind = _kind("mcp" if block.type == "mcp_tool_use" else block.name)
     if kind is None:
         return None
@@ -40,7 +40,7 @@ def read_call(block: Block, where: str) -> ServerCall | None:
 
 
 def read_result(block: Block, where: str) -> tuple[ServerResult, list[Sealed]] | None:
-    """What came of it, and what Google wants back, if the client carried it."""
+    """Decode a result and the sealed signatures in its `encrypted_content` fields; None if the tool is unknown."""
     kind = _kind(block.type.removesuffix("_tool_result"))
     if kind is None:
         return None
@@ -59,7 +59,7 @@ def read_result(block: Block, where: str) -> tuple[ServerResult, list[Sealed]] |
 
 
 def readable(value: object) -> str:
-    """Any JSON as text, without what only its maker can read."""
+    """Return any JSON value as JSON text, without its encrypted fields."""
 
     def plain(value: object) -> object:
         if isinstance(value, dict):
@@ -89,7 +89,7 @@ def _source(item: Json) -> Source | None:
 
 
 def _output(item: Any) -> str:
-    """What was printed or said; all of what nobody here knows."""
+    """Return the text of an item of a result; unknown items as JSON."""
     if item is None or isinstance(item, str):
         return item or ""
     if not isinstance(item, dict):

@@ -1,4 +1,4 @@
-"""A whole answer as a Message, and the pieces it shares with the stream."""
+"""Encode a complete answer as a Message, and the JSON fragments that the stream needs too."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ def encode_response(response: Response, answer: Answer) -> bytes:
 
 
 def encode_blocks(parts: tuple[Part, ...], answer: Answer) -> list[dict[str, Any]]:
+    """Encode parts as content blocks; thoughts and signatures only if the client asked for thinking."""
     blocks: list[dict[str, Any]] = []
     served: dict[str, ServerCall] = {}
     for part in parts:
@@ -79,7 +80,7 @@ def encode_count(tokens: int) -> bytes:
 
 
 def open_message(answer: Answer) -> bytes:
-    """The message of `message_start`: the input tokens are our estimate until Google has counted (pain H1)."""
+    """Encode the message of `message_start`; its input tokens are our estimate (pain H1)."""
     usage = _usage(Usage(), answer)
     return _json(
         {**_message(answer), "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
@@ -107,7 +108,7 @@ def _stop(finished: Finished) -> dict[str, Any]:
 
 
 def _usage(usage: Usage, answer: Answer) -> dict[str, Any]:
-    """Anthropic's input excludes what was read from the cache, Google's includes it (pain H6)."""
+    """Encode token counts. Anthropic's input tokens exclude cached tokens, Google's include them (pain H6)."""
     counts: dict[str, Any] = {
         "input_tokens": max(0, (usage.input_tokens or answer.input_tokens) - usage.cached_tokens),
         "cache_creation_input_tokens": 0,
@@ -123,9 +124,9 @@ def _usage(usage: Usage, answer: Answer) -> dict[str, Any]:
 
 
 def _add_text(blocks: list[dict[str, Any]], part: Text, answer: Answer) -> None:
-    """What rests on sources is a block of its own; other text goes on where text stands."""
+    """Append text: cited text as blocks of its own, other text to the last block if that is uncited text."""
     if part.text and not part.citations and (not blocks or blocks[-1]["type"] != "text"):
-        blocks.append({"type": "text", "text": part.text})  # nearly always
+        blocks.append({"type": "text", "text": part.text})  # the usual case
         return
     for piece in text_events(part):
         last = blocks[-1] if blocks else {}
@@ -141,7 +142,7 @@ def _add_text(blocks: list[dict[str, Any]], part: Text, answer: Answer) -> None:
 
 
 def _carrier(blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """The thinking block right before a call holds the call's signature; an empty one is added if need be."""
+    """Return the thinking block that holds the signature of the next call; append an empty one if needed."""
     if not blocks or blocks[-1]["type"] != "thinking" or blocks[-1]["signature"]:
         blocks.append({"type": "thinking", "thinking": "", "signature": ""})
     return blocks[-1]

@@ -1,4 +1,7 @@
-"""Errors in Anthropic's shape."""
+"""Encode errors as the Messages API does.
+
+See https://docs.anthropic.com/en/api/errors.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import msgspec
 from dragoman.dialects.base import Reply, error_headers
 from dragoman.errors import DragomanError, ErrorKind
 
-#: kind -> HTTP status, error type. 529 is Anthropic's own "overloaded", which its clients retry.
+#: kind -> HTTP status, error type. 529 is Anthropic's own status for "overloaded"; its SDKs retry it.
 _TABLE: dict[ErrorKind, tuple[int, str]] = {
     "invalid_request": (400, "invalid_request_error"),
     "overflow": (400, "invalid_request_error"),

@@ -1,4 +1,4 @@
-"""What a program sends to a Messages API about tools: declarations, a choice, calls it keeps, results."""
+"""Encode tools, tool choice, calls and results for a program that itself calls a Messages API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPES = {"auto": "auto", "validated": "auto", "any": "any", "none": "none"}
 
 
 def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """`type` is demanded even of a schema that leaves everything open."""
+    """Encode declarations. Anthropic requires `type` in every `input_schema`, also in an empty one."""
     return [
         {
             "name": tool.name,
@@ -28,6 +28,7 @@ def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def encode_tool_choice(choice: ToolChoice) -> dict[str, Any]:
+    """Encode a choice; raise `InvalidRequest` for a selection of tools, which Anthropic cannot express."""
     wire: dict[str, Any] = {"type": _TYPES[choice.mode]}
     if choice.names and choice.mode != "none":
         if len(choice.names) > 1 or choice.mode != "any":
@@ -40,14 +41,17 @@ def encode_tool_choice(choice: ToolChoice) -> dict[str, Any]:
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str, *, signatures: bool) -> dict[str, Any]:
-    """One turn of the assistant's; sealed `signatures` are for a gateway of ours, Anthropic refuses them."""
+    """Encode calls as an assistant turn.
+
+    Set `signatures` only if the API is this gateway: Anthropic rejects sealed signatures.
+    """
     parts: tuple[Part, ...] = (Text(text=text), *calls) if text else tuple(calls)
     answer = Answer(id="", model="", with_thinking=signatures)
     return {"role": "assistant", "content": encode_blocks(parts, answer)}
 
 
 def encode_results(results: Sequence[ToolResult]) -> dict[str, Any]:
-    """All results of a step stand in one turn of the user's."""
+    """Encode all results of a step as one user turn, as Anthropic requires."""
     return {"role": "user", "content": [_result(result) for result in results]}
 
 

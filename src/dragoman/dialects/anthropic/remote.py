@@ -1,4 +1,4 @@
-"""MCP servers that a client asks for: `mcp_servers`, and the toolsets that say which of their tools."""
+"""Decode `mcp_servers` and the `mcp_toolset` entries of `tools`, which select and configure the tools of a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ TOOLSET = "mcp_toolset"
 
 
 class Toolset(msgspec.Struct, frozen=True):
-    """Which tools of a server: all but the `refused`, or only the `allowed`; which of them wait until they are found."""
+    """The tools of one MCP server that may be used.
+
+    These are the `allowed` tools without the `refused` ones. Of them, `defers` are hidden from the model until a search
+    finds them, except those in `at_once`.
+    """
 
     server: str
     where: str
@@ -23,6 +27,7 @@ class Toolset(msgspec.Struct, frozen=True):
 
 
 def read_toolset(wire: WireTool, where: str) -> Toolset:
+    """Decode an `mcp_toolset`; its `configs` override its `default_config` for single tools."""
     default, configs = wire.default_config or WireEnabled(), wire.configs or {}
     on, off = _split(default.enabled is not False, {name: one.enabled for name, one in configs.items()})
     late, early = _split(
@@ -40,7 +45,7 @@ def read_toolset(wire: WireTool, where: str) -> Toolset:
 
 
 def _split(default: bool, said: dict[str, bool | None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The tools that are spoken of: those for which it holds, and those for which it does not."""
+    """Return the names whose setting is true, and those whose setting is false; None means `default`."""
     holds = {name: default if word is None else word for name, word in said.items()}
     return tuple(name for name in holds if holds[name]), tuple(name for name in holds if not holds[name])
 
@@ -48,7 +53,10 @@ def _split(default: bool, said: dict[str, bool | None]) -> tuple[tuple[str, ...]
 def read_remotes(
     servers: list[WireMcpServer] | None, toolsets: tuple[Toolset, ...]
 ) -> tuple[RemoteServer, ...]:
-    """Nobody is asked for consent in this dialect: a toolset is one."""
+    """Decode the MCP servers of a request; raise `InvalidRequest` for a toolset without a server.
+
+    The Messages API has no approval requests, so every tool is trusted.
+    """
     if not servers and not toolsets:
         return ()
     by_name = {toolset.server: toolset for toolset in toolsets}
@@ -61,7 +69,10 @@ def read_remotes(
 
 
 def _read(server: WireMcpServer, toolsets: dict[str, Toolset], where: str) -> RemoteServer | None:
-    """The older form says its tools itself."""
+    """Decode one server; None if it is disabled.
+
+    In the older form of the API, the server itself selects its tools with `tool_configuration`.
+    """
     older = server.tool_configuration
     if older is not None and older.enabled is False:
         return None

@@ -1,4 +1,4 @@
-"""Blocks of tools that the service ran, as an answer shows them."""
+"""Encode calls and results of server tools as content blocks of an answer, and citations."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Json = dict[str, Any]
 
 KINDS: frozenset[ServerKind] = frozenset({"web_search", "web_fetch", "code_execution", "tool_search", "mcp"})
 
-#: Anthropic's ids of such calls begin so; ours do behind it.
+#: Put before a call id (`toolu_…`), this gives `srvtoolu_…`, as Anthropic's ids of server tool calls begin.
 PREFIX = "srv"
 
-#: What Google does not tell: it reads pages and keeps them to itself.
+#: The text of a fetched page: Google reads pages and does not return their text.
 UNSEEN = "(The page was read where the model runs; its text is not passed on.)"
 
-#: Our words for what went wrong -> Anthropic's; a word of theirs stays.
+#: Our error -> Anthropic's error code; any other error becomes `unavailable`.
 _CODES: dict[ServerKind, dict[str, str]] = {
     "web_search": {
         code: code
@@ -51,14 +51,17 @@ def call_block(call: ServerCall) -> Json:
 
 
 def result_block(result: ServerResult, call: ServerCall | None) -> Json:
-    """`call` carries what Google wants back: in the first hit's opaque field, where there is one."""
+    """Encode a result.
+
+    The signature of `call`, which Google wants back, goes into `encrypted_content` of the first search hit.
+    """
     prefix = "" if result.kind == "mcp" else PREFIX
     block = {"type": f"{result.kind}_tool_result", "tool_use_id": prefix + result.call_id}
     return {**block, **_RESULTS[result.kind](result, call)}
 
 
 def citations(sources: Iterable[Source]) -> list[Json]:
-    """`cited_text` is what the source says, and Google tells that of few."""
+    """Encode sources as citations; `cited_text` is mostly empty, because Google rarely returns it."""
     return [
         {
             "type": "web_search_result_location",
@@ -111,7 +114,7 @@ def _fetch(result: ServerResult, _call: ServerCall | None) -> Json:
 
 
 def _code(result: ServerResult, _call: ServerCall | None) -> Json:
-    """A program that failed has run all the same."""
+    """Encode the result of a program; a program that ran and failed is a result, not an error."""
     if result.error not in ("", "failed"):
         return _failed("code_execution", result.error)
     failed = bool(result.error)

@@ -1,4 +1,7 @@
-"""Events to the Messages event stream."""
+"""Encode events as the event stream of the Messages API.
+
+See https://docs.anthropic.com/en/api/messages-streaming.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +48,13 @@ _EMPTY = {
 
 
 class MessagesStream:
-    """message_start, then blocks (start, deltas, stop; one at a time, rising index), message_delta, message_stop.
+    """The stream of one answer.
 
-    A thinking block may hold the signature of the call behind it; clients that did not ask for thinking
-    get none, and the signature is found in the store instead.
+    Grammar: message_start, content blocks (start, deltas, stop; one at a time, with rising index), message_delta,
+    message_stop.
+
+    A thinking block may hold the signature of the call that follows it. Clients that did not ask for thinking get no
+    thinking blocks; for them the gateway keeps signatures in its store.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -67,7 +73,7 @@ class MessagesStream:
         return _PING
 
     def feed(self, event: Event) -> bytes:
-        if isinstance(event, TextDelta):  # nearly every one
+        if isinstance(event, TextDelta):  # nearly every event
             opening = b"" if self._open == "text" else self._enter("text")
             return opening + _TEXT % (self._index, _json(event.text))
         match event:
@@ -102,7 +108,7 @@ class MessagesStream:
         return self._leave() + encode_event("error", error_body(error))
 
     def _cited(self, event: Cited) -> bytes:
-        """A block of its own: its citations are of all its text."""
+        """Encode cited text as a block of its own, because citations apply to the whole block."""
         start = self._leave() + self._start("cited", b'{"type":"text","text":"","citations":[]}')
         cited = (
             self._delta(b"citations_delta", b"citation", _json(entry)) for entry in citations(event.sources)
@@ -120,7 +126,9 @@ class MessagesStream:
         block = call_block(event)
         given = _json(block["input"]).decode()
         carrier = b""
-        if event.kind == "tool_search":  # a call to Google, which wants its signature back
+        if (
+            event.kind == "tool_search"
+        ):  # Google ran this call as a function call and wants its signature back
             carrier = self._carry(event.signature, event.id)
         out = carrier + self._leave() + self._start("served", _json({**block, "input": {}}))
         return out + self._delta(b"input_json_delta", b"partial_json", _json(given)) + self._leave()
@@ -131,7 +139,7 @@ class MessagesStream:
         return self._enter("thinking") + self._delta(b"thinking_delta", b"thinking", _json(event.text))
 
     def _signed(self, event: Signed) -> bytes:
-        """On a thought, or at the end of an answer that was nothing but thought."""
+        """Encode a signature of a thought, or of the end of an answer that ended with a thought."""
         thinking = self._open == "thinking"
         if not self._answer.with_thinking or not (thinking or event.target == ON_THOUGHT):
             return b""
@@ -146,7 +154,7 @@ class MessagesStream:
         return start + given + self._leave()
 
     def _carry(self, signature: Signature | None, target: str) -> bytes:
-        """The signature of what follows, in the thinking before it."""
+        """Put the signature of the next block into the thinking block before it."""
         if signature is None or not self._answer.with_thinking:
             return b""
         return self._enter("thinking") + self._sign(signature, target)

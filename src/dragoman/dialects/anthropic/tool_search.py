@@ -1,4 +1,7 @@
-"""Tool search: the tools that ask for it, what a search shows in an answer, and what a history brings back of it."""
+"""Decode and encode Anthropic's tool search: its tools, and the results of searches.
+
+See https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/tool-search-tool.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def read_search(wire: WireTool, family: str, where: str) -> ServerTool:
 
 
 def read_found(block: Block, call_id: str, where: str) -> ServerResult:
-    """What a search has found, or why it could not."""
+    """Decode the result of a search: the tools found, or an error."""
     where = f"{where}.content"
     content = jsontext.decode(_decode_content, bytes(block.content) or b"null", where) or _Content()
     return ServerResult(

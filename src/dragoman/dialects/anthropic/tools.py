@@ -1,4 +1,4 @@
-"""Tool definitions: client tools, Anthropic's own tools, deferred ones."""
+"""Decode `tools` and `tool_choice`: client tools, tools that Anthropic defines, server tools, deferred tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.notes import Note
 
 _DATE = re.compile(r"_\d{8}$")
 
-#: Tools that Anthropic's servers run -> what they do; Google has its own for it.
+#: Server tools of Anthropic that have an equivalent at Google -> kind of tool.
 _SERVER_TOOLS: dict[str, ServerKind] = {
     "web_search": "web_search",
     "web_fetch": "web_fetch",
@@ -27,10 +27,11 @@ _SERVER_TOOLS: dict[str, ServerKind] = {
 
 
 class ToolSet(msgspec.Struct, frozen=True):
-    """All tools of a request; the deferred ones wait until the conversation refers to them.
+    """All tools of a request.
 
-    `searches` find them, where the client does not do so itself. `hosted` names every tool that does not run at the
-    client's, also those that have no twin here.
+    `deferred` are the names of tools that are hidden from the model until a message refers to them. `searches` are
+    the server-side searches for them, if the client does not search itself. `hosted` are the names of all tools that
+    the client does not run, including those without an equivalent here.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -42,23 +43,24 @@ class ToolSet(msgspec.Struct, frozen=True):
     toolsets: tuple[Toolset, ...] = ()
 
     def may_wait(self, name: str) -> bool:
-        """Whether a tool of this name is deferred, or one of a deferred server's, whose tools are not known here."""
+        """Return whether a tool is deferred, or may be: the tools of MCP servers are known only by their prefix."""
         servers = (toolset.server for toolset in self.toolsets if toolset.defers is not None)
         return name in self.deferred or any(name.startswith(remote_name(server, "")) for server in servers)
 
 
-#: The same tools come with every turn.
+#: Clients send the same tools with every turn.
 _TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "anthropic tool sets")
 
 
 def decode_tool_set(raw: bytes, where: str = "tools") -> ToolSet:
+    """Decode a list of tools at the path `where`; raise `InvalidRequest` if it is invalid."""
     if not raw:
         return ToolSet()
     return _TOOL_SETS.get((raw, where), 3 * len(raw), lambda: _decode_tool_set(raw, where))
 
 
 def extend(tool_set: ToolSet, definitions: tuple[bytes, ...]) -> ToolSet:
-    """The same with the tools that the conversation itself defined."""
+    """Return the tool set with the tools that messages define."""
     if not definitions:
         return tool_set
     more = decode_tool_set(b"[%b]" % b",".join(definitions), "tool_addition")
@@ -152,9 +154,9 @@ def _server_tool(wire: WireTool, family: str, where: str) -> ServerTool:
 def reveal(
     tool_set: ToolSet, loaded: set[str], removed: frozenset[str]
 ) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    """The tools the model may see now; the withheld ones in one note (pain F4).
+    """Return the tools to show to the model, and a note about the withheld ones (pain F4).
 
-    Where the client does not search itself all are there: whoever searches shows what is found.
+    If the request has a server-side search, deferred tools are returned too: the search hides them later.
     """
     hidden = removed if tool_set.searches else (tool_set.deferred - loaded) | removed
     withheld = [tool.name for tool in tool_set.tools if tool.name in hidden] if hidden else []
@@ -166,11 +168,12 @@ def reveal(
 
 
 def decode_tool_choice(wire: WireToolChoice | None, tool_set: ToolSet) -> ToolChoice:
+    """Decode the choice for function tools; for a server tool, see `server_tools_of`."""
     if wire is None:
         return ToolChoice()
     parallel = not wire.disable_parallel_tool_use
     if wire.type == "tool":
-        if wire.name and wire.name in tool_set.hosted:  # see `server_tools_of`
+        if wire.name and wire.name in tool_set.hosted:
             return ToolChoice(parallel=parallel)
         return ToolChoice(mode="any", names=(wire.name,), parallel=parallel)
     match wire.type:
@@ -180,7 +183,10 @@ def decode_tool_choice(wire: WireToolChoice | None, tool_set: ToolSet) -> ToolCh
 
 
 def server_tools_of(tool_set: ToolSet, wire: WireToolChoice | None) -> tuple[ServerTool, ...]:
-    """The tools that are run for the client; the one that is chosen must be used. What is deferred stays so."""
+    """Return the tools to run for the client; a chosen one is marked as `forced`.
+
+    Searches stay even if the choice is `none`: without them, deferred tools would be shown to the model.
+    """
     if wire is not None and wire.type == "none":
         return tool_set.searches
     every = tool_set.server_tools + tool_set.searches
@@ -189,7 +195,7 @@ def server_tools_of(tool_set: ToolSet, wire: WireToolChoice | None) -> tuple[Ser
     return tuple(msgspec.structs.replace(tool, forced=tool.name == wire.name) for tool in every)
 
 
-#: Tools Anthropic defines and the client runs: the schema is implied by the type.
+#: Tools that Anthropic defines and the client runs; requests name only their type. -> description, schema
 _CLIENT_TOOLS: dict[str, tuple[str, bytes]] = {
     "bash": (
         "Run a command in a persistent bash session.",

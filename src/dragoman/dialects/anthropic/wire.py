@@ -1,4 +1,4 @@
-"""The parts of a Messages request we read; unknown fields are tolerated (pain F3)."""
+"""The fields of a Messages request that the decoder reads; unknown fields are ignored (pain F3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTHING = msgspec.Raw(b"")
 
 
 class Source(msgspec.Struct):
-    """Where an image or a document is."""
+    """The content of an image or a document, or its URL."""
 
     type: str = ""
     media_type: str = ""
@@ -23,14 +23,14 @@ class Source(msgspec.Struct):
 
 
 class ToolRef(msgspec.Struct):
-    """A tool that comes or goes in the middle of a conversation: by name, or with its definition."""
+    """A tool that a message adds or removes: its name, or its definition."""
 
     name: str = ""
     definition: msgspec.Raw = NOTHING
 
 
 class Block(msgspec.Struct):
-    """Any content block: which fields matter depends on `type`."""
+    """Any content block; `type` decides which fields are used."""
 
     type: str
     text: str | None = None
@@ -73,7 +73,7 @@ class WireTool(msgspec.Struct):
 
 
 class WireEnabled(msgspec.Struct):
-    """Of the tools of an MCP server, or of one of them."""
+    """The configuration of all tools of an MCP server, or of one tool."""
 
     enabled: bool | None = None
     allowed_tools: list[str] | None = None

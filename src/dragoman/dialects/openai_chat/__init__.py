@@ -1,4 +1,7 @@
-"""OpenAI's Chat Completions API, as a client speaks it."""
+"""The client dialect of the OpenAI Chat Completions API.
+
+See https://platform.openai.com/docs/api-reference/chat.
+"""
 
 from dragoman.dialects.base import OPENING_GRACE_S, SSE_TYPE
 from dragoman.dialects.openai_chat.decode import decode_request
@@ -15,7 +18,9 @@ message_prefix = "chatcmpl"
 stream_type = SSE_TYPE
 id_header = "x-request-id"
 keeps_native = False
-server_kinds: frozenset[ServerKind] = frozenset({"web_search", "web_fetch"})  # told as annotations
+server_kinds: frozenset[ServerKind] = frozenset(
+    {"web_search", "web_fetch"}
+)  # only their sources, as annotations
 opening_grace_s = OPENING_GRACE_S
 fails_in_stream: frozenset[ErrorKind] = frozenset()
 

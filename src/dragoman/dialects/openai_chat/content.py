@@ -1,4 +1,4 @@
-"""Content of a message to neutral parts: text, images, audio, files."""
+"""Decode message content to neutral parts: text, images, audio, files."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _MIME_BY_AUDIO_FORMAT = {
 
 
 def decode_content(content: str | list[WirePart] | None, notes: list[Note]) -> list[Content]:
+    """Decode content, add what was lost to `notes`, and raise `InvalidRequest` for unknown types."""
     if isinstance(content, str):
         return [Text(text=content)]
     return [
@@ -34,7 +35,7 @@ def decode_content(content: str | list[WirePart] | None, notes: list[Note]) -> l
 
 
 def decode_text(content: str | list[WirePart] | None) -> list[Text]:
-    """Content that can be nothing but text: instructions, and what a model said."""
+    """Decode the content of system and assistant messages; raise `InvalidRequest` if it is not text."""
     if isinstance(content, str):
         return [Text(text=content)]
     texts: list[Text] = []

@@ -1,4 +1,8 @@
-"""Custom tools take plain text: Gemini gets a function with one string, the client gets its text back (pain G1)."""
+"""Custom tools, which take plain text instead of JSON arguments.
+
+Gemini has only functions, so a custom tool is declared as a function with one string argument, and the client gets
+that string (pain G1).
+"""
 
 from __future__ import annotations
 
@@ -20,18 +24,19 @@ INPUT_SCHEMA = _json(
 
 
 def wrap(text: str) -> bytes:
+    """Return the arguments of the function for the input of a custom tool."""
     return _json({"input": text})
 
 
 def unwrap(args: bytes) -> str:
-    """The text of a call; arguments of another form are given as they are, so nothing is lost."""
+    """Return the input of a custom tool; arguments without an `input` string are returned as JSON text."""
     value: Any = msgspec.json.decode(args)
     text = value.get("input")
     return text if isinstance(text, str) else args.decode()
 
 
 def describe(description: str, grammar: WireGrammar | None) -> str:
-    """Gemini enforces no grammar: the model is told of it."""
+    """Return the description with the grammar appended, because Gemini cannot enforce it."""
     if grammar is None:
         return description
     rule = f"The input must fit this {grammar.syntax} grammar:\n{grammar.definition}"

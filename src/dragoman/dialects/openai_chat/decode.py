@@ -1,4 +1,4 @@
-"""A Chat Completions request to the neutral one."""
+"""Decode a Chat Completions request to the neutral `Request`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from dragoman.ir import (
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
-#: Tuning that cannot be kept, and why.
+#: Fields that are dropped with a note -> the reason in the note.
 _DROPPED: dict[str, str] = {
     "audio": "answers are text only",
     "enable_thinking": "reasoning_effort says how hard to think",
@@ -59,14 +59,14 @@ _DROPPED: dict[str, str] = {
     "user": "Gemini is not told who asks",
     "verbosity": "Gemini has no such setting",
 }
-#: Values that ask for nothing.
-_IDLE = frozenset({b"", b"null", b"false", b"0", b"{}", b"[]", b'"auto"', b'"default"', b'""'})
+#: Values that have no effect, for which no note is needed.
+_WITHOUT_EFFECT = frozenset({b"", b"null", b"false", b"0", b"{}", b"[]", b'"auto"', b'"default"', b'""'})
 
 
 def _said(
     before: tuple[Message, ...], _: Sequence[DecodedMessage], new: Sequence[DecodedMessage]
 ) -> tuple[Message, ...]:
-    """Chat sends each result alone; those of one step belong together."""
+    """Return the messages with the new items; neighbouring tool results become one message."""
     messages = list(before)
     for piece in new:
         message = piece.message
@@ -93,7 +93,8 @@ _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
 )
 
 
-def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat clients say all in the body)
+def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat needs no headers)
+    """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
     skimmed = _BODIES.skim(body)
     if not skimmed.is_framed:
         _refuse_unservable(skimmed.wire)
@@ -110,7 +111,7 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (C
 
 
 def _decode_frame(wire: Body, declared: bytes) -> Decoded:
-    """Everything but the messages."""
+    """Decode everything except the messages; `declared` is the JSON of the tools."""
     tool_set, choice, legacy = _tools(wire, declared)
     thinking, unknown = _thinking(wire.reasoning_effort)
     request = Request(
@@ -147,7 +148,7 @@ def _message(raw: bytes, where: str) -> DecodedMessage:
 
 
 def _tools(wire: Body, tools: bytes) -> tuple[ToolSet, ToolChoice, bool]:
-    """The tools, the choice, and whether they are spoken of in the older form."""
+    """Return the tools, the choice, and whether they use the deprecated `functions` and `function_call`."""
     tool_set = decode_tool_set(tools, "tools")
     functions = decode_tool_set(bytes(wire.functions), "functions")
     if functions.tools and not tool_set.tools:
@@ -162,7 +163,11 @@ def _tools(wire: Body, tools: bytes) -> tuple[ToolSet, ToolChoice, bool]:
 def _split_system(
     messages: tuple[Message, ...],
 ) -> tuple[tuple[Message, ...], tuple[Message, ...], tuple[Note, ...]]:
-    """Instructions at the beginning are the system's; later ones are remarks at their place."""
+    """Return the leading system messages, the other messages, and notes.
+
+    Later system messages stay where they are. If there are only system messages, the last one becomes a user message,
+    because Gemini requires one.
+    """
     start = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
     moved: tuple[Note, ...] = ()
     if start == len(messages):
@@ -174,7 +179,7 @@ def _split_system(
 
 
 def _system(instructions: tuple[Message, ...]) -> tuple[Text, ...]:
-    """The very same with every turn, as `_join` does it."""
+    """Return the system prompt; the same object with every turn, because that is fast to compare."""
     if not instructions:
         return ()
     first, others = instructions[0], instructions[1:]
@@ -234,7 +239,7 @@ def _dropped(wire: Body) -> list[Note]:
     notes = [
         Note("dropped", field, why)
         for field, why in _DROPPED.items()
-        if bytes(getattr(wire, field)) not in _IDLE
+        if bytes(getattr(wire, field)) not in _WITHOUT_EFFECT
     ]
     options = wire.web_search_options
     if options is not None and options.search_context_size not in (None, "medium"):

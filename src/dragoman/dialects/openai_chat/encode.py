@@ -1,4 +1,4 @@
-"""A whole answer as a chat completion, and the pieces it shares with the stream."""
+"""Encode a complete answer as a chat completion, and the JSON fragments that the stream needs too."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _FINISH: dict[StopReason, str] = {
 
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
-    """What the answer must know of the request: its form, and which tools take plain text."""
+    """What the answer needs of its request; `custom` are the names of custom tools."""
 
     include_usage: bool = False
-    legacy: bool = False  # `functions` and `function_call`
+    legacy: bool = False  # the request uses the deprecated `functions`
     custom: frozenset[str] = frozenset()
 
 
@@ -72,11 +72,12 @@ def encode_response(response: Response, answer: Answer) -> bytes:
 
 
 def encode_count(tokens: int) -> bytes:
-    """Chat has no such endpoint; this is how OpenAI's only one answers."""
+    """Encode a token count as the Responses API does; Chat has no such endpoint."""
     return b'{"object":"response.input_tokens","input_tokens":%d}' % tokens
 
 
 def encode_id(answer: Answer) -> str:
+    """Return the id in OpenAI's form, `chatcmpl-…`."""
     return answer.id.replace("_", "-", 1)
 
 
@@ -86,14 +87,14 @@ def encode_finish(finished: Finished, echo: Echo) -> str:
 
 
 def encode_refusal(finished: Finished) -> str | None:
-    """Why there is no more: said where clients look for it (pain D7)."""
+    """Return the reason of a blocked answer, for the `refusal` field that clients show (pain D7); else None."""
     if _FINISH[finished.reason] != "content_filter":
         return None
     return finished.detail or f"Gemini stopped with {finished.raw}"
 
 
 def encode_usage(usage: Usage, answer: Answer) -> dict[str, Any]:
-    """OpenAI counts as Google does: the cached in the prompt, the reasoning in the completion (H5, H6)."""
+    """Encode token counts. As at Google, the prompt includes cached and the completion reasoning tokens (H5, H6)."""
     prompt = usage.input_tokens or answer.input_tokens
     return {
         "prompt_tokens": prompt,
@@ -105,7 +106,10 @@ def encode_usage(usage: Usage, answer: Answer) -> dict[str, Any]:
 
 
 def encode_call(call: ToolCall, echo: Echo) -> dict[str, Any]:
-    """A call in the form its tool was declared in, its signature where Google's own endpoint has it."""
+    """Encode a call of a function or custom tool.
+
+    The signature is in `extra_content.google`, as at Google's own Chat Completions endpoint.
+    """
     if call.name in echo.custom:
         form: dict[str, Any] = {"custom": {"name": call.name, "input": custom.unwrap(call.args)}}
     else:
@@ -125,7 +129,7 @@ def encode_signature(signature: Signature, target: str) -> dict[str, Any]:
 
 
 def encode_annotations(sources: Iterable[Source], start: int, end: int) -> list[dict[str, Any]]:
-    """Where the text between two of its characters is from."""
+    """Encode the sources of the text between two character offsets."""
     place = {"start_index": start, "end_index": end}
     return [
         {"type": "url_citation", "url_citation": {**place, "url": source.url, "title": source.title}}
@@ -134,7 +138,10 @@ def encode_annotations(sources: Iterable[Source], start: int, end: int) -> list[
 
 
 def encode_uncited(results: Iterable[ServerResult], end: int) -> list[dict[str, Any]]:
-    """What was found for an answer that names no place for any of it: told at its end, since Chat has no other."""
+    """Encode all sources of an answer without citations, at the `end` of its text.
+
+    Return none if there is no text, since Chat has no other field for them.
+    """
     found = {source.url: source for result in results for source in result.sources if not source.error}
     return encode_annotations(found.values(), end, end) if end else []
 
@@ -176,7 +183,7 @@ def _message(response: Response, answer: Answer, echo: Echo) -> dict[str, Any]:
 
 
 def _signature(response: Response, answer: Answer) -> dict[str, Any] | None:
-    """The last one on text, or on a thought that is shown: a message has room for one."""
+    """Return the last signature on text or on a visible thought; a message has a field for only one."""
     for part in reversed(response.parts):
         if isinstance(part, Text) and part.signature is not None:
             return encode_signature(part.signature, ON_TEXT if part.text else AFTER_TEXT)

@@ -1,4 +1,7 @@
-"""Errors in OpenAI's shape."""
+"""Encode errors as the OpenAI API does.
+
+See https://platform.openai.com/docs/guides/error-codes.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import msgspec
 from dragoman.dialects.base import Reply, error_headers
 from dragoman.errors import DragomanError, ErrorKind, UpstreamError
 
-#: kind -> HTTP status, error type, code. SDKs choose their exception by the status, clients compact by the code.
+#: kind -> HTTP status, error type, error code. The SDKs choose the exception by the status; clients recognise by the
+#: code that they must compact the conversation.
 _TABLE: dict[ErrorKind, tuple[int, str, str | None]] = {
     "invalid_request": (400, "invalid_request_error", None),
     "overflow": (400, "invalid_request_error", "context_length_exceeded"),

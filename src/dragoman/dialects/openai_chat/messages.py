@@ -1,4 +1,4 @@
-"""One Chat message to a neutral one: roles, tool calls, results, signatures."""
+"""Decode one Chat message to a neutral message: roles, tool calls, results, signatures."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 class DecodedMessage(msgspec.Struct, frozen=True):
-    """One wire message as a neutral one; the places in its notes are below the message."""
+    """One decoded wire message; the paths in its notes are relative to it."""
 
     message: Message
     notes: tuple[Note, ...]
 
 
 def decode_message(wire: WireMessage) -> DecodedMessage:
+    """Decode one message; errors and notes have paths relative to it."""
     reader = _READERS.get(wire.role)
     if reader is None:
         raise InvalidRequest(f"{wire.role!r} is not a role: use {', '.join(_READERS)}", where=".role")
@@ -51,7 +52,7 @@ def decode_message(wire: WireMessage) -> DecodedMessage:
 
 
 def legacy_id(name: str) -> str:
-    """Calls of the older `function_call` form have no id: a result belongs to the last call of its function."""
+    """Return the id for a deprecated `function_call`, which has none: results refer to the function's name."""
     return f"function_call-{name}"
 
 
@@ -107,7 +108,7 @@ _READERS: dict[str, Callable[[WireMessage, list[Note]], Message]] = {
 def _signed(
     thought: str, texts: list[Text], calls: list[ToolCall], sealed: Sealed | None, notes: list[Note]
 ) -> tuple[Part, ...]:
-    """All parts in the order Gemini says them, the message's own signature on the one it came with."""
+    """Return the parts in Gemini's order, with the signature of the message on the part that it signs."""
     thoughts = [Thought(text=thought)] if thought else []
     if sealed is None:
         return (*thoughts, *texts, *calls)
@@ -154,7 +155,11 @@ def _legacy_call(wire: FunctionCall, notes: list[Note]) -> ToolCall:
 
 
 def _sealed(extra: ExtraContent | None, where: str, target: str, notes: list[Note]) -> Sealed | None:
-    """A signature of ours, or a bare one from Google's own Chat endpoint, which is Google's to judge."""
+    """Return the signature in an `extra_content`.
+
+    A value that this gateway did not seal but that is base64 is taken for a signature from Google's own Chat
+    Completions endpoint, on the part `target`. Google checks it. Any other value is dropped with a note.
+    """
     word = extra.google.thought_signature if extra is not None and extra.google is not None else None
     if not word:
         return None
@@ -167,7 +172,10 @@ def _sealed(extra: ExtraContent | None, where: str, target: str, notes: list[Not
 
 
 def _arguments(wire: FunctionCall, where: str, notes: list[Note]) -> bytes:
-    """Byte for byte what the client kept, if it is an object; whatever else it is loses nothing (pain P2)."""
+    """Return the arguments as JSON text of an object.
+
+    An object keeps its bytes (pain P2). Any other value, also invalid JSON, is wrapped in an object, with a note.
+    """
     raw = bytes(wire.arguments)
     if raw.startswith(b'"'):
         raw = jsontext.whole_characters(msgspec.json.decode(raw, type=str).encode())

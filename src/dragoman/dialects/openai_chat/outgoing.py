@@ -1,4 +1,4 @@
-"""What a program sends to a Chat Completions API about tools: declarations, a choice, calls it keeps, results."""
+"""Encode tools, tool choice, calls and results for a program that itself calls a Chat Completions API."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 from dragoman.dialects.openai_chat.encode import Echo, encode_call
 from dragoman.ir import Media, Text, Tool, ToolCall, ToolChoice, ToolResult
 
-_WORDS = {"auto": "auto", "validated": "auto", "any": "required", "none": "none"}
-_NAMELESS = Echo()
+_MODES = {"auto": "auto", "validated": "auto", "any": "required", "none": "none"}
+_NO_ECHO = Echo()
 
 
 def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -19,7 +19,7 @@ def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def encode_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
-    word = _WORDS[choice.mode]
+    word = _MODES[choice.mode]
     if not choice.names or choice.mode == "none":
         return word
     named = [{"type": "function", "function": {"name": name}} for name in choice.names]
@@ -29,12 +29,15 @@ def encode_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str) -> dict[str, Any]:
-    wires = [encode_call(call, _NAMELESS) for call in calls]
+    wires = [encode_call(call, _NO_ECHO) for call in calls]
     return {"role": "assistant", "content": text or None, "tool_calls": wires}
 
 
 def encode_result(result: ToolResult) -> dict[str, Any]:
-    """Text where it is only text: older services take nothing else. There is no mark for an error."""
+    """Encode a result; as a string if it is only text, because older services accept nothing else.
+
+    The API has no error flag, so the text of an error must say that it is one.
+    """
     content: str | list[dict[str, Any]] = [_content(part) for part in result.content]
     if not any(isinstance(part, Media) for part in result.content):
         content = "\n".join(part.text for part in result.content if isinstance(part, Text))

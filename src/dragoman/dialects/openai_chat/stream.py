@@ -1,4 +1,7 @@
-"""Events to the stream of chat completion chunks."""
+"""Encode events as a stream of chat completion chunks.
+
+See https://platform.openai.com/docs/api-reference/chat-streaming.
+"""
 
 from __future__ import annotations
 
@@ -42,19 +45,22 @@ from dragoman.ir import (
 )
 
 _json = msgspec.json.Encoder().encode
-_PING = b": ping\n\n"
+_PING = b": ping\n\n"  # an SSE comment, which parsers ignore
 _DONE = b"data: [DONE]\n\n"
 
-#: The field of a call whose text comes in deltas.
+#: Type of a call -> the field that is sent in deltas.
 _STREAMED = {"function": "arguments", "custom": "input"}
 
 
 class CompletionStream:
-    """A chunk with the role, chunks with deltas, one with the finish reason, one with the usage if asked, [DONE].
+    """The stream of one answer.
 
-    A call leaves when it is whole, so a broken one never reaches the client. Accumulators add strings up, so
-    the message's signature is said once, at the end. An error has no [DONE] behind it: the SDKs raise on an
-    `error` in the data, and a client that looks for nothing but [DONE] must not take the answer for finished.
+    Grammar: a chunk with the role, chunks with deltas, a chunk with the finish reason, a chunk with the usage if the
+    client asked for it, [DONE].
+
+    A call is sent when it is complete, so that the client never gets a broken one. The signature of the message is
+    sent once, at the end, because clients concatenate the strings of all deltas. No [DONE] follows an error: the SDKs
+    raise an exception for an `error`, and a client that only looks for [DONE] must not take the answer for complete.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -72,7 +78,7 @@ class CompletionStream:
         self._annotations: list[dict[str, Any]] = []
         self._results: list[ServerResult] = []
         self._signature: dict[str, Any] | None = None
-        self._call_signature: dict[str, Any] | None = None  # of the older form's only call
+        self._call_signature: dict[str, Any] | None = None  # of a deprecated `function_call`
         self._usage = Usage()
 
     def open(self) -> bytes:
@@ -82,7 +88,7 @@ class CompletionStream:
         return _PING
 
     def feed(self, event: Event) -> bytes:
-        if isinstance(event, TextDelta):  # nearly every one
+        if isinstance(event, TextDelta):  # nearly every event
             return self._text(event.text)
         match event:
             case Cited():
@@ -90,7 +96,7 @@ class CompletionStream:
             case ThoughtDelta():
                 return self._thought(event.text)
             case ToolCall():
-                return self._give_call(event)
+                return self._call(event)
             case Signed():
                 self._sign(event)
                 return b""
@@ -136,7 +142,7 @@ class CompletionStream:
         return self._before_text + _json(text) + self._behind_text
 
     def _cited(self, event: Cited) -> bytes:
-        """Its sources are told at the end, with their places in the whole text."""
+        """Encode cited text; its sources are sent at the end, with offsets in the whole text."""
         out = self._text(event.text)
         start = self._chars - len(event.text)
         self._annotations += encode_annotations(event.sources, start, self._chars)
@@ -157,12 +163,12 @@ class CompletionStream:
             self._signature = encode_signature(event.signature, target)
         self._in_text = False
 
-    def _give_call(self, call: ToolCall) -> bytes:
+    def _call(self, call: ToolCall) -> bytes:
         self._in_text = False
         index = self._calls
         self._calls += 1
         if self._echo.legacy:
-            return self._give_function_call(call) if index == 0 else b""
+            return self._function_call(call) if index == 0 else b""
         wire = {"index": index, **encode_call(call, self._echo)}
         kind = wire["type"]
         field = _STREAMED[kind]
@@ -171,8 +177,8 @@ class CompletionStream:
         rest = {"index": index, kind: {field: text}}
         return b"".join(self._chunk(_json({"tool_calls": [piece]})) for piece in (first, rest))
 
-    def _give_function_call(self, call: ToolCall) -> bytes:
-        """The older form: one call, no id; its signature is the message's."""
+    def _function_call(self, call: ToolCall) -> bytes:
+        """Encode the deprecated `function_call`: only one, without id; the message carries its signature."""
         if call.signature is not None:
             self._call_signature = encode_signature(call.signature, legacy_id(call.name))
         wire = encode_function(call)

@@ -1,4 +1,4 @@
-"""Tool definitions and tool choice: functions, custom tools, the older `functions`."""
+"""Decode `tools` and `tool_choice`, and the deprecated `functions` and `function_call`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dragoman.notes import Note
 
 Mode = Literal["auto", "any", "none", "validated"]
 
-#: `validated` is what Copilot sends for Gemini models, `any` what people bring along from elsewhere.
+#: Copilot sends `validated` for Gemini models; `any` is the name of `required` in other APIs.
 _MODES: dict[str, Mode] = {
     "none": "none",
     "auto": "auto",
@@ -40,7 +40,7 @@ _MODES: dict[str, Mode] = {
 
 
 class ToolSet(msgspec.Struct, frozen=True):
-    """All tools of a request; `custom` names those that take plain text instead of JSON."""
+    """All tools of a request; `custom` are the names of custom tools, which take plain text instead of JSON."""
 
     tools: tuple[Tool, ...] = ()
     custom: frozenset[str] = frozenset()
@@ -48,11 +48,12 @@ class ToolSet(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...] = ()
 
 
-#: The same tools come with every turn.
+#: Clients send the same tools with every turn.
 _TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "chat tool sets")
 
 
 def decode_tool_set(raw: bytes, place: str) -> ToolSet:
+    """Decode the list of tools in the field `place`; raise `InvalidRequest` if it is invalid."""
     if not raw:
         return ToolSet()
     return _TOOL_SETS.get((raw, place), 3 * len(raw), lambda: _decode_tool_set(raw, place))
@@ -106,7 +107,7 @@ def _custom(wire: WireTool, where: str, notes: list[Note]) -> Tool:
 
 
 def decode_search(options: SearchOptions | None) -> tuple[ServerTool, ...]:
-    """`web_search_options`: Chat's own way to ask for a search."""
+    """Decode `web_search_options`, which asks for a web search."""
     if options is None:
         return ()
     location = decode_location(options.user_location.approximate) if options.user_location else None
@@ -114,6 +115,7 @@ def decode_search(options: SearchOptions | None) -> tuple[ServerTool, ...]:
 
 
 def decode_tool_choice(choice: str | WireToolChoice | None, *, parallel: bool) -> ToolChoice:
+    """Decode a choice; raise `InvalidRequest` if it is not understood."""
     if choice is None:
         return ToolChoice(parallel=parallel)
     if isinstance(choice, str):
@@ -135,7 +137,7 @@ def decode_tool_choice(choice: str | WireToolChoice | None, *, parallel: bool) -
 
 
 def decode_legacy_choice(choice: str | Named | None) -> ToolChoice:
-    """The older `function_call`; an answer in that form has room for one call only."""
+    """Decode the deprecated `function_call`, with which an answer can have only one call."""
     if isinstance(choice, Named):
         return ToolChoice(mode="any", names=(choice.name,), parallel=False)
     return ToolChoice(mode=_mode(choice or "auto", "function_call"), parallel=False)

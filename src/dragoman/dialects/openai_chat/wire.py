@@ -1,4 +1,4 @@
-"""The parts of a Chat Completions request we read; unknown fields are tolerated."""
+"""The fields of a Chat Completions request that the decoder reads; unknown fields are ignored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WireFile(msgspec.Struct):
 
 
 class WirePart(msgspec.Struct):
-    """Any content part: which fields matter depends on `type`."""
+    """Any content part; `type` decides which fields are used."""
 
     type: str
     text: str | None = None
@@ -43,13 +43,13 @@ class Google(msgspec.Struct):
 
 
 class ExtraContent(msgspec.Struct):
-    """Where Google's own Chat endpoint puts what OpenAI has no field for."""
+    """The field in which Google's own Chat Completions endpoint puts what OpenAI has no field for."""
 
     google: Google | None = None
 
 
 class FunctionCall(msgspec.Struct):
-    """`arguments` is JSON text in a string; some clients send the object itself."""
+    """A function call; `arguments` is a string with JSON, but some clients send the object itself."""
 
     name: str = ""
     arguments: msgspec.Raw = NOTHING
@@ -104,7 +104,7 @@ class WireCustom(msgspec.Struct):
 
 
 class WireTool(WireFunction):
-    """A tool, nested as Chat has it or flat as the Responses API and the older `functions` have it."""
+    """A tool: nested as in Chat, or flat as in the Responses API and in the deprecated `functions`."""
 
     type: str | None = None
     function: WireFunction | None = None
@@ -116,7 +116,7 @@ class Named(msgspec.Struct):
 
 
 class NamedTool(Named):
-    """A tool by its name, nested or flat."""
+    """The name of a tool, nested or flat."""
 
     function: Named | None = None
     custom: Named | None = None
@@ -155,7 +155,7 @@ class SearchOptions(msgspec.Struct):
 
 
 class Body(msgspec.Struct):
-    """The `Raw` fields behind the blank line are only looked at to say that they are dropped."""
+    """A request body. The `Raw` fields after the blank line are read only to note that they are dropped."""
 
     model: str
     messages: list[msgspec.Raw]

@@ -1,4 +1,7 @@
-"""The OpenAI Responses API, as Codex and others speak it."""
+"""The client dialect of the OpenAI Responses API, which Codex and others use.
+
+See https://platform.openai.com/docs/api-reference/responses.
+"""
 
 from dragoman.dialects.base import OPENING_GRACE_S, SSE_TYPE
 from dragoman.dialects.openai_responses.decode import decode_request, stands_alone

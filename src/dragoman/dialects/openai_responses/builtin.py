@@ -1,4 +1,7 @@
-"""Tools OpenAI defines and the client runs: their schema is implied by the type, their calls are items of their own."""
+"""Tools that OpenAI defines and the client runs.
+
+Requests name only their type, so their descriptions and schemas are here. Each has its own type of call item.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ SEARCH: Final = "tool_search"
 
 
 class BuiltIn(msgspec.Struct, frozen=True):
-    item: str
+    item: str  # type of the output item that calls the tool
     description: str
     schema: bytes
 
 
-#: A free-form tool takes text; Gemini has only functions, so the text is their one argument (pain G1).
+#: The schema of custom tools, which take free text. Gemini has only functions, so the text is the one argument of a
+#: function (pain G1).
 INPUT_SCHEMA: Final = (
     b'{"type":"object","properties":{"input":{"type":"string","description":'
     b'"The raw text for this tool, exactly as it should arrive: no JSON and no code fence around it."}},'

@@ -1,4 +1,4 @@
-"""`tool_choice` to the neutral one."""
+"""Decode `tool_choice`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ _MODES: dict[str, Literal["auto", "any", "none", "validated"]] = {
     "validated": "validated",
 }
 
-#: Tools of OpenAI's servers that have no twin here: nothing can be made to use them.
-_ELSEWHERE = frozenset({"file_search", "image_generation", "programmatic_tool_calling"})
+#: Server tools of OpenAI without an equivalent here: choosing one has no effect.
+_UNSUPPORTED = frozenset({"file_search", "image_generation", "programmatic_tool_calling"})
 
 
 def decode_tool_choice(raw: bytes, tool_set: ToolSet, *, parallel: bool) -> ToolChoice:
+    """Decode the choice for function tools; raise `InvalidRequest` if it is not understood.
+
+    Choosing a server tool leaves functions at `auto`; see `chosen_server_tools`.
+    """
     wire = jsontext.decode(decode_choice, raw or b"null", _WHERE)
     if wire is None:
         return ToolChoice(parallel=parallel)
@@ -41,13 +45,16 @@ def decode_tool_choice(raw: bytes, tool_set: ToolSet, *, parallel: bool) -> Tool
 
 
 def chosen_server_tools(raw: bytes, tool_set: ToolSet) -> tuple[ServerTool, ...]:
-    """What is run for the client, as far as the choice allows it; what is deferred stays so."""
+    """Return the tools to run for the client that the choice allows, and the search for deferred tools.
+
+    The search stays with any choice: without it, deferred tools would be shown to the model.
+    """
     chosen = force_chosen(tool_set.server_tools, jsontext.decode(decode_choice, raw or b"null", _WHERE))
     return chosen + searches_of(tool_set)
 
 
 def searches_of(tool_set: ToolSet) -> tuple[ServerTool, ...]:
-    """The search for deferred tools, if there are any and the client does not search itself."""
+    """Return the server-side search for deferred tools, if the request has both."""
     return (search_tool(tool_set.searched),) if tool_set.searched and tool_set.has_deferred else ()
 
 
@@ -59,7 +66,7 @@ def _mode(word: str) -> Literal["auto", "any", "none", "validated"]:
 
 
 def _chosen(wire: WireChoice, tool_set: ToolSet) -> tuple[str, ...]:
-    """The names of the functions that are meant; none for a tool of OpenAI's servers."""
+    """Return the names of the chosen functions; none for a server tool."""
     kind, name = wire.type, (wire.function or wire).name
     if kind in ("function", "custom") and name:
         return (find_name(tool_set, name, wire.namespace),)
@@ -69,6 +76,6 @@ def _chosen(wire: WireChoice, tool_set: ToolSet) -> tuple[str, ...]:
         return (remote_name(wire.server_label or "", name or "*"),)
     if kind in BUILT_IN:
         return (kind,) if kind in tool_set.faces else ()
-    if is_hosted(kind) or kind in _ELSEWHERE or kind.startswith("computer"):
+    if is_hosted(kind) or kind in _UNSUPPORTED or kind.startswith("computer"):
         return ()
     raise InvalidRequest(f"a choice of type {kind!r} is not understood", where=f"{_WHERE}.type")

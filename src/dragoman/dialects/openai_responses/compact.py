@@ -1,4 +1,4 @@
-"""`/responses/compact` as a dialect of its own: a Responses request whose answer is a compaction."""
+"""The dialect of `/responses/compact`: a Responses request whose answer is a `response.compaction`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from dragoman.ir import Response, ServerKind
 
 
 class Compaction:
-    """Remembers the items it was asked with: those of the user's stay beside the summary."""
+    """The dialect for one request.
+
+    It holds the input items of its request, because the answer repeats the user messages beside the summary.
+    """
 
     name = "openai_responses"
     call_prefix = "call"
@@ -24,12 +27,12 @@ class Compaction:
     stream_type = SSE_TYPE
     id_header = "x-request-id"
     keeps_native = False
-    server_kinds: frozenset[ServerKind] = frozenset()  # a summary shows none of them
+    server_kinds: frozenset[ServerKind] = frozenset()  # a compaction has no items for them
     fails_in_stream = fails_in_stream
     opening_grace_s = OPENING_GRACE_S
 
     def __init__(self, token: str) -> None:
-        self._token = token  # makes the ids of the items unique
+        self._token = token  # part of the ids given to input items without one
         self._items: Sequence[bytes] = ()
 
     def decode_request(self, body: bytes, headers: Headers) -> Decoded:

@@ -1,7 +1,8 @@
-"""Compaction: a conversation's summary, asked of the model and carried in the client's opaque field (pain G3).
+"""Compaction: replace a conversation by a summary that the model writes (pain G3).
 
-Two forms: a `compaction_trigger` item makes any request answer with one `compaction` item; the endpoint
-`/responses/compact` is the same request, its answer dressed as a `response.compaction`.
+The summary is stored at the client, in the `encrypted_content` of a `compaction` item. A client asks for it in two
+ways: with an input item `compaction_trigger`, which makes the answer of any request one `compaction` item; or at the
+endpoint `/responses/compact`, which answers the same request with a `response.compaction` object.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dragoman.dialects.openai_responses.wire import decode_item
 
 TRIGGER = b'{"type":"compaction_trigger"}'
 
-#: What the model is asked to do with the conversation above.
+#: The prompt for the summary, sent after the conversation.
 WISH = (
     "The conversation above is about to be replaced by a summary that you write now. Another session goes on"
     " from it with nothing else to read. Say what was asked and why, what was decided, what has been done and"
@@ -36,12 +37,13 @@ _MAX_SUMMARY_BYTES = 8 * 1024 * 1024
 
 
 def seal_summary(text: str) -> str:
+    """Encode a summary for `encrypted_content`: compressed and marked as ours, but not encrypted."""
     packed = base64.b64encode(zlib.compress(text.encode("utf-8", "replace"))).decode()
     return f"{_PREFIX}{packed}"
 
 
 def open_summary(word: str) -> str | None:
-    """What `seal_summary` was given, or None if the word is not ours or was changed on the way."""
+    """Decode a summary that `seal_summary` encoded; None if another service made it, or if it is damaged."""
     if not word.startswith(_PREFIX):
         return None
     try:
@@ -54,7 +56,7 @@ def open_summary(word: str) -> str | None:
 
 
 def compact_request(body: bytes) -> bytes:
-    """The body of `/responses/compact` as the request that does it: whole, and ending in the trigger."""
+    """Return a `/responses/compact` body as a Responses body: not streamed, ending with the trigger."""
     fields = jsontext.decode_leniently(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, body)
     items = jsontext.decode(_decode_input, bytes(fields.get("input", b"null")), "input")
     if isinstance(items, str):
@@ -64,12 +66,12 @@ def compact_request(body: bytes) -> bytes:
 
 
 def compact_response(response: bytes, input_items: Sequence[bytes]) -> bytes:
-    """The answer of `/responses/compact`: all messages of the user's, then the compaction item.
+    """Return the answer of `/responses/compact`: all user messages, then the compaction item.
 
-    `response` is our answer to `compact_request`; `input_items` are the ones it was asked with, ids assigned.
+    `response` is the encoded answer to `compact_request`; `input_items` are its input items, with ids.
     """
     whole = msgspec.json.decode(response, type=_Compacted)
-    kept = [msgspec.Raw(item) for item in input_items if _is_of_the_user(item)]
+    kept = [msgspec.Raw(item) for item in input_items if _is_user_message(item)]
     answer: dict[str, Any] = {
         "id": whole.id,
         "object": "response.compaction",
@@ -90,6 +92,6 @@ class _Compacted(msgspec.Struct):
 _decode_input = msgspec.json.Decoder(str | list[msgspec.Raw] | None).decode
 
 
-def _is_of_the_user(raw: bytes) -> bool:
+def _is_user_message(raw: bytes) -> bool:
     item = decode_item(raw)
     return item.kind == "message" and item.role == "user"

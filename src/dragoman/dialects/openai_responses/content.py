@@ -1,4 +1,4 @@
-"""Parts of messages and of tool outputs to neutral parts."""
+"""Decode content parts of messages and tool outputs to neutral parts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from dragoman.errors import InvalidRequest
 from dragoman.ir import Media, Text
 from dragoman.notes import Note
 
-_WORDS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
+_TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 _IMAGES = frozenset({"input_image", "output_image", "computer_screenshot", "image_url"})
 
 
 def decode_parts(
     contents: str | Iterable[Content] | None, where: str, notes: list[Note]
 ) -> list[Text | Media]:
+    """Decode content, add what was lost to `notes`, and raise `InvalidRequest` for unknown types."""
     if isinstance(contents, str):
         return [Text(text=contents)]
     return [
@@ -27,12 +28,13 @@ def decode_parts(
 
 
 def join_text(contents: Iterable[Content] | None) -> str:
+    """Join the texts of a reasoning summary to paragraphs."""
     return "\n\n".join(content.text for content in contents or () if content.text)
 
 
 def _decode(content: Content, where: str, notes: list[Note]) -> list[Text | Media]:
     kind = content.type
-    if kind in _WORDS or (content.text is not None and not kind):
+    if kind in _TEXTS or (content.text is not None and not kind):
         return [Text(text=content.text or "")]
     if kind == "refusal":
         return [Text(text=content.refusal or "")]
@@ -43,7 +45,7 @@ def _decode(content: Content, where: str, notes: list[Note]) -> list[Text | Medi
     if kind == "input_audio":
         return [_audio(content, where)]
     if kind == "encrypted_content":
-        # What one agent of Codex's writes to another: we cannot encrypt, so it is the words themselves.
+        # A message between two agents of Codex. This gateway does not encrypt them, so this is the plain text.
         return [Text(text=content.encrypted_content or "")]
     raise InvalidRequest(f"content of type {kind!r} is not understood", where=where)
 
@@ -51,7 +53,7 @@ def _decode(content: Content, where: str, notes: list[Note]) -> list[Text | Medi
 def _image(content: Content, where: str, notes: list[Note]) -> Text | Media:
     url = content.image_url.url if isinstance(content.image_url, ImageUrl) else content.image_url
     if not url:
-        raise _not_kept("an image needs an image_url", content, where)
+        raise _missing_content("an image needs an image_url", content, where)
     return read_url(url, "image", f"{where}.image_url", notes)
 
 
@@ -61,7 +63,7 @@ def _file(content: Content, where: str, notes: list[Note]) -> list[Text | Media]
         return [*title, read_url(content.file_url, "file", f"{where}.file_url", notes)]
     data = content.file_data
     if not data:
-        raise _not_kept("a file needs file_data or a file_url", content, where)
+        raise _missing_content("a file needs file_data or a file_url", content, where)
     if is_inline(data):
         return [*title, read_inline(data, f"{where}.file_data")]
     mime = mime_of(content.filename or "")
@@ -80,7 +82,7 @@ def _audio(content: Content, where: str) -> Media:
     return Media(mime=f"audio/{audio.format}", data=audio.data)
 
 
-def _not_kept(why: str, content: Content, where: str) -> InvalidRequest:
+def _missing_content(why: str, content: Content, where: str) -> InvalidRequest:
     if content.file_id:
         return InvalidRequest("files are not kept here: send the data itself", where=f"{where}.file_id")
     return InvalidRequest(why, where=where)

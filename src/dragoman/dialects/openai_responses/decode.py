@@ -1,4 +1,4 @@
-"""A Responses request to the neutral one."""
+"""Decode a Responses request to the neutral `Request`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from dragoman.ir import (
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
-ENCRYPTED = "reasoning.encrypted_content"
+ENCRYPTED = "reasoning.encrypted_content"  # a value of `include`
 
 _ITEMS: Memo[bytes, DecodedItem] = Memo(HISTORY_BYTES, "responses items")
 _BODIES: Skimmer[Body, DecodedItem] = Skimmer(
@@ -54,12 +54,15 @@ _BODIES: Skimmer[Body, DecodedItem] = Skimmer(
     tells=operator.attrgetter("tells"),
 )
 
-#: Items that have more to tell than words, with their places.
-_Told = tuple[tuple[int, DecodedItem], ...]
+#: Items that carry more than messages, with their indexes; see `History.telling`.
+_ExtraItems = tuple[tuple[int, DecodedItem], ...]
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """Everything but what the items say. Their instructions stand between these and the `guides`."""
+    """The decoded request without its messages.
+
+    The system prompt is `instructions`, then leading developer messages, then `guides`.
+    """
 
     request: Request
     notes: tuple[Note, ...]
@@ -70,7 +73,7 @@ class _Frame(msgspec.Struct, frozen=True):
 
 
 def stands_alone(body: bytes) -> bool:
-    """Whether it refers to nothing that is kept, and nothing of it is to be; one that cannot be read does not."""
+    """Return whether a request neither uses stored state nor asks to be stored; False for an invalid body."""
     try:
         skimmed = _BODIES.look(body)
         return skimmed.note("alone", None, lambda: _is_alone(skimmed.wire))
@@ -83,18 +86,19 @@ def _is_alone(wire: Body) -> bool:
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
+    """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
     skimmed = _BODIES.skim(body)
     if not skimmed.is_framed:
-        _refuse(skimmed.wire)
+        _refuse_unservable(skimmed.wire)
     history = _decode_input(skimmed)
-    items, told = _without_settled(history)
+    items, extras = _drop_settled_approvals(history)
     declared = skimmed.note("tools", None, lambda: decode_tool_set(skimmed.tools))
-    tool_set, loaded = _tools_at_hand(declared, items, told)
+    tool_set, loaded = _available_tools(declared, items, extras)
     named = headers.get("session_id")
     frame = skimmed.note(
         "frame",
-        (named, told, tuple(loaded)),
-        lambda: _decode_frame(skimmed.wire, tool_set, loaded, told, named),
+        (named, extras, tuple(loaded)),
+        lambda: _decode_frame(skimmed.wire, tool_set, loaded, extras, named),
     )
     messages = history.said if items is history.pieces else said((), (), items)
     leading, messages = split_instructions(messages, always=frame.compacts)
@@ -106,8 +110,9 @@ def decode_request(body: bytes, headers: Headers) -> Decoded:
 
 
 def _decode_frame(
-    wire: Body, tool_set: ToolSet, loaded: dict[str, None], told: _Told, named: str | None
+    wire: Body, tool_set: ToolSet, loaded: dict[str, None], extras: _ExtraItems, named: str | None
 ) -> _Frame:
+    """Decode everything except the messages. `named` is the session id in the headers, if any."""
     choice = decode_tool_choice(
         bytes(wire.tool_choice), tool_set, parallel=wire.parallel_tool_calls is not False
     )
@@ -116,8 +121,8 @@ def _decode_frame(
     reasoning = jsontext.decode(decode_reasoning, bytes(wire.reasoning) or b"null", "reasoning")
     thinking, unknown = _thinking(reasoning)
     output, lost = _output(wire)
-    compacts = any(item.compacts for _, item in told)
-    remotes = _remotes(tool_set, told)
+    compacts = any(item.compacts for _, item in extras)
+    remotes = _remotes(tool_set, extras)
     if compacts:
         choice, remotes, output = ToolChoice(mode="none"), (), None
         server_tools = searches_of(tool_set)
@@ -138,13 +143,13 @@ def _decode_frame(
         session=wire.prompt_cache_key or wire.conversation_id or named or "",
     )
     carries = reasoning is not None or ENCRYPTED in (wire.include or ())
-    notes = (*tool_set.notes, *withheld, *unknown, *lost, *_untaken(wire))
+    notes = (*tool_set.notes, *withheld, *unknown, *lost, *_dropped_settings(wire))
     echo = make_echo(wire, tool_set, carries=carries, compacts=compacts)
     return _Frame(request, notes, echo, instructions, tool_set.guides, compacts)
 
 
 def _system(frame: _Frame, leading: Message | None) -> tuple[Text, ...]:
-    """The very same with every turn."""
+    """Return the system prompt; the same object with every turn, because that is fast to compare."""
     if leading is None:
         return frame.request.system
     key = frame.instructions, frame.guides
@@ -155,7 +160,7 @@ def _system(frame: _Frame, leading: Message | None) -> tuple[Text, ...]:
     return noted[1]
 
 
-def _refuse(wire: Body) -> None:
+def _refuse_unservable(wire: Body) -> None:
     if wire.background:
         why = "answers in the background are not offered here: send the request without it"
         raise InvalidRequest(why, where="background")
@@ -175,8 +180,11 @@ def _decode_input(skimmed: Skimmed[Body, DecodedItem]) -> History[DecodedItem]:
     return skimmed.history(_ITEMS, "input", _item)
 
 
-def _without_settled(history: History[DecodedItem]) -> tuple[tuple[DecodedItem, ...], _Told]:
-    """A call that was carried out tells everything; that the user was asked before says nothing more."""
+def _drop_settled_approvals(history: History[DecodedItem]) -> tuple[tuple[DecodedItem, ...], _ExtraItems]:
+    """Return the items, and those of them that carry more than messages.
+
+    If an MCP call has run, its approval request and response are emptied: the call itself is in the history too.
+    """
     items = history.pieces
     carried_out = {items[index].carried_out for index in history.telling} - {""}
     if carried_out:
@@ -188,13 +196,16 @@ def _item(raw: bytes, where: str) -> DecodedItem:
     return decode_item(jsontext.decode(decode_wire_item, raw, where), raw)
 
 
-def _tools_at_hand(
-    declared: ToolSet, items: tuple[DecodedItem, ...], told: _Told
+def _available_tools(
+    declared: ToolSet, items: tuple[DecodedItem, ...], extras: _ExtraItems
 ) -> tuple[ToolSet, dict[str, None]]:
-    """All tools, also those the conversation brought, and the names of the ones it has loaded or called, in order."""
+    """Return all tools, including those that items bring, and the names of the loaded ones, in order.
+
+    Loaded are the tools that a search found and those that were called. If no tool is deferred, there are none.
+    """
     tool_set = declared
     brought: dict[int, ToolSet] = {}
-    for index, item in told:
+    for index, item in extras:
         if item.tools:
             brought[index] = decode_tool_set(item.tools, f"input[{index}].tools")
             more = msgspec.structs.replace(brought[index], remotes=()) if item.loads else brought[index]
@@ -207,9 +218,9 @@ def _tools_at_hand(
     return tool_set, loaded
 
 
-def _remotes(tool_set: ToolSet, told: _Told) -> tuple[RemoteServer, ...]:
-    """The MCP servers that are asked for; whose tools were shown before is not shown them again."""
-    listed = {item.listed for _, item in told}
+def _remotes(tool_set: ToolSet, extras: _ExtraItems) -> tuple[RemoteServer, ...]:
+    """Return the MCP servers; `listed` is set for those whose tools the client already has in an item."""
+    listed = {item.listed for _, item in extras}
     return tuple(
         msgspec.structs.replace(remote, listed=remote.label in listed) for remote in tool_set.remotes
     )
@@ -249,9 +260,9 @@ def _output(wire: Body) -> tuple[OutputFormat | None, list[Note]]:
     return None, notes
 
 
-def _untaken(wire: Body) -> list[Note]:
-    """Tuning that Gemini does not know."""
-    untaken = {
+def _dropped_settings(wire: Body) -> list[Note]:
+    """Return notes about settings that have no equivalent."""
+    unsupported = {
         "max_tool_calls": wire.max_tool_calls is not None,
         "top_logprobs": bool(wire.top_logprobs),
         "truncation": wire.truncation == "auto",
@@ -259,5 +270,7 @@ def _untaken(wire: Body) -> list[Note]:
         "moderation": bytes(wire.moderation) not in (b"", b"null"),
     }
     return [
-        Note("dropped", field, "there is no such setting here") for field, given in untaken.items() if given
+        Note("dropped", field, "there is no such setting here")
+        for field, given in unsupported.items()
+        if given
     ]

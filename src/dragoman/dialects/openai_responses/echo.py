@@ -1,4 +1,4 @@
-"""What an answer repeats of its request, and how the client knows the tools it will be asked to run."""
+"""The request data that the encoder of an answer needs: repeated fields, and the client's names of the tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman import jsontext
 from dragoman.dialects.openai_responses.tools import Face, ToolSet, flatten
 from dragoman.dialects.openai_responses.wire import Body
 
-#: Field of the answer -> what stands there when the request does not say.
+#: Fields of the answer that repeat the request -> default value.
 DEFAULTS: dict[str, Any] = {
     "background": False,
     "conversation": None,
@@ -37,9 +37,11 @@ DEFAULTS: dict[str, Any] = {
 
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
-    """`carries`: reasoning items are wanted, with what they encrypt; `compacts`: the answer is a summary.
+    """What the answer needs of its request.
 
-    `includes` is what else the client asked to see, `sources` the tools as it declared them.
+    `fields` are repeated in the answer. `faces` maps the function names that Gemini knows to the client's tools.
+    `sources` are the client's lists of tools, as JSON. `carries` means that the client wants reasoning items, which
+    also carry signatures. `compacts` means that the answer is a compaction. `includes` is the request's `include`.
     """
 
     fields: dict[str, Any] = msgspec.field(default_factory=lambda: DEFAULTS)
@@ -50,6 +52,7 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
     includes: frozenset[str] = frozenset()
 
     def face(self, name: str) -> Face:
+        """Return the client's tool for a function name; an undeclared name is a plain function."""
         return self.faces.get(name) or Face(name=name)
 
 
@@ -88,7 +91,10 @@ def make_echo(wire: Body, tool_set: ToolSet, *, carries: bool, compacts: bool) -
 
 
 def _raw(raw: msgspec.Raw, where: str) -> msgspec.Raw | None:
-    """A copy, on one line: the field must not keep the whole request's bytes alive, nor break an event."""
+    """Return a compact copy of a JSON value, or None for null.
+
+    `msgspec.Raw` is a view of the whole body and would keep it in memory; a newline would break an SSE event.
+    """
     value = jsontext.checked(bytes(raw), where)
     return None if value in (b"", b"null") else msgspec.Raw(msgspec.json.format(value, indent=-1))
 

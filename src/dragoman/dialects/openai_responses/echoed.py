@@ -1,4 +1,4 @@
-"""Items of tools that a service ran, as a history brings them back: ours or another service's."""
+"""Decode items of server tools in the history: calls and results that this gateway or another service produced."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _decode_mcp = msgspec.json.Decoder(_Mcp).decode
 
 
 def read_served(kind: str, raw: bytes) -> tuple[Part, ...] | None:
-    """What was run and what came of it; None for an item of a shape nobody knows."""
+    """Decode an item to a call and its result; None if the item has an unknown form."""
     try:
         return _READERS[kind](raw)
     except msgspec.DecodeError:
@@ -96,11 +96,11 @@ def _mcp(raw: bytes) -> tuple[Part, ...]:
     result = ServerResult(
         call_id="", kind="mcp", output=item.output or "", error="" if item.error is None else error
     )
-    call, told = _pair("mcp", _own_id(item.id, "mcp_"), {}, result)
+    call, server_result = _pair("mcp", _own_id(item.id, "mcp_"), {}, result)
     args = (item.arguments or "{}").encode()
     return (
         msgspec.structs.replace(call, name=item.name, label=item.server_label or "", args=_object(args)),
-        told,
+        server_result,
     )
 
 
@@ -116,7 +116,7 @@ def _own_id(identity: str | None, prefix: str) -> str:
 
 
 def _object(args: bytes) -> bytes:
-    """Arguments as the JSON text of an object, whatever they are."""
+    """Return the arguments; raise `msgspec.DecodeError` if they are not a JSON object."""
     msgspec.json.decode(args, type=Json)
     return args
 

@@ -1,4 +1,4 @@
-"""The response object, whole and as the stream's events carry it."""
+"""Encode the response object, for complete answers and for the events that contain it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.ir import Finished, StopReason, Usage
 
 _json = msgspec.json.Encoder().encode
 
-#: Why Gemini stopped -> status of the response, and why it is incomplete.
+#: Stop reason -> status of the response, and the reason in `incomplete_details`.
 _STATUS: dict[StopReason, tuple[str, str | None]] = {
     "end": ("completed", None),
     "tool_calls": ("completed", None),
@@ -32,6 +32,7 @@ def echo_of(answer: Answer) -> Echo:
 
 
 def status_of(finished: Finished) -> tuple[str, str | None]:
+    """Return the status of a response, and the reason if it is incomplete."""
     return _STATUS[finished.reason]
 
 
@@ -44,6 +45,7 @@ def encode_body(
     incomplete: str | None = None,
     error: dict[str, Any] | None = None,
 ) -> bytes:
+    """Encode a response object; `output` are the output items as JSON."""
     body: dict[str, Any] = {
         "id": answer.id,
         "object": "response",
@@ -60,7 +62,7 @@ def encode_body(
 
 
 def _usage(usage: Usage, answer: Answer) -> dict[str, Any]:
-    """OpenAI's input includes what was read from the cache, and its output the reasoning, as Google's does."""
+    """Encode token counts. As at Google, input includes cached tokens and output includes reasoning tokens."""
     entered = usage.input_tokens or answer.input_tokens
     return {
         "input_tokens": entered,

@@ -1,4 +1,7 @@
-"""Errors in OpenAI's shape: as an HTTP answer, and as the end of a stream that is already open."""
+"""Encode errors: as an HTTP response, and as the `response.failed` event of a stream.
+
+See https://platform.openai.com/docs/guides/error-codes.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ _TABLE: dict[ErrorKind, tuple[int, str, str | None]] = {
     "internal": (500, "server_error", "server_error"),
 }
 
-#: The code inside `response.failed`. Codex gives up on `invalid_prompt` and on `server_is_overloaded`,
-#: and tries again on `server_error` (clients.md 3).
+#: kind -> code in `response.failed`. Codex gives up on `invalid_prompt` and on `server_is_overloaded`, and retries on
+#: `server_error`.
 _IN_STREAM: dict[ErrorKind, str] = {
     "invalid_request": "invalid_prompt",
     "overflow": "context_length_exceeded",
@@ -46,8 +49,8 @@ _IN_STREAM: dict[ErrorKind, str] = {
     "internal": "server_error",
 }
 
-#: What a streaming client is told inside a stream even if nothing was sent yet: Codex gives up on a bare
-#: status 429 and shows a bare 400, but waits, stops or compacts when `response.failed` says so (pain G5).
+#: Errors reported inside a stream even if it has not started yet: Codex gives up on a plain status 429 and shows a
+#: plain 400 to the user, but waits, stops or compacts on the same error in `response.failed` (pain G5).
 fails_in_stream: frozenset[ErrorKind] = frozenset({"rate_limit", "quota", "overflow"})
 
 
@@ -60,7 +63,7 @@ def encode_error(error: DragomanError) -> Reply:
 
 
 def stream_error(error: DragomanError) -> dict[str, Any]:
-    """`error` of a failed response; Codex reads from the words how long to wait."""
+    """Encode the `error` of a failed response; Codex parses the time to wait from its message."""
     message = str(error)
     if error.kind == "rate_limit" and error.retry_after_s is not None:
         message = f"{message.rstrip('. ')}. Please try again in {error.retry_after_s:g}s."

@@ -1,4 +1,4 @@
-"""Tools that OpenAI's servers run, and Google's have twins of: the search and the code interpreter."""
+"""Decode server tools of OpenAI that have an equivalent at Google: web search and the code interpreter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.dialects.openai_responses.wire import Filters, WireChoice, WireToo
 from dragoman.ir import ServerKind, ServerTool
 from dragoman.notes import Note
 
-#: How a type begins -> what the tool does.
+#: Prefix of a tool type -> kind of tool.
 _KINDS: dict[str, ServerKind] = {"web_search": "web_search", "code_interpreter": "code_execution"}
 
 
@@ -18,13 +18,18 @@ def is_hosted(kind: str) -> bool:
 
 
 def read_hosted(wire: WireTool, kind: str, where: str, notes: list[Note]) -> ServerTool:
+    """Decode a tool of the type `kind`; add a note for each setting that Google does not have."""
     filters = wire.filters or Filters()
-    untaken = {
+    dropped_fields = {
         "search_context_size": wire.search_context_size not in (None, "medium"),
         "external_web_access": wire.external_web_access is False,
         "container": b"file_ids" in bytes(wire.container),
     }
-    notes += [Note("dropped", f"{where}.{field}", _WHY[field]) for field, given in untaken.items() if given]
+    notes += [
+        Note("dropped", f"{where}.{field}", _DROP_REASONS[field])
+        for field, given in dropped_fields.items()
+        if given
+    ]
     return ServerTool(
         kind=_kind(kind),
         name=kind,
@@ -35,7 +40,7 @@ def read_hosted(wire: WireTool, kind: str, where: str, notes: list[Note]) -> Ser
     )
 
 
-_WHY = {
+_DROP_REASONS = {
     "search_context_size": "Google decides by itself how much it reads",
     "external_web_access": "Google Search has no offline mode; its index is searched",
     "container": "Google's sandbox takes no files of OpenAI's",
@@ -43,7 +48,7 @@ _WHY = {
 
 
 def force_chosen(tools: tuple[ServerTool, ...], choice: str | WireChoice | None) -> tuple[ServerTool, ...]:
-    """The tools Google runs, as far as the choice leaves them; the one that is chosen must be used."""
+    """Return the tools that the choice allows; a chosen one is marked as `forced`."""
     if choice == "none":
         return ()
     if not isinstance(choice, WireChoice):

@@ -1,4 +1,4 @@
-"""Input items to neutral parts: one item at a time, each a pure function of its bytes."""
+"""Decode input items to neutral parts, one at a time and independent of each other, so that they can be cached."""
 
 from __future__ import annotations
 
@@ -33,41 +33,48 @@ from dragoman.ir import (
 )
 from dragoman.notes import Note
 
-_CONSENTS = "The user has agreed to this call; what came of it is not known here."
-_DECLINES = "The user has declined this call."
+_APPROVED = "The user has agreed to this call; what came of it is not known here."
+_DECLINED = "The user has declined this call."
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system", "developer": "system"}
 
 
 class Voice(msgspec.Struct, frozen=True):
-    """Neighbours of one voice are one message; results stay apart from what the user says."""
+    """The key for merging items: neighbours with equal keys become one message.
+
+    Tool results are not merged with other user items.
+    """
 
     role: Role
     results: bool
-    instructs: bool  # in nothing but words
+    instructs: bool  # a system item with only text
 
 
 class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One item: who speaks and what, signatures for its neighbours, and how it changes the tools at hand."""
+    """One decoded item.
+
+    `sealed` are signatures for parts of neighbouring items. `tools` is the JSON of tools that the item declares.
+    """
 
     role: Role
     parts: tuple[Part, ...] = ()
     sealed: tuple[Sealed, ...] = ()
     tools: bytes = b""
-    loads: bool = False  # its tools may be called now, even those that are deferred
-    compacts: bool = False
-    listed: str = ""  # the MCP server whose tools the client has seen
-    approval: str = ""  # the id of a call that waits, or waited, for the user's consent
-    carried_out: str = ""  # the id of such a call, which this is
+    loads: bool = False  # its tools were found by a search: deferred ones may be called now
+    compacts: bool = False  # a compaction trigger
+    listed: str = ""  # label of the MCP server whose tools this item lists
+    approval: str = ""  # call id, in approval requests and responses
+    carried_out: str = ""  # call id, in an MCP call that ran after an approval
     notes: tuple[Note, ...] = ()
 
     @cached_property
     def speaks(self) -> bool:
+        """Whether the item contributes to a message."""
         return bool(self.parts or self.sealed)
 
     @cached_property
     def tells(self) -> bool:
-        """Whether there is more to it than what is spoken."""
+        """Whether the item carries anything besides messages."""
         more = self.tools, self.loads, self.compacts, self.listed, self.approval, self.carried_out, self.notes
         return any(more)
 
@@ -79,11 +86,12 @@ class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def notebook(self) -> dict[str, Any]:
-        """What was made of this item and the ones behind it."""
+        """Cached values that were derived from this item and the items after it."""
         return {}
 
 
 def decode_item(item: Item, raw: bytes) -> DecodedItem:
+    """Decode an item, whose bytes are `raw`; errors and notes have paths relative to it."""
     known = _READERS.get(item.kind)
     if known is None:
         raise InvalidRequest(f"input items of type {item.kind!r} are not understood", where="")
@@ -132,7 +140,7 @@ class _ItemReader:
 
     def tool_search_call(self) -> DecodedItem:
         args = self._args(bytes(self.item.arguments))
-        if not self.item.call_id:  # the service has searched
+        if not self.item.call_id:  # a server-side search has no call_id
             return self._said([read_call(self.item.id, args)])
         return self._call(SEARCH, args)
 
@@ -146,7 +154,7 @@ class _ItemReader:
         return self._call("apply_patch", self._object(self.item.operation, ".operation"))
 
     def output(self) -> DecodedItem:
-        """A string, a list of parts, or any other JSON, which is then its own text."""
+        """Decode an output: a string, a list of content parts, or any other JSON, which is sent as JSON text."""
         raw = bytes(self.item.output)
         if raw[:1] in (b"", b'"', b"[", b"n") and self.item.kind != "shell_call_output":
             content = jsontext.decode(decode_contents, raw or b"null", ".output")
@@ -195,10 +203,10 @@ class _ItemReader:
         return DecodedItem(role=self.role, parts=(call,), approval=identity)
 
     def approval_response(self) -> DecodedItem:
-        """Until the tool has run, the model knows that it may."""
+        """Decode to a result that tells the model the decision, in place of the result of the call."""
         identity = bare_id(self.item.approval_request_id)
         consents = bool(self.item.approve)
-        words = [_CONSENTS if consents else _DECLINES, self.item.reason or ""]
+        words = [_APPROVED if consents else _DECLINED, self.item.reason or ""]
         result = ToolResult(
             call_id=identity,
             content=(Text(text=" ".join(filter(None, words))),),
@@ -214,7 +222,7 @@ class _ItemReader:
         return DecodedItem(role=self.role, parts=parts, carried_out=bare_id(self.item.approval_request_id))
 
     def foreign(self) -> DecodedItem:
-        """A server tool of another model's turn: its words are kept as text, its encrypted data is not."""
+        """Convert an item of an unsupported server tool to text, without its encrypted data."""
         value = jsontext.decode(_decode_object, self.raw)
         if bytes(value.pop("result", b"null")) not in (b"null", b'""'):
             self.notes.append(Note("dropped", ".result", "a picture the other model made is not sent back"))
@@ -264,7 +272,7 @@ class _ItemReader:
         return flat_name(self.item.name, self.item.namespace)
 
     def _args(self, args: bytes) -> bytes:
-        """Arguments as the JSON text of an object: what is none is wrapped in one, never lost."""
+        """Return arguments as JSON text of an object; any other value is wrapped in one, with a note."""
         args = jsontext.whole_characters(args.strip())
         if args in (b"", b"null"):
             return b"{}"

@@ -1,4 +1,4 @@
-"""What a program sends to a Responses API about tools: declarations, a choice, calls it keeps, results."""
+"""Encode tools, tool choice, calls and results for a program that itself calls a Responses API."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dragoman.dialects.openai_responses.output import call_item, reasoning_item
 from dragoman.dialects.openai_responses.tools import Face
 from dragoman.ir import Media, Text, Tool, ToolCall, ToolChoice, ToolResult, seal
 
-_WORDS = {"auto": "auto", "validated": "auto", "any": "required", "none": "none"}
+_MODES = {"auto": "auto", "validated": "auto", "any": "required", "none": "none"}
 
 
 def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """Not `strict`: that is a promise about the schema which nobody has checked."""
+    """Encode declarations; not as `strict`, because OpenAI accepts only a subset of JSON Schema there."""
     return [
         {
             "type": "function",
@@ -29,7 +29,7 @@ def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def encode_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
-    word = _WORDS[choice.mode]
+    word = _MODES[choice.mode]
     if not choice.names or choice.mode == "none":
         return word
     named = [{"type": "function", "name": name} for name in choice.names]
@@ -39,28 +39,31 @@ def encode_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str, *, signatures: bool) -> list[dict[str, Any]]:
-    """Input items; sealed `signatures` are for a gateway of ours, OpenAI refuses them."""
+    """Encode calls as input items.
+
+    Set `signatures` only if the API is this gateway: OpenAI rejects sealed signatures.
+    """
     items: list[dict[str, Any]] = []
     if text:
         items.append({"role": "assistant", "content": text})
     for call in calls:
         if signatures and call.signature is not None:
             sealed = seal(call.signature, call.id)
-            items.append(_nameless(reasoning_item("", "", sealed, "completed")))
-        items.append(_nameless(call_item("", Face(name=call.name), call.id, call.args)))
+            items.append(_without_id(reasoning_item("", "", sealed, "completed")))
+        items.append(_without_id(call_item("", Face(name=call.name), call.id, call.args)))
     return items
 
 
 def encode_result(result: ToolResult) -> dict[str, Any]:
-    """There is no mark for an error: its text must say so."""
+    """Encode a result. The API has no error flag, so the text of an error must say that it is one."""
     output: str | list[dict[str, Any]] = [_content(part) for part in result.content]
     if not any(isinstance(part, Media) for part in result.content):
         output = "\n".join(part.text for part in result.content if isinstance(part, Text))
     return {"type": "function_call_output", "call_id": result.call_id, "output": output}
 
 
-def _nameless(item: dict[str, Any]) -> dict[str, Any]:
-    """Only items that the service itself has made have an id."""
+def _without_id(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the item without its id, which only items that the service created have."""
     return {key: value for key, value in item.items() if key != "id"}
 
 

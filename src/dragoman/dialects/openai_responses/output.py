@@ -1,4 +1,4 @@
-"""Output items: what the model said or wants, in the client's own shapes."""
+"""Build output items: messages, reasoning, compactions and calls of client tools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _PREFIX: dict[str, str] = {
 
 
 def item_id(answer_id: str, kind: str, index: int) -> str:
-    """The same for a stream and for the whole answer, and unique for ever because the answer's id is."""
+    """Return the id of an output item; streamed and complete answers give an item the same id.
+
+    It is globally unique, because the id of the answer is.
+    """
     return f"{_PREFIX[kind]}_{answer_id.rpartition('_')[2]}_{index}"
 
 
@@ -61,7 +64,8 @@ def compaction_item(identity: str, summary: str) -> Json:
 
 
 def call_item(identity: str, face: Face, call_id: str, args: bytes) -> Json:
-    # A client may answer a local shell call by the item's id or by the call's: they are the same.
+    """Build the item of a call in the form of the client's tool."""
+    # A client may refer to a local shell call by the item's id or by the call id, so they are the same.
     return {
         "type": face.item,
         "id": call_id if face.item == "local_shell_call" else identity,
@@ -72,13 +76,16 @@ def call_item(identity: str, face: Face, call_id: str, args: bytes) -> Json:
 
 
 def begun(call: Json) -> Json:
-    """The same call before its text is told."""
+    """Return a call item as it is when the stream adds it: in progress, with empty arguments."""
     untold = {key: "" for key in ("arguments", "input") if isinstance(call.get(key), str)}
     return {**call, **untold, "status": "in_progress"}
 
 
 def free_text(args: bytes) -> str:
-    """What a free-form tool was given: its one argument, or all of them if the model made up others."""
+    """Return the input text of a custom tool from the arguments of the function that replaces it.
+
+    This is `input`, or the only argument if it is a text with another name; otherwise all arguments as JSON.
+    """
     try:
         value = msgspec.json.decode(args)
     except (msgspec.DecodeError, RecursionError):

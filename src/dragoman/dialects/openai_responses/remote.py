@@ -1,4 +1,4 @@
-"""MCP servers that a client asks for, and how an answer repeats them: without what they were given to log in."""
+"""Decode tools of the type `mcp`, and remove credentials from them before they are stored or repeated."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dragoman.dialects.openai_responses.wire import Approval, Filter, WireTool
 from dragoman.errors import InvalidRequest
 from dragoman.ir import ANY_TOOL, RemoteServer, ToolFilter
 
-#: How the id of such a request begins.
+#: Prefix of the ids of approval requests.
 APPROVAL = "mcpr_"
 
 _REDACTED = "<redacted>"
 
 
 def read_remote(wire: WireTool, where: str) -> RemoteServer:
+    """Decode an MCP server; raise `InvalidRequest` for OpenAI's connectors and tunnels."""
     if not wire.server_label:
         raise InvalidRequest("an MCP server needs a server_label", where=where)
     if wire.connector_id or wire.tunnel_id:
@@ -36,7 +37,7 @@ def read_remote(wire: WireTool, where: str) -> RemoteServer:
 
 
 def _approval(wire: str | Approval | None, where: str) -> tuple[ToolFilter | None, ToolFilter | None]:
-    """Tools for which the user is asked, and those for which he is not; unsaid, he is always asked."""
+    """Return the tools that need approval and those that do not; by default, all need it."""
     match wire:
         case None | "always":
             return ANY_TOOL, None
@@ -57,19 +58,19 @@ def _filter(wire: list[str] | Filter | None) -> ToolFilter | None:
 
 
 def bare_id(identity: str | None) -> str:
-    """Of a request for the user's consent: the id of the call it is about."""
+    """Return the call id in the id of an approval request."""
     return (identity or "").removeprefix(APPROVAL)
 
 
 def keepable(tool: Any) -> Any:
-    """A definition for later requests of the same session."""
+    """Return a tool definition as it may be stored with a session: without credentials."""
     if not isinstance(tool, dict) or tool.get("type") != "mcp":
         return tool
     return {name: value for name, value in tool.items() if name not in ("authorization", "headers")}
 
 
 def without_secrets(tool: dict[str, Any]) -> dict[str, Any]:
-    """A definition as it may be shown."""
+    """Return a tool definition as the answer repeats it: without `authorization`, with redacted headers."""
     shown = {name: value for name, value in tool.items() if name != "authorization"}
     if isinstance(shown.get("headers"), dict):
         shown["headers"] = dict.fromkeys(shown["headers"], _REDACTED)

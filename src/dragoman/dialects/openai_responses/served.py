@@ -1,4 +1,4 @@
-"""Items of tools that the service ran, as an answer shows them."""
+"""Build output items and stream events for calls of server tools, and citations."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dragoman.dialects.openai_responses.remote import APPROVAL
 from dragoman.ir import ServerCall, ServerKind, ServerResult, Source
 
 Json = dict[str, Any]
-Told = list[tuple[str, Json]]
+Told = list[tuple[str, Json]]  # events: type and fields
 
 KINDS: frozenset[ServerKind] = frozenset(
     {"web_search", "web_fetch", "code_execution", "tool_search", "mcp", "mcp_list", "mcp_approval"}
 )
 
-#: Items without a status: they are there, or they are not.
-_PLAIN: frozenset[ServerKind] = frozenset({"mcp_list", "mcp_approval"})
+#: Kinds whose items have no status.
+_WITHOUT_STATUS: frozenset[ServerKind] = frozenset({"mcp_list", "mcp_approval"})
 
-#: What a client may ask to see.
+#: Values of `include`.
 SOURCES = "web_search_call.action.sources"
 OUTPUTS = "code_interpreter_call.outputs"
 
@@ -35,22 +35,25 @@ _ITEMS: dict[ServerKind, tuple[str, str]] = {
 
 
 def begun_item(call: ServerCall) -> Json:
+    """Build the item of a call that is running."""
     return _item(call, "in_progress", _BODIES[call.kind](call, None, frozenset()))
 
 
 def done_item(call: ServerCall, result: ServerResult | None, includes: frozenset[str]) -> Json:
-    """`includes` is what the client asked to see; without a result it was cut off."""
+    """Build the item of a call that ended; without a result, it was interrupted.
+
+    `includes` is the `include` of the request.
+    """
     body = _BODIES[call.kind](call, result, includes)
     if result is None:
         return _item(call, "incomplete", body)
-    failed = (
-        bool(result.error) and call.kind != "code_execution"
-    )  # a program that failed has run all the same
+    # A program that ran and failed is a completed call.
+    failed = bool(result.error) and call.kind != "code_execution"
     return _item(call, "failed" if failed else "completed", body)
 
 
 def opening(call: ServerCall) -> Told:
-    """The events between an item's beginning and its result."""
+    """Return the events between the item's `added` event and its result."""
     name, _ = _ITEMS[call.kind]
     begun: Told = [(f"response.{name}.in_progress", {})]
     match call.kind:
@@ -74,6 +77,7 @@ def opening(call: ServerCall) -> Told:
 
 
 def closing(call: ServerCall, result: ServerResult) -> Told:
+    """Return the events between the result and the item's `done` event."""
     name, _ = _ITEMS[call.kind]
     if call.kind == "mcp_approval":
         return []
@@ -88,7 +92,7 @@ def url_citations(sources: Iterable[Source], start: int, end: int) -> list[Json]
 
 def _item(call: ServerCall, status: str, body: Json) -> Json:
     name, prefix = _ITEMS[call.kind]
-    told = {} if call.kind in _PLAIN else {"status": status}
+    told = {} if call.kind in _WITHOUT_STATUS else {"status": status}
     return {"type": name, "id": prefix + call.id, **told, **body}
 
 

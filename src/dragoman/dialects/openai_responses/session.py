@@ -1,4 +1,4 @@
-"""Bodies and items as a session keeps them: pure functions from bytes to bytes, nothing is interpreted."""
+"""Store and restore conversations: pure functions on the JSON of bodies and items, without decoding their content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class Inherited(msgspec.Struct, frozen=True, kw_only=True):
-    """What a follow-up may leave out because the session knows it: JSON text, or nothing."""
+    """Fields that a follow-up request may omit because the session has them; each is JSON text, or empty."""
 
     model: bytes = b""
     tools: bytes = b""
@@ -41,7 +41,7 @@ class Inherited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Links(msgspec.Struct, kw_only=True):
-    """What of a body points at a session."""
+    """The fields of a body that refer to a session."""
 
     previous_response_id: str | None = None
     conversation: str | ConversationId | None = None
@@ -60,14 +60,14 @@ def links_of(body: bytes) -> Links:
 
 
 def inheritable(body: bytes) -> Inherited:
-    """What a later request of the same session may inherit from this one."""
+    """Return the fields that later requests of the same session may inherit from this one."""
     fields = _fields(body)
     given = {name: _given(fields, name) for name in Inherited.__struct_fields__}
-    return Inherited(**{**given, "tools": _without_logins(given["tools"])})
+    return Inherited(**{**given, "tools": _without_credentials(given["tools"])})
 
 
-def _without_logins(tools: bytes) -> bytes:
-    """What a client gives MCP servers to log in is said anew with every request, and kept nowhere."""
+def _without_credentials(tools: bytes) -> bytes:
+    """Remove the credentials of MCP servers, which clients send with every request and which are never stored."""
     if b"mcp" not in tools:
         return tools
     value = jsontext.decode(msgspec.json.decode, tools, "tools")
@@ -75,7 +75,10 @@ def _without_logins(tools: bytes) -> bytes:
 
 
 def forces_a_call(tool_choice: bytes) -> bool:
-    """Whether a choice leaves the model no other way: said once it is meant once, or nothing would ever end."""
+    """Return whether a choice forces a tool call.
+
+    Such a choice must not be inherited: with it, the model could never answer with text.
+    """
     choice = jsontext.decode(msgspec.json.decode, tool_choice or b"null", "tool_choice")
     if isinstance(choice, dict):
         return choice.get("type") != "allowed_tools" or choice.get("mode") == "required"
@@ -83,13 +86,16 @@ def forces_a_call(tool_choice: bytes) -> bool:
 
 
 def input_items(body: bytes, token: str, *, first: int = 0) -> tuple[bytes, ...]:
-    """The items of a body's input from the `first` on, each with a type and an id; `token` makes new ids unique."""
+    """Return the input items of a body from index `first` on, each with a type and an id.
+
+    `token` makes the new ids unique.
+    """
     items = enumerate(_input(_fields(body)))
     return tuple(_identified(raw, token, index) for index, raw in islice(items, first, None))
 
 
 def output_items(response: bytes) -> tuple[bytes, ...]:
-    """The items of a whole answer of ours."""
+    """Return the output items of a complete answer."""
     return tuple(map(bytes, msgspec.json.decode(response, type=_Output).output))
 
 
@@ -98,7 +104,7 @@ class _Output(msgspec.Struct):
 
 
 def references(body: bytes) -> tuple[str, ...]:
-    """The ids of stored items a body refers to instead of sending them."""
+    """Return the ids in the `item_reference` items of a body."""
     items = (jsontext.decode(decode_item, raw, "input") for raw in _input(_fields(body)))
     return tuple(item.id or "" for item in items if item.kind == "item_reference")
 
@@ -109,10 +115,10 @@ def expand(
     inherited: Inherited = Inherited(),  # noqa: B008 (frozen)
     found: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """The body as if the client had sent everything: the session's items first, then its own.
+    """Return the body as if the client had sent everything: first the session's items, then its own.
 
-    A reference becomes the item `found` for it; one to an item that stands there already vanishes; one
-    that nobody knows stays, and `decode_request` names its place.
+    A reference to one of `earlier_items` is removed. A reference to an item in `found` is replaced by the item. Any
+    other reference stays, and `decode_request` raises an error with its path.
     """
     fields = _fields(body)
     known = {item.id for item in map(_decode_head, earlier_items) if item.id}
@@ -126,26 +132,26 @@ def expand(
 
 
 def lasting(items: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The items a session keeps: one that triggers a compaction would do so again with every follow-up."""
+    """Return the items to store: all but compaction triggers, which would repeat with every follow-up."""
     return tuple(item for item in items if _decode_head(item).type != "compaction_trigger")
 
 
 def since_compaction(items: Sequence[bytes]) -> list[bytes]:
-    """The last summary of a conversation and what came after it: all that the model needs to read."""
+    """Return the last compaction and the items after it, which is all that the model needs; else all items."""
     marked = (index for index in range(len(items) - 1, -1, -1) if b'"compaction"' in items[index])
     last = next((index for index in marked if decode_item(items[index]).kind == "compaction"), 0)
     return list(items[last:])
 
 
 def unanswerable(items: Sequence[bytes], earlier: Sequence[bytes]) -> str:
-    """The first call id that is answered here and was never called, here or earlier; empty if there is none."""
+    """Return the first call id in `items` that has an output but no call, here or earlier; else empty."""
     called = {item.call_id for item in map(_decode_head, (*earlier, *items)) if item.type.endswith("_call")}
     answered = (item.call_id for item in map(_decode_head, items) if item.type.endswith("_call_output"))
     return next((call_id for call_id in answered if call_id and call_id not in called), "")
 
 
 class _Head(msgspec.Struct):
-    """What tells items apart that went through `input_items`: there may be many, and long ones."""
+    """The few fields to decode of items from `input_items`, which may be many and long."""
 
     type: str = ""
     id: str | None = None
@@ -156,7 +162,7 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def encode_list(items: Sequence[bytes], *, has_more: bool = False) -> bytes:
-    """A list of items as `GET /responses/{id}/input_items` answers it."""
+    """Encode a list of items, as the answer of `GET /responses/{id}/input_items`."""
     ids = [_decode_head(item).id for item in items]
     ends = {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
     return _json({"object": "list", "data": list(map(msgspec.Raw, items)), **ends, "has_more": has_more})

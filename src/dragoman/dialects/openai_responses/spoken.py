@@ -1,4 +1,8 @@
-"""Items to messages: neighbours of one voice are one message, and the very same one with every turn."""
+"""Merge items to messages.
+
+Neighbouring items with the same `Voice` become one message. The same items give the same `Message` object with every
+turn, so that values cached on the message are found again.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,10 @@ _VOICE, _SPEAKS = operator.attrgetter("voice"), operator.attrgetter("speaks")
 def said(
     before: tuple[Message, ...], earlier: Sequence[DecodedItem], new: Sequence[DecodedItem]
 ) -> tuple[Message, ...]:
-    """The messages of a conversation, which said `before` what the `earlier` items say, with the new items too."""
+    """Return the messages of the `earlier` and the `new` items; `before` are those of the earlier items.
+
+    The last message of `before` is built again, because new items may belong to it.
+    """
     last = _last_group(earlier)
     groups = groupby((*last, *filter(_SPEAKS, new)), key=_VOICE)
     return (*(before[:-1] if last else before), *[_message(tuple(group)) for _, group in groups])
@@ -24,7 +31,10 @@ def said(
 def split_instructions(
     messages: tuple[Message, ...], *, always: bool
 ) -> tuple[Message | None, tuple[Message, ...]]:
-    """What the developer says before anybody else is the system's; if it is all that is said, only where `always`."""
+    """Split a leading system message, which belongs to the system prompt, from the other messages.
+
+    If there is no other message, it is split only if `always` is set.
+    """
     if not messages or not _instructs(messages[0]) or (len(messages) == 1 and not always):
         return None, messages
     return messages[0], messages[1:]
@@ -35,7 +45,7 @@ def _instructs(message: Message) -> bool:
 
 
 def _last_group(items: Sequence[DecodedItem]) -> list[DecodedItem]:
-    """Those that the last message is made of."""
+    """Return the items of the last message."""
     group: list[DecodedItem] = []
     for item in reversed(items):
         if item.speaks:
@@ -46,7 +56,10 @@ def _last_group(items: Sequence[DecodedItem]) -> list[DecodedItem]:
 
 
 def _message(group: tuple[DecodedItem, ...]) -> Message:
-    """The first is left out of what is noted there: a circle would outlive its last user."""
+    """Return the message of a group, cached on its first item.
+
+    The cache entry does not refer to the first item itself: the reference cycle would delay its deletion.
+    """
     first, others = group[0], group[1:]
     noted: tuple[tuple[DecodedItem, ...], Message] | None = first.notebook.get("message")
     if noted is None or len(noted[0]) != len(others) or not all(map(operator.is_, noted[0], others)):

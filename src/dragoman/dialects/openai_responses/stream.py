@@ -1,4 +1,8 @@
-"""Events to the Responses event stream; a whole answer is the last body of such a stream."""
+"""Encode events as the event stream of the Responses API.
+
+A complete answer is the response object in the last event of such a stream.
+See https://platform.openai.com/docs/api-reference/responses-streaming.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +44,14 @@ _TEXT = (
     b'%b,"content_index":0,"delta":%b,"logprobs":[]}\n\n'
 )
 
-#: A comment: no client's parser makes an event of it.
+#: An SSE comment, which parsers ignore.
 _PING = b": ping\n\n"
 
 _MESSAGE, _REASONING = "message", "reasoning"
 
 
 def encode_response(response: Response, answer: Answer) -> bytes:
+    """Encode a complete answer, by streaming it."""
     stream = ResponsesStream(answer)
     for event in replay(response):
         stream.feed(event)
@@ -54,13 +59,13 @@ def encode_response(response: Response, answer: Answer) -> bytes:
 
 
 def failed_stream(error: DragomanError, answer: Answer) -> bytes:
-    """A complete stream that says nothing but why there is no answer."""
+    """Return a complete stream that contains only an error."""
     stream = ResponsesStream(answer)
     return stream.open() + stream.fail(error)
 
 
 class Place:
-    """An item in the output: where it stands, and how events name it."""
+    """The position of an item in the output, and its JSON fields in events."""
 
     __slots__ = ("index", "json")
 
@@ -69,15 +74,20 @@ class Place:
         self.json = b'"item_id":%b,"output_index":%d' % (_json(identity), index)
 
     def indexed(self, item: bytes) -> bytes:
+        """Return the fields of an event that contains the whole item."""
         return b'"output_index":%d,"item":%b' % (self.index, item)
 
 
 class ResponsesStream:
-    """created, in_progress, then items (added, parts, done; one at a time, rising index), then one last event.
+    """The stream of one answer.
 
-    Calls leave whole, because Codex runs an item as soon as it is done. A reasoning item may hold the
-    signature of the call behind it; clients that asked for no reasoning get none, and the signature is
-    found in the store instead. Asked to compact, the answer's text becomes one compaction item.
+    Grammar: response.created, response.in_progress, items (added, parts, done; rising index), and one final event.
+    Items are sent one at a time, except for calls of server tools, several of which may run at once.
+
+    A call is sent when it is complete, because Codex runs it as soon as its item is done. A reasoning item may hold
+    the signature of the call that follows it. Clients that did not ask for reasoning get no reasoning items; for them
+    the gateway keeps signatures in its store. For a compaction request, the text of the answer becomes one compaction
+    item.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -92,11 +102,11 @@ class ResponsesStream:
         self._chars = 0
         self._annotations: list[dict[str, Any]] = []
         self._found: dict[str, Source] = {}
-        self._placed = False  # some of what was found has its place in the text
+        self._placed = False  # whether a citation was sent
         self._running: dict[str, tuple[ServerCall, Place]] = {}
         self._encrypted: str | None = None
         self._usage: Usage | None = None
-        self.body = b""
+        self.body = b""  # the final response object, once the stream has ended
 
     def open(self) -> bytes:
         body = b'"response":%b' % encode_body(self._answer, "in_progress")
@@ -106,7 +116,7 @@ class ResponsesStream:
         return _PING
 
     def feed(self, event: Event) -> bytes:
-        if isinstance(event, TextDelta):  # nearly every one
+        if isinstance(event, TextDelta):  # nearly every event
             return self._text(event.text)
         match event:
             case Cited():
@@ -159,7 +169,7 @@ class ResponsesStream:
 
     def _cited(self, event: Cited) -> bytes:
         out = self._text(event.text)
-        if self._open != _MESSAGE:  # a summary has no sources
+        if self._open != _MESSAGE:  # as in a compaction, which has no message
             return out
         self._placed = True
         for entry in served.url_citations(event.sources, self._chars - len(event.text), self._chars):
@@ -169,13 +179,13 @@ class ResponsesStream:
         return out
 
     def _uncited(self) -> bytes:
-        """What was found and has no place in the answer, at its end: a search aside does not tell what rests on it."""
+        """Cite all sources at the end of the text if the upstream did not say which text they support."""
         if self._placed or not self._found or self._open != _MESSAGE:
             return b""
         return self._cited(Cited("", tuple(self._found.values())))
 
     def _served(self, event: ServerCall | ServerResult) -> bytes:
-        """An item of its own from the call on; several may run at once."""
+        """Encode a call or result of a server tool: the call opens an item, the result closes it."""
         if self._echo.compacts or event.kind not in served.KINDS:
             return b""
         if isinstance(event, ServerResult) and event.kind == "tool_search":
@@ -183,7 +193,7 @@ class ResponsesStream:
         if isinstance(event, ServerResult):
             self._found |= {source.url: source for source in event.sources if not source.error}
             call, place = self._running[event.call_id]
-            told = self._tell_all(place, served.closing(call, event))
+            told = self._events_at(place, served.closing(call, event))
             return told + self._end_served(call, place, event)
         out = b""
         if event.signature is not None and self._carries:
@@ -195,17 +205,17 @@ class ResponsesStream:
         item = served.begun_item(event)
         out += self._added(item["id"], item)
         self._running[event.id] = event, self._where
-        return out + self._tell_all(self._where, served.opening(event))
+        return out + self._events_at(self._where, served.opening(event))
 
     def _whole_item(self, item: dict[str, Any]) -> bytes:
-        """One that is there at once."""
+        """Add an item and complete it at once."""
         return self._added(item["id"], {**item, "status": "in_progress"}) + self._done(item)
 
     def _end_served(self, call: ServerCall, place: Place, result: ServerResult | None) -> bytes:
         del self._running[call.id]
         return self._done(served.done_item(call, result, self._echo.includes), place)
 
-    def _tell_all(self, place: Place, told: served.Told) -> bytes:
+    def _events_at(self, place: Place, told: served.Told) -> bytes:
         return b"".join(self._at(event, fields, place) for event, fields in told)
 
     def _thought(self, event: ThoughtDelta) -> bytes:
@@ -218,7 +228,7 @@ class ResponsesStream:
         return out + self._summary("text.delta", delta=event.text)
 
     def _signed(self, event: Signed) -> bytes:
-        """On a thought, or at the end of an answer that was nothing but thought."""
+        """Encode a signature of a thought, or of the end of an answer that ended with a thought."""
         thinking = self._open == _REASONING
         if not self._carries or not (thinking or event.target == ON_THOUGHT):
             return b""
@@ -239,9 +249,9 @@ class ResponsesStream:
         item = output.call_item(self._new_id(face.item), face, call.id, call.args)
         out += self._added(item["id"], output.begun(item))
         if "arguments" in item and isinstance(item["arguments"], str):
-            out += self._tell("response.function_call_arguments", "arguments", item["arguments"])
+            out += self._delta_and_done("response.function_call_arguments", "arguments", item["arguments"])
         elif "input" in item:
-            out += self._tell("response.custom_tool_call_input", "input", item["input"])
+            out += self._delta_and_done("response.custom_tool_call_input", "input", item["input"])
         return out + self._done(item)
 
     def _finish(self, finished: Finished) -> bytes:
@@ -256,7 +266,7 @@ class ResponsesStream:
         return out + self._end(status, incomplete=incomplete)
 
     def _refuse(self, why: str) -> bytes:
-        """The model's own last word on it (pain D7)."""
+        """Add a message with a refusal, which clients show to the user (pain D7)."""
         part = output.refusal_part(why)
         out = self._start(_MESSAGE) + self._part("response.content_part.added", output.refusal_part(""))
         out += self._at("response.refusal.delta", {"content_index": 0, "delta": why})
@@ -323,7 +333,7 @@ class ResponsesStream:
         self._items[place.index] = raw
         return self._event("response.output_item.done", place.indexed(raw))
 
-    def _tell(self, event: str, field: str, text: str) -> bytes:
+    def _delta_and_done(self, event: str, field: str, text: str) -> bytes:
         return self._at(f"{event}.delta", {"delta": text}) + self._at(f"{event}.done", {field: text})
 
     def _part(self, event: str, part: dict[str, Any]) -> bytes:

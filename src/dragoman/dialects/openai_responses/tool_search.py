@@ -1,4 +1,4 @@
-"""Tool search on the service's side: the items an answer shows of it, and what a history brings back."""
+"""Server-side tool search: decode its items in the history, and build those of an answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def call_item(call: ServerCall) -> Json:
 
 
 def output_item(result: ServerResult, sources: Iterable[bytes]) -> Json:
-    """`sources` are the lists of tools that the client sent: what is found is shown as it was declared there."""
+    """Build the item of a result; `sources` are the client's lists of tools, as JSON.
+
+    The item contains the definitions of the found tools as the client declared them.
+    """
     return {
         "type": "tool_search_output",
         "id": _OUTPUT_ID + result.call_id,
@@ -48,7 +51,7 @@ def output_item(result: ServerResult, sources: Iterable[bytes]) -> Json:
 
 
 def _found(names: tuple[str, ...], sources: Iterable[bytes]) -> list[Json]:
-    """Functions of one namespace stand together in it."""
+    """Return the definitions of the named tools, those of one namespace together in it."""
     known: dict[str, tuple[Json, Json | None]] = {}
     for source in sources:
         for name, tool, space in _declared(msgspec.json.decode(source)):
@@ -63,11 +66,11 @@ def _found(names: tuple[str, ...], sources: Iterable[bytes]) -> list[Json]:
         else:
             spaces[space["name"]] = {"description": "", **space, "tools": [tool]}
             found.append(spaces[space["name"]])
-    return [*found, *_of_servers(names, sources)]
+    return [*found, *_found_in_servers(names, sources)]
 
 
-def _of_servers(names: tuple[str, ...], sources: Iterable[bytes]) -> Iterator[Json]:
-    """Each MCP server as it was asked for first, with the tools of it that were found."""
+def _found_in_servers(names: tuple[str, ...], sources: Iterable[bytes]) -> Iterator[Json]:
+    """Yield the first definition of each MCP server with found tools, restricted to these tools."""
     servers: dict[str, Json] = {}
     for tool in (tool for source in sources for tool in msgspec.json.decode(source)):
         if tool.get("type") == "mcp":
@@ -79,7 +82,7 @@ def _of_servers(names: tuple[str, ...], sources: Iterable[bytes]) -> Iterator[Js
 
 
 def found_remotely(remotes: Iterable[RemoteServer]) -> Iterator[str]:
-    """What such servers in a search's output tell: the names of tools."""
+    """Yield the names of the MCP tools in the output of a search: the inverse of `output_item`."""
     for remote in remotes:
         yield from (remote_name(remote.label, tool) for tool in remote.allowed.names or ())
 
@@ -94,6 +97,6 @@ def _declared(tools: list[Json]) -> Iterator[tuple[str, Json, Json | None]]:
 
 
 def _unnested(tool: Json) -> Json:
-    """In this API's own form; `flatten` has done so with those that are in no namespace."""
+    """Convert Chat's nested form of a tool; `flatten` does this only for tools outside of namespaces."""
     inner = tool.get("function")
     return {**{key: value for key, value in tool.items() if key != "function"}, **inner} if inner else tool

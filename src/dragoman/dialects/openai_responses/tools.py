@@ -1,4 +1,4 @@
-"""Tool definitions: functions, free-form tools, namespaces, and what the client runs for OpenAI's own types."""
+"""Decode `tools`: functions, custom tools, namespaces, tools that OpenAI defines, MCP servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.notes import Note
 
 
 class Face(msgspec.Struct, frozen=True):
-    """How the client knows a tool: the item that calls it, its own name and where that name lives."""
+    """A tool as the client knows it: the type of the item that calls it, its name and its namespace."""
 
     item: str = "function_call"
     name: str = ""
@@ -26,10 +26,12 @@ class Face(msgspec.Struct, frozen=True):
 
 
 class ToolSet(msgspec.Struct, frozen=True, kw_only=True):
-    """All tools of a request by the names Gemini gets; the deferred ones wait until they are loaded.
+    """All tools of a request.
 
-    `raw` is what the client said, on one line and in this API's own form, for the answer to repeat; `sources` are
-    all such lists, also those that came with the conversation.
+    `raw` is the JSON of the client's tools as the answer repeats it: compact, in the flat form of this API, without
+    credentials. `sources` are all such lists, also those in input items. `faces` maps the function names that Gemini
+    gets to the client's tools. `deferred` are the names of tools that are hidden from the model until they are loaded.
+    `guides` are descriptions of namespaces, for the system prompt.
     """
 
     raw: bytes = b"[]"
@@ -39,8 +41,8 @@ class ToolSet(msgspec.Struct, frozen=True, kw_only=True):
     deferred: frozenset[str] = frozenset()
     server_tools: tuple[ServerTool, ...] = ()
     remotes: tuple[RemoteServer, ...] = ()
-    searchable: bool = False  # the client can look for deferred tools
-    searched: str = ""  # where the service is asked to
+    searchable: bool = False  # the client itself searches for deferred tools
+    searched: str = ""  # path of the tool that asks for a server-side search, or empty
     guides: tuple[Text, ...] = ()
     notes: tuple[Note, ...] = ()
 
@@ -49,23 +51,25 @@ class ToolSet(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.deferred) or any(remote.defers is not None for remote in self.remotes)
 
     def may_wait(self, name: str) -> bool:
-        """Whether a tool of this name is deferred, or one of a deferred server's, whose tools are not known here."""
+        """Return whether a tool is deferred, or may be: the tools of MCP servers are known only by their prefix."""
         labels = (remote.label for remote in self.remotes if remote.defers is not None)
         return name in self.deferred or any(name.startswith(remote_name(label, "")) for label in labels)
 
 
-#: The same tools come with every turn.
+#: Clients send the same tools with every turn.
 _TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "responses tool sets")
 
 
 def flat_name(name: str, namespace: str | None) -> str:
-    """One name for Gemini. No name of OpenAI's holds a dot, so this leads back to exactly one tool."""
+    """Return the function name for Gemini. OpenAI's names contain no dots, so it is unambiguous."""
     return f"{namespace}.{name}" if namespace else name
 
 
 def flatten(raw: bytes, where: str) -> bytes:
-    """A tool, a choice or a list of them on one line, fit to be shown; the nested form of Chat becomes this API's
-    own."""
+    """Return a tool, a choice or a list of them as the answer repeats it.
+
+    The JSON is compact, the nested form of Chat becomes the flat form of this API, and credentials are removed.
+    """
     value = jsontext.decode(msgspec.json.decode, raw, where)
     return msgspec.json.encode([_flat(item) for item in value] if isinstance(value, list) else _flat(value))
 
@@ -80,13 +84,14 @@ def _flat(value: Any) -> Any:
 
 
 def decode_tool_set(raw: bytes, where: str = "tools") -> ToolSet:
+    """Decode a list of tools; raise `InvalidRequest` if it is invalid."""
     if raw in (b"", b"null"):
         return ToolSet()
     return _TOOL_SETS.get((raw, where), 4 * len(raw), lambda: _Reader(where).read(raw))
 
 
 def combine(first: ToolSet, more: ToolSet) -> ToolSet:
-    """The tools of both; what was already there counts, because a search may find a tool again."""
+    """Return the tools of both sets; those of `first` win, because a search may find a tool again."""
     return ToolSet(
         raw=first.raw,
         sources=first.sources + more.sources,
@@ -103,9 +108,10 @@ def combine(first: ToolSet, more: ToolSet) -> ToolSet:
 
 
 def reveal(tool_set: ToolSet, loaded: set[str]) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    """The tools the model may see now. Where the client cannot search, nothing can stay hidden.
+    """Return the tools to show to the model, and a note about the withheld ones.
 
-    Where the service is to search, all are there: whoever does so shows what is found.
+    Tools are withheld only if the client can search for them. If the request has a server-side search, deferred tools
+    are returned too: the search hides them later.
     """
     if tool_set.searched and not tool_set.has_deferred:
         why = "tool_search has nothing to find: no tool is deferred"
@@ -120,7 +126,7 @@ def reveal(tool_set: ToolSet, loaded: set[str]) -> tuple[tuple[Tool, ...], tuple
 
 
 class _Reader:
-    """Reads one list of tools."""
+    """Decode one list of tools at the path `place`."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -239,7 +245,7 @@ def names_in(tool_set: ToolSet, namespace: str) -> tuple[str, ...]:
 
 
 def find_name(tool_set: ToolSet, name: str, namespace: str | None) -> str:
-    """The declared name of a tool; a bare one is also found inside a namespace."""
+    """Return the function name of a chosen tool; a name without namespace also matches inside namespaces."""
     flat = flat_name(name, namespace)
     if flat in tool_set.faces or namespace:
         return flat

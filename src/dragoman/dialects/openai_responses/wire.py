@@ -1,4 +1,4 @@
-"""The parts of a Responses request we read; unknown fields are tolerated."""
+"""The fields of a Responses request that the decoder reads; unknown fields are ignored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOTHING = msgspec.Raw(b"")
 
 
 class ImageUrl(msgspec.Struct):
-    """The Chat spelling of an address, which some clients also send here."""
+    """Chat's form of an image URL, which some clients also send here."""
 
     url: str = ""
 
@@ -21,7 +21,7 @@ class Audio(msgspec.Struct):
 
 
 class Content(msgspec.Struct):
-    """One part of a message, an output or a summary: which fields matter depends on `type`."""
+    """One part of a message, an output or a summary; `type` decides which fields are used."""
 
     type: str = ""
     text: str | None = None
@@ -37,7 +37,7 @@ class Content(msgspec.Struct):
 
 
 class Item(msgspec.Struct):
-    """Any input item; without a `type` it is a message, or a reference if it has no role either."""
+    """Any input item; without `type`, it is a message if it has a role, else a reference."""
 
     type: str | None = None
     role: str | None = None
@@ -83,7 +83,7 @@ class Filters(msgspec.Struct):
 
 
 class Filter(msgspec.Struct):
-    """Tools of an MCP server."""
+    """A selection of the tools of an MCP server."""
 
     tool_names: list[str] | None = None
     read_only: bool | None = None
@@ -99,7 +99,7 @@ class WireTool(msgspec.Struct):
     name: str | None = None
     description: str | None = None
     parameters: msgspec.Raw = NOTHING
-    function: WireTool | None = None  # the Chat spelling
+    function: WireTool | None = None  # Chat's nested form
     format: Grammar | None = None
     tools: list[WireTool] | None = None
     defer_loading: bool | None = None
@@ -124,11 +124,11 @@ class WireChoice(msgspec.Struct):
     type: str = ""
     name: str | None = None
     namespace: str | None = None
-    function: WireChoice | None = None  # the Chat spelling
+    function: WireChoice | None = None  # Chat's nested form
     mode: str | None = None
     server_label: str | None = None
     tools: list[WireChoice] | None = None
-    allowed_tools: WireChoice | None = None  # the Chat spelling
+    allowed_tools: WireChoice | None = None  # Chat's nested form
 
 
 class WireReasoning(msgspec.Struct):
@@ -152,7 +152,7 @@ class ConversationId(msgspec.Struct):
 
 
 class Body(msgspec.Struct):
-    """What stays raw is repeated in the answer as it came, or decoded piece by piece."""
+    """A request body; `Raw` fields are repeated in the answer, or decoded later."""
 
     model: str | None = None  # `/input_tokens` may leave it out
     input: str | list[msgspec.Raw] | None = None
