@@ -34,7 +34,7 @@ _NOT_WITH_FUNCTIONS = "this model runs nothing of Google's beside functions"
 class BuiltIns(msgspec.Struct, frozen=True, kw_only=True):
     """The built-in tools of a request, at most one of each kind.
 
-    `tools` are the entries for `tools`, `asked` texts for the system instruction. `shown` is true if Google
+    `tools` are the entries for `tools`, `asked` the texts for the system instruction. `shown` is true if Google
     reports each use in `toolCall` and `toolResponse` parts, which must be sent back in the next request.
     """
 

@@ -51,7 +51,7 @@ _READ = "URL_RETRIEVAL_STATUS_SUCCESS"
 
 
 class GroundedStream:
-    """Wraps `inner`, adds server calls, results and citations, and returns the events in the order clients expect."""
+    """Wraps `inner` and adds server calls, results and citations, in the order that clients expect."""
 
     def __init__(
         self, inner: UpstreamStream, built_ins: BuiltIns, origin: str, new_id: Callable[[], str]

@@ -56,7 +56,10 @@ class Support(msgspec.Struct, rename="camel"):
 
 
 class Grounding(msgspec.Struct, rename="camel"):
-    """`groundingMetadata`. Several chunks of a stream may have it; each list is complete in the last that has it."""
+    """`groundingMetadata`.
+
+    Several chunks of a stream may have it; each list is complete in the last chunk that has it.
+    """
 
     web_search_queries: list[str] | None = None
     grounding_chunks: list[Chunks | None] | None = None

@@ -309,7 +309,7 @@ class GeminiStream:
             self._merge_counts()
 
     def _merge_counts(self) -> None:
-        """Parse and merge the kept counts: a member that is absent keeps its last value; invalid JSON is skipped."""
+        """Parse and merge the kept counts: an absent member keeps its last value; invalid JSON is skipped."""
         for counts in self._snapshots.values():
             self._counts |= _read_counts(counts)
         self._snapshots = {}
