@@ -87,7 +87,7 @@ class _Contents(Course[bytes]):
         self._notes: dict[Note, int] = {}
 
     def cut(self, length: int) -> None:
-        """Drop everything from `length` on, and the content before it if its system messages change."""
+        """Drop everything from `length` on; if a system message is there, also the content that includes it."""
         while length > 0 and not self.worked[length]:
             length -= 1
         super().cut(max(0, length))

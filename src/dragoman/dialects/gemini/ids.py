@@ -1,6 +1,6 @@
 """Mapping between the call ids that clients see and the ids that Google assigned.
 
-Clients get an id that is globally unique; Google's ids are not. Google's id is appended to ours, so that it
+Clients get an id that is globally unique, which Google's ids need not be. Google's id is appended to ours, so that it
 can be restored from the client's next request without any stored state.
 """
 

@@ -1,7 +1,6 @@
 """Decode a `GenerateContentResponse` into events.
 
-This is the only module that interprets Google's answers. An answer that is not streamed is decoded as a stream
-of one chunk.
+An answer that is not streamed is decoded as a stream of one chunk. `GroundedStream` adds the built-in tools.
 """
 
 from __future__ import annotations
@@ -80,8 +79,8 @@ _NO_PARTS = (NOTHING,) * len(NATIVE_PARTS)
 class GeminiStream:
     """Decodes the bytes of an answer into events, in the order that `ir.events` defines.
 
-    `close` always ends the stream with `Finished` or `Failed`. `Finished` is returned only by `close`, because
-    usage and signatures may follow the chunk with the finish reason.
+    The last event is `Finished` or `Failed`. `Finished` is returned only by `close`, because usage and signatures
+    may follow the chunk with the finish reason.
     """
 
     has_finish = False
@@ -267,7 +266,7 @@ class GeminiStream:
             events.append(call)
 
     def _is_repeated(self, call: ToolCall, upstream: str) -> bool:
-        """Whether a call with the same id, name and arguments came before; arguments are parsed only then."""
+        """Whether a call with the same id, name and arguments came before; arguments are parsed only if the id did."""
         earlier = self._calls_by_id.setdefault(upstream, call)
         if earlier is call:
             return False

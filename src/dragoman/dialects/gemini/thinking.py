@@ -20,7 +20,7 @@ _BUDGET: dict[Effort, int] = {"minimal": 512, "low": 2_048, "medium": 8_192, "hi
 #: The largest token budget that maps to each level; a larger one maps to high.
 _LEVEL_UP_TO: tuple[tuple[int, Level], ...] = ((1_024, "minimal"), (4_096, "low"), (16_384, "medium"))
 
-#: Thoughts count against the output limit: below it, think as little as possible unless a budget is set (pain D6).
+#: Below this output limit think as little as possible, unless a budget is set: thoughts count against it (pain D6).
 SHORT_ANSWER_TOKENS = 4_096
 
 

@@ -32,7 +32,7 @@ def camel(name: str) -> str:
 def read_object(raw: bytes | msgspec.Raw, where: str) -> Object:
     """Return the members of an object by their camelCase names, as raw JSON; null members are omitted.
 
-    Raise `InvalidRequest` if it is not an object.
+    Raise `InvalidRequest` if it is not an object or a name contains a dot.
     """
     found = jsontext.decode(_decode_object, bytes(raw), where)
     for name in found:
