@@ -42,7 +42,7 @@ CONTEXT = f"{USER}.userInputMessageContext"
 _ASSISTANT = ".assistantResponseMessage"
 
 #: Fields of an assistant message that clients show to people.
-_DISPLAY_FIELDS = ("supplementaryWebLinks", "references", "followupPrompt")
+_BESIDE = ("supplementaryWebLinks", "references", "followupPrompt")
 _EMPTY = frozenset({b"", b"null", b"[]", b"{}"})
 
 #: Clients give calls of a removed tool this name; the signature was made for the old name and is invalid.
@@ -127,7 +127,7 @@ def _assistant(wire: AssistantResponse, notes: list[Note]) -> DecodedMessage:
         for index, use in enumerate(wire.tool_uses or ())
     ]
     for field, raw in zip(
-        _DISPLAY_FIELDS, (wire.supplementary_web_links, wire.references, wire.followup_prompt), strict=True
+        _BESIDE, (wire.supplementary_web_links, wire.references, wire.followup_prompt), strict=True
     ):
         if bytes(raw) not in _EMPTY:
             notes.append(Note("dropped", f"{_ASSISTANT}.{field}", "it was shown to people, not to the model"))

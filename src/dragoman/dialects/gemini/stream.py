@@ -1,7 +1,4 @@
-"""Decode a `GenerateContentResponse` into events.
-
-An answer that is not streamed is decoded as a stream of one chunk. `GroundedStream` adds the built-in tools.
-"""
+"""Decode a `GenerateContentResponse` into events; an answer that is not streamed is a stream of one chunk."""
 
 from __future__ import annotations
 
@@ -134,7 +131,7 @@ class GeminiStream:
         frame = b""
         try:
             for frame in () if self._ended else frames:
-                if not self._text_only or not self._text_chunk(frame, events):
+                if not self._text_only or not self._words(frame, events):
                     self._chunk(decode_chunk(frame), events)
         except UpstreamError as error:
             events += self._fail(error)
@@ -142,11 +139,8 @@ class GeminiStream:
             events += self._fail(_unreadable(frame))
         return events
 
-    def _text_chunk(self, frame: bytes, events: list[Event]) -> bool:
-        """Decode a chunk that contains nothing but text and counts; return False if it contains more.
-
-        This is the fast path for most chunks. After the first other chunk, all are decoded by `_chunk`.
-        """
+    def _words(self, frame: bytes, events: list[Event]) -> bool:
+        """Decode a chunk of nothing but text and counts, the usual one; return False if it contains more."""
         try:
             chunk = decode_words(frame)
         except msgspec.DecodeError:
@@ -229,10 +223,7 @@ class GeminiStream:
             events.append(Signed(signature, ON_TEXT if part.text else AFTER_TEXT))
 
     def _call(self, call: FunctionCall, signature: Signature | None, events: list[Event]) -> None:
-        """Add a piece of a call; the event is emitted when the call is complete.
-
-        Text and usage may arrive while the arguments are still streaming.
-        """
+        """Add a piece of a call; emit it when complete. Text and usage may arrive between its pieces."""
         args = bytes(call.args)
         if call.name and not (call.id and self._open is not None and self._open.upstream == call.id):
             if self._open is not None:
@@ -278,10 +269,7 @@ class GeminiStream:
         return repeated
 
     def _end(self, finish: Finished, events: list[Event]) -> None:
-        """Emit the end of the answer.
-
-        Only STOP completes a call that is still open; a call cut off by a limit is dropped (pain D4).
-        """
+        """Emit the end. Only STOP completes an open call; a call cut off by a limit is dropped (pain D4)."""
         if finish.reason == "end":
             if self._open is not None:
                 self._end_call(self._open, events)
@@ -294,11 +282,10 @@ class GeminiStream:
         events.append(finish)
 
     def _store_counts(self, shape: bytes, counts: bytes) -> None:
-        """Keep counts that differ from the last ones in more than their numbers.
+        """Keep counts whose shape, their JSON with all digits replaced by 0, differs from that of the last ones.
 
-        The shape of counts is their JSON with all digits replaced by 0. Counts of the same shape have the same
-        members, so a later one replaces an earlier one and only a few of hundreds must be parsed. If a name or
-        a string contains a digit, the shape is ambiguous and the JSON itself is the key.
+        Counts of one shape have the same members, so the last of them replaces the others and few of hundreds
+        are parsed. If a name or a string contains a digit, the shape is ambiguous: the JSON itself is the key.
         """
         numbered = _NUMBERED.search(shape)
         self._shape, key = (_NO_SHAPE, counts) if numbered else (shape, shape)
@@ -357,10 +344,7 @@ class OpenCall(msgspec.Struct):
         self.partial.feed(pieces)
 
     def whole(self, args: bytes) -> ToolCall:
-        """Return the call with `args`, or with the streamed arguments if `args` is empty.
-
-        Raise `UpstreamGarbage` if the arguments are not a JSON object.
-        """
+        """Return the call with `args` or the streamed ones; raise `UpstreamGarbage` if they are no object."""
         args = args or (self.partial or PartialArgs()).close()
         try:
             _decode_args(args)
