@@ -1,6 +1,6 @@
 """Decode images, documents, videos and audio into neutral parts.
 
-Only inline files in a format that Gemini reads are accepted.
+Only inline files are accepted, in the formats that `MIMES` lists.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _AUDIO = {
     "webm": "audio/webm",
     "pcm": "audio/pcm",
 }
-#: Kind -> Bedrock's format -> media type, for the formats that Gemini can read.
+#: Kind -> Bedrock's format -> media type; Gemini cannot read Bedrock's other formats.
 MIMES: dict[str, dict[str, str]] = {
     "image": {name: mime_of(name) for name in _IMAGES},
     "document": {name: mime_of(name) for name in _DOCUMENTS},
