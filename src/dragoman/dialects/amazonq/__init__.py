@@ -1,4 +1,4 @@
-"""Amazon Q Developer and Kiro, as their clients speak: the CodeWhisperer streaming API in its three forms."""
+"""The API of Amazon Q Developer and Kiro (CodeWhisperer streaming, three variants) as a client dialect."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _KIRO = "KiroRuntimeService."
 
 
 class AmazonQ:
-    """What a request says outside its body: the service it thinks it talks to.
+    """The client dialect for one request.
 
-    `conversation_id` names a conversation that its client has not named yet.
+    `target` is the operation with its service, from `x-amz-target`; Kiro's service has its own exception names.
+    `conversation_id` is used for a conversation that the client has not named yet.
     """
 
     name = "amazonq"
@@ -28,15 +29,14 @@ class AmazonQ:
     keeps_native = False
     server_kinds: frozenset[ServerKind] = frozenset()
     fails_in_stream: frozenset[ErrorKind] = frozenset()
-    opening_grace_s = (
-        15.0  # only a status makes them compact, wait or change the model; they wait for minutes
-    )
+    #: Clients compact, wait or change the model only after an HTTP error; they wait for minutes.
+    opening_grace_s = 15.0
 
     def __init__(self, target: str = "", conversation_id: str = "") -> None:
         self._echo = Echo(conversation_id=conversation_id, kiro=target.startswith(_KIRO))
 
     def decode_request(self, body: bytes, headers: Headers) -> Decoded:
-        del headers  # all of them are about who calls
+        del headers  # they only identify the caller
         return decode_request(body, self._echo)
 
     def stream(self, answer: Answer) -> AssistantStream:

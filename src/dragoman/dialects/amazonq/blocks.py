@@ -1,4 +1,4 @@
-"""The pieces of a message to neutral parts: tool uses, tool results, images, documents."""
+"""Decode the elements of a message into neutral parts: tool uses, tool results, images, documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def decode_use(wire: ToolUse, where: str, notes: list[Note]) -> ToolCall:
 
 
 def decode_result(wire: WireResult, where: str) -> ToolResult:
-    """One JSON object is a response; everything else is text, in its order."""
+    """Decode a result: a single JSON object becomes its `response`; all other content is text, in order."""
     blocks = [_block(block, f"{where}.content[{index}]") for index, block in enumerate(wire.content or ())]
     only = blocks[0] if len(blocks) == 1 else ""
     response = only if isinstance(only, bytes) and only.startswith(b"{") else b""
@@ -41,7 +41,7 @@ def decode_result(wire: WireResult, where: str) -> ToolResult:
 
 
 def _block(block: Object, where: str) -> str | bytes:
-    """The words of a block, or the JSON it holds."""
+    """Return the text of a block, or its JSON as bytes."""
     for member, raw in block.items():
         if bytes(raw) == _NULL:
             continue
@@ -77,7 +77,7 @@ def _data(source: Source | None, where: str) -> str:
 
 
 def tell_failure(result: ToolResult) -> ToolResult:
-    """Google knows a failure by its `error`."""
+    """Wrap the JSON response of a failed call in `error`, which is how Google recognises a failure."""
     if result.response and result.is_error:
         return msgspec.structs.replace(result, response=b'{"error":%b}' % result.response)
     return result

@@ -1,4 +1,7 @@
-"""What Amazon's clients ask besides answers: who they are, what is left, which tools there are; telemetry ends here."""
+"""Answer the operations that do not involve the model: profiles, usage limits, settings, remote MCP tools.
+
+The answers are constant. Telemetry is accepted and discarded.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import msgspec
 from dragoman import jsontext
 from dragoman.errors import DragomanError
 
-#: Operations that are answered by the model; the last is the name in an address.
+#: Operations that the model answers; the last one appears only in URLs.
 CHATS = ("GenerateAssistantResponse", "SendMessage", "SendMessageStreaming")
 MODELS = "ListAvailableModels"
 
@@ -21,7 +24,7 @@ _PROFILE = {
 _MCP_VERSION = "2025-06-18"
 _NO_SUCH_METHOD = -32601
 
-#: Operation -> the same answer for everybody.
+#: Operation -> its constant answer.
 _ANSWERS: dict[str, dict[str, Any]] = {
     "GetProfile": {"profile": _PROFILE},
     "ListAvailableProfiles": {"profiles": [_PROFILE]},
@@ -34,13 +37,13 @@ _ANSWERS: dict[str, dict[str, Any]] = {
 }
 _MCP = "InvokeMCP"
 
-#: All that is not answered by the model.
+#: All operations that do not involve the model.
 CONTROL = (MODELS, _MCP, *_ANSWERS)
 _BY_LOWER = {name.lower(): name for name in (*CHATS, *CONTROL)}
 
 
 class _Call(msgspec.Struct):
-    """A call of JSON-RPC."""
+    """A JSON-RPC request."""
 
     method: str = ""
     id: msgspec.Raw = msgspec.Raw(b"null")
@@ -50,7 +53,10 @@ _decode_call = msgspec.json.Decoder(_Call).decode
 
 
 def operation_of(word: str) -> str:
-    """The operation's own spelling: behind the last dot of a target, in whatever case an address has it."""
+    """Return the canonical name of an operation; raise `DragomanError` (not_found) if it is unknown.
+
+    `word` is the value of `x-amz-target`, or a segment of the URL in any case.
+    """
     name = word.rpartition(".")[2]
     known = _BY_LOWER.get(name.lower())
     if known is None:
@@ -59,7 +65,7 @@ def operation_of(word: str) -> str:
 
 
 def answer(operation: str, body: bytes) -> bytes:
-    """To one of `CONTROL`, except the models, which only the server knows."""
+    """Return the answer to an operation in `CONTROL` except `MODELS`, which the server answers."""
     if operation == _MCP:
         return msgspec.json.encode(_mcp(jsontext.decode(_decode_call, body)))
     return msgspec.json.encode(_ANSWERS[operation])
@@ -74,7 +80,7 @@ def _mcp(call: _Call) -> dict[str, Any]:
     return {**head, "result": result()}
 
 
-#: Kiro lists the tools that Amazon runs for it: there are none.
+#: Kiro asks for the MCP tools that Amazon runs for it; the list is empty.
 _MCP_RESULTS: dict[str, Callable[[], dict[str, Any]]] = {
     "initialize": lambda: {
         "protocolVersion": _MCP_VERSION,

@@ -1,4 +1,4 @@
-"""A `conversationState` to the neutral request."""
+"""Decode a request with a `conversationState` into a neutral request."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ _HISTORY = "conversationState.history"
 _CURRENT = "conversationState.currentMessage"
 
 
-def _said(
+def _with_states(
     before: tuple[Message, ...], earlier: Sequence[DecodedMessage], new: Sequence[DecodedMessage]
 ) -> tuple[Message, ...]:
-    """Every message brings along how things stand; the model is told when that is news."""
+    """Append the `new` messages to those `before`, with a system message wherever the states change.
+
+    `earlier` are the decoded messages that `before` was made of.
+    """
     told: dict[str, str] = {}
     for states in filter(None, map(_STATES, earlier)):
         told.update(states)
@@ -49,32 +52,32 @@ _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="history",
     elements=lambda wire: wire.conversation_state.history or (),
-    said=_said,
+    said=_with_states,
     tells=lambda decoded: decoded.notes or decoded.tools,
-    framed=False,  # the current message stands there
+    framed=False,  # the rest of the body has the current message, so it is never the same
 )
-#: The current message comes back without its tools: in these words it is never seen again.
-_NOTHING_KEPT: Memo[bytes, DecodedMessage] = Memo(0)
+#: Keeps nothing: in the next request the current message has no tools, so its bytes never come again.
+_NO_CACHE: Memo[bytes, DecodedMessage] = Memo(0)
 _HEADER_WORD = re.compile(r"[\x21-\x7e]{1,256}")
 
 
 class Echo(msgspec.Struct, frozen=True):
-    """What an answer repeats: the conversation, and whether the client knows Kiro's names of failures."""
+    """Values for the answer: the conversation id, and whether the client expects Kiro's exception names."""
 
     conversation_id: str = ""
     kiro: bool = False
 
 
 def decode_request(body: bytes, echo: Echo) -> Decoded:
-    """`echo.conversation_id` is for a conversation that has no name yet."""
+    """Decode a request; `echo.conversation_id` is used if the client has not named the conversation."""
     skimmed = _BODIES.skim(body)
     wire = skimmed.wire
     if wire.dry_run:
         raise InvalidRequest("a dry run is not offered here", where="dryRun")
     state = wire.conversation_state
     history = skimmed.history(_MESSAGES, _HISTORY, _message)
-    current = read_piece(_NOTHING_KEPT, _CURRENT, bytes(state.current_message), _message)
-    messages = _said(history.said, history.pieces, (current,))
+    current = read_piece(_NO_CACHE, _CURRENT, bytes(state.current_message), _message)
+    messages = _with_states(history.said, history.pieces, (current,))
     if not messages:
         raise InvalidRequest("there is nothing in this message", where=f"{_CURRENT}{USER}.content")
     tuning = decode_tuning(bytes(wire.additional_model_request_fields))
@@ -92,7 +95,7 @@ def decode_request(body: bytes, echo: Echo) -> Decoded:
     notes = (
         *tuning.notes,
         *placed_notes(_HISTORY, history.pieces, history.telling),
-        *_tools_of_the_past(history),
+        *_ignored_tools(history),
         *(Note(note.kind, _CURRENT + note.where, note.why) for note in current.notes),
     )
     return Decoded(request, notes, msgspec.structs.replace(echo, conversation_id=name), _headers(name))
@@ -102,7 +105,7 @@ def _message(raw: bytes, where: str) -> DecodedMessage:
     return decode_message(jsontext.decode(decode_chat_message, raw, where))
 
 
-def _tools_of_the_past(history: History[DecodedMessage]) -> list[Note]:
+def _ignored_tools(history: History[DecodedMessage]) -> list[Note]:
     return [
         Note("dropped", f"{_HISTORY}[{index}]{CONTEXT}.tools", "the tools of the current message count")
         for index in history.telling

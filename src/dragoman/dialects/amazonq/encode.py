@@ -1,4 +1,4 @@
-"""A whole answer as the list of its events: Amazon Q itself has nothing but streams."""
+"""Encode a complete response as a JSON list of its events; Amazon Q's own API only streams."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from dragoman.ir import Response, replay
 
 def encode_response(response: Response, answer: Answer) -> bytes:
     events = AnswerEvents(answer)
-    told = events.open()
+    encoded = events.open()
     for event in replay(response):
-        told += events.feed(event)
-    return b'{"events":[%b]}' % b",".join(b'{"%b":%b}' % (kind.encode(), payload) for kind, payload in told)
+        encoded += events.feed(event)
+    return b'{"events":[%b]}' % b",".join(
+        b'{"%b":%b}' % (kind.encode(), payload) for kind, payload in encoded
+    )
 
 
 def encode_count(tokens: int) -> bytes:
-    """Nobody asks: Amazon Q counts only what it has answered."""
+    """Return a token count in Bedrock's format; Amazon Q's own API has no operation for it."""
     return b'{"inputTokens":%d}' % tokens

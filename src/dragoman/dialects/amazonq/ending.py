@@ -1,4 +1,4 @@
-"""How an answer ends: why, what it cost, how full the context is."""
+"""The end of an answer: stop reason, token usage, and how full the context is."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ _STOP: dict[StopReason, str] = {
     "malformed": "UNKNOWN",
     "other": "END_TURN",
 }
-#: Ends that a silent answer must explain: most clients know no stop reason and would show nothing at all.
+#: Reasons to explain in an answer without content: most clients ignore the stop reason and would show nothing.
 _UNEXPECTED: frozenset[StopReason] = frozenset({"blocked", "max_tokens", "malformed"})
 
 
 def explanation(finished: Finished) -> str:
-    """For people, where an answer has no word of its own; empty if there is nothing to explain."""
+    """Return a text that explains why an answer has no content; empty if the reason needs none."""
     return f"({_why(finished)})" if finished.reason in _UNEXPECTED else ""
 
 
 def metadata(finished: Finished, usage: Usage, answer: Answer) -> dict[str, Any]:
-    asked = max(usage.input_tokens or answer.input_tokens, usage.cached_tokens)
-    told: dict[str, Any] = {
+    """Return the payload of `metadataEvent`; Amazon's input tokens exclude cached ones, Google's include them."""
+    prompt = max(usage.input_tokens or answer.input_tokens, usage.cached_tokens)
+    payload: dict[str, Any] = {
         "tokenUsage": {
-            "uncachedInputTokens": asked - usage.cached_tokens,
+            "uncachedInputTokens": prompt - usage.cached_tokens,
             "outputTokens": usage.output_tokens,
-            "totalTokens": asked + usage.output_tokens,
+            "totalTokens": prompt + usage.output_tokens,
             "cacheReadInputTokens": usage.cached_tokens,
             "cacheWriteInputTokens": 0,
         },
         "stopReason": _STOP[finished.reason],
     }
     if finished.reason == "blocked":
-        told["stopDetails"] = {"refusal": {"explanation": _why(finished)}}
-    return told
+        payload["stopDetails"] = {"refusal": {"explanation": _why(finished)}}
+    return payload
 
 
 def context_usage(usage: Usage, answer: Answer) -> dict[str, Any] | None:
-    """How much of the context the conversation fills; None if nobody counted or knows its size."""
+    """Return the payload of `contextUsageEvent`; None if the token count or the context size is unknown."""
     if not usage.input_tokens or not answer.context_tokens:
         return None
     used = usage.input_tokens + usage.output_tokens - usage.thought_tokens

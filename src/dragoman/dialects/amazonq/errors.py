@@ -1,4 +1,4 @@
-"""Errors in Amazon's shape: before a stream with a status, inside it as an exception."""
+"""Encode errors in Amazon's format, as HTTP responses and as exceptions inside a stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.errors import DragomanError, ErrorKind
 
 _TOO_LONG = "CONTENT_LENGTH_EXCEEDS_THRESHOLD"
 
-#: kind -> HTTP status, type, reason. 5xx only where trying again helps: the SDKs do it by themselves.
+#: kind -> HTTP status, type, reason. The SDKs retry 5xx, so it is used only where a retry helps.
 _TABLE: dict[ErrorKind, tuple[int, str, str]] = {
     "invalid_request": (400, "ValidationException", "REQUEST_BODY_INVALID"),
     "overflow": (400, "ValidationException", _TOO_LONG),
@@ -27,10 +27,10 @@ _TABLE: dict[ErrorKind, tuple[int, str, str]] = {
     "internal": (500, "InternalServerException", ""),
 }
 _UNKNOWN_MODEL = (400, "ValidationException", "INVALID_MODEL_ID")
-#: Nobody answered, or not this gateway: there another model helps nobody.
-_OUT_OF_REACH = _TABLE["timeout"]
+#: Google did not answer, or the gateway itself is overloaded: changing the model does not help.
+_UNREACHABLE = _TABLE["timeout"]
 
-#: What was wrong with a request -> Amazon's reason for it; the first four are complaints of Google's.
+#: Error code -> Amazon's reason; the first four codes are the `Complaint`s of the Gemini dialect.
 _REASONS = {
     "schema_form": "TOOL_SCHEMA_INVALID",
     "states": "TOOL_SCHEMA_INVALID",
@@ -40,10 +40,10 @@ _REASONS = {
     "image_format": "IMAGE_FORMAT_UNSUPPORTED",
     "file_type": "DISALLOWED_FILE_TYPE",
 }
-#: Byte for byte what makes the clients compact their history and go on.
-_TOO_LONG_WORDS = "Input is too long."
+#: Clients compare this exact text to compact their history and continue.
+_TOO_LONG_MESSAGE = "Input is too long."
 
-#: Failures that Kiro's model names; everybody else knows one name for all.
+#: Exception type -> Kiro's name inside a stream; all other clients know only `error`.
 _KIRO = {
     "ThrottlingException": "throttlingError",
     "ValidationException": "validationError",
@@ -58,7 +58,7 @@ def encode_error(error: DragomanError) -> Reply:
 
 
 def stream_error(error: DragomanError, *, kiro: bool) -> tuple[str, bytes]:
-    """The name of an exception and its payload."""
+    """Return the name of the exception and its payload; `kiro` selects Kiro's names."""
     _, kind, reason = _shape(error)
     if kiro and kind in _KIRO:
         return _KIRO[kind], _body(kind, reason, error)
@@ -66,18 +66,19 @@ def stream_error(error: DragomanError, *, kiro: bool) -> tuple[str, bytes]:
 
 
 def _shape(error: DragomanError) -> tuple[int, str, str]:
-    google_says = error.status is not None or error.code == "breaker"
-    if error.where == "model" or (error.kind == "not_found" and google_says):
+    """Return HTTP status, type and reason of an error."""
+    from_upstream = error.status is not None or error.code == "breaker"
+    if error.where == "model" or (error.kind == "not_found" and from_upstream):
         return _UNKNOWN_MODEL
-    if error.kind == "internal" and google_says:  # another model may be well
+    if error.kind == "internal" and from_upstream:  # another model may work
         return _TABLE["overloaded"]
-    if error.kind == "overloaded" and not google_says:
-        return _OUT_OF_REACH
+    if error.kind == "overloaded" and not from_upstream:
+        return _UNREACHABLE
     status, kind, reason = _TABLE[error.kind]
     return status, kind, _REASONS.get(error.code, reason) if error.kind == "invalid_request" else reason
 
 
 def _body(kind: str, reason: str, error: DragomanError) -> bytes:
-    message = _TOO_LONG_WORDS if _TABLE[error.kind][2] == _TOO_LONG else str(error)
+    message = _TOO_LONG_MESSAGE if _TABLE[error.kind][2] == _TOO_LONG else str(error)
     body = {"__type": kind, "message": message}
     return msgspec.json.encode({**body, "reason": reason} if reason else body)

@@ -1,4 +1,4 @@
-"""Neutral events to Amazon's, before they are framed."""
+"""Encode neutral events as Amazon's events, before they are framed."""
 
 from __future__ import annotations
 
@@ -39,32 +39,34 @@ Kind = Literal[
 ]
 Told = list[tuple[Kind, bytes]]
 
-#: Of the arguments' text in one event.
+#: Maximum number of characters of a tool's arguments in one event.
 PIECE_CHARS = 4096
 _json = msgspec.json.Encoder().encode
 
 
 class AnswerEvents:
-    """messageMetadata, then reasoning, text and tools as they come, contextUsage, metadata with the stop reason.
+    """Emits messageMetadata, then reasoning, text and tools in order, contextUsage, metadata with the stop reason.
 
-    Every tool is told without a break: one event that only opens it, pieces of its arguments, one that closes
-    it. The Rust clients throw away what else the first event says, and take all that follows for this tool's.
-    A client that asked for thinking gets one signature to keep, the first call's if there is one: it has room
-    for no more. `codeReferenceEvent` makes those clients throw text away and is never sent.
+    The events of a tool are consecutive: one that only opens it, pieces of its arguments, one that closes it.
+    The Rust clients discard other data in the first event and attribute all following events to this tool.
+    A client that asked for thinking gets one signature, because it can keep only one: that of the first call
+    if there is a call. `codeReferenceEvent` makes the Rust clients discard text, so it is never sent.
     """
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._said = False
-        self._thinking = False  # the last thing told was a thought
-        self._carrier = ""  # a signature on its way to the client
-        self._carried = not answer.with_thinking
+        self._has_content = False
+        self._thinking = False  # the last event was a thought
+        self._sealed = ""  # the sealed signature to send
+        self._signature_sent = not answer.with_thinking
         self._usage = Usage()
 
     def open(self) -> Told:
         echo: Echo = self._answer.echo or Echo()
         conversation = echo.conversation_id or self._answer.id
-        return _told("messageMetadataEvent", {"conversationId": conversation, "utteranceId": self._answer.id})
+        return _event(
+            "messageMetadataEvent", {"conversationId": conversation, "utteranceId": self._answer.id}
+        )
 
     def feed(self, event: Event) -> Told:
         match event:
@@ -90,7 +92,7 @@ class AnswerEvents:
     def _text(self, text: str) -> Told:
         if not text:
             return []
-        self._said, self._thinking = True, False
+        self._has_content, self._thinking = True, False
         return [("assistantResponseEvent", b'{"content":%b}' % _json(text))]
 
     def _thought(self, text: str) -> Told:
@@ -100,39 +102,40 @@ class AnswerEvents:
         return [("reasoningContentEvent", b'{"text":%b}' % _json(text))]
 
     def _sign(self, event: Signed) -> None:
-        """On a thought, or at the end of an answer that was nothing but thought; the store keeps the others."""
+        """Keep the signature of a thought, or of an answer that ends with a thought; the store has all others."""
         if event.target == ON_THOUGHT:
-            self._carrier = seal(event.signature, ON_THOUGHT)
+            self._sealed = seal(event.signature, ON_THOUGHT)
         elif self._thinking:
-            self._carrier = seal(event.signature, AFTER_TEXT)
+            self._sealed = seal(event.signature, AFTER_TEXT)
 
-    def _carry(self) -> Told:
-        if self._carried or not self._carrier:
+    def _signature(self) -> Told:
+        """Emit the signature, once."""
+        if self._signature_sent or not self._sealed:
             return []
-        self._carried = True
-        return _told("reasoningContentEvent", {"signature": self._carrier})
+        self._signature_sent = True
+        return _event("reasoningContentEvent", {"signature": self._sealed})
 
     def _tool(self, call: ToolCall) -> Told:
         if call.signature is not None:
-            self._carrier = seal(call.signature, call.id)
-        self._said, self._thinking = True, False
+            self._sealed = seal(call.signature, call.id)
+        self._has_content, self._thinking = True, False
         use, text = {"toolUseId": call.id, "name": call.name}, call.args.decode()
         pieces = [
             {**use, "input": text[start : start + PIECE_CHARS]} for start in range(0, len(text), PIECE_CHARS)
         ]
-        told = (use, *pieces, {**use, "stop": True})
-        return [*self._carry(), *[("toolUseEvent", _json(one)) for one in told]]
+        events = (use, *pieces, {**use, "stop": True})
+        return [*self._signature(), *[("toolUseEvent", _json(one)) for one in events]]
 
     def _finish(self, finished: Finished) -> Told:
-        words = "" if self._said else explanation(finished)
+        text = "" if self._has_content else explanation(finished)
         fill = context_usage(self._usage, self._answer)
         return [
-            *self._text(words),
-            *self._carry(),
-            *(_told("contextUsageEvent", fill) if fill is not None else []),
-            *_told("metadataEvent", metadata(finished, self._usage, self._answer)),
+            *self._text(text),
+            *self._signature(),
+            *(_event("contextUsageEvent", fill) if fill is not None else []),
+            *_event("metadataEvent", metadata(finished, self._usage, self._answer)),
         ]
 
 
-def _told(kind: Kind, payload: Mapping[str, Any]) -> Told:
+def _event(kind: Kind, payload: Mapping[str, Any]) -> Told:
     return [(kind, _json(payload))]

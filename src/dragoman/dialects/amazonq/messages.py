@@ -1,4 +1,4 @@
-"""One chat message to neutral ones: the user's words and files, results, the model's words, calls, thoughts."""
+"""Decode one chat message, of the user or of the assistant, into neutral messages."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ USER = ".userInputMessage"
 CONTEXT = f"{USER}.userInputMessageContext"
 _ASSISTANT = ".assistantResponseMessage"
 
-#: What stands beside an answer for people to see.
+#: Fields of an assistant message that clients show to people.
 _BESIDE = ("supplementaryWebLinks", "references", "followupPrompt")
-_IDLE = frozenset({b"", b"null", b"[]", b"{}"})
+_EMPTY = frozenset({b"", b"null", b"[]", b"{}"})
 
-#: What clients call a tool that is gone, in all its calls: what was signed under the old name fits no more.
-_GONE = "dummy"
-_LOST = Signature(data="", origin="a tool that was renamed")
+#: Clients give calls of a removed tool this name; the signature was made for the old name and is invalid.
+_REMOVED_TOOL = "dummy"
+_INVALID_SIGNATURE = Signature(data="", origin="a tool that was renamed")
 
 
 class DecodedMessage(msgspec.Struct, frozen=True):
-    """One wire message; the places in its notes are below the message."""
+    """A decoded message; the places in its notes are relative to the message."""
 
     messages: tuple[Message, ...]
     states: States
@@ -61,6 +61,7 @@ class DecodedMessage(msgspec.Struct, frozen=True):
 
 
 def decode_message(wire: ChatMessage) -> DecodedMessage:
+    """Decode a message; raise `InvalidRequest` unless it is exactly one of user and assistant message."""
     user, assistant = wire.user_input_message, wire.assistant_response_message
     if (user is None) == (assistant is None):
         raise InvalidRequest("a message is either a userInputMessage or an assistantResponseMessage")
@@ -81,15 +82,15 @@ def _user(wire: UserInput, notes: list[Note]) -> DecodedMessage:
     if wire.user_intent:
         notes.append(Note("dropped", f"{USER}.userIntent", "Gemini is not told what kind of question it is"))
     results = [tell_failure(result) for result in decode_results(context, CONTEXT)]
-    words: list[Part] = [Text(text=wire.content)] if wire.content else []
+    content: list[Part] = [Text(text=wire.content)] if wire.content else []
     files = _files(wire)
-    if results and not words:
+    if results and not content:
         results[-1] = _with_files(results[-1], files)
     else:
-        words += files
-    parts = (tuple(results), tuple(words))
+        content += files
+    parts = (tuple(results), tuple(content))
     return DecodedMessage(
-        messages=tuple(Message(role="user", parts=said) for said in parts if said),
+        messages=tuple(Message(role="user", parts=texts) for texts in parts if texts),
         states=decode_states(context, CONTEXT, notes),
         notes=tuple(notes),
         tools=bytes(context.get("tools", b"")),
@@ -108,16 +109,19 @@ def _files(wire: UserInput) -> list[Text | Media]:
 
 
 def _with_files(result: ToolResult, files: list[Text | Media]) -> ToolResult:
-    """Files a tool made are lifted out of its result; without a word of the user's they can only be its."""
+    """Add the files of a message without text to its last tool result.
+
+    Clients move the files of a tool out of its result; without a user's text they can come only from there.
+    """
     if not files:
         return result
-    said = (Text(text=result.response.decode()),) if result.response else result.content
-    return msgspec.structs.replace(result, content=(*said, *files), response=b"")
+    texts = (Text(text=result.response.decode()),) if result.response else result.content
+    return msgspec.structs.replace(result, content=(*texts, *files), response=b"")
 
 
 def _assistant(wire: AssistantResponse, notes: list[Note]) -> DecodedMessage:
     thoughts, sealed = _reasoning(wire.reasoning_content, notes)
-    said = [Text(text=wire.content)] if wire.content else []
+    texts = [Text(text=wire.content)] if wire.content else []
     calls = [
         decode_use(use, f"{_ASSISTANT}.toolUses[{index}]", notes)
         for index, use in enumerate(wire.tool_uses or ())
@@ -125,18 +129,21 @@ def _assistant(wire: AssistantResponse, notes: list[Note]) -> DecodedMessage:
     for field, raw in zip(
         _BESIDE, (wire.supplementary_web_links, wire.references, wire.followup_prompt), strict=True
     ):
-        if bytes(raw) not in _IDLE:
+        if bytes(raw) not in _EMPTY:
             notes.append(Note("dropped", f"{_ASSISTANT}.{field}", "it was shown to people, not to the model"))
-    parts = tuple(map(_renamed, place_signatures([*thoughts, *said, *calls], sealed)))
+    parts = tuple(map(_without_stored_signature, place_signatures([*thoughts, *texts, *calls], sealed)))
     return DecodedMessage(
         messages=(Message(role="model", parts=parts),) if parts else (), states=(), notes=tuple(notes)
     )
 
 
-def _renamed(part: Part) -> Part:
-    """Nobody's signature, so that the store is not asked for the one Google would refuse."""
-    if isinstance(part, ToolCall) and part.name == _GONE:
-        return msgspec.structs.replace(part, signature=_LOST)
+def _without_stored_signature(part: Part) -> Part:
+    """Give a renamed call an invalid signature.
+
+    Otherwise the signature in the store would be used, which Google rejects under the new name.
+    """
+    if isinstance(part, ToolCall) and part.name == _REMOVED_TOOL:
+        return msgspec.structs.replace(part, signature=_INVALID_SIGNATURE)
     return part
 
 
@@ -146,8 +153,8 @@ def _reasoning(wire: Reasoning | None, notes: list[Note]) -> tuple[list[Part], l
     where = f"{_ASSISTANT}.reasoningContent"
     if wire.redacted_content:
         notes.append(Note("dropped", f"{where}.redactedContent", "nobody but its maker can read it"))
-    told = wire.reasoning_text or ReasoningText()
+    reasoning = wire.reasoning_text or ReasoningText()
     thought, sealed = decode_thought(
-        told.text or "", told.signature or "", f"{where}.reasoningText.signature", notes
+        reasoning.text or "", reasoning.signature or "", f"{where}.reasoningText.signature", notes
     )
     return [thought] if thought is not None else [], [sealed] if sealed is not None else []

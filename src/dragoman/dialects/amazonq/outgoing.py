@@ -1,4 +1,7 @@
-"""What a program sends to Amazon Q about tools: declarations, calls it keeps, results."""
+"""Encode tools, calls and results as a client of Amazon Q sends them.
+
+This is the opposite direction of the other modules; `dragoman.tools.convert` uses it.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,19 @@ def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def encode_tool_choice(choice: ToolChoice) -> None:
+    """Raise `InvalidRequest` for any choice but the default: Amazon Q has no tool choice."""
     if choice.mode != "auto" or choice.names:
         raise InvalidRequest("Amazon Q leaves the choice of tools to the model", where="tool_choice")
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str) -> dict[str, Any]:
-    """One message of the assistant's."""
+    """Encode one assistant message."""
     uses = [{"toolUseId": call.id, "name": call.name, "input": call.arguments} for call in calls]
     return {"assistantResponseMessage": {"content": text, "toolUses": uses}}
 
 
 def encode_results(results: Sequence[ToolResult]) -> dict[str, Any]:
-    """All results of a step in one message of the user's; what a result holds in JSON stays JSON."""
+    """Encode all results of a step as one user message; JSON responses stay JSON."""
     context = {"userInputMessageContext": {"toolResults": [_result(result) for result in results]}}
     return {"userInputMessage": {"content": "", **context}}
 
@@ -50,7 +54,10 @@ def _result(result: ToolResult) -> dict[str, Any]:
 
 
 def _content(result: ToolResult) -> list[dict[str, Any]]:
-    """Files of a result belong to the message's own `images`, which say nothing of whose they are."""
+    """Encode the content of a result; raise `InvalidRequest` if it has files.
+
+    Amazon Q has files only in the message's `images`, which do not say which result they belong to.
+    """
     if any(isinstance(part, Media) for part in result.content):
         raise InvalidRequest("Amazon Q's tool results hold no files", where=result.name)
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))

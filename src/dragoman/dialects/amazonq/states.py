@@ -1,4 +1,7 @@
-"""What the program knows besides the words: the machine, the editor, the shell; told to the model when it changes."""
+"""The context that a client sends with every message: operating system, editor, shell.
+
+The model gets it as a system message, but only the values that have changed since the last one.
+"""
 
 from __future__ import annotations
 
@@ -13,55 +16,55 @@ from dragoman.ir import Message, Text
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
-#: Name and JSON text, without what is empty.
+#: Pairs of a name and its value as JSON, without empty values.
 States = tuple[tuple[str, str], ...]
 
-#: Members of a message's context that are read elsewhere.
+#: Members of a message's context that other modules decode.
 _READ = frozenset({"tools", "toolResults"})
-#: Members that mean nothing to a model.
-_NOISE = {"userSettings": "settings of the program mean nothing to a model"}
+#: Members that are dropped, and why.
+_DROPPED = {"userSettings": "settings of the program mean nothing to a model"}
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
-#: The same states in the same place are the same message, so that it is encoded once.
+#: Equal states give the same message object, so that its cached encoding is found again.
 _REMARKS: Memo[States, Message] = Memo(16 * 1024 * 1024, "amazonq remarks")
 
 
 def decode_states(context: Object, where: str, notes: list[Note]) -> States:
-    """Everything the context says; new members too, because a model reads what we do not know."""
+    """Return all members of the context, unknown ones too: the model may understand them."""
     states: list[tuple[str, str]] = []
     for name, raw in context.items():
         if name in _READ:
             continue
-        value = jsontext.decode(_decode_said, raw, f"{where}.{name}")
+        value = jsontext.decode(_decode_value, raw, f"{where}.{name}")
         if value in _EMPTY:
             continue
-        if name in _NOISE:
-            notes.append(Note("dropped", f"{where}.{name}", _NOISE[name]))
+        if name in _DROPPED:
+            notes.append(Note("dropped", f"{where}.{name}", _DROPPED[name]))
         else:
             states.append((name, msgspec.json.encode(value).decode()))
     return tuple(states)
 
 
 def remark_on(states: States, told: Mapping[str, str]) -> tuple[Message, ...]:
-    """A remark of the program on what is not as it was told before."""
-    news = tuple(state for state in states if told.get(state[0]) != state[1])
-    if not news:
+    """Return a system message with the states that differ from those in `told`, or nothing."""
+    changed = tuple(state for state in states if told.get(state[0]) != state[1])
+    if not changed:
         return ()
-    weight = sum(len(name) + 4 * len(text) for name, text in news)
-    return (_REMARKS.get(news, weight, lambda: _remark(news)),)
+    weight = sum(len(name) + 4 * len(text) for name, text in changed)
+    return (_REMARKS.get(changed, weight, lambda: _remark(changed)),)
 
 
-def _remark(news: States) -> Message:
-    return Message(role="system", parts=(Text(text="\n".join(f"{name}: {text}" for name, text in news)),))
+def _remark(changed: States) -> Message:
+    return Message(role="system", parts=(Text(text="\n".join(f"{name}: {text}" for name, text in changed)),))
 
 
-def _decode_said(raw: bytes | msgspec.Raw) -> Any:
-    return _said(msgspec.json.decode(raw))
+def _decode_value(raw: bytes | msgspec.Raw) -> Any:
+    return _without_empty(msgspec.json.decode(raw))
 
 
-def _said(value: Any) -> Any:
-    """Without the members that say nothing."""
+def _without_empty(value: Any) -> Any:
+    """Return the value without empty members."""
     if isinstance(value, dict):
-        said = {name: _said(item) for name, item in value.items()}
-        return {name: item for name, item in said.items() if item not in _EMPTY}
-    return [_said(item) for item in value] if isinstance(value, list) else value
+        members = {name: _without_empty(item) for name, item in value.items()}
+        return {name: item for name, item in members.items() if item not in _EMPTY}
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Events to Amazon's event stream."""
+"""Encode events as Amazon's event stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PING = encode_event(event_head("ping"), b"{}")
 
 
 class AssistantStream:
-    """See `AnswerEvents`; a failure is an exception in the stream, because a mere end would look like success."""
+    """Frames the events of `AnswerEvents`; a failure is an exception, because a plain end looks like success."""
 
     def __init__(self, answer: Answer) -> None:
         self._events = AnswerEvents(answer)
@@ -30,7 +30,10 @@ class AssistantStream:
         return self.fail(event.error) if isinstance(event, Failed) else _framed(self._events.feed(event))
 
     def ping(self) -> bytes:
-        """An event nobody knows: passed over everywhere, except inside a tool, which it would end; there is none."""
+        """Return an event of an unknown type, which clients ignore.
+
+        It would end a tool, but it never falls inside one, because every tool is emitted at once.
+        """
         return _PING
 
     def fail(self, error: DragomanError) -> bytes:

@@ -1,4 +1,4 @@
-"""Tool definitions; the client's list has another order in every request, ours never."""
+"""Decode tool definitions and sort them: clients send them in a different order in every request."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _ABSENT = (b"", b"null")
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One entry of the list; a point of the cache declares nothing."""
+    """A decoded entry of the list; `tool` is None for a cache point."""
 
     tool: Tool | None
 
 
-#: The same tools come with every turn, in any order.
+#: Every turn repeats the same tools in any order, so each entry is cached by itself.
 _ENTRIES: Memo[bytes, Entry] = Memo(32 * 1024 * 1024, "amazonq tool sets")
 
 
 def decode_tools(raw: bytes, where: str = "tools") -> tuple[Tool, ...]:
-    """In the order of their names, or Google's prefix cache would never match."""
+    """Return the tools sorted by name: with a changing order, Google's prefix cache would never match."""
     entries = jsontext.decode(decode_tool_entries, raw or b"null", where)
     read = read_pieces(_ENTRIES, where, entries or (), _entry)
     tools = [entry.tool for entry in read if entry.tool is not None]
@@ -58,6 +58,6 @@ def _tool(wire: Specification) -> Tool:
     except InvalidRequest as error:
         error.code = "tool_schema"
         raise
-    # Its place is its name: the number of an entry would make the same tool another one.
+    # Use the name as the place: with its index, the same tool would not be equal to itself in the next turn.
     place = f"tools.{wire.name}"
     return Tool(name=wire.name, description=wire.description or "", schema=schema, where=place)

@@ -1,4 +1,4 @@
-"""`additionalModelRequestFields`: how to think and sample, in the words of the models behind Amazon's API."""
+"""Decode `additionalModelRequestFields`: thinking and sampling in the format of Anthropic's or OpenAI's API."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def decode_tuning(raw: bytes) -> Tuning:
 
 
 def _thinking(wire: ModelFields) -> tuple[Thinking, list[Note]]:
-    """`reasoning` is how models that always think are told how much; the others are told in `thinking` too."""
+    """Decode thinking; `reasoning` alone, as OpenAI's models use it, also turns thinking on."""
     reasoning = wire.reasoning.effort if wire.reasoning is not None else None
     if reasoning == "none":
         return Thinking(mode="off"), []

@@ -1,4 +1,4 @@
-"""The parts of a request to Amazon Q or Kiro that we read; unknown fields are tolerated, null is absent."""
+"""The fields of a request to Amazon Q or Kiro that we read; unknown fields are ignored, null means absent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.dialects.thinking import WireThinking
 
 _NOTHING = msgspec.Raw(b"")
 
-#: Members that only some messages have, still as JSON text.
+#: An object whose members are still raw JSON.
 Object = dict[str, msgspec.Raw]
 
 
@@ -93,7 +93,7 @@ class Effort(msgspec.Struct):
 
 
 class ModelFields(msgspec.Struct):
-    """What is said to the model itself, in the words of Anthropic's or OpenAI's."""
+    """`additionalModelRequestFields`: settings in the format of Anthropic's or OpenAI's API."""
 
     thinking: WireThinking | None = None
     output_config: Effort | None = None

@@ -1,4 +1,4 @@
-"""Amazon Bedrock, as a client speaks it: Converse, CountTokens, and InvokeModel with another dialect inside."""
+"""Amazon Bedrock's API as a client dialect: Converse, CountTokens, and InvokeModel around another dialect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.ir import Response, ServerKind
 
 
 class ConverseClient:
-    """`/converse` and `/converse-stream`: the address says the model and whether to stream."""
+    """`/converse` and `/converse-stream`; the model and whether to stream come from the URL."""
 
     name = "bedrock"
     call_prefix = "tooluse"
@@ -25,7 +25,7 @@ class ConverseClient:
     keeps_native = False
     server_kinds: frozenset[ServerKind] = frozenset()
     fails_in_stream: frozenset[ErrorKind] = frozenset()
-    #: The SDKs try a status again, an exception inside a stream never; and nobody waits for the opening.
+    #: The SDKs retry after an HTTP error, but never after an exception inside a stream, so wait for the status.
     opening_grace_s = 15.0
 
     def __init__(self, model: str = "", *, stream: bool = False) -> None:
@@ -33,7 +33,7 @@ class ConverseClient:
         self._stream = stream
 
     def decode_request(self, body: bytes, headers: Headers) -> Decoded:
-        del headers  # nothing of a Converse request is said there
+        del headers  # Converse requests use only the URL and the body
         return decode_request(body, self._model, stream=self._stream)
 
     def stream(self, answer: Answer) -> ConverseStream:
@@ -50,7 +50,7 @@ class ConverseClient:
 
 
 class CountClient(ConverseClient):
-    """`/count-tokens`; `inner` reads what would be sent to `/invoke`."""
+    """`/count-tokens`; `inner` decodes the body of an InvokeModel request."""
 
     def __init__(self, inner: ClientDialect, model: str) -> None:
         super().__init__(model)

@@ -1,4 +1,4 @@
-"""Content blocks of a message to neutral parts."""
+"""Decode the content blocks of a message into neutral parts."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "syst
 
 
 class ToolChange(msgspec.Struct, frozen=True):
-    """From here on the conversation has this tool, or has it no more."""
+    """A `toolAddition` or `toolRemoval` block: the tool is available from here on, or no longer."""
 
     name: str
     available: bool
 
 
 class DecodedMessage(msgspec.Struct, frozen=True):
-    """One wire message: the neutral one, and how it changes the tools at hand."""
+    """A decoded message, and its changes of the available tools."""
 
     message: Message
     changes: tuple[ToolChange, ...]
@@ -81,7 +81,7 @@ def decode_message(wire: WireMessage) -> DecodedMessage:
 
 
 class BlockReader:
-    """Reads blocks one by one; collects signatures, changes of the tools and notes on the way."""
+    """Decodes blocks one by one and collects signatures, changes of the tools, and notes."""
 
     def __init__(self) -> None:
         self.sealed: list[Sealed] = []
@@ -100,7 +100,7 @@ class BlockReader:
         if not use.tool_use_id or not use.name:
             raise InvalidRequest("a tool use needs a toolUseId and a name", where=where)
         args = bytes(use.input)
-        if use.type is not None:  # it ran on Amazon's servers, in another model's turn
+        if use.type is not None:  # it ran on Amazon's servers, for another model
             return [Text(text=f"[{use.type} {use.name}] {args.decode()}")]
         if args in (b"", b"null"):
             args = b"{}"
@@ -156,7 +156,7 @@ class BlockReader:
 
 
 def _result(wire: ToolResult, content: list[Content], values: list[bytes]) -> Part:
-    """One JSON value alone stays JSON; beside text everything is text, in its order."""
+    """Return the result: a single JSON value without text stays JSON, otherwise all of it is text."""
     failed = wire.status == "error"
     files = tuple(part for part in content if isinstance(part, Media))
     response = b""
@@ -178,7 +178,7 @@ def _read_content(
 
 
 def read_guarded(raw: msgspec.Raw, where: str, notes: list[Note]) -> list[Content]:
-    """What a guardrail of Bedrock's should look at; there is none here."""
+    """Decode `guardContent`, with a note that Bedrock's guardrails are not applied."""
     kind, inner = member(jsontext.decode(decode_union, raw, where), where)
     notes.append(
         Note("dropped", where, "Bedrock's guardrails do not run here; the content is sent unguarded")
@@ -208,13 +208,13 @@ def _cited(raw: msgspec.Raw, where: str, notes: list[Note]) -> list[Content]:
 
 
 def _cache_point(_raw: msgspec.Raw, _where: str, _notes: list[Note]) -> list[Content]:
-    """Gemini caches by itself."""
+    """Ignore cache points: Gemini caches implicitly."""
     return []
 
 
 ContentReader = Callable[[msgspec.Raw, str, list[Note]], list[Content]]
 
-#: What a result may hold besides JSON, and what else a message may.
+#: Decoders of the blocks in a tool result (besides `json`), and of those in a message.
 _RESULT_CONTENT: dict[str, ContentReader] = {
     "text": _text,
     "image": read_image,
@@ -230,7 +230,7 @@ _CONTENT: dict[str, ContentReader] = {
     "cachePoint": _cache_point,
 }
 
-#: Blocks that are more than content.
+#: Decoders of the blocks that need the state of a `BlockReader`.
 _READERS: dict[str, Callable[[BlockReader, msgspec.Raw, str], list[Part]]] = {
     "toolUse": BlockReader._tool_use,
     "toolResult": BlockReader._tool_result,

@@ -1,4 +1,4 @@
-"""CountTokens: a request of Converse or InvokeModel inside another."""
+"""Decode CountTokens, whose body wraps a Converse or an InvokeModel request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from dragoman.errors import InvalidRequest
 
 
 def decode_count_request(body: bytes, headers: Headers, model: str, inner: ClientDialect) -> Decoded:
-    """`inner` reads what would be sent to `/invoke`."""
+    """Decode the wrapped request; `inner` decodes the body of InvokeModel.
+
+    Raise `InvalidRequest` with the place inside the wrapper.
+    """
     kind, raw = member(jsontext.decode_leniently(decode_count, body).input, "input")
     where = f"input.{kind}"
     if kind not in ("converse", "invokeModel"):

@@ -1,4 +1,4 @@
-"""A Converse request to the neutral one."""
+"""Decode a Converse request into a neutral request."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ from dragoman.ir import Request, Text, Tool
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
-#: Tuning that cannot be kept, and why.
+#: Settings that are dropped: field -> name on the wire and the reason.
 _DROPPED: dict[str, tuple[str, str]] = {
     "guardrail_config": ("guardrailConfig", "Bedrock's guardrails do not run here"),
     "performance_config": ("performanceConfig", "there is one speed here"),
     "request_metadata": ("requestMetadata", "Gemini is not told who asks"),
     "service_tier": ("serviceTier", "there is one tier here"),
 }
-_IDLE = frozenset({b"", b"null", b"{}"})
+_EMPTY = frozenset({b"", b"null", b"{}"})
 
-#: Fields of the model's own answer that can be given: how much of it were thoughts.
+#: Paths in `additionalModelResponseFieldPaths` that ask for the number of thinking tokens.
 _THOUGHT_TOKENS = frozenset(
     {"/usage", "/usage/output_tokens_details", "/usage/output_tokens_details/thinking_tokens"}
 )
 
-_SAID = operator.attrgetter("message")
+_MESSAGE = operator.attrgetter("message")
 _MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "bedrock messages")
 _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
     "bedrock",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="messages",
     elements=lambda wire: wire.messages or (),
-    said=lambda before, _, new: (*before, *map(_SAID, new)),
+    said=lambda before, _, new: (*before, *map(_MESSAGE, new)),
     tells=lambda decoded: decoded.changes or decoded.notes,
 )
 
 
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
-    """`model` is what the address says; without one the body's `modelId` counts."""
+    """Decode a request; `model` comes from the URL, and the body's `modelId` is used if it is empty."""
     skimmed = _BODIES.skim(body)
     if not skimmed.is_framed:
         _refuse_unservable(skimmed.wire)
@@ -69,24 +69,24 @@ def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
         lambda: _decode_frame(skimmed.wire, model, changes, stream=stream),
     )
     request = msgspec.structs.replace(frame.request, messages=history.said)
-    told = placed_notes("messages", history.pieces, history.telling)
-    return Decoded(request, (*frame.notes, *told), frame.echo)
+    message_notes = placed_notes("messages", history.pieces, history.telling)
+    return Decoded(request, (*frame.notes, *message_notes), frame.echo)
 
 
 def _decode_frame(wire: Body, model: str, changes: tuple[ToolChange, ...], *, stream: bool) -> Decoded:
-    """Everything but the messages."""
+    """Decode everything except the messages; the result is cached with the body's envelope."""
     notes: list[Note] = []
     fields, unknown = decode_fields(bytes(wire.additional_model_request_fields))
     output = wire.output_config or OutputConfig()
     config = wire.tool_config or ToolConfig()
     tool_set = decode_tool_set(bytes(config.tools))
     choice = decode_tool_choice(config.tool_choice, fields.tool_choice or AnthropicChoice(), tool_set)
-    thinking, unthought = decode_thinking(fields, output)
+    thinking, thinking_notes = decode_thinking(fields, output)
     request = Request(
         model=model or wire.model_id or "",
         messages=(),
         system=_system(wire.system or [], notes),
-        tools=_at_hand(tool_set.tools, changes, frozenset(choice.tools.names)),
+        tools=_available(tool_set.tools, changes, frozenset(choice.tools.names)),
         server_tools=choice.server_tools,
         tool_choice=choice.tools,
         thinking=thinking,
@@ -95,7 +95,7 @@ def _decode_frame(wire: Body, model: str, changes: tuple[ToolChange, ...], *, st
         stream=stream,
     )
     echo = _echo(wire.additional_model_response_field_paths or [], notes)
-    return Decoded(request, (*tool_set.notes, *unknown, *unthought, *_dropped(wire), *notes), echo)
+    return Decoded(request, (*tool_set.notes, *unknown, *thinking_notes, *_dropped(wire), *notes), echo)
 
 
 def _refuse_unservable(wire: Body) -> None:
@@ -118,7 +118,7 @@ def _system(blocks: list[OneOf], notes: list[Note]) -> tuple[Text, ...]:
             texts.append(Text(text=read_text(raw, f"{where}.text")))
         elif kind == "guardContent":
             texts += _guarded_text(raw, f"{where}.{kind}", notes)
-        elif kind != "cachePoint":  # Gemini caches by itself
+        elif kind != "cachePoint":  # Gemini caches implicitly
             raise InvalidRequest(f"{kind!r} cannot stand here: use text", where=where)
     return tuple(text for text in texts if text.text)
 
@@ -130,10 +130,10 @@ def _guarded_text(raw: msgspec.Raw, where: str, notes: list[Note]) -> list[Text]
     return texts
 
 
-def _at_hand(
+def _available(
     tools: tuple[Tool, ...], changes: tuple[ToolChange, ...], chosen: frozenset[str]
 ) -> tuple[Tool, ...]:
-    """All but those that the conversation has taken away since."""
+    """Return the tools without those that the messages removed; a tool that is chosen by name stays."""
     removed: set[str] = set()
     for change in changes:
         if change.available:
@@ -156,5 +156,5 @@ def _dropped(wire: Body) -> list[Note]:
     return [
         Note("dropped", name, why)
         for field, (name, why) in _DROPPED.items()
-        if bytes(getattr(wire, field)) not in _IDLE
+        if bytes(getattr(wire, field)) not in _EMPTY
     ]

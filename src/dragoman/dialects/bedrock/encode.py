@@ -1,4 +1,4 @@
-"""A whole answer of Converse, and the pieces it shares with the stream."""
+"""Encode a Converse response; the stream encoder uses the same functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STOP: dict[StopReason, str] = {
 
 
 class Echo(msgspec.Struct, frozen=True):
-    """What the client asked to be told of the answer besides the answer."""
+    """Fields that the client requested with `additionalModelResponseFieldPaths`."""
 
     thought_tokens: bool = False
 
@@ -71,7 +71,10 @@ def encode_blocks(parts: tuple[Part, ...], answer: Answer) -> list[dict[str, Any
 
 
 def encode_stop(finished: Finished, usage: Usage, answer: Answer) -> dict[str, Any]:
-    """Thoughts are not counted in `usage`; who wants to know asks for a field of Anthropic's answer."""
+    """Return the stop reason, and the number of thinking tokens if the client asked for it.
+
+    Converse's `usage` has no field for them; clients request the field of Anthropic's response.
+    """
     stop: dict[str, Any] = {"stopReason": _STOP[finished.reason]}
     if isinstance(answer.echo, Echo) and answer.echo.thought_tokens:
         details = {"output_tokens_details": {"thinking_tokens": usage.thought_tokens}}
@@ -80,12 +83,15 @@ def encode_stop(finished: Finished, usage: Usage, answer: Answer) -> dict[str, A
 
 
 def encode_metadata(usage: Usage, answer: Answer) -> dict[str, Any]:
-    """Amazon's input excludes what was read from the cache, Google's includes it (pain H6); the total is of all."""
-    asked = usage.input_tokens or answer.input_tokens
+    """Return usage and latency.
+
+    Amazon's `inputTokens` exclude cached tokens, Google's count includes them (pain H6); `totalTokens` has all.
+    """
+    prompt = usage.input_tokens or answer.input_tokens
     counts = {
-        "inputTokens": max(0, asked - usage.cached_tokens),
+        "inputTokens": max(0, prompt - usage.cached_tokens),
         "outputTokens": usage.output_tokens,
-        "totalTokens": asked + usage.output_tokens,
+        "totalTokens": prompt + usage.output_tokens,
         "cacheReadInputTokens": usage.cached_tokens,
         "cacheWriteInputTokens": 0,
     }
@@ -94,7 +100,7 @@ def encode_metadata(usage: Usage, answer: Answer) -> dict[str, Any]:
 
 def _add_thought(blocks: list[dict[str, Any]], part: Thought, answer: Answer) -> None:
     if answer.with_thinking and (part.text or part.signature is not None):
-        _room(blocks)["text"] += part.text
+        _open_reasoning(blocks)["text"] += part.text
         if part.signature is not None:
             _sign(blocks, part.signature, ON_THOUGHT)
 
@@ -104,24 +110,24 @@ def _add_text(blocks: list[dict[str, Any]], part: Text, answer: Answer) -> None:
         blocks[-1]["text"] += part.text
     elif part.text:
         blocks.append({"text": part.text})
-    elif part.signature is not None and answer.with_thinking and _has_room(blocks):
+    elif part.signature is not None and answer.with_thinking and _has_open_reasoning(blocks):
         _sign(blocks, part.signature, AFTER_TEXT)
 
 
-def _has_room(blocks: list[dict[str, Any]]) -> bool:
-    """Whether the last block is reasoning that can go on: a signature ends it."""
+def _has_open_reasoning(blocks: list[dict[str, Any]]) -> bool:
+    """Whether the last block is reasoning without a signature, so that more can be added to it."""
     last = blocks[-1].get("reasoningContent") if blocks else None
     return last is not None and "signature" not in last["reasoningText"]
 
 
-def _room(blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """The last block's reasoning, or that of a new one."""
-    if not _has_room(blocks):
+def _open_reasoning(blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the reasoning of the last block; append a new block if there is none that is open."""
+    if not _has_open_reasoning(blocks):
         blocks.append({"reasoningContent": {"reasoningText": {"text": ""}}})
     text: dict[str, Any] = blocks[-1]["reasoningContent"]["reasoningText"]
     return text
 
 
 def _sign(blocks: list[dict[str, Any]], signature: Signature, target: str) -> None:
-    """The reasoning right before a call holds the call's signature."""
-    _room(blocks)["signature"] = seal(signature, target)
+    """Add a sealed signature to the reasoning; that of a call goes into the block before the call."""
+    _open_reasoning(blocks)["signature"] = seal(signature, target)

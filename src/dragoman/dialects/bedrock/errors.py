@@ -1,4 +1,4 @@
-"""Errors in Amazon's shape: over HTTP, and inside a stream."""
+"""Encode errors in Amazon's format, as HTTP responses and as exceptions inside a stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.dialects.base import Reply, error_headers
 from dragoman.errors import DragomanError, ErrorKind
 from dragoman.eventstream import encode_exception
 
-#: kind -> HTTP status and the name clients raise it by; the SDKs try those of 429 and 5xx again.
+#: kind -> HTTP status and exception name; the SDKs retry 429 and 5xx.
 _TABLE: dict[ErrorKind, tuple[int, str]] = {
     "invalid_request": (400, "ValidationException"),
     "overflow": (400, "ValidationException"),
@@ -27,7 +27,7 @@ _TABLE: dict[ErrorKind, tuple[int, str]] = {
     "cancelled": (424, "ModelErrorException"),
     "internal": (500, "InternalServerException"),
 }
-#: A stream knows fewer; what is not here was the caller's fault.
+#: kind -> exception inside a stream; all other kinds are a `validationException`.
 _IN_STREAM: dict[ErrorKind, str] = {
     "rate_limit": "throttlingException",
     "quota": "throttlingException",
@@ -36,24 +36,24 @@ _IN_STREAM: dict[ErrorKind, str] = {
     "cancelled": "modelStreamErrorException",
     "internal": "internalServerException",
 }
-_OF_THE_MODEL = frozenset({"ModelErrorException", "modelStreamErrorException"})
+_MODEL_ERRORS = frozenset({"ModelErrorException", "modelStreamErrorException"})
 
 
 def encode_error(error: DragomanError) -> Reply:
-    """The name stands in a header: boto3 looks nowhere else."""
+    """Encode an error response; the exception name is a header, which is the only place boto3 reads."""
     status, name = _TABLE[error.kind]
     headers = (*error_headers(error), ("x-amzn-errortype", name))
     return Reply(status, _body(error, name), headers)
 
 
 def encode_stream_error(error: DragomanError) -> bytes:
-    """An exception frame: a stream that merely ends looks like success to every SDK (pain E7)."""
+    """Encode an exception message: SDKs take a stream that only ends for a success (pain E7)."""
     name = _IN_STREAM.get(error.kind, "validationException")
     return encode_exception(name, _body(error, name))
 
 
 def _body(error: DragomanError, name: str) -> bytes:
     body: dict[str, Any] = {"message": str(error)}
-    if name in _OF_THE_MODEL and error.status is not None:
+    if name in _MODEL_ERRORS and error.status is not None:
         body["originalStatusCode"] = error.status
     return msgspec.json.encode(body)

@@ -1,4 +1,7 @@
-"""Images, documents, videos and sound to neutral parts: in the request itself, in a format Gemini reads."""
+"""Decode images, documents, videos and audio into neutral parts.
+
+Only inline files are accepted, in the formats that `MIMES` lists.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ _VIDEOS = {
     "wmv": "video/wmv",
     "three_gp": "video/3gpp",
 }
-_SOUND = {
+_AUDIO = {
     "mp3": "audio/mp3",
     "mpeg": "audio/mp3",
     "mpga": "audio/mp3",
@@ -50,12 +53,12 @@ _SOUND = {
     "webm": "audio/webm",
     "pcm": "audio/pcm",
 }
-#: Formats of Bedrock's by kind; what is missing Gemini cannot read.
+#: Kind -> Bedrock's format -> media type; Gemini cannot read Bedrock's other formats.
 MIMES: dict[str, dict[str, str]] = {
     "image": {name: mime_of(name) for name in _IMAGES},
     "document": {name: mime_of(name) for name in _DOCUMENTS},
     "video": _VIDEOS,
-    "audio": _SOUND,
+    "audio": _AUDIO,
 }
 
 
@@ -73,7 +76,7 @@ def read_audio(raw: msgspec.Raw, where: str, _notes: list[Note]) -> list[Content
 
 
 def read_document(raw: msgspec.Raw, where: str, notes: list[Note]) -> list[Content]:
-    """Its name stands before it, so that it can be spoken of."""
+    """Decode a document; its name and context become a text before it, so that the model can refer to it."""
     document = jsontext.decode(decode_document, raw, where)
     if document.citations is not None and document.citations.enabled:
         why = "Gemini does not mark what it quotes from a document"
@@ -94,7 +97,7 @@ def _document(document: Document, where: str) -> list[Content]:
 
 
 def read_texts(blocks: list[OneOf], where: str) -> list[Content]:
-    """Blocks that can be nothing but text."""
+    """Decode text blocks; raise `InvalidRequest` for any other kind."""
     texts: list[Content] = []
     for index, block in enumerate(blocks):
         place = f"{where}[{index}]"

@@ -1,4 +1,4 @@
-"""InvokeModel: the Messages API in another wrapper, its events in frames of their own."""
+"""InvokeModel: the Anthropic Messages API, with its stream events in Amazon event stream messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STREAM_HEADERS: HeaderList = (("x-amzn-bedrock-content-type", "application/json
 def decode_invoked(
     inner: ClientDialect, body: bytes, headers: Headers, model: str, *, stream: bool
 ) -> Decoded:
-    """The address says the model and whether to stream; the Messages API wants both in the body."""
+    """Decode a Messages request; the model and whether to stream come from the URL, not from the body."""
     decoded = inner.decode_request(_with_model(body, model), headers)
     request = msgspec.structs.replace(decoded.request, model=model, stream=stream)
     return msgspec.structs.replace(decoded, request=request)
@@ -33,14 +33,14 @@ def decode_invoked(
 
 def _with_model(body: bytes, model: str) -> bytes:
     opening = _OPENING.match(body)
-    if opening is None:  # the Messages API says better what is wrong with it
+    if opening is None:  # not an object: the inner dialect reports the error
         return body
     comma = b"" if opening[1] else b","
     return b'{"model":%b%b%b' % (_json(model), comma, body[opening.start(1) :])
 
 
 class InvokeClient:
-    """`/invoke` and `/invoke-with-response-stream` with a body of the dialect `inner`."""
+    """`/invoke` and `/invoke-with-response-stream` with a body in the dialect `inner`."""
 
     name = "bedrock"
     stream_type = STREAM_TYPE
@@ -68,21 +68,21 @@ class InvokeClient:
         return self._inner.encode_response(response, answer)
 
     def encode_error(self, error: DragomanError) -> Reply:
-        """Amazon's shape, and what the Messages API would have said inside it: its SDK looks for both."""
+        """Encode an error with the fields of Amazon and of the inner dialect: Anthropic's SDK reads both."""
         reply = encode_error(error)
-        said: dict[str, Any] = msgspec.json.decode(self._inner.encode_error(error).body)
-        told: dict[str, Any] = msgspec.json.decode(reply.body)
-        return msgspec.structs.replace(reply, body=_json({**told, **said}))
+        nested: dict[str, Any] = msgspec.json.decode(self._inner.encode_error(error).body)
+        amazon: dict[str, Any] = msgspec.json.decode(reply.body)
+        return msgspec.structs.replace(reply, body=_json({**amazon, **nested}))
 
     def encode_count(self, tokens: int) -> bytes:
         return encode_count(tokens)
 
 
 class InvokeStream:
-    """Every server-sent event of the inner stream is one `chunk`.
+    """Wraps every server-sent event of the inner stream in a `chunk` event.
 
-    A failure is told twice: as the inner dialect's error, which makes Claude Code resume where an exception
-    alone would end its run, and as the exception that readers of bare chunks wait for.
+    A failure is sent twice: as the inner dialect's error event, after which Claude Code resumes (an exception
+    alone ends its run), and as the exception that clients of the plain AWS SDK expect.
     """
 
     def __init__(self, inner: ClientStream) -> None:

@@ -1,4 +1,7 @@
-"""What a program sends to Converse about tools: specifications, a choice, calls it keeps, results."""
+"""Encode tools, tool choice, calls and results as a client of Converse sends them.
+
+This is the opposite direction of the other modules; `dragoman.tools.convert` uses it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from dragoman.errors import InvalidRequest
 from dragoman.ir import Media, Part, Text, Tool, ToolCall, ToolChoice, ToolResult
 
 _CHOICES = {"auto": "auto", "validated": "auto", "any": "any"}
-#: The kind of block and the format for a media type; the first name of a format counts.
+#: Media type -> kind of block and Bedrock's format; if several formats match, the first one in `MIMES`.
 _FORMATS = {
     mime: (kind, name)
     for kind in ("video", "document", "image")
@@ -23,7 +26,7 @@ _FORMATS = {
 
 
 def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """`type` is demanded even of a schema that leaves everything open."""
+    """Encode tools as `toolSpec`s; Bedrock requires `type` in every schema."""
     return [
         {
             "toolSpec": {
@@ -37,6 +40,7 @@ def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def encode_tool_choice(choice: ToolChoice) -> dict[str, Any]:
+    """Encode a choice; raise `InvalidRequest` for one that Converse cannot express."""
     word = _CHOICES.get(choice.mode)
     if word is None or not choice.parallel:
         why = "Converse can ask for some tool or one tool, not for none or one at a time"
@@ -50,14 +54,14 @@ def encode_tool_choice(choice: ToolChoice) -> dict[str, Any]:
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str, *, signatures: bool) -> dict[str, Any]:
-    """One turn of the assistant's; sealed `signatures` are for a gateway of ours, Bedrock refuses them."""
+    """Encode one assistant message; `signatures` adds sealed signatures, which Bedrock itself rejects."""
     parts: tuple[Part, ...] = (Text(text=text), *calls) if text else tuple(calls)
     answer = Answer(id="", model="", with_thinking=signatures)
     return {"role": "assistant", "content": encode_blocks(parts, answer)}
 
 
 def encode_results(results: Sequence[ToolResult]) -> dict[str, Any]:
-    """All results of a step stand in one turn of the user's."""
+    """Encode all results of a step as one user message."""
     return {"role": "user", "content": [{"toolResult": _result(result)} for result in results]}
 
 

@@ -1,4 +1,4 @@
-"""Events to the event stream of ConverseStream."""
+"""Encode events as the event stream of ConverseStream."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dragoman.ir import (
 
 _json = msgspec.json.Encoder().encode
 _MESSAGE_START = encode_event(event_head("messageStart"), b'{"role":"assistant"}')
-#: No event of Bedrock's: every client passes over it.
+#: Bedrock has no such event; all clients ignore unknown events.
 _PING = encode_event(event_head("ping"), b"{}")
 _BLOCK_START = event_head("contentBlockStart")
 _BLOCK_DELTA = event_head("contentBlockDelta")
@@ -49,11 +49,11 @@ _STOP = b'{"contentBlockIndex":%d}'
 
 
 class ConverseStream:
-    """messageStart, then blocks (one at a time, rising index), messageStop, metadata.
+    """Emits messageStart, then blocks (one at a time, with ascending index), messageStop and metadata.
 
-    A block is its deltas and a stop; only that of a tool has a start. A block of reasoning may hold the
-    signature of the call behind it; clients that did not ask for reasoning get none, and the signature is
-    found in the store instead.
+    A block consists of deltas and a stop; only a tool block has a start. A reasoning block may have the sealed
+    signature of the call that follows it. A client that did not ask for reasoning gets no such block; the
+    signature is then restored from the store.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -66,7 +66,10 @@ class ConverseStream:
         return _MESSAGE_START
 
     def ping(self) -> bytes:
-        """Never inside a tool: some clients take any event for the end of it."""
+        """Return a ping, which never falls inside a tool block: `_call` emits a complete block.
+
+        Some clients take any other event for the end of the tool block.
+        """
         return _PING
 
     def feed(self, event: Event) -> bytes:
@@ -92,57 +95,57 @@ class ConverseStream:
                 assert_never(event)
 
     def fail(self, error: DragomanError) -> bytes:
-        return self._leave() + encode_stream_error(error)
+        return self._close_block() + encode_stream_error(error)
 
     def _text(self, text: str) -> bytes:
         if not text:
             return b""
-        entering = self._enter("text")
-        return entering + encode_event(_BLOCK_DELTA, _TEXT % (self._index, _json(text)))
+        opening = self._open_block("text")
+        return opening + encode_event(_BLOCK_DELTA, _TEXT % (self._index, _json(text)))
 
     def _thought(self, text: str) -> bytes:
         if not text or not self._answer.with_thinking:
             return b""
-        entering = self._enter("reasoning")
-        return entering + self._reasoning(b"text", text)
+        opening = self._open_block("reasoning")
+        return opening + self._reasoning(b"text", text)
 
     def _signed(self, event: Signed) -> bytes:
-        """On a thought, or at the end of an answer that was nothing but thought."""
+        """Emit the signature of a thought, or that of an answer that ends with a thought."""
         thinking = self._open == "reasoning"
         if not self._answer.with_thinking or not (thinking or event.target == ON_THOUGHT):
             return b""
         target = ON_THOUGHT if event.target == ON_THOUGHT else AFTER_TEXT
-        return self._sign(event.signature, target) + self._leave()
+        return self._sign(event.signature, target) + self._close_block()
 
     def _call(self, call: ToolCall) -> bytes:
         signed = b""
         if call.signature is not None and self._answer.with_thinking:
             signed = self._sign(call.signature, call.id)
-        entering = self._enter("tool")
+        opening = self._open_block("tool")
         use = _json({"toolUseId": call.id, "name": call.name})
         start = encode_event(_BLOCK_START, _TOOL % (self._index, use))
         given = encode_event(_BLOCK_DELTA, _INPUT % (self._index, _json(call.args.decode())))
-        return signed + entering + start + given + self._leave()
+        return signed + opening + start + given + self._close_block()
 
     def _sign(self, signature: Signature, target: str) -> bytes:
-        """Reasoning needs a text, be it empty: without one boto3 refuses to send it back."""
-        entering = b""
+        """Emit a signature in a reasoning block; a new block gets an empty text, which boto3 requires."""
+        opening = b""
         if self._open != "reasoning":
-            entering = self._enter("reasoning") + self._reasoning(b"text", "")
-        return entering + self._reasoning(b"signature", seal(signature, target))
+            opening = self._open_block("reasoning") + self._reasoning(b"text", "")
+        return opening + self._reasoning(b"signature", seal(signature, target))
 
     def _reasoning(self, field: bytes, value: str) -> bytes:
         return encode_event(_BLOCK_DELTA, _REASONING % (self._index, field, _json(value)))
 
-    def _enter(self, kind: str) -> bytes:
+    def _open_block(self, kind: str) -> bytes:
         if self._open == kind:
             return b""
-        left = self._leave()
+        left = self._close_block()
         self._open = kind
         self._index += 1
         return left
 
-    def _leave(self) -> bytes:
+    def _close_block(self) -> bytes:
         if not self._open:
             return b""
         self._open = ""
@@ -152,7 +155,7 @@ class ConverseStream:
         stop = encode_stop(finished, self._usage, self._answer)
         metadata = encode_metadata(self._usage, self._answer)
         return (
-            self._leave()
+            self._close_block()
             + encode_event(_MESSAGE_STOP, _json(stop))
             + encode_event(_METADATA, _json(metadata))
         )

@@ -1,4 +1,4 @@
-"""`toolConfig`: tool specifications, tools on Amazon's servers, the choice."""
+"""Decode `toolConfig`: tool specifications, tools that run on Amazon's servers, and the choice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.ir import ServerKind, ServerTool, Tool, ToolChoice
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
-#: Tools that run on Amazon's servers -> what they do; Google has its own for it.
+#: Tools that run on Amazon's servers -> the kind of server tool that replaces them.
 _SYSTEM_TOOLS: dict[str, ServerKind] = {
     "nova_grounding": "web_search",
     "nova_code_interpreter": "code_execution",
@@ -28,7 +28,7 @@ _SYSTEM_TOOLS: dict[str, ServerKind] = {
 
 
 class ToolSet(msgspec.Struct, frozen=True):
-    """All tools of a request; `hosted` names those that do not run at the client's, with a twin here or without."""
+    """All tools of a request; `hosted` names those that run on Amazon's servers, even if they are dropped."""
 
     tools: tuple[Tool, ...] = ()
     server_tools: tuple[ServerTool, ...] = ()
@@ -36,7 +36,7 @@ class ToolSet(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...] = ()
 
 
-#: The same tools come with every turn.
+#: Every turn of a conversation repeats the same tools.
 _TOOL_SETS: Memo[bytes, ToolSet] = Memo(32 * 1024 * 1024, "bedrock tool sets")
 
 
@@ -65,7 +65,7 @@ def _decode_tool_set(raw: bytes) -> ToolSet:
                 server_tools.append(ServerTool(kind=_SYSTEM_TOOLS[name], name=name, where=where))
             else:
                 notes.append(Note("dropped", where, f"{name} runs on Amazon's servers and has no twin here"))
-        elif kind != "cachePoint":  # Gemini caches by itself
+        elif kind != "cachePoint":  # Gemini caches implicitly
             raise InvalidRequest(f"tools of kind {kind!r} are not understood", where=where)
     return ToolSet(tuple(tools), tuple(server_tools), frozenset(hosted), tuple(notes))
 
@@ -80,7 +80,10 @@ def _tool(raw: msgspec.Raw, where: str) -> Tool:
 
 
 class AnthropicChoice(msgspec.Struct):
-    """The same as the model behind Bedrock would take it: it knows `none` and single calls."""
+    """`tool_choice` of Anthropic's API in `additionalModelRequestFields`.
+
+    Unlike Bedrock's own choice it has `none` and `disable_parallel_tool_use`.
+    """
 
     type: Literal["auto", "any", "none", "tool"] | None = None
     name: str = ""
@@ -88,13 +91,14 @@ class AnthropicChoice(msgspec.Struct):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The choice among the client's tools, and the tools of the service's own under it."""
+    """The choice among the client's tools, and the server tools that remain available under it."""
 
     tools: ToolChoice
     server_tools: tuple[ServerTool, ...]
 
 
 def decode_tool_choice(wire: OneOf | None, beside: AnthropicChoice, tool_set: ToolSet) -> Choice:
+    """Decode the choice: `wire` is Bedrock's, which takes precedence over Anthropic's, `beside`."""
     parallel = not beside.disable_parallel_tool_use
     where = "toolConfig.toolChoice"
     kind, raw = member(wire, where) if wire else (beside.type or "auto", msgspec.Raw(b"{}"))

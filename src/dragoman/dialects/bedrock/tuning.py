@@ -1,4 +1,4 @@
-"""Settings to neutral ones: Bedrock's own, and those of the models it serves (`additionalModelRequestFields`)."""
+"""Decode settings: Bedrock's own, and those of its models in `additionalModelRequestFields`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dragoman.notes import Note
 _WHERE = "additionalModelRequestFields"
 _THINKS = frozenset({"enabled", "adaptive", "between_tools"})
 
-#: They choose a version of another vendor's API.
-_IDLE = frozenset({"anthropic_beta", "anthropic_version"})
+#: Fields that select a version of Anthropic's API; ignored without a note.
+_IGNORED = frozenset({"anthropic_beta", "anthropic_version"})
 
 
 class ClaudeThinking(msgspec.Struct):
@@ -58,7 +58,10 @@ class GptReasoning(msgspec.Struct):
 
 
 class ModelFields(msgspec.Struct):
-    """What clients put there for Claude, Nova and GPT; `reasoning_config` was Amazon's first name of `thinking`."""
+    """The fields that clients send for Claude, Nova and GPT models.
+
+    `reasoning_config` is Amazon's earlier name for `thinking`.
+    """
 
     thinking: ClaudeThinking | None = None
     reasoning_config: ClaudeThinking | None = None
@@ -76,10 +79,11 @@ class ModelFields(msgspec.Struct):
 
 
 _decode_fields = msgspec.json.Decoder(ModelFields).decode
-_KNOWN = frozenset(ModelFields.__struct_fields__) | _IDLE
+_KNOWN = frozenset(ModelFields.__struct_fields__) | _IGNORED
 
 
 def decode_fields(raw: bytes) -> tuple[ModelFields, list[Note]]:
+    """Decode `additionalModelRequestFields`, with a note for each unknown field."""
     if raw in (b"", b"null"):
         return ModelFields(), []
     raw = jsontext.checked(raw, _WHERE)
@@ -91,37 +95,37 @@ def decode_fields(raw: bytes) -> tuple[ModelFields, list[Note]]:
 
 def decode_thinking(fields: ModelFields, output: OutputConfig) -> tuple[Thinking, list[Note]]:
     effort, off, notes = _effort(fields, output)
-    wish = fields.thinking or fields.reasoning_config or _wish(fields.reasoningConfig)
-    if off or (wish is not None and wish.type == "disabled"):
+    wanted = fields.thinking or fields.reasoning_config or _from_nova(fields.reasoningConfig)
+    if off or (wanted is not None and wanted.type == "disabled"):
         return Thinking(mode="off"), notes
-    if wish is None:
+    if wanted is None:
         asked = fields.reasoning_effort or (fields.reasoning or GptReasoning()).effort
-        if asked and effort is not None:  # there is no other way to ask those models for their thoughts
+        if asked and effort is not None:  # with GPT models, the effort is the only way to ask for reasoning
             return Thinking(mode="on", effort=effort, show=True), notes
         return Thinking(effort=effort), notes
-    if wish.type not in _THINKS:
-        notes.append(Note("dropped", f"{_WHERE}.thinking", f"{wish.type!r} is not known"))
+    if wanted.type not in _THINKS:
+        notes.append(Note("dropped", f"{_WHERE}.thinking", f"{wanted.type!r} is not known"))
         return Thinking(effort=effort), notes
-    budget = wish.budget_tokens if wish.type == "enabled" and effort is None else None
-    show = wish.display != "omitted"
+    budget = wanted.budget_tokens if wanted.type == "enabled" and effort is None else None
+    show = wanted.display != "omitted"
     return Thinking(mode="on", budget_tokens=budget or None, effort=effort, show=show), notes
 
 
-def _wish(nova: NovaReasoning | None) -> ClaudeThinking | None:
+def _from_nova(nova: NovaReasoning | None) -> ClaudeThinking | None:
     return ClaudeThinking(type=nova.type, budget_tokens=nova.budget_tokens) if nova is not None else None
 
 
 def _effort(fields: ModelFields, output: OutputConfig) -> tuple[Effort | None, bool, list[Note]]:
-    """How hard to think, wherever that was said first, and whether that is not at all."""
+    """Return the effort, whether it is `none` (no thinking), and notes; the first field that is set counts."""
     nova = fields.reasoningConfig or NovaReasoning()
-    said = {
+    candidates = {
         "outputConfig.effort": output.effort,
         f"{_WHERE}.output_config.effort": (fields.output_config or ClaudeOutput()).effort,
         f"{_WHERE}.reasoning_effort": fields.reasoning_effort,
         f"{_WHERE}.reasoning.effort": (fields.reasoning or GptReasoning()).effort,
         f"{_WHERE}.reasoningConfig.maxReasoningEffort": nova.max_reasoning_effort,
     }
-    where, word = next(((where, word) for where, word in said.items() if word), ("", ""))
+    where, word = next(((where, word) for where, word in candidates.items() if word), ("", ""))
     effort = EFFORTS.get(word)
     if effort is not None or word in ("", "none"):
         return effort, word == "none", []

@@ -1,4 +1,7 @@
-"""The parts of a Converse request we read; unknown settings are tolerated, an unknown kind of content is not."""
+"""The fields of a Converse request that we read.
+
+Unknown fields are ignored; unknown members of a union (kinds of content) are rejected by the decoders.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ from dragoman.errors import InvalidRequest
 
 NOTHING = msgspec.Raw(b"")
 
-#: One of several: the name of its only member says what it is.
+#: A union (Smithy): an object whose only member names its kind.
 OneOf = dict[str, msgspec.Raw]
 
 
 class Wire(msgspec.Struct, rename="camel"):
-    """Bedrock's own words are camelCase."""
+    """Base class: Bedrock's names are camelCase."""
 
 
 class Image(Wire):
@@ -37,7 +40,7 @@ class Document(Wire):
 
 
 class Recording(Wire):
-    """A video or sound."""
+    """A video or an audio file."""
 
     format: str
     source: OneOf
@@ -83,7 +86,7 @@ class ToolReference(Wire):
 
 
 class ToolChange(Wire):
-    """A tool that comes or goes in the middle of a conversation."""
+    """The content of `toolAddition` and `toolRemoval`, which change the tools during a conversation."""
 
     tool: ToolReference
 
@@ -109,7 +112,7 @@ class ToolConfig(Wire):
 
 
 class InferenceConfig(Wire):
-    """`topK` is no member of Bedrock's; the AI SDK sends it all the same."""
+    """`topK` is not part of Bedrock's API, but the AI SDK sends it."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -119,7 +122,7 @@ class InferenceConfig(Wire):
 
 
 class JsonSchema(Wire):
-    """`schema` is JSON inside a string."""
+    """`schema` is JSON text in a string."""
 
     schema: str
 
@@ -135,9 +138,10 @@ class OutputConfig(Wire):
 
 
 class Body(Wire):
-    """The `Raw` fields behind the blank line are only looked at to say that they are dropped.
+    """A Converse request.
 
-    `modelId` is part of the address; who keeps requests in files has it here.
+    `modelId` is part of the URL in Bedrock's API; requests stored in files have it in the body. The `Raw` fields
+    after the blank line are read only to report that they are dropped.
     """
 
     model_id: str | None = None
@@ -161,17 +165,20 @@ class CountBody(Wire):
 
 
 class InvokedBody(Wire):
-    """`body` is base64 of what `/invoke` would get."""
+    """`body` is the base64 of an InvokeModel body."""
 
     body: str
 
 
 def member(union: OneOf, where: str) -> tuple[str, msgspec.Raw]:
-    """What a union is, and its value; beside another a member that is null says nothing."""
-    said = [name for name, raw in union.items() if len(union) == 1 or bytes(raw) != b"null"]
-    if len(said) != 1:
-        raise InvalidRequest(f"exactly one member must say what this is, not {len(said)}", where=where)
-    return said[0], union[said[0]]
+    """Return the kind and the value of a union; null members are ignored if it has others.
+
+    Raise `InvalidRequest` unless exactly one member is left.
+    """
+    present = [name for name, raw in union.items() if len(union) == 1 or bytes(raw) != b"null"]
+    if len(present) != 1:
+        raise InvalidRequest(f"exactly one member must say what this is, not {len(present)}", where=where)
+    return present[0], union[present[0]]
 
 
 def read_text(raw: msgspec.Raw, where: str) -> str:

@@ -1,4 +1,8 @@
-"""Google's generateContent, as an upstream: AI Studio and Vertex are one dialect with two address books."""
+"""Google's generateContent API as an upstream.
+
+AI Studio and Vertex AI are one dialect: they differ only in addresses and in a few details that depend on
+`Target.backend`. `dragoman.dialects.gemini.client` is the same API as clients use it.
+"""
 
 from dragoman.dialects.gemini.builtin import can_mix, one_of_a_kind
 from dragoman.dialects.gemini.encode import (

@@ -1,4 +1,4 @@
-"""Tools the client wants run for it, as the tools Google runs: search, pages, code."""
+"""Encode server tools as Google's built-in tools: `googleSearch`, `urlContext` and `codeExecution`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ _USE: dict[str, str] = {
     "web_fetch": "Read web pages",
     "code_execution": "Run code",
 }
-_BESIDE = "this model runs nothing of Google's beside functions"
+_NOT_WITH_FUNCTIONS = "this model runs nothing of Google's beside functions"
 
 
 class BuiltIns(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools of a request that Google runs, one of a kind.
+    """The built-in tools of a request, at most one of each kind.
 
-    `shown`: Google tells what it does in parts of the answer, as it does it, and wants them back.
+    `tools` are the entries for `tools`, `asked` the texts for the system instruction. `shown` is true if Google
+    reports each use in `toolCall` and `toolResponse` parts, which must be sent back in the next request.
     """
 
     offered: tuple[ServerTool, ...] = ()
@@ -45,11 +46,12 @@ class BuiltIns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_built_ins(wanted: tuple[ServerTool, ...], target: Target, *, functions: bool) -> BuiltIns:
+    """Encode the wanted server tools; `functions` is true if the request also declares functions."""
     if not wanted:
         return BuiltIns()
     vertex = target.backend == "vertex"
     offered, notes = _offerable(one_of_a_kind(wanted), functions and not can_mix(target), vertex)
-    asked = [*_asked(offered, notes, vertex)]
+    asked = [*_instructions(offered, notes, vertex)]
     return BuiltIns(
         offered=tuple(offered),
         tools=tuple({_FIELDS[tool.kind]: _settings(tool, vertex)} for tool in offered),
@@ -60,12 +62,12 @@ def encode_built_ins(wanted: tuple[ServerTool, ...], target: Target, *, function
 
 
 def can_mix(target: Target) -> bool:
-    """Whether Google runs its own tools beside functions there: the switch for it is AI Studio's alone."""
+    """Whether the target accepts built-in tools together with functions; only AI Studio has the switch for it."""
     return profile_of(target.model).mixes_tools and target.backend != "vertex" and not target.unmixed_tools
 
 
 def one_of_a_kind(wanted: Iterable[ServerTool]) -> list[ServerTool]:
-    """Two of a kind are one with the limits of both."""
+    """Merge tools of the same kind: the smallest `max_uses`, all domains, forced if one of them is."""
     found: dict[ServerKind, ServerTool] = {}
     for tool in wanted:
         first = found.get(tool.kind, tool)
@@ -82,7 +84,7 @@ def one_of_a_kind(wanted: Iterable[ServerTool]) -> list[ServerTool]:
 
 def _offerable(wanted: list[ServerTool], excluded: bool, vertex: bool) -> tuple[list[ServerTool], list[Note]]:
     if excluded:
-        return [], [Note("dropped", tool.where, _BESIDE) for tool in wanted]
+        return [], [Note("dropped", tool.where, _NOT_WITH_FUNCTIONS) for tool in wanted]
     offered: list[ServerTool] = []
     notes: list[Note] = []
     for tool in wanted:
@@ -100,12 +102,15 @@ def _settings(tool: ServerTool, vertex: bool) -> dict[str, Any]:
     return {"excludeDomains": list(excluded)} if excluded else {}
 
 
-def _asked(offered: list[ServerTool], notes: list[Note], vertex: bool) -> Iterable[str]:
-    """What Google has no setting for is asked of the model; sources outside the filters are not shown."""
+def _instructions(offered: list[ServerTool], notes: list[Note], vertex: bool) -> Iterable[str]:
+    """Yield instructions for the settings that Google does not have, and note each.
+
+    Domain filters are also enforced on the answer: sources outside them are withheld.
+    """
     for tool in offered:
         if tool.forced:
             yield _FORCED[tool.kind]
-        wishes = {
+        texts = {
             "max_uses": _at_most(tool),
             "allowed_domains": _only_from(tool.allowed_domains),
             "blocked_domains": ""
@@ -113,11 +118,11 @@ def _asked(offered: list[ServerTool], notes: list[Note], vertex: bool) -> Iterab
             else _not_from(tool.blocked_domains),
             "user_location": _near(tool.location),
         }
-        for setting, wish in wishes.items():
-            if wish:
+        for setting, text in texts.items():
+            if text:
                 why = "Google has no such setting; it is asked for in the instructions"
                 notes.append(Note("moved", f"{tool.where}.{setting}", why))
-                yield wish
+                yield text
 
 
 def _at_most(tool: ServerTool) -> str:

@@ -1,4 +1,8 @@
-"""Messages to `contents`: which of them make one, which are known, and which need a signature."""
+"""Encode messages as `contents`, incrementally.
+
+A conversation repeats its history in every request. The encoded contents are cached with the messages, so that
+only new messages are encoded. Calls without a signature get Google's sentinel where one is required.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from dragoman.dialects.gemini.parts import PartEncoder, Setting, WirePart
 from dragoman.ir import Course, Media, Message, Part, Text, Thought, ToolResult, keep_course, take_course
 from dragoman.notes import Note
 
-#: Google's documented word for "this call was not signed by you"; literal on the wire (pains A6, A7).
+#: Google's documented value for a call that it did not sign; sent literally (pains A6, A7).
 SENTINEL = "skip_thought_signature_validator"
 
 _ENCODER = msgspec.json.Encoder()
@@ -21,22 +25,25 @@ _SENTINEL_MEMBER = _ENCODER.encode({"thoughtSignature": SENTINEL})[1:-1]
 
 
 def encode_contents(messages: tuple[Message, ...], setting: Setting) -> tuple[list[bytes], list[Note]]:
-    """`contents` of repaired messages: each step's results directly behind its calls."""
+    """Encode messages as `contents`; return the JSON of each content, and notes.
+
+    The messages must be repaired: the results of each step directly follow its calls.
+    """
     if not messages:
         return [], []
     contents: _Contents = take_course(messages, "contents", lambda: _Contents(setting))
     if contents.setting is not setting and not setting.same_as(contents.setting):
         contents = _Contents(setting)
     contents.write(messages)
-    told = contents.tell()
+    result = contents.tell()
     keep_course(messages, "contents", contents)
-    return told
+    return result
 
 
 class Special(msgspec.Struct, frozen=True, gc=False):
-    """What only some contents have.
+    """Properties that only some contents have.
 
-    `unsigned` is where the signature of its first call would stand, if it should have one.
+    `unsigned` is the byte offset at which the signature of the first call can be inserted; 0 if none is missing.
     """
 
     unsigned: int
@@ -45,7 +52,10 @@ class Special(msgspec.Struct, frozen=True, gc=False):
 
 
 class Content(msgspec.Struct, frozen=True):
-    """One message as JSON, and what else that depends on, so that it is used for nothing else."""
+    """One message as JSON, with the values it depends on, so that a cached content is reused only if they match.
+
+    `remarks` are the system messages that are encoded inside this content.
+    """
 
     json: bytes
     special: Special | None
@@ -61,10 +71,11 @@ _JSON, _SPECIAL, _ROLE = map(operator.attrgetter, ("json", "special", "role"))
 
 
 class _Contents(Course[bytes]):
-    """A history comes back with every turn: only what is new is looked at.
+    """The encoded contents of a history; `write` encodes only the messages that are new.
 
-    `worked` has the JSON of the content that begins with each message; of a remark that goes along with another, and
-    of a message that says nothing, it is empty. What else is known stands beside the place of its message, in order.
+    `worked` has the JSON of the content that begins with each message; it is empty for a system message that is
+    part of the content before it and for a message without encoded parts. `_turns`, `_unsigned` and `_notes`
+    refer to messages by index, in ascending order.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -76,7 +87,7 @@ class _Contents(Course[bytes]):
         self._notes: dict[Note, int] = {}
 
     def cut(self, length: int) -> None:
-        """A content is written again if its remarks are not the same any more."""
+        """Drop everything from `length` on; if a system message is there, also the content that includes it."""
         while length > 0 and not self.worked[length]:
             length -= 1
         super().cut(max(0, length))
@@ -88,10 +99,11 @@ class _Contents(Course[bytes]):
         self._notes = {note: index for note, index in self._notes.items() if index < known}
 
     def _known(self) -> int:
+        """Return the number of messages that are encoded."""
         return 0 if self._first is None else 1 + len(self.worked)
 
     def write(self, messages: tuple[Message, ...]) -> None:
-        """What is new; a remark may go along with what was the last content until now."""
+        """Encode the new messages; if they begin with a system message, encode the last content again with it."""
         known = self._known()
         new = messages[known:]
         remarks = "system" in map(_ROLE, new)
@@ -109,9 +121,9 @@ class _Contents(Course[bytes]):
         if any(map(_SPECIAL, contents)):
             for index, content in enumerate(contents, known):
                 if content.special is not None:
-                    self._learn(index, content.special)
+                    self._index_special(index, content.special)
 
-    def _learn(self, index: int, special: Special) -> None:
+    def _index_special(self, index: int, special: Special) -> None:
         if special.starts_turn:
             self._turns.append(index)
         if special.unsigned:
@@ -120,7 +132,10 @@ class _Contents(Course[bytes]):
             self._notes.setdefault(note, index)
 
     def tell(self) -> tuple[list[bytes], list[Note]]:
-        """All of them. In the current turn the first call of every step must be signed (pain A6)."""
+        """Return all contents and notes, with sentinels inserted.
+
+        In the current turn the first call of every step must have a signature (pain A6).
+        """
         contents = [*filter(None, (self._first, *self.worked))]
         notes = [*self._notes]
         turn = self._turns[-1] if self._turns else -1
@@ -134,7 +149,10 @@ class _Contents(Course[bytes]):
 
 
 def _with_remarks(messages: tuple[Message, ...], encoder: PartEncoder) -> list[Content]:
-    """A message goes with the remarks of the program behind it, which then make none; behind the model's they do."""
+    """Encode messages, each together with the system messages that follow it.
+
+    After a message of the model, a system message becomes a content of its own.
+    """
     contents: list[Content] = []
     start = 0
     while start < len(messages):
@@ -149,16 +167,16 @@ def _with_remarks(messages: tuple[Message, ...], encoder: PartEncoder) -> list[C
 
 
 def _encoded(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> Content:
-    """A message may come again in another history; what of it is unchanged is encoded once."""
+    """Return the content of a message, from the message's own cache if it still fits."""
     notebook = message.notebook
-    noted: Content | None = notebook.get("content")
-    if noted is None or not noted.fits(remarks, encoder.setting):
-        noted = notebook["content"] = _encode(message, remarks, encoder)
-    return noted
+    cached: Content | None = notebook.get("content")
+    if cached is None or not cached.fits(remarks, encoder.setting):
+        cached = notebook["content"] = _encode(message, remarks, encoder)
+    return cached
 
 
 def _encode(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> Content:
-    """Empty if nothing is left of them."""
+    """Encode a message with its system messages; the JSON is empty if no part is left."""
     role, said, setting, notes = message.role, message.parts, encoder.setting, encoder.notes
     notes.clear()
     if role == "system":
@@ -172,23 +190,23 @@ def _encode(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder
     if not parts:
         return Content(b"", None, remarks, setting)
     json = _ENCODER.encode({"role": role, "parts": parts})
-    unsigned = 0 if kinds <= _CALLS_NOTHING else _find_unsigned(json, parts, setting.profile)
+    unsigned = 0 if kinds <= _NO_CALLS else _find_unsigned(json, parts, setting.profile)
     starts_turn = role == "user" and "functionResponse" not in parts[0]
     special = Special(unsigned, starts_turn, tuple(notes)) if unsigned or starts_turn or notes else None
     return Content(json, special, remarks, setting)
 
 
-_CALLS_NOTHING = frozenset({Text, Thought, Media, ToolResult})
+_NO_CALLS = frozenset({Text, Thought, Media, ToolResult})
 
 
 def _find_unsigned(json: bytes, parts: list[WirePart], profile: Profile) -> int:
-    """Where the first call ends, behind its last member; 0 if it needs no signature, or has one."""
+    """Return the offset after the last member of the first call's part; 0 if it needs no signature or has one."""
     if not profile.signatures:
         return 0
     for index, part in enumerate(parts, 1):
         if "functionCall" in part:
             if "thoughtSignature" in part:
                 return 0
-            behind = len(_ENCODER.encode(parts[index:])) - 1 if index < len(parts) else 0
-            return len(json) - behind - len(b"}]}")
+            following = len(_ENCODER.encode(parts[index:])) - 1 if index < len(parts) else 0
+            return len(json) - following - len(b"}]}")
     return 0

@@ -1,4 +1,4 @@
-"""A neutral request to a `GenerateContentRequest`, and to the body of `countTokens`."""
+"""Encode a neutral request as a `GenerateContentRequest` or as the body of `countTokens`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def context_tokens(target: Target) -> int:
 
 
 def encode_request(request: Request, target: Target, new_id: Callable[[], str]) -> Encoded:
-    for remote in request.remotes:  # an address in a request is followed only where the operator says so (Q9)
+    """Encode a request; raise `InvalidRequest` if it names a remote MCP server."""
+    for remote in request.remotes:  # only the operator may allow addresses that clients send (Q9)
         why = f"the MCP server {remote.label!r} is not called from here; its operator may allow it (mcp.servers)"
         raise InvalidRequest(why, where=remote.where)
     around = surround(request, target)
@@ -43,7 +44,11 @@ def encode_request(request: Request, target: Target, new_id: Callable[[], str]) 
 
 
 def encode_count(request: Request, target: Target) -> bytes:
-    """Only the wrapped form counts system and tools on AI Studio; Vertex takes the fields as they are."""
+    """Encode the body of `countTokens`.
+
+    AI Studio counts the system instruction and tools only inside `generateContentRequest`; Vertex takes the
+    fields at the top level.
+    """
     fields = make_fields(request, target)
     contents, _ = encode_contents(request.messages, fields.setting)
     body = {**fields.body}
@@ -56,6 +61,7 @@ def encode_count(request: Request, target: Target) -> bytes:
 
 
 def decode_count(body: bytes) -> int:
+    """Return the number of tokens; raise `UpstreamGarbage` if the body cannot be read."""
     try:
         return msgspec.json.decode(body, type=_Count, strict=False).totalTokens
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -1,4 +1,7 @@
-"""Google's error bodies to one typed error: whose fault, retry when."""
+"""Decode Google's error bodies (`google.rpc.Status`) into `UpstreamError`: kind, retry delay, complaint.
+
+This is the only place that searches the text of Google's error messages.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ Complaint = Literal[
     "", "states", "schema_form", "signature", "thinking", "tool_mix", "pairing", "field", "opaque"
 ]
 
-#: Refusals another form of the same request may cure; told apart here, because nobody else reads Google's words.
+#: Classes of 400 errors that a changed form of the same request may avoid (see `UpstreamError.code`).
 _COMPLAINTS: dict[Complaint, re.Pattern[str]] = {
     "signature": re.compile(r"thought[_ ]signature", re.IGNORECASE),
     "thinking": re.compile(r"thinking[_ ](level|budget)|only works in thinking mode", re.IGNORECASE),
@@ -52,7 +55,7 @@ _COMPLAINTS: dict[Complaint, re.Pattern[str]] = {
     "opaque": re.compile(r"Request contains an invalid argument\.?"),
 }
 _UNKNOWN_FIELD = re.compile(r"""Unknown name "(\w+)"(?: at '([^']+)')?: Cannot find field""")
-_HOPELESS = re.compile(r"limit: 0\b|credits are depleted")
+_PERMANENT_QUOTA = re.compile(r"limit: 0\b|credits are depleted")
 _RETRY_TEXT = re.compile(r"retry in (\d+(?:\.\d+)?)\s*(ms|s)")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -69,16 +72,17 @@ class Detail(msgspec.Struct, rename="camel"):
 
 
 class Status(msgspec.Struct, kw_only=True):
-    """What could be read of an error: an odd field does not cost the others."""
+    """The readable fields of an error; a field of the wrong type is replaced by an empty value."""
 
     code: int
     message: str
     status: str
     details: list[Detail]
-    error: dict[str, Any]  # all of it, as it came
+    error: dict[str, Any]  # the whole object, unchanged
 
 
 def decode_error(status: int, headers: Headers, body: bytes) -> UpstreamError:
+    """Decode an HTTP error response; `Retry-After` counts if the body names no delay."""
     error = decode_error_body(status, body)
     if error.retry_after_s is None:
         found = _NUMBER.fullmatch(headers.get("retry-after", ""))
@@ -87,7 +91,7 @@ def decode_error(status: int, headers: Headers, body: bytes) -> UpstreamError:
 
 
 def decode_error_body(status: int, body: bytes) -> UpstreamError:
-    """`status` 0: an error inside a stream, whose body says the status."""
+    """Decode an error body; `status` is 0 for an error inside a stream, where the body has the status."""
     google = _status(body)
     if google is None:
         said = f"answered HTTP {status}" if status else "sent an error"
@@ -114,7 +118,7 @@ def _place(message: str) -> str:
 
 
 def _message(google: Status) -> str:
-    """Overflow is said in the words that make clients compact (pain H4)."""
+    """Return Google's message; a context overflow uses Anthropic's text, which makes clients compact (pain H4)."""
     found = _OVERFLOW.search(google.message)
     if found:
         return f"prompt is too long: {found[1]} tokens > {found[2]} maximum"
@@ -168,11 +172,11 @@ def _kind_of(status: int) -> ErrorKind:
 def _is_terminal_quota(google: Status) -> bool:
     ids = [violation.quota_id for detail in google.details for violation in detail.violations]
     daily = any("PerDay" in quota or "Daily" in quota for quota in ids)
-    return daily or _HOPELESS.search(google.message) is not None
+    return daily or _PERMANENT_QUOTA.search(google.message) is not None
 
 
 def _retry_after(google: Status) -> float | None:
-    """There is no Retry-After header: the delay is in RetryInfo and in the message (pain L1)."""
+    """Return the delay in seconds from `RetryInfo` or the message; Google sends no Retry-After (pain L1)."""
     for detail in google.details:
         found = _DURATION.fullmatch(str(detail.retry_delay))
         if found:

@@ -1,4 +1,4 @@
-"""Google's finish reasons in neutral words."""
+"""Map Google's finish reasons to neutral stop reasons."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ _REASON: dict[str, StopReason] = {
 
 
 def stop_reason(raw: str, *, has_calls: bool) -> StopReason:
-    """A tool call ends with STOP too; only STOP is promoted, so a cut call is never taken for whole (D3, D4)."""
+    """Return the neutral reason; STOP becomes `tool_calls` if the answer has calls.
+
+    Google ends tool calls with STOP too. No other reason becomes `tool_calls`, so that a call that was cut off
+    is not taken for complete (D3, D4).
+    """
     reason = _REASON.get(raw, "other")
     return "tool_calls" if reason == "end" and has_calls else reason

@@ -1,4 +1,8 @@
-"""The two ways Google frames a stream: server-sent events, or one long JSON array."""
+"""Split Google's answers into JSON documents.
+
+A stream is framed as server-sent events (`alt=sse`) or as one JSON array; an answer that is not streamed is a
+single object.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from dragoman.sse import MAX_EVENT_BYTES, SseDecoder
 
 _OUTSIDE = re.compile(rb'["{}\[\]]')
 _INSIDE = re.compile(rb'["\\]')
-_BEFORE_ALL = b" \t\r\n\xef\xbb\xbf"  # white space and the byte order mark
+_LEADING = b" \t\r\n\xef\xbb\xbf"  # white space and the byte order mark
 _FIELD = b"data: "
 _OBJECT = _FIELD + b"{"
 _END = b"\r\n\r\n"
@@ -17,14 +21,14 @@ _NO_DOCUMENT = (b"", b"[DONE]")
 
 
 class FrameDecoder:
-    """Whole JSON documents out of bytes in any slicing; the first byte tells which framing it is."""
+    """Decodes bytes, in chunks of any size, into complete JSON documents; the first byte selects the framing."""
 
     def __init__(self) -> None:
         self._decoder: SseFrames | ArrayFrames | WholeFrame | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
         if self._decoder is None:
-            data = data.lstrip(_BEFORE_ALL)
+            data = data.lstrip(_LEADING)
             if not data:
                 return []
             self._decoder = _FRAMINGS.get(data[:1], SseFrames)()
@@ -34,12 +38,12 @@ class FrameDecoder:
         return [] if self._decoder is None else self._decoder.close()
 
     def settled(self) -> Frames:
-        """The decoder itself, once it is known which it is."""
+        """Return the decoder of the detected framing, to save a call for every chunk."""
         return self._decoder or self
 
 
 class SseFrames:
-    """Server-sent events; the usual network read, whole events of one line each, takes the short way."""
+    """Server-sent events, with a fast path for reads that contain complete one-line events."""
 
     def __init__(self) -> None:
         self._sse = SseDecoder()
@@ -50,18 +54,18 @@ class SseFrames:
             end = data.find(b"\r")
             one_line = data[end:] == _END and data.find(b"\n") == end + 1
             if one_line and data.startswith(_OBJECT) and end < MAX_EVENT_BYTES:
-                return [data[len(_FIELD) : end]]  # one event: a read of a stream that takes its time
+                return [data[len(_FIELD) : end]]  # exactly one event: the usual read of a slow stream
             return self._feed_events(data)
         place = data.find(_END)
-        begun = data if place < 0 else data[: place + len(_END)]
-        frames = self._feed(begun)
-        data = data[len(begun) :]
+        partial = data if place < 0 else data[: place + len(_END)]
+        frames = self._feed(partial)
+        data = data[len(partial) :]
         return frames + self.feed(data) if data else frames
 
     def _feed_events(self, data: bytes) -> list[bytes]:
-        whole, _, begun = data.rpartition(_END)
+        whole, _, partial = data.rpartition(_END)
         frames = _plain_frames(whole)
-        rest = begun if frames else data
+        rest = partial if frames else data
         return frames + self._feed(rest) if rest else frames
 
     def _feed(self, data: bytes) -> list[bytes]:
@@ -74,7 +78,7 @@ class SseFrames:
 
 
 def _plain_frames(events: bytes) -> list[bytes]:
-    """The data of events with empty lines between them, if each is one line with an object; otherwise nothing."""
+    """Return the data of all events if each is a single `data: {…}` line; otherwise an empty list."""
     lines = events.splitlines()
     frames = [line[len(_FIELD) :] for line in lines[::2] if line.startswith(_OBJECT)]
     plain = len(lines) == 2 * len(frames) - 1 and not any(lines[1::2]) and len(events) < MAX_EVENT_BYTES
@@ -82,7 +86,7 @@ def _plain_frames(events: bytes) -> list[bytes]:
 
 
 class WholeFrame:
-    """An answer that is no stream: one bare object, complete when the bytes end."""
+    """An answer that is not a stream: one JSON object, complete when the bytes end."""
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -104,7 +108,7 @@ class WholeFrame:
 
 
 class ArrayFrames:
-    """The objects of `[{…},{…}]` one by one."""
+    """The elements of the array `[{…},{…}]`, each as soon as it is complete."""
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -120,7 +124,7 @@ class ArrayFrames:
         while (found := self._next()) is not None:
             if found:
                 frames.append(found)
-        self._forget()
+        self._discard_scanned()
         self._check_size(len(self._buffer))
         return frames
 
@@ -130,7 +134,10 @@ class ArrayFrames:
         return []
 
     def _next(self) -> bytes | None:
-        """Go to the next mark: None at the end of the bytes, a document if one closed there."""
+        """Scan to the next quote, backslash or bracket.
+
+        Return None at the end of the buffer, the document if one ends there, and otherwise `b""`.
+        """
         pattern = _INSIDE if self._in_string else _OUTSIDE
         match = pattern.search(self._buffer, self._scanned)
         if match is None:
@@ -151,7 +158,7 @@ class ArrayFrames:
 
     def _bracket(self, mark: bytes, place: int) -> bytes:
         if self._start < 0 and mark in b"[]":
-            return b""  # the array around the documents
+            return b""  # the array that encloses the documents
         self._depth += 1 if mark in b"[{" else -1
         if self._start < 0:
             self._start = place
@@ -166,7 +173,7 @@ class ArrayFrames:
         if size > self._max_bytes:
             raise UpstreamGarbage(f"an element of the stream is longer than {self._max_bytes} bytes")
 
-    def _forget(self) -> None:
+    def _discard_scanned(self) -> None:
         cut = self._scanned if self._start < 0 else self._start
         del self._buffer[:cut]
         self._scanned -= cut

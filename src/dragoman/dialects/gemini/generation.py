@@ -1,4 +1,4 @@
-"""Sampling, thinking and the form of the answer as `generationConfig`."""
+"""Encode sampling, thinking and the output format as `generationConfig`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _RANGES = {"temperature": (0, 2), "topP": (0, 1), "topK": (1, _INT32), "seed": (
 def encode_generation(
     request: Request, target: Target, *, tooled: bool
 ) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
-    """The config, what is asked for in the instructions instead, and what got lost."""
+    """Return `generationConfig`, texts to add to the system instruction, and notes.
+
+    `tooled` is true if the request offers functions or built-in tools.
+    """
     profile = profile_of(target.model)
     config, notes = _sampling(request.sampling, profile)
     thinking, changed = encode_thinking(request.thinking, request.sampling, profile)
@@ -67,7 +70,7 @@ def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], lis
 def _output(
     request: Request, profile: Profile, *, tooled: bool, vertex: bool
 ) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
-    """JSON output; where functions exclude it, the wish goes into the instructions (pain B16)."""
+    """Encode the JSON output format; where tools exclude it, ask for it in the instructions (pain B16)."""
     if request.output is None:
         return {}, [], ()
     schema = request.output.schema
@@ -76,17 +79,17 @@ def _output(
     excluded = request.tools and request.tool_choice.mode in ("any", "none")
     if excluded or (tooled and not profile.json_with_functions):
         why = "JSON output cannot be enforced beside these tools; it is asked for in the instructions"
-        return {}, [_wish(schema)], (Note("moved", where, why),)
+        return {}, [_instruction(schema)], (Note("moved", where, why),)
     config: dict[str, Any] = {"responseMimeType": "application/json"}
     if schema is None:
         return config, [], ()
     if not isinstance(wanted, dict) or wanted.get("type", "object") != "object":
         why = "only an object can be enforced; this schema is asked for in the instructions"
-        return config, [_wish(schema)], (Note("moved", where, why),)
+        return config, [_instruction(schema)], (Note("moved", where, why),)
     config["responseJsonSchema"], notes = clean_schema(wanted, where=f"{where}.schema", vertex=vertex)
     return config, [], notes
 
 
-def _wish(schema: bytes | None) -> str:
-    wish = "When you answer with text, answer with JSON only, without a code fence."
-    return wish if schema is None else f"{wish} It must fit this JSON Schema: {schema.decode()}"
+def _instruction(schema: bytes | None) -> str:
+    text = "When you answer with text, answer with JSON only, without a code fence."
+    return text if schema is None else f"{text} It must fit this JSON Schema: {schema.decode()}"

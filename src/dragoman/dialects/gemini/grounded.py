@@ -1,7 +1,8 @@
-"""An answer for which Google ran its own tools: what it did, what it found, then the text with its sources.
+"""Decode an answer for which Google may run built-in tools.
 
-Google says which sources a text rests on when the text is over. Clients expect it the other way round, so the
-text is held back from the first sign of a search on, until the end of the answer or until it is very long.
+Clients expect calls and results of server tools before the text that cites them, but Google sends the sources
+after the text. The text is therefore held back from the first sign of a search until the end of the answer, or
+until it exceeds `MAX_HELD_CHARS`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _READ = "URL_RETRIEVAL_STATUS_SUCCESS"
 
 
 class GroundedStream:
-    """Reads an answer as `inner` does; its events are in the order clients expect."""
+    """Wraps `inner` and adds server calls, results and citations, in the order that clients expect."""
 
     def __init__(
         self, inner: UpstreamStream, built_ins: BuiltIns, origin: str, new_id: Callable[[], str]
@@ -59,16 +60,16 @@ class GroundedStream:
         self._tools = {tool.kind: tool for tool in built_ins.offered}
         self._new_id = new_id
         self._running = Running(self._tools, origin, new_id)
-        # Where Google does not tell what it does, any text may turn out to be found.
-        self._suspects = not built_ins.shown and not _GROUNDED.isdisjoint(self._tools)
+        # Without tool parts in the answer, any text may turn out to be based on a search.
+        self._holds_any_text = not built_ins.shown and not _GROUNDED.isdisjoint(self._tools)
         self._holds = False
         self._held: list[Event] = []
         self._held_chars = 0
-        self._texts: list[str] = []  # all of the answer's text
-        self._gone_chars = 0  # how much of it is with the client
-        self._runs: list[int] = []  # which of these texts begin a part
+        self._texts: list[str] = []  # the whole text of the answer
+        self._emitted_chars = 0  # characters of it that were emitted
+        self._part_starts: list[int] = []  # indices in `_texts` at which a part begins
         self._in_text = False
-        self._waiting: dict[str, ServerCall] = {}  # what they found is not known yet
+        self._waiting: dict[str, ServerCall] = {}  # calls by id whose results are not known yet
         self._grounding = Grounding()
         self._pages: dict[str, UrlMetadata] = {}
         self._notes: list[Note] = []
@@ -84,23 +85,23 @@ class GroundedStream:
     def feed(self, data: bytes) -> list[Event]:
         out: list[Event] = []
         for event in self._inner.feed(data):
-            if self._in_text and not self._holds and isinstance(event, TextDelta):  # nearly every one
+            if self._in_text and not self._holds and isinstance(event, TextDelta):  # fast path
                 self._texts.append(event.text)
-                self._gone_chars += len(event.text)
+                self._emitted_chars += len(event.text)
                 out.append(event)
             else:
-                out += self._take(event)
+                out += self._handle(event)
         return out
 
     def close(self) -> list[Event]:
-        return [out for event in self._inner.close() for out in self._take(event)]
+        return [out for event in self._inner.close() for out in self._handle(event)]
 
-    def _take(self, event: Event) -> Iterator[Event]:
+    def _handle(self, event: Event) -> Iterator[Event]:
         match event:
             case Native(field="groundingMetadata"):
-                self._learn_grounding(event.json)
+                self._merge_grounding(event.json)
             case Native(field="urlContextMetadata"):
-                self._learn_pages(event.json)
+                self._add_pages(event.json)
             case Usage():
                 yield from self._end_running()
                 yield msgspec.structs.replace(event, searches=self._searches(), fetches=self._fetches())
@@ -109,20 +110,20 @@ class GroundedStream:
                 yield from self._release()
                 yield event
             case Failed():
-                self._held = []  # nobody has seen it: the answer may be tried again
+                self._held = []  # the client has not seen it, so the request can be retried
                 yield event
             case Native() if self._running.reads(event):
                 self._in_text = False
-                yield from self._tell(self._running.feed(event))
+                yield from self._emit_uses(self._running.feed(event))
             case _:
-                yield from self._tell(self._running.end_code())
-                yield from self._say(event)
+                yield from self._emit_uses(self._running.end_code())
+                yield from self._handle_content(event)
 
     def _end_running(self) -> Iterator[Event]:
-        yield from self._tell(self._running.close())
+        yield from self._emit_uses(self._running.close())
 
-    def _tell(self, ran: Iterable[Told]) -> Iterator[Event]:
-        """Tools that were run together: the results are known, or will be when the answer is over."""
+    def _emit_uses(self, ran: Iterable[Told]) -> Iterator[Event]:
+        """Emit tool uses; a use without a result waits for the grounding metadata at the end."""
         holds = self._holds
         for told in ran:
             yield from self._pass_or_hold(told.call)
@@ -133,69 +134,72 @@ class GroundedStream:
                 holds = True
         self._holds = holds
 
-    def _say(self, event: Event) -> Iterator[Event]:
+    def _handle_content(self, event: Event) -> Iterator[Event]:
         is_text = isinstance(event, TextDelta)
         if is_text and not self._in_text:
-            self._runs.append(len(self._texts))
+            self._part_starts.append(len(self._texts))
         self._in_text = is_text
         if isinstance(event, TextDelta):
             self._texts.append(event.text)
-            self._holds = self._holds or self._suspects
+            self._holds = self._holds or self._holds_any_text
         yield from self._pass_or_hold(event)
         if self._held_chars > MAX_HELD_CHARS:
-            yield from self._give_up()
+            yield from self._release_early()
 
     def _pass_or_hold(self, event: Event) -> Iterator[Event]:
         if not self._holds:
             if isinstance(event, TextDelta):
-                self._gone_chars += len(event.text)
+                self._emitted_chars += len(event.text)
             yield event
             return
         self._held.append(event)
         if isinstance(event, TextDelta):
             self._held_chars += len(event.text)
 
-    def _give_up(self) -> Iterator[Event]:
-        """Too much to hold: what was found is told behind the text, and which words rest on it is not."""
+    def _release_early(self) -> Iterator[Event]:
+        """Emit the held text, because it is too long: sources follow it, and citations are dropped."""
         why = f"the answer is longer than {MAX_HELD_CHARS} characters: its sources are told without their places"
         self._notes.append(Note("dropped", "answer", why))
-        self._gone_chars += self._held_chars
-        self._holds, self._suspects, self._held_chars = False, False, 0
+        self._emitted_chars += self._held_chars
+        self._holds, self._holds_any_text, self._held_chars = False, False, 0
         yield from self._held
         self._held = []
 
     def _release(self) -> Iterator[Event]:
-        """Everything that waited for the end of the answer."""
+        """Emit everything that waited for the end of the answer: calls, results and text with citations."""
         sources, unwanted = read_sources(self._grounding, self._admits)
         if unwanted:
             why = f"{unwanted} source(s) are of sites the client does not want"
             self._notes.append(Note("withheld", "answer", why))
         hits = tuple({source.url: source for source in sources if source is not None}.values())
-        yield from self._told_late(hits)
+        yield from self._late_calls(hits)
         results = dict(self._results(hits))
         held = {event.id for event in self._held if isinstance(event, ServerCall)}
         yield from (result for identity, result in results.items() if identity not in held)
         whole = "".join(self._texts)
         citations: list[Citation] = []
         if self._held:
-            runs = _beginnings(self._texts, self._runs)
+            runs = _part_offsets(self._texts, self._part_starts)
             citations = place_citations(whole, runs, self._grounding, sources)
-        for event in _cite(self._held, whole, self._gone_chars, citations):
+        for event in _cite(self._held, whole, self._emitted_chars, citations):
             yield event
             if isinstance(event, ServerCall) and event.id in results:
                 yield results[event.id]
         self._held = []
 
-    def _told_late(self, hits: tuple[Source, ...]) -> Iterator[Event]:
-        """Calls that Google told of only now."""
+    def _late_calls(self, hits: tuple[Source, ...]) -> Iterator[Event]:
+        """Yield calls that only the metadata reports."""
         told = {call.kind for call in self._waiting.values()}
         if "web_search" not in told and "web_search" in self._tools and self._searched(hits):
-            yield self._late("web_search", {"queries": self._grounding.web_search_queries or []})
+            yield self._add_late_call("web_search", {"queries": self._grounding.web_search_queries or []})
         if not self._running.fetched:
-            yield from (self._late("web_fetch", {"urls": [url]}) for url in self._pages)
+            yield from (self._add_late_call("web_fetch", {"urls": [url]}) for url in self._pages)
 
     def _results(self, hits: tuple[Source, ...]) -> Iterator[tuple[str, ServerResult]]:
-        """Google does not say which search found what: all of it stands with the first one."""
+        """Yield the result of each waiting call, with its id.
+
+        Google does not say which search found which source: the first search gets all of them.
+        """
         titles = {hit.url: hit.title for hit in hits}
         for call in self._waiting.values():
             if call.kind == "web_search":
@@ -204,7 +208,7 @@ class GroundedStream:
             else:
                 yield call.id, self._pages_of(call, titles)
 
-    def _late(self, kind: ServerKind, args: dict[str, Any]) -> ServerCall:
+    def _add_late_call(self, kind: ServerKind, args: dict[str, Any]) -> ServerCall:
         tool = self._tools.get(kind, ServerTool(kind=kind))
         name = tool.name or kind
         call = ServerCall(id=self._new_id(), kind=kind, name=name, args=msgspec.json.encode(args))
@@ -212,7 +216,7 @@ class GroundedStream:
         return call
 
     def _searched(self, hits: tuple[Source, ...]) -> bool:
-        """Pages that were read are sources too, but nobody searched for them."""
+        """Whether Google searched: it reports queries, or sources that are not pages it was asked to read."""
         return bool(self._grounding.web_search_queries or any(hit.url not in self._pages for hit in hits))
 
     def _pages_of(self, call: ServerCall, titles: dict[str, str]) -> ServerResult:
@@ -226,47 +230,47 @@ class GroundedStream:
         return Source(url=url, title=title, error=error)
 
     def _admits(self, site: str) -> bool:
-        """A page that was read is judged by the rules for reading, what was found by those for searching."""
+        """Apply the domain filter of `web_fetch` to pages that were read, that of `web_search` to all others."""
         read = {site_of(url) for url in self._pages}
         kind: ServerKind = "web_fetch" if site in read or "web_search" not in self._tools else "web_search"
         tool = self._tools.get(kind)
         return tool is None or sites_of(tool).admit(site)
 
-    def _learn_grounding(self, raw: bytes) -> None:
+    def _merge_grounding(self, raw: bytes) -> None:
         try:
             self._grounding = self._grounding.merge(decode_grounding(raw) or Grounding())
         except msgspec.DecodeError:
-            self._note_odd("groundingMetadata")
+            self._note_unreadable("groundingMetadata")
 
-    def _learn_pages(self, raw: bytes) -> None:
+    def _add_pages(self, raw: bytes) -> None:
         try:
             context = decode_url_context(raw) or UrlContext()
         except msgspec.DecodeError:
-            self._note_odd("urlContextMetadata")
+            self._note_unreadable("urlContextMetadata")
             return
         for page in context.url_metadata or ():
             if page is not None and page.retrieved_url:
                 self._pages[page.retrieved_url] = page
 
-    def _note_odd(self, field: str) -> None:
+    def _note_unreadable(self, field: str) -> None:
         self._notes.append(Note("dropped", "answer", f"Google's {field} cannot be read"))
 
     def _searches(self) -> int:
-        """What Google bills: queries, which it tells one way or the other."""
+        """Return the number of queries, which Google bills; they are in tool parts or in the metadata."""
         return self._running.queries or len(self._grounding.web_search_queries or ())
 
     def _fetches(self) -> int:
         return max(self._running.fetched, len(self._pages))
 
 
-def _beginnings(texts: list[str], runs: list[int]) -> list[int]:
-    """The bytes at which the parts of a text begin."""
+def _part_offsets(texts: list[str], runs: list[int]) -> list[int]:
+    """Return the byte offsets at which the parts of the text begin."""
     ends = [0, *itertools.accumulate(len(text.encode()) for text in texts)]
     return [ends[run] for run in runs] or [0]
 
 
 def _cite(events: list[Event], whole: str, start: int, citations: list[Citation]) -> Iterator[Event]:
-    """The same events, the text of each run cut where a citation begins or ends."""
+    """Yield the events with each run of text split where a citation begins or ends."""
     at = end = start
     for event in events:
         if isinstance(event, TextDelta):

@@ -1,4 +1,7 @@
-"""What an answer rests on, as Google tells it: searches, sources, and which bytes of the text they support."""
+"""Read grounding and URL context metadata: queries, sources, and the text that each source supports.
+
+Google gives positions as byte offsets into a part; citations use character offsets into the whole answer.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ import msgspec
 
 from dragoman.ir import Citation, ServerTool, Source
 
-#: Google's addresses of what it found lead there; the page's own domain is its title then.
+#: Search results have redirect URLs on this host; the title of such a result is the domain of the page.
 _REDIRECTS = "vertexaisearch.cloud.google.com"
 _MAX_SUPPORTS = 1_000
-_MAX_RUNS = 64  # a segment of a later part is found by its words
-_CONTINUES = 0x80  # a byte inside a character
+_MAX_PARTS = 64  # parts tried as the base of an offset; later segments are found by their text
+_CONTINUES = 0x80  # a UTF-8 continuation byte
 
 
 class Chunk(msgspec.Struct, rename="camel"):
-    """One source: a page, or a document of the user's own."""
+    """One source: a web page, a retrieved document or a place."""
 
     uri: str | None = None
     title: str | None = None
@@ -36,7 +39,10 @@ class Chunks(msgspec.Struct, rename="camel"):
 
 
 class Segment(msgspec.Struct, rename="camel"):
-    """Bytes of a part's text; Google leaves out zeros, and the part's index even where it is another (genai#961)."""
+    """A range of bytes in the text of a part.
+
+    Google omits zeros, and it also omits `partIndex` where it is not 0 (genai#961).
+    """
 
     part_index: int | None = None
     start_index: int | None = None
@@ -50,13 +56,17 @@ class Support(msgspec.Struct, rename="camel"):
 
 
 class Grounding(msgspec.Struct, rename="camel"):
-    """Every chunk of a stream may have it; the last one that has a list has all of it."""
+    """`groundingMetadata`.
+
+    Several chunks of a stream may have it; each list is complete in the last chunk that has it.
+    """
 
     web_search_queries: list[str] | None = None
     grounding_chunks: list[Chunks | None] | None = None
     grounding_supports: list[Support | None] | None = None
 
     def merge(self, later: Grounding) -> Grounding:
+        """Return the metadata with every list of `later` that is not empty."""
         return Grounding(
             later.web_search_queries or self.web_search_queries,
             later.grounding_chunks or self.grounding_chunks,
@@ -78,15 +88,15 @@ decode_url_context = msgspec.json.Decoder(UrlContext | None, strict=False).decod
 
 
 class Sites(msgspec.Struct, frozen=True):
-    """Which sites a client wants to hear of."""
+    """The client's domain filter; subdomains match too, and `blocked` overrides `allowed`."""
 
     allowed: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
 
     def admit(self, site: str) -> bool:
-        if any(_is_below(site, blocked) for blocked in self.blocked):
+        if any(_is_within(site, blocked) for blocked in self.blocked):
             return False
-        return not self.allowed or any(_is_below(site, allowed) for allowed in self.allowed)
+        return not self.allowed or any(_is_within(site, allowed) for allowed in self.allowed)
 
 
 def sites_of(tool: ServerTool) -> Sites:
@@ -94,17 +104,20 @@ def sites_of(tool: ServerTool) -> Sites:
 
 
 def bare_sites(sites: Iterable[str]) -> tuple[str, ...]:
-    """Each once, as Google writes them."""
+    """Return the sites without duplicates, as bare host names, which is the form Google uses."""
     return tuple(dict.fromkeys(bare for site in sites if (bare := _bare(site))))
 
 
 def admits(tool: ServerTool, url: str) -> bool:
-    """Whether the client wants to hear of a page at this address."""
+    """Whether the tool's domain filter allows this URL."""
     return sites_of(tool).admit(site_of(url))
 
 
 def read_sources(grounding: Grounding, admits: Callable[[str], bool]) -> tuple[list[Source | None], int]:
-    """The sources in Google's order, None for one that is nothing or not wanted, and how many were not wanted."""
+    """Return the sources in Google's order, and the number of sources that `admits` rejects.
+
+    A source that is rejected or has no address is None, so that Google's indices stay valid.
+    """
     sources: list[Source | None] = []
     unwanted = 0
     for chunks in grounding.grounding_chunks or ():
@@ -117,7 +130,7 @@ def read_sources(grounding: Grounding, admits: Callable[[str], bool]) -> tuple[l
 
 
 def site_of(url: str) -> str:
-    """The site of an address; nothing of what is no address."""
+    """Return the host of a URL without `www`; an empty string if it is not a URL."""
     try:
         return _bare(urlsplit(url).hostname or "")
     except ValueError:
@@ -127,69 +140,80 @@ def site_of(url: str) -> str:
 def place_citations(
     text: str, runs: Sequence[int], grounding: Grounding, sources: Sequence[Source | None]
 ) -> list[Citation]:
-    """Citations of the answer's whole text, in characters, in order, none over another.
+    """Return the citations of the whole text: in character offsets, sorted, without overlaps.
 
-    `runs` are the bytes at which the parts of the text begin. A segment that stands nowhere is left out.
+    `runs` are the byte offsets at which the parts of the text begin. A segment that is not found in the text is
+    skipped.
     """
     data = text.encode()
     spans: list[tuple[int, int, tuple[Source, ...]]] = []
     for support in (grounding.grounding_supports or ())[:_MAX_SUPPORTS]:
         if support is None or support.segment is None:
             continue
-        found = _named(support.grounding_chunk_indices or (), sources)
-        span = _find(data, runs, support.segment) if found else None
+        found = _cited_sources(support.grounding_chunk_indices or (), sources)
+        span = _locate(data, runs, support.segment) if found else None
         if span is not None:
             spans.append((*span, found))
-    return _in_characters(data, _snug(data, _apart(sorted(spans, key=lambda span: span[:2]))))
+    return _in_characters(
+        data, _with_whitespace(data, _without_overlaps(sorted(spans, key=lambda span: span[:2])))
+    )
 
 
-def _named(indices: Iterable[int], sources: Sequence[Source | None]) -> tuple[Source, ...]:
+def _cited_sources(indices: Iterable[int], sources: Sequence[Source | None]) -> tuple[Source, ...]:
     found = (sources[index] for index in indices if 0 <= index < len(sources))
     return tuple(dict.fromkeys(source for source in found if source is not None))
 
 
-def _find(data: bytes, runs: Sequence[int], segment: Segment) -> tuple[int, int] | None:
-    """Where a segment is: where Google says, from whichever part on, or where its words are."""
+def _locate(data: bytes, runs: Sequence[int], segment: Segment) -> tuple[int, int] | None:
+    """Return the byte range of a segment.
+
+    Its text is compared at the given offset of each part, because `partIndex` is unreliable, and then searched
+    for anywhere. Without a text the offsets are trusted.
+    """
     start, end = max(segment.start_index or 0, 0), segment.end_index or 0
-    words = (segment.text or "").encode()
-    if not words:
+    expected = (segment.text or "").encode()
+    if not expected:
         base = runs[min(segment.part_index or 0, len(runs) - 1)]
         span = (_aligned(data, base + start), _aligned(data, base + end))
         return span if span[0] < span[1] else None
-    for base in dict.fromkeys((0, *runs[:_MAX_RUNS])):
-        if data.startswith(words, base + start):
-            return base + start, base + start + len(words)
-    at = data.find(words)
-    return (at, at + len(words)) if at >= 0 else None
+    for base in dict.fromkeys((0, *runs[:_MAX_PARTS])):
+        if data.startswith(expected, base + start):
+            return base + start, base + start + len(expected)
+    at = data.find(expected)
+    return (at, at + len(expected)) if at >= 0 else None
 
 
 def _aligned(data: bytes, index: int) -> int:
+    """Return the start of the UTF-8 character that contains the byte at `index`."""
     index = min(max(index, 0), len(data))
     while 0 < index < len(data) and data[index] & 0xC0 == _CONTINUES:
         index -= 1
     return index
 
 
-def _apart(
+def _without_overlaps(
     spans: Iterable[tuple[int, int, tuple[Source, ...]]],
 ) -> list[tuple[int, int, tuple[Source, ...]]]:
-    """No span over another: what lies inside one adds its sources to it, what sticks out begins behind it."""
-    apart: list[tuple[int, int, tuple[Source, ...]]] = []
+    """Remove overlaps from sorted spans.
+
+    A span inside another adds its sources to it; one that extends past another begins at its end.
+    """
+    separate: list[tuple[int, int, tuple[Source, ...]]] = []
     for start, end, sources in spans:
-        if not apart or start >= apart[-1][1]:
-            apart.append((start, end, sources))
-        elif end > apart[-1][1]:
-            apart.append((apart[-1][1], end, sources))
+        if not separate or start >= separate[-1][1]:
+            separate.append((start, end, sources))
+        elif end > separate[-1][1]:
+            separate.append((separate[-1][1], end, sources))
         else:
-            first, last, known = apart[-1]
-            apart[-1] = (first, last, tuple(dict.fromkeys(known + sources)))
-    return apart
+            first, last, known = separate[-1]
+            separate[-1] = (first, last, tuple(dict.fromkeys(known + sources)))
+    return separate
 
 
-def _snug(
+def _with_whitespace(
     data: bytes, spans: list[tuple[int, int, tuple[Source, ...]]]
 ) -> Iterator[tuple[int, int, tuple[Source, ...]]]:
-    """White space between and around spans belongs to them: some clients take no text that is nothing else."""
+    """Extend spans over the white space around them: some clients reject a text that is only white space."""
     for number, (start, end, sources) in enumerate(spans):
         following = spans[number + 1][0] if number + 1 < len(spans) else len(data)
         first = 0 if not number and data[:start].isspace() else start
@@ -215,10 +239,10 @@ def _site(chunk: Chunk) -> str:
 
 
 def _bare(site: str) -> str:
-    """A site as people write it: without scheme, path, wildcard and `www`."""
+    """Return a site without scheme, path, wildcard and `www`."""
     host = site.strip().lower().rpartition("://")[2].partition("/")[0]
     return host.removeprefix("*").lstrip(".").removeprefix("www.")
 
 
-def _is_below(site: str, above: str) -> bool:
+def _is_within(site: str, above: str) -> bool:
     return site == above or site.endswith(f".{above}")

@@ -1,6 +1,7 @@
-"""What each Gemini model can do, as data with dates; nobody else reads a model name.
+"""The capabilities of each Gemini model, as data.
 
-Facts as of 2026-11-15. An id we do not know gets the newest behaviour: it was released after this table.
+No other module interprets model names. Facts as of 2026-11-15. An unknown id gets the newest behaviour, because
+it was probably released after this table.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ Level = Literal["minimal", "low", "medium", "high"]
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """One model's facts. `family` is how far a thought signature may travel."""
+    """The capabilities of one model; models of one `family` accept each other's thought signatures."""
 
     family: str
-    levels: tuple[Level, ...] = ()  # thinkingLevel, weakest first; empty: thinkingBudget
-    budget: tuple[int, int] = (0, 0)  # smallest and largest thinkingBudget that thinks
+    levels: tuple[Level, ...] = ()  # values of thinkingLevel, lowest first; empty: uses thinkingBudget
+    budget: tuple[int, int] = (0, 0)  # smallest and largest thinkingBudget above 0
     can_stop_thinking: bool = False  # thinkingBudget 0 is allowed
     thinks_by_default: bool = True
     call_ids: bool = True
@@ -28,8 +29,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     ends_with_user: bool = True
     samples: bool = False  # temperature, topP and topK have an effect
     penalties: bool = False
-    json_with_functions: bool = True  # and with what Google runs itself
-    mixes_tools: bool = True  # runs tools of its own beside functions, and tells of them in the answer
+    json_with_functions: bool = True  # JSON output together with functions or built-in tools
+    mixes_tools: bool = True  # built-in tools together with functions, reported in the answer's parts
     input_tokens: int = 1_048_576
     output_tokens: int = 65_536
 
@@ -52,14 +53,14 @@ _GEMINI_3 = Profile(
 _STRICT_3 = msgspec.structs.replace(_GEMINI_3, ends_with_user=True, samples=False)
 _NEWEST = msgspec.structs.replace(_STRICT_3, levels=("low", "medium", "high"))
 
-#: What an alias means where Google has none: they exist on AI Studio's v1beta only.
+#: Aliases that only AI Studio's v1beta resolves -> the models they stand for elsewhere.
 ALIASES = {
     "gemini-flash-latest": "gemini-3.8-flash",
     "gemini-flash-lite-latest": "gemini-3.5-flash-lite",
     "gemini-pro-latest": "gemini-3.1-pro-preview",
 }
 
-#: first match wins
+#: Patterns for model names; the first match wins.
 _TABLE: tuple[tuple[str, Profile], ...] = (
     (r"gemini-2\.5-pro", msgspec.structs.replace(_GEMINI_2, budget=(128, 32_768), can_stop_thinking=False)),
     (
@@ -85,6 +86,7 @@ _GENERATION = re.compile(r"gemini-(\d+)")
 
 @lru_cache(maxsize=256)
 def profile_of(model: str) -> Profile:
+    """Return the profile of a model name, with or without a path such as `publishers/google/models/`."""
     bare = model.rpartition("/")[2]
     known = next((profile for pattern, profile in _TABLE if re.match(pattern, bare)), None)
     if known is not None:

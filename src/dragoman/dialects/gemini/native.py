@@ -1,4 +1,7 @@
-"""Declarations that came in Gemini's own form: untouched where Google takes them, mended where it would not."""
+"""Function declarations that a Gemini client sent in Google's `Schema` form.
+
+A declaration that Google accepts is passed on unchanged; otherwise its `parameters` are compiled again.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ _STRING_FORMATS = ("enum", "date-time")
 
 
 def native_declaration(tool: Tool, target: Target) -> tuple[Any, tuple[Note, ...]]:
-    """The declaration as it came; its `parameters` compiled anew if they break a rule of Google's (3.1)."""
+    """Return the declaration unchanged, or with compiled `parameters` if they break a rule of Google's (3.1)."""
     vertex = target.backend == "vertex"
-    fields, taken = jsontext.decode(partial(_judge, vertex=vertex), tool.native, tool.where)
-    if taken:
+    fields, accepted = jsontext.decode(partial(_read_declaration, vertex=vertex), tool.native, tool.where)
+    if accepted:
         return msgspec.Raw(tool.native), ()
     where = f"{tool.where}.parameters"
     schema = msgspec.json.decode(tool.schema)
@@ -35,25 +38,26 @@ def native_declaration(tool: Tool, target: Target) -> tuple[Any, tuple[Note, ...
     return {name: value for name, value in fields.items() if value is not None}, notes
 
 
-def _judge(native: bytes | msgspec.Raw, vertex: bool) -> tuple[dict[str, Any], bool]:
+def _read_declaration(native: bytes | msgspec.Raw, vertex: bool) -> tuple[dict[str, Any], bool]:
+    """Return the fields of a declaration and whether Google accepts its `parameters`."""
     fields = {camel(name): value for name, value in msgspec.json.decode(native).items()}
     parameters = fields.get("parameters")
-    return fields, parameters is None or _is_taken(parameters, vertex)
+    return fields, parameters is None or _is_accepted(parameters, vertex)
 
 
-def _is_taken(node: Any, vertex: bool) -> bool:
+def _is_accepted(node: Any, vertex: bool) -> bool:
     if not isinstance(node, dict):
         return False
     schema = {camel(key): value for key, value in node.items() if value is not None}
     kind = schema.get("type", "OBJECT" if "ref" in schema else "")
     if schema.keys() - (_VERTEX_FIELDS if vertex else _FIELDS) or not isinstance(kind, str):
         return False
-    sound = _is_sound(schema, kind.upper(), vertex)
-    return sound and all(_is_taken(child, vertex) for child in _children(schema))
+    valid = _follows_rules(schema, kind.upper(), vertex)
+    return valid and all(_is_accepted(child, vertex) for child in _children(schema))
 
 
-def _is_sound(schema: dict[str, Any], kind: str, vertex: bool) -> bool:
-    """The rules of one node; one that is only a choice between others needs no type."""
+def _follows_rules(schema: dict[str, Any], kind: str, vertex: bool) -> bool:
+    """Whether one node follows Google's rules; a node with `anyOf` needs no type."""
     properties, required, words = (schema.get(key) or [] for key in ("properties", "required", "enum"))
     properties = properties or {}
     if not isinstance(properties, dict) or not isinstance(required, list) or not isinstance(words, list):
@@ -72,7 +76,7 @@ def _is_sound(schema: dict[str, Any], kind: str, vertex: bool) -> bool:
 
 
 def _children(schema: dict[str, Any]) -> list[Any]:
-    """Every node below; Google takes one object for a list of one."""
+    """Return the direct subschemas; Google accepts a single object where a list is expected."""
     properties, choices = schema.get("properties") or {}, schema.get("anyOf") or []
     return [*properties.values(), *(choices if isinstance(choices, list) else [choices]), *_items(schema)]
 

@@ -1,4 +1,4 @@
-"""Arguments that arrive as JSON paths with values (Vertex, `streamFunctionCallArguments`)."""
+"""Assemble function arguments that arrive as JSON paths with values (Vertex, `streamFunctionCallArguments`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Step = str | int
 
 
 class PartialArgs:
-    """Puts every value at its path; strings for the same path are appended."""
+    """Sets every value at its path; a string for a path that has one already is appended to it."""
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
@@ -32,6 +32,7 @@ class PartialArgs:
                 self._put(path, piece)
 
     def close(self) -> bytes:
+        """Return the arguments as JSON."""
         return msgspec.json.encode(self._root)
 
     def _put(self, path: list[Step], piece: PartialArg) -> None:
@@ -50,7 +51,10 @@ class PartialArgs:
 
 
 def _read_path(path: str) -> list[Step]:
-    """The steps of `$.a.b[0]['c']`; a path that leads nowhere we know would lose an argument (pain C10)."""
+    """Split `$.a.b[0]['c']` into its steps.
+
+    Raise `UpstreamGarbage` for any other syntax: skipping the path would lose an argument (pain C10).
+    """
     steps: list[Step] = []
     place = 1
     while place < len(path) and len(steps) < MAX_STEPS:
@@ -81,7 +85,7 @@ def _get(node: Any, step: Step) -> Any:
 
 
 def _set(node: Any, step: Step, value: Any) -> None:
-    """Always behind a `_get`, which has seen that the step fits the node."""
+    """Set `value` at `step`; the caller has called `_get`, which checks that the step fits the node."""
     if isinstance(node, list):
         node.extend([None] * (int(step) + 1 - len(node)))
         node[int(step)] = value

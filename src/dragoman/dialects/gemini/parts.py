@@ -1,4 +1,4 @@
-"""Neutral parts to Google's: text, files, function calls and responses, each with its signature."""
+"""Encode neutral parts as Gemini parts: text, files, function calls and responses, with their signatures."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ from dragoman.ir import (
 from dragoman.notes import Note
 from dragoman.schema import NameMap
 
-#: The origin of a request that sends no signatures at all.
+#: Origin for a request that sends no signatures at all: no signature matches it.
 NOBODY = "nobody"
 
-#: The member of a response in JSON that holds a remark of the program.
+#: The member that a system reminder is added under when the response of a tool is a JSON object.
 REMARK = "system_reminder"
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 
-#: What `functionResponse.parts` may hold; other media stands beside the response.
+#: Media types allowed in `functionResponse.parts`; other media is sent in parts after the response.
 _RESULT_MEDIA = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 _ENCODER = msgspec.json.Encoder()
 _TEXT = operator.attrgetter("text")
 
-#: A part in Google's words.
+#: A Gemini part, before it is encoded as JSON.
 WirePart = dict[str, Any]
 
 
 class Setting(msgspec.Struct, frozen=True, gc=False):
-    """What an encoded part depends on besides itself: `names` is compared by identity.
+    """Everything besides the part itself that its encoding depends on.
 
-    `served`: Google's own tools are at hand, so it knows again what it wrote of them.
+    `served` is true if the request offers Google's built-in tools: only then does Google accept its own
+    `toolCall` and `toolResponse` parts in the history.
     """
 
     profile: Profile
@@ -56,12 +57,16 @@ class Setting(msgspec.Struct, frozen=True, gc=False):
     served: bool = False
 
     def same_as(self, other: Setting) -> bool:
+        """Whether both encode every part alike; `profile` and `names` are compared by identity."""
         same = self.profile is other.profile and self.names is other.names
         return same and self.origin == other.origin and self.served == other.served
 
 
 class PartEncoder:
-    """Encodes what messages say, one after the other; `notes` tells what got lost, and is the caller's to empty."""
+    """Encodes the parts of one message after the other.
+
+    `notes` collects the losses; the caller clears it between messages.
+    """
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -72,28 +77,29 @@ class PartEncoder:
         self._served = setting.served
 
     def say(self, said: Iterable[Part], kinds: set[type[Part]]) -> list[WirePart]:
-        """`kinds` are the types of what is said."""
+        """Encode the parts of a message; `kinds` is the set of their types."""
         parts: list[WirePart] = []
-        for part in said if SERVED.isdisjoint(kinds) else say_served(said, self._is_own):
+        for part in said if SERVED.isdisjoint(kinds) else say_served(said, self._can_replay):
             parts += SAY[type(part)](self, part)
-        # Responses come first, whatever stands beside them (pain C9).
-        if len(parts) > 1 and not kinds <= _NO_RESPONSES:
-            parts.sort(key=_is_no_response)
+        # Google wants function responses before all other parts (pain C9).
+        if len(parts) > 1 and not kinds <= _NOT_RESPONSES:
+            parts.sort(key=_is_not_response)
         return parts
 
     def add_remark(self, parts: list[WirePart], said: Sequence[Part]) -> None:
-        """A remark of the program keeps its place without starting a turn of the user's.
+        """Add a system message to the encoded `parts` of the message before it, as a system reminder.
 
-        Behind results it goes inside the last response: the API asks for no text beside responses.
+        A separate content would start a new user turn. After tool results the text goes inside the last
+        response, because the API asks for no text next to function responses.
         """
         remark = [
             self._readable(part) if isinstance(part, Media) else part
-            for part in say_served(said, self._is_own)
+            for part in say_served(said, self._can_replay)
         ]
         text = "\n\n".join(_as_reminder(part.text) for part in remark if isinstance(part, Text) and part.text)
         responses = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
         if responses and text:
-            # What a tool answered in JSON keeps its members as they are.
+            # Do not change the members of a JSON response: add one.
             key = next(
                 (key for key in ("output", "error") if isinstance(responses[-1].get(key), str)), REMARK
             )
@@ -105,14 +111,14 @@ class PartEncoder:
 
     def _text(self, part: Text) -> list[WirePart]:
         text, signature = part.text, part.signature
-        if signature is not None and self._is_known(signature):
+        if signature is not None and self._is_accepted(signature):
             return [{"text": text, "thoughtSignature": signature.data}]
         return [{"text": text}] if text else []
 
     def _thought(self, part: Thought) -> list[WirePart]:
-        """Summaries are not sent back; a signature on one is (pain A2)."""
+        """Encode a thought only if it has a signature: summaries are not sent back (pain A2)."""
         signature = part.signature
-        if signature is None or not self._is_known(signature):
+        if signature is None or not self._is_accepted(signature):
             return []
         return [{"text": part.text, "thought": True, "thoughtSignature": signature.data}]
 
@@ -121,10 +127,13 @@ class PartEncoder:
         return [_media(readable) if isinstance(readable, Media) else {"text": readable.text}]
 
     def _native(self, part: Native) -> list[WirePart]:
-        return [_read(part.json)]
+        return [_decode_json(part.json)]
 
     def _readable(self, part: Media) -> Media | Text:
-        """A file Gemini refuses would end the conversation for ever: the model is told of it instead."""
+        """Replace a file that Gemini rejects by a text that says so.
+
+        The file stays in the history, so every later request of the conversation would fail because of it.
+        """
         if part.mime == "image/jpg":
             return msgspec.structs.replace(part, mime="image/jpeg")
         known = part.mime in _IMAGES or not part.mime.startswith("image/")
@@ -134,7 +143,11 @@ class PartEncoder:
         self.notes.append(Note("dropped", "messages", why))
         return Text(text=f"(A file was left out here: {why}.)")
 
-    def _is_known(self, signature: Signature) -> bool:
+    def _is_accepted(self, signature: Signature) -> bool:
+        """Whether the upstream accepts this signature; add a note if it does not.
+
+        It accepts its own, and those that a Gemini client sends itself are left for Google to judge.
+        """
         if signature.origin == self._origin:
             return True
         brought = signature.origin == AS_BROUGHT and self._origin != NOBODY
@@ -142,8 +155,9 @@ class PartEncoder:
             self._note_foreign(signature)
         return brought
 
-    def _is_own(self, signature: Signature) -> bool:
-        return self._served and self._is_known(signature)
+    def _can_replay(self, signature: Signature) -> bool:
+        """Whether Google's own server tool parts can be sent back."""
+        return self._served and self._is_accepted(signature)
 
     def _note_foreign(self, signature: Signature) -> None:
         why = f"a thought signature of {signature.origin} means nothing to {self._origin}"
@@ -157,15 +171,15 @@ class PartEncoder:
         if call.native:
             part = _with_native(part, call.native)
         signature = call.signature
-        if signature is not None and self._is_known(signature):
+        if signature is not None and self._is_accepted(signature):
             part["thoughtSignature"] = signature.data
         return [part]
 
     def _result(self, result: ToolResult) -> list[WirePart]:
-        """`output` and `error` are the keys the API documents; text is never parsed, so never changed."""
-        text, media = self._told(result.content)
+        """Encode a result under the documented keys `output` and `error`; text is never parsed as JSON."""
+        text, media = self._split_result(result.content)
         response = (
-            self._answered(result) if result.response else {"error" if result.is_error else "output": text}
+            self._response(result) if result.response else {"error" if result.is_error else "output": text}
         )
         wire: dict[str, Any] = {"name": self._names.to_wire(result.name), "response": response}
         if self._profile.call_ids:
@@ -177,27 +191,30 @@ class PartEncoder:
         return [part, *beside] if beside else [part]
 
     def _add_files(self, wire: dict[str, Any], media: list[Media]) -> list[WirePart]:
-        """To the response, and what must stand beside it."""
-        inside = [_media(part) for part in media if self._inside(part)]
+        """Add files to the response `wire`; return the parts for those that it cannot hold."""
+        inside = [_media(part) for part in media if self._fits_in_response(part)]
         if inside:
             wire["parts"] = inside
         if len(inside) == len(media):
             return []
-        beside = [_media(part) for part in media if not self._inside(part)]
+        beside = [_media(part) for part in media if not self._fits_in_response(part)]
         return [{"text": f"Files returned by {wire['name']}:"}, *beside]
 
-    def _told(self, content: Sequence[Text | Media]) -> tuple[str, list[Media]]:
-        """The words of a result, and its files."""
-        if Media not in map(type, content):  # nearly always
+    def _split_result(self, content: Sequence[Text | Media]) -> tuple[str, list[Media]]:
+        """Return the text of a result and its files."""
+        if Media not in map(type, content):  # the usual case
             return "\n".join(map(_TEXT, content)), []
         readable = [self._readable(part) if isinstance(part, Media) else part for part in content]
         media = [part for part in readable if isinstance(part, Media)]
         text = "\n".join(part.text for part in readable if isinstance(part, Text))
         return text or f"{len(media)} file(s) attached.", media
 
-    def _answered(self, result: ToolResult) -> Any:
-        """Google reads a `$ref` key anywhere in a response as the name of a file beside it (C5)."""
-        response = _read(result.response)
+    def _response(self, result: ToolResult) -> Any:
+        """Return the JSON response of a tool, as text if it contains a `$ref` key.
+
+        Google reads `$ref` anywhere in a response as a reference to a file in `parts` (C5).
+        """
+        response = _decode_json(result.response)
         if result.native or not _has_reference(response):
             return response
         why = "Google would read $ref as the name of a file; sent as text"
@@ -206,11 +223,11 @@ class PartEncoder:
         said = response[key] if response.keys() == {key} else response
         return {key: _ENCODER.encode(said).decode()}
 
-    def _inside(self, media: Media) -> bool:
+    def _fits_in_response(self, media: Media) -> bool:
         return self._profile.media_in_results and bool(media.data) and media.mime in _RESULT_MEDIA
 
 
-#: How each part is said; all of them are here.
+#: The encoder of each type of part.
 SAY: dict[type[Part], Callable[[PartEncoder, Any], list[WirePart]]] = {
     Text: PartEncoder._text,
     Thought: PartEncoder._thought,
@@ -219,16 +236,16 @@ SAY: dict[type[Part], Callable[[PartEncoder, Any], list[WirePart]]] = {
     ToolResult: PartEncoder._result,
     Native: PartEncoder._native,
 }
-_NO_RESPONSES = frozenset({Text, Thought, Media, ToolCall})
+_NOT_RESPONSES = frozenset({Text, Thought, Media, ToolCall})
 
 
-def _read(raw: bytes) -> Any:
-    """What was passed on unread until now: it may hold a number that no machine has."""
+def _decode_json(raw: bytes) -> Any:
+    """Decode JSON that has not been parsed before; it may contain numbers out of range."""
     return jsontext.decode(msgspec.json.decode, raw, "contents")
 
 
 def _has_reference(value: Any) -> bool:
-    """Without recursion: a tool may answer with any depth that JSON has."""
+    """Whether `$ref` is a key anywhere in `value`; not recursive, because a tool's answer may nest deeply."""
     todo = [value]
     while todo:
         node = todo.pop()
@@ -241,14 +258,14 @@ def _has_reference(value: Any) -> bool:
     return False
 
 
-def _is_no_response(wire: dict[str, Any]) -> bool:
+def _is_not_response(wire: dict[str, Any]) -> bool:
     return "functionResponse" not in wire
 
 
 def _with_native(wire: dict[str, Any], native: bytes) -> dict[str, Any]:
-    """A call or a response with what else stood in its part; files of both kinds stay inside it."""
+    """Merge the fields that the client sent besides the known ones into a call or response part."""
     (field,) = wire
-    rest: dict[str, Any] = _read(native)
+    rest: dict[str, Any] = _decode_json(native)
     more = rest.pop(field, {})
     if "parts" in more:
         more["parts"] = [*more["parts"], *wire[field].get("parts", ())]

@@ -1,4 +1,7 @@
-"""Parts in which Google tells what it runs: toolCall and toolResponse, executableCode and codeExecutionResult."""
+"""Decode the parts that report Google's use of its built-in tools.
+
+These are `toolCall` and `toolResponse` (search and URL context), `executableCode` and `codeExecutionResult`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class ToolPart(msgspec.Struct, rename="camel"):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A tool that was run; without a result where that is told elsewhere."""
+    """A use of a server tool; `result` is None if it must be taken from the grounding metadata."""
 
     call: ServerCall
     result: ServerResult | None = None
@@ -49,9 +52,10 @@ _decode_part = msgspec.json.Decoder(ToolPart, strict=False).decode
 
 
 class Running:
-    """`feed` parts, get calls when all that run together are answered: their parts go back in Google's order.
+    """Collects tool parts; `feed` yields the calls once all calls that run in parallel have a response.
 
-    `queries` and `fetched` count what was searched for and read.
+    Google wants the parts back in its own order, so they are kept together in the signature of the first call.
+    `queries` counts the searches, `fetched` the pages read.
     """
 
     def __init__(
@@ -70,15 +74,15 @@ class Running:
         self.fetched = 0
 
     def reads(self, native: Native) -> bool:
-        """Whether this part is told here; anything else is none of these tools' business."""
-        part = _decoded(native)
+        """Whether `feed` handles this part."""
+        part = _decode(native)
         invocation = part.tool_call or part.tool_response
         if invocation is not None:
             return invocation.tool_type in _KINDS
         return part.executable_code is not None or part.code_execution_result is not None
 
     def feed(self, native: Native) -> Iterator[Told]:
-        part = _decoded(native)
+        part = _decode(native)
         if part.code_execution_result is not None:
             self._code_parts.append(native.json)
             self._results.append(part.code_execution_result)
@@ -90,7 +94,7 @@ class Running:
         elif part.tool_call is not None:
             self._call_parts.append(native.json)
             self._calls.append(part.tool_call)
-        elif self._calls:  # a response to nothing is none
+        elif self._calls:  # ignore a response without a call
             self._call_parts.append(native.json)
             self._answered += 1
             if self._answered == len(self._calls):
@@ -101,7 +105,11 @@ class Running:
         yield from self._end_calls()
 
     def _end_calls(self) -> Iterator[Told]:
-        """What was not answered cannot go back in Google's words: nobody knows what it would make of them."""
+        """Yield the collected calls.
+
+        The parts are attached as a signature only if every call has a response: it is not known how Google
+        treats an unanswered call in the history.
+        """
         calls, whole = self._calls, self._answered == len(self._calls)
         signature = self._sign(self._call_parts) if whole else None
         self._call_parts, self._calls, self._answered = [], [], 0
@@ -110,21 +118,21 @@ class Running:
             signature = self._sign([]) if whole else None
 
     def _split(self, call: Invocation) -> Iterator[ServerCall]:
-        """One call for a search, however many queries it has; one for each page that was read."""
+        """Yield one call for a search, even with several queries, and one for each page that was read."""
         kind = _KINDS[call.tool_type or ""]
         args = call.args if isinstance(call.args, dict) else {}
         if kind == "web_search":
-            queries = _words(args.get("queries"))
+            queries = _strings(args.get("queries"))
             self.queries += len(queries) or 1
             yield self._call(kind, call.id, {"queries": queries})
             return
-        urls = _words(args.get("urls"))
+        urls = _strings(args.get("urls"))
         self.fetched += len(urls)
         for place, url in enumerate(urls or [""]):
             yield self._call(kind, call.id if not place else None, {"urls": [url] if url else []})
 
     def end_code(self) -> Iterator[Told]:
-        """Whatever comes behind the results of a program, there are no more of them."""
+        """Yield the collected code execution; any other part means that it has no more results."""
         code, results, parts = self._code, self._results, self._code_parts
         self._code, self._results, self._code_parts = None, [], []
         if not parts:
@@ -134,12 +142,12 @@ class Running:
         call = msgspec.structs.replace(
             self._call("code_execution", identity, args), signature=self._sign(parts)
         )
-        words = [_OUTCOMES.get(result.outcome or "", "failed") for result in results]
+        errors = [_OUTCOMES.get(result.outcome or "", "failed") for result in results]
         result = ServerResult(
             call_id=call.id,
             kind="code_execution",
             output="".join(result.output or "" for result in results),
-            error=next(filter(None, words), "") if results else "unavailable",
+            error=next(filter(None, errors), "") if results else "unavailable",
         )
         yield Told(call, result)
 
@@ -154,16 +162,16 @@ class Running:
         )
 
     def _sign(self, parts: list[bytes]) -> Signature:
-        """Google's own words for what it ran, all that stand together: it wants them back as they came."""
+        """Return the raw parts as a signature, because Google wants them back unchanged."""
         return Signature(f"[{','.join(part.decode() for part in parts)}]", self._origin)
 
 
-def _decoded(native: Native) -> ToolPart:
+def _decode(native: Native) -> ToolPart:
     try:
         return _decode_part(native.json)
     except msgspec.DecodeError:
         return ToolPart()
 
 
-def _words(value: Any) -> list[str]:
-    return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
+def _strings(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,4 +1,7 @@
-"""What a service ran for the model, in a history: Google's own parts where it wants them back, words otherwise."""
+"""Encode server tool calls and results of a history.
+
+They become Google's original parts if the upstream accepts them, and text otherwise.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +25,19 @@ from dragoman.ir import (
     ToolResult,
 )
 
-#: A part that Google has a word for, or that is Google's word.
+#: A part that Gemini can represent.
 Sayable = Text | Thought | Media | ToolCall | ToolResult | Native
 
-#: What they say of it; most messages have neither.
+#: Parts that `say_served` replaces; most messages contain neither.
 SERVED = frozenset({ServerCall, ServerResult})
 _decode_own = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 
 
 def say_served(parts: Iterable[Part], is_own: Callable[[Signature], bool]) -> Iterator[Sayable]:
-    """The same parts without server calls and results; `is_own` says whether Google will know its words again."""
+    """Yield the parts with server calls and results replaced by Google's own parts or by text.
+
+    `is_own` decides by the signature of a call whether Google accepts the original parts.
+    """
     calls: dict[str, ServerCall] = {}
     replayed: set[str] = set()
     for part in parts:
@@ -46,37 +52,42 @@ def say_served(parts: Iterable[Part], is_own: Callable[[Signature], bool]) -> It
                 yield from own
         elif isinstance(part, ServerResult):
             if part.call_id not in replayed:
-                yield Text(text=_tell(part.kind, calls.pop(part.call_id, None), part))
+                yield Text(text=_as_text(part.kind, calls.pop(part.call_id, None), part))
         else:
             yield part
-    yield from (Text(text=_tell(call.kind, call, None)) for call in calls.values())
+    yield from (Text(text=_as_text(call.kind, call, None)) for call in calls.values())
 
 
 def _own_parts(signature: Signature) -> list[Native] | None:
-    """The parts; of tools that ran together the first one has them all, and the others none."""
+    """Return the original parts, or None if the signature cannot be decoded.
+
+    The first of several parallel calls has the parts of all; the others have an empty list.
+    """
     try:
         return [Native(json=msgspec.json.encode(part)) for part in _decode_own(signature.data)]
     except msgspec.DecodeError:
         return None
 
 
-def _tell(kind: ServerKind, call: ServerCall | None, result: ServerResult | None) -> str:
-    asked = f": {_asked(call)}" if call is not None else ""
-    told = (
-        [*map(_found, result.sources), result.output, result.error] if result is not None else ["no result"]
+def _as_text(kind: ServerKind, call: ServerCall | None, result: ServerResult | None) -> str:
+    detail = f": {_describe_call(call)}" if call is not None else ""
+    lines = (
+        [*map(_describe_source, result.sources), result.output, result.error]
+        if result is not None
+        else ["no result"]
     )
-    return "\n".join([f"[{kind}{asked}]", *filter(None, told), ""])
+    return "\n".join([f"[{kind}{detail}]", *filter(None, lines), ""])
 
 
-def _asked(call: ServerCall) -> str:
-    """The one thing it was asked for, or all its arguments."""
+def _describe_call(call: ServerCall) -> str:
+    """Return the label and name of a call, and its only argument or all arguments as JSON."""
     args: dict[str, Any] = msgspec.json.decode(call.args)
     (subject,) = args.values() if len(args) == 1 else (None,)
     if isinstance(subject, list):
         subject = "; ".join(map(str, subject))
-    words = subject if isinstance(subject, str) else call.args.decode()
-    return " ".join(filter(None, (call.label, call.name if call.name != call.kind else "", words)))
+    arguments = subject if isinstance(subject, str) else call.args.decode()
+    return " ".join(filter(None, (call.label, call.name if call.name != call.kind else "", arguments)))
 
 
-def _found(source: Source) -> str:
+def _describe_source(source: Source) -> str:
     return " ".join(filter(None, (source.title, f"<{source.url}>", source.text, source.error)))

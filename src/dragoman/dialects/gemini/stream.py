@@ -1,7 +1,4 @@
-"""Google's answer to events: the one place that understands a `GenerateContentResponse`.
-
-A whole answer is a stream of one chunk.
-"""
+"""Decode a `GenerateContentResponse` into events; an answer that is not streamed is a stream of one chunk."""
 
 from __future__ import annotations
 
@@ -52,8 +49,8 @@ from dragoman.schema import NameMap
 
 _NULL = b"null"
 
-#: What `Usage` and the totals tell already; anything else of the counts is for Gemini's own clients.
-_TOLD = frozenset(
+#: Members of `usageMetadata` that `Usage` covers; with any other, Gemini clients get the whole object.
+_USAGE_FIELDS = frozenset(
     {
         "promptTokenCount",
         "cachedContentTokenCount",
@@ -65,30 +62,31 @@ _TOLD = frozenset(
 _MAX_SNAPSHOTS = 1_000
 _DIGITS = 18
 _ANY_NUMBER = bytes.maketrans(b"123456789", b"000000000")
-_NO_SHAPE = b"-"  # no JSON
-_NUMBERED = re.compile(rb'[A-Za-z_"]\d')  # a name or a text with a digit in it, which is no number
+_NO_SHAPE = b"-"  # not valid JSON, so it equals no shape
+_NUMBERED = re.compile(rb'[A-Za-z_"]\d')  # a digit inside a name or a string, not in a number
 _decode_counts = msgspec.json.Decoder(dict[str, Any] | None).decode
 _decode_args = msgspec.json.Decoder(dict[str, Any]).decode
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
-#: All of a part that may be native, in one look.
+#: Reads all native fields of a part with one call.
 _parts_of = attrgetter(*NATIVE_PARTS)
 _NO_PARTS = (NOTHING,) * len(NATIVE_PARTS)
 
 
 class GeminiStream:
-    """`feed` bytes, get events in the order of `ir.events`; `close` always ends the stream.
+    """Decodes the bytes of an answer into events, in the order that `ir.events` defines.
 
-    The end is told when the bytes end: usage and signatures may come behind the finish reason.
+    The last event is `Finished` or `Failed`. `Finished` is returned only by `close`, because usage and signatures
+    may follow the chunk with the finish reason.
     """
 
     has_finish = False
     _started = False
-    _wordy = False  # the next chunk is expected to bring nothing but words
-    _over = False
+    _text_only = False  # the next chunk is expected to contain nothing but text
+    _ended = False
     _calls = 0
     _open: OpenCall | None = None
-    _shape = _NO_SHAPE  # of the last counts, if others can have it too
+    _shape = _NO_SHAPE  # shape of the last counts, if it identifies them (see `_store_counts`)
     _finish: Finished | None = None
 
     def __init__(
@@ -100,9 +98,9 @@ class GeminiStream:
         self._single_call = single_call
         self._framing = FrameDecoder()
         self._frames: Frames = self._framing
-        #: By Google's own ids: the call, or all that were made under an id that came again.
-        self._made: dict[str, ToolCall | set[bytes]] = {}
-        self._snapshots: dict[bytes, bytes] = {}  # of the counts, by their shapes
+        #: Google's id -> the call, or the canonical forms of all calls that used this id.
+        self._calls_by_id: dict[str, ToolCall | set[bytes]] = {}
+        self._snapshots: dict[bytes, bytes] = {}  # shape -> the last counts of that shape
         self._counts: dict[str, Any] = {}
         self.notes: list[Note] = []
 
@@ -119,12 +117,12 @@ class GeminiStream:
         except UpstreamError as error:
             return self._fail(error)
         events = self._read(frames)
-        if self._over:
+        if self._ended:
             return events
         if self._finish is None:
             cut = UpstreamCut("the answer stopped before its end", kind="overloaded")
             return [*events, *self._fail(cut)]
-        self._over = True
+        self._ended = True
         self._end(self._finish, events)
         return events
 
@@ -132,21 +130,21 @@ class GeminiStream:
         events: list[Event] = []
         frame = b""
         try:
-            for frame in () if self._over else frames:
-                if not self._wordy or not self._words(frame, events):
+            for frame in () if self._ended else frames:
+                if not self._text_only or not self._words(frame, events):
                     self._chunk(decode_chunk(frame), events)
         except UpstreamError as error:
             events += self._fail(error)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            events += self._fail(_garbage(frame))
+            events += self._fail(_unreadable(frame))
         return events
 
     def _words(self, frame: bytes, events: list[Event]) -> bool:
-        """As `_chunk`, of one that has nothing to look for; behind the first that has, all are looked at."""
+        """Decode a chunk of nothing but text and counts, the usual one; return False if it contains more."""
         try:
             chunk = decode_words(frame)
         except msgspec.DecodeError:
-            self._wordy = False
+            self._text_only = False
             return False
         for candidate in chunk.candidates:
             if not candidate.index:
@@ -170,14 +168,15 @@ class GeminiStream:
         self._note_counts(bytes(chunk.usage_metadata))
 
     def _note_counts(self, counts: bytes) -> None:
+        """Keep the raw `usageMetadata` of a chunk; only the last of each shape is parsed, at the end."""
         shape = counts.translate(_ANY_NUMBER)
         if shape == self._shape:
-            self._snapshots[self._shape] = counts  # its hash is known
+            self._snapshots[self._shape] = counts  # `self._shape` has its hash cached, `shape` does not
         elif counts:
-            self._reshape(shape, counts)
+            self._store_counts(shape, counts)
 
     def _start(self, chunk: Chunk, events: list[Event]) -> None:
-        self._started = self._wordy = True
+        self._started = self._text_only = True
         self._frames = self._framing.settled()
         events.append(Started(chunk.model_version or "", chunk.response_id or ""))
 
@@ -192,7 +191,7 @@ class GeminiStream:
     def _candidate(self, candidate: Candidate, events: list[Event]) -> None:
         for part in (candidate.content.parts if candidate.content else None) or ():
             if part.text and not (part.thought or part.thought_signature or part.function_call):
-                events.append(TextDelta(part.text))  # nearly every part of a stream
+                events.append(TextDelta(part.text))  # fast path: most parts of a stream
             else:
                 self._part(part, events)
         if candidate.has_native():
@@ -224,7 +223,7 @@ class GeminiStream:
             events.append(Signed(signature, ON_TEXT if part.text else AFTER_TEXT))
 
     def _call(self, call: FunctionCall, signature: Signature | None, events: list[Event]) -> None:
-        """A call is told when it is whole: text and usage may come while its arguments stream."""
+        """Add a piece of a call; emit it when complete. Text and usage may arrive between its pieces."""
         args = bytes(call.args)
         if call.name and not (call.id and self._open is not None and self._open.upstream == call.id):
             if self._open is not None:
@@ -249,7 +248,7 @@ class GeminiStream:
             self._end_call(opened, events, args if args != _NULL else b"")
 
     def _end_call(self, opened: OpenCall, events: list[Event], args: bytes = b"") -> None:
-        """A call that comes again, id and all, is one that a proxy has repeated: it is made once."""
+        """Emit the call, unless it repeats an earlier one with the same id: some proxies send calls twice."""
         self._open = None
         call = opened.whole(args)
         if opened.upstream and self._is_repeated(call, opened.upstream):
@@ -258,19 +257,19 @@ class GeminiStream:
             events.append(call)
 
     def _is_repeated(self, call: ToolCall, upstream: str) -> bool:
-        """Calls are compared only where an id comes again, which it hardly ever does."""
-        made = self._made.setdefault(upstream, call)
-        if made is call:
+        """Whether a call with the same id, name and arguments came before; arguments are parsed only if the id did."""
+        earlier = self._calls_by_id.setdefault(upstream, call)
+        if earlier is call:
             return False
-        if isinstance(made, ToolCall):
-            made = self._made[upstream] = {_canonical(made)}
+        if isinstance(earlier, ToolCall):
+            earlier = self._calls_by_id[upstream] = {_canonical(earlier)}
         canonical = _canonical(call)
-        repeated = canonical in made
-        made.add(canonical)
+        repeated = canonical in earlier
+        earlier.add(canonical)
         return repeated
 
     def _end(self, finish: Finished, events: list[Event]) -> None:
-        """Only STOP ends a call that is still open; what a limit cut is not passed on as whole (pain D4)."""
+        """Emit the end. Only STOP completes an open call; a call cut off by a limit is dropped (pain D4)."""
         if finish.reason == "end":
             if self._open is not None:
                 self._end_call(self._open, events)
@@ -282,27 +281,28 @@ class GeminiStream:
         events += self._usage()
         events.append(finish)
 
-    def _reshape(self, shape: bytes, counts: bytes) -> None:
-        """Counts that do not only differ in their numbers from the last ones; those are read that no later one repeats.
+    def _store_counts(self, shape: bytes, counts: bytes) -> None:
+        """Keep counts whose shape, their JSON with all digits replaced by 0, differs from that of the last ones.
 
-        Few of hundreds, and reading is dear.
+        Counts of one shape have the same members, so the last of them replaces the others and few of hundreds
+        are parsed. If a name or a string contains a digit, the shape is ambiguous: the JSON itself is the key.
         """
         numbered = _NUMBERED.search(shape)
         self._shape, key = (_NO_SHAPE, counts) if numbered else (shape, shape)
-        self._snapshots.pop(key, None)  # it stands behind the others now
+        self._snapshots.pop(key, None)  # move it to the end: later counts override earlier ones
         self._snapshots[key] = counts
         if len(self._snapshots) > _MAX_SNAPSHOTS:
-            self._count()
+            self._merge_counts()
 
-    def _count(self) -> None:
-        """Any count may be absent from a chunk; what was said before still holds. An odd one costs no answer."""
+    def _merge_counts(self) -> None:
+        """Parse and merge the kept counts: an absent member keeps its last value; invalid JSON is skipped."""
         for counts in self._snapshots.values():
             self._counts |= _read_counts(counts)
         self._snapshots = {}
 
     def _usage(self) -> list[Event]:
-        """Told once, at the end: every chunk repeats the counts so far."""
-        self._count()
+        """Return the usage events; they are emitted once, at the end, because every chunk repeats the counts."""
+        self._merge_counts()
         if not self._counts:
             return []
         get = self._counts.get
@@ -318,20 +318,20 @@ class GeminiStream:
             output_tokens=written + thought,
             thought_tokens=thought,
         )
-        if self._counts.keys() <= _TOLD:
+        if self._counts.keys() <= _USAGE_FIELDS:
             return [usage]
         return [Native(json=msgspec.json.encode(self._counts), field="usageMetadata"), usage]
 
     def _fail(self, error: UpstreamError) -> list[Event]:
-        if self._over:
+        if self._ended:
             return []
-        self._over = True
-        # Its frames hold the list that it goes into.
+        self._ended = True
+        # The traceback would refer to the list that holds the event: a reference cycle.
         return [*self._usage(), Failed(error.with_traceback(None))]
 
 
 class OpenCall(msgspec.Struct):
-    """A call whose arguments may still be coming."""
+    """A call whose arguments may still be streaming."""
 
     id: str
     name: str
@@ -344,6 +344,7 @@ class OpenCall(msgspec.Struct):
         self.partial.feed(pieces)
 
     def whole(self, args: bytes) -> ToolCall:
+        """Return the call with `args` or the streamed ones; raise `UpstreamGarbage` if they are no object."""
         args = args or (self.partial or PartialArgs()).close()
         try:
             _decode_args(args)
@@ -355,7 +356,7 @@ class OpenCall(msgspec.Struct):
 
 
 def _canonical(call: ToolCall) -> bytes:
-    """What is called with which arguments, however they are spelled."""
+    """Return name and arguments in a form that does not depend on key order or white space."""
     return _encode_sorted((call.name, _decode_args(call.args)))
 
 
@@ -370,7 +371,7 @@ def _read_counts(raw: bytes) -> dict[str, Any]:
 
 
 def _number(count: object) -> int:
-    """Google writes large numbers as text."""
+    """Return a count as an integer: Google writes 64-bit numbers as strings; anything else is 0."""
     if isinstance(count, int):
         return count
     if isinstance(count, str) and count.isascii() and count.isdigit():
@@ -387,12 +388,12 @@ def _native_part(part: Part) -> Native:
 
 
 def _native(raw: bytes | msgspec.Raw, field: str = "") -> Native:
-    """On one line: a whole answer is pretty-printed, a stream's frame must not be."""
+    """Return a `Native` event with its JSON on one line: answers may be pretty-printed, SSE data must not be."""
     return Native(json=msgspec.json.format(bytes(raw), indent=-1), field=field)
 
 
-def _garbage(frame: bytes) -> UpstreamError:
-    """Not a response: perhaps an error in a list, perhaps a page of HTML."""
+def _unreadable(frame: bytes) -> UpstreamError:
+    """Return the error for a frame that is not a response: an error inside a list, or for example HTML."""
     error = decode_error_body(0, frame)
     if error.status:
         return error

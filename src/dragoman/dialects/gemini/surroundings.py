@@ -1,4 +1,8 @@
-"""Everything of an upstream request but what is said in it: the same in every turn of a conversation."""
+"""Encode everything in an upstream request except `contents`.
+
+The system instruction, the tools and the settings are usually the same in every turn of a conversation, so
+their JSON is cached. The contents are inserted into it.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +28,14 @@ _OPENING = b'{"contents":['
 
 
 def origin_of(target: Target) -> str:
-    """Who will have signed the thoughts of an answer from there."""
+    """Return the origin of the signatures that this target makes: the back end and the model family."""
     return f"{target.backend}-{profile_of(target.model).family}"
 
 
 class Fields(msgspec.Struct, frozen=True):
-    """The fields of a body, `contents` still empty, and what they were made of.
+    """The fields of a request body with empty `contents`, and what is needed to encode the contents.
 
-    Notes on contents come between `before` and `after`.
+    The notes on the contents are reported between `before` and `after`.
     """
 
     body: dict[str, Any]
@@ -42,11 +46,11 @@ class Fields(msgspec.Struct, frozen=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """The same as JSON: what stands around the contents, and what it takes to write those and to read the answer."""
+    """`Fields` as JSON, and what is needed to encode the contents and to decode the answer."""
 
-    closing: bytes  # behind the last content
-    rest: tuple[bytes, ...]  # the other fields
-    whole: bytes  # the body, where the back end knows no contents
+    closing: bytes  # after the last content
+    rest: tuple[bytes, ...]  # the other fields, one JSON text or none
+    whole: bytes  # the complete body if the target accepts no `contents`, otherwise empty
     setting: Setting
     origin: str
     single_call: bool
@@ -55,7 +59,10 @@ class Surroundings(msgspec.Struct, frozen=True):
     after: tuple[Note, ...]
 
     def enclose(self, contents: list[bytes]) -> bytes:
-        """The whole body, by one join: it is long, and nothing of it is copied twice but the ends."""
+        """Return the complete body.
+
+        One join copies the long contents only once; only the first and the last piece are copied twice.
+        """
         if self.whole:
             return self.whole
         pieces = [*(contents or (b"",)), *self.rest]
@@ -65,12 +72,13 @@ class Surroundings(msgspec.Struct, frozen=True):
         return b",".join(pieces)
 
 
-#: All that a request's surroundings depend on. Objects that come again are recognised without a look inside.
+#: Everything that the envelope depends on. Comparison is fast, because unchanged fields are identical objects.
 _Key = tuple[object, ...]
 _SURROUNDINGS: Memo[_Key, Surroundings] = Memo(32 * 1024 * 1024, "surroundings")
 
 
 def surround(request: Request, target: Target) -> Surroundings:
+    """Encode everything but the contents, from the cache if the same fields were encoded before."""
     key: _Key = (
         request.system,
         request.tools,
@@ -108,6 +116,7 @@ def _surround(request: Request, target: Target) -> Surroundings:
 
 
 def make_fields(request: Request, target: Target) -> Fields:
+    """Encode every field of the body except `contents`, which stays empty."""
     declarations = declare(request.tools, target)
     functions = bool(declarations.declared)
     built_ins = encode_built_ins(request.server_tools, target, functions=functions)
@@ -128,7 +137,7 @@ def make_fields(request: Request, target: Target) -> Fields:
         body["generationConfig"] = config
     _add_native(body, request.native, target)
     for place in target.without:
-        notes += _leave_away(body, place)
+        notes += _remove_field(body, place)
     origin = origin_of(target) if target.trust_signatures else NOBODY
     setting = Setting(profile_of(target.model), declarations.names, origin, bool(built_ins.offered))
     before = (*declarations.notes, *built_ins.notes)
@@ -145,27 +154,30 @@ def _tool_config(request: Request, declarations: Declarations, built_ins: BuiltI
     return {**config, "includeServerSideToolInvocations": True} if built_ins.shown else config
 
 
-def _leave_away(body: dict[str, Any], place: str) -> list[Note]:
-    """What this back end does not know, by the name it gave it: `generation_config.responseJsonSchema`."""
-    *parents, field = (_alike(name) for name in place.split("."))
+def _remove_field(body: dict[str, Any], place: str) -> list[Note]:
+    """Remove the field that this back end rejected; `place` is the path in Google's error message.
+
+    Such a path mixes both spellings, for example `generation_config.responseJsonSchema`.
+    """
+    *parents, field = (_normalized(name) for name in place.split("."))
     node: Any = body
     for parent in parents:
-        node = next((value for name, value in node.items() if _alike(name) == parent), None)
+        node = next((value for name, value in node.items() if _normalized(name) == parent), None)
         if not isinstance(node, dict):
             return []
-    gone = [name for name in node if _alike(name) == field]
-    for name in gone:
+    removed = [name for name in node if _normalized(name) == field]
+    for name in removed:
         del node[name]
-    return [Note("dropped", name, "this back end does not know it") for name in gone]
+    return [Note("dropped", name, "this back end does not know it") for name in removed]
 
 
-def _alike(name: str) -> str:
-    """Google spells the same name in two ways."""
+def _normalized(name: str) -> str:
+    """Return a name in a form that is equal for snake_case and camelCase."""
     return name.replace("_", "").lower()
 
 
 def _add_native(body: dict[str, Any], native: tuple[tuple[str, bytes], ...], target: Target) -> None:
-    """What came in Gemini's own dialect goes where it stood."""
+    """Put the fields that a Gemini client sent, and the neutral request does not model, back in their places."""
     for place, raw in native:
         if place == "tools":
             body.setdefault("tools", []).append(msgspec.Raw(raw))

@@ -1,4 +1,4 @@
-"""How hard to think, in Gemini's words: a level from 3 on, a budget before."""
+"""Encode the thinking effort as `thinkingConfig`: a level since Gemini 3, a token budget before."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _LEVEL: dict[Effort, Level] = {
 }
 _BUDGET: dict[Effort, int] = {"minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576, "max": 32_768}
 
-#: The largest budget that still means this level.
+#: The largest token budget that maps to each level; a larger one maps to high.
 _LEVEL_UP_TO: tuple[tuple[int, Level], ...] = ((1_024, "minimal"), (4_096, "low"), (16_384, "medium"))
 
-#: Thoughts count against the output limit: a short answer gets the least unless a budget is named (pain D6).
+#: Below this output limit think as little as possible, unless a budget is set: thoughts count against it (pain D6).
 SHORT_ANSWER_TOKENS = 4_096
 
 
 def encode_thinking(
     thinking: Thinking, sampling: Sampling, profile: Profile
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
-    """The `thinkingConfig` of a request; empty means the model's own default."""
+    """Return the `thinkingConfig` of a request and notes; an empty one means the model's default."""
     if thinking.mode == "own":
         return {}, ()
     if thinking.mode == "off":
@@ -61,14 +61,14 @@ def _amount(
     thinking: Thinking, sampling: Sampling, profile: Profile
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
     if thinking.budget_tokens is None and thinking.effort is None:
-        return _wake(thinking, profile), ()
+        return _enable(thinking, profile), ()
     if profile.levels:
         return _level(thinking, profile)
     return _budget(thinking, sampling, profile)
 
 
-def _wake(thinking: Thinking, profile: Profile) -> dict[str, Any]:
-    """A model that does not think unless asked is asked when the client wants thoughts."""
+def _enable(thinking: Thinking, profile: Profile) -> dict[str, Any]:
+    """Turn thinking on for a model that does not think by default, if the client asks for thinking."""
     if thinking.mode == "default" or profile.thinks_by_default:
         return {}
     return {"thinkingLevel": "MEDIUM"} if profile.levels else {"thinkingBudget": -1}

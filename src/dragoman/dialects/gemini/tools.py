@@ -1,4 +1,4 @@
-"""Tools and tool choice to `tools` and `toolConfig`."""
+"""Encode tools and tool choice as `functionDeclarations` and `toolConfig`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class Declarations(msgspec.Struct, frozen=True):
-    """The `functionDeclarations` of a set of tools, already as JSON, and how their names read."""
+    """The `functionDeclarations` of a set of tools as JSON, and the mapping of their names."""
 
     json: msgspec.Raw
     names: NameMap
@@ -28,8 +28,8 @@ class Declarations(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
 
 
-#: The same tools come with every turn of a conversation: translate them once. Tools that are loaded later
-#: change the set, not the others' schemas.
+#: Every turn of a conversation repeats the same tools: translate each schema and each set once. A tool that is
+#: added later changes the set, but not the schemas of the others.
 _PARAMETERS: Memo[tuple[bytes, bool, bool, bool], tuple[msgspec.Raw | None, tuple[Note, ...]]] = Memo(
     16 * 1024 * 1024, "schemas"
 )
@@ -39,6 +39,7 @@ _DECLARATIONS: Memo[tuple[tuple[Tool, ...], str, bool, bool], Declarations] = Me
 
 
 def declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
+    """Return the declarations of the tools, from the cache if possible."""
     key = (tools, target.backend, target.proto_schemas, target.relaxed_schemas)
     known = _DECLARATIONS.find(key)
     if known is None:
@@ -61,8 +62,8 @@ def _declare(tools: tuple[Tool, ...], target: Target) -> Declarations:
             continue
         if wire != tool.name:
             notes.append(Note("renamed", f"{tool.where}.name", f"{tool.name!r} is {wire!r} for Gemini"))
-        as_it_is = not (target.proto_schemas or target.relaxed_schemas)
-        if tool.native and wire == tool.name and as_it_is:
+        unchanged = not (target.proto_schemas or target.relaxed_schemas)
+        if tool.native and wire == tool.name and unchanged:
             declarations[tool.name], lost = native_declaration(tool, target)
         else:
             declarations[tool.name], lost = _declaration(tool, wire, target)
@@ -90,17 +91,20 @@ def _declaration(tool: Tool, wire: str, target: Target) -> tuple[dict[str, Any],
 def _parameters(
     schema: bytes, where: str, *, proto: bool, relaxed: bool, vertex: bool
 ) -> tuple[msgspec.Raw | None, tuple[Note, ...]]:
-    """What Google gets for a schema; the places in the notes are below the schema."""
+    """Translate a JSON Schema for Google; the places in the notes are relative to the schema."""
     decoded = jsontext.decode(msgspec.json.decode, schema, where)
-    decoded, eased = relax_schema(decoded, where="") if relaxed else (decoded, ())
+    decoded, relaxed_notes = relax_schema(decoded, where="") if relaxed else (decoded, ())
     translate = compile_schema if proto else clean_schema
     parameters, notes = translate(decoded, where="", vertex=vertex)
-    notes = (*eased, *notes)
+    notes = (*relaxed_notes, *notes)
     return None if parameters is None else msgspec.Raw(_ENCODER.encode(parameters)), notes
 
 
 def encode_tool_choice(choice: ToolChoice, declarations: Declarations) -> dict[str, Any] | None:
-    """`toolConfig`; None where the default (AUTO) is meant or nothing is declared (pain B15)."""
+    """Return `toolConfig`, or None for the default (AUTO) or if nothing is declared (pain B15).
+
+    Raise `InvalidRequest` if the choice names a tool that is not declared.
+    """
     if not declarations.declared:
         return None
     for name in choice.names:

@@ -1,4 +1,4 @@
-"""The parts of a `GenerateContentResponse` we read; unknown fields are ignored, anything may be absent."""
+"""The fields of a `GenerateContentResponse` that we read; unknown fields are ignored, all are optional."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 NOTHING = msgspec.Raw(b"")
 
-# None of these can be part of a circle (`gc=False`): they are read from JSON, looked at, and let go.
+# `gc=False`: these values come from JSON and cannot be part of a reference cycle.
 
 
 class PartialArg(msgspec.Struct, rename="camel", gc=False):
@@ -59,7 +59,7 @@ class Candidate(msgspec.Struct, rename="camel", gc=False):
     continuation_token: msgspec.Raw = NOTHING
 
     def has_native(self) -> bool:
-        """Whether any of `NATIVE_FIELDS` is there. Every chunk is asked: one by one is quicker than a table."""
+        """Whether any of `NATIVE_FIELDS` is present; written out, because it runs for every chunk."""
         return not (
             self.grounding_metadata is NOTHING
             and self.citation_metadata is NOTHING
@@ -101,7 +101,10 @@ class WordsCandidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class WordsChunk(msgspec.Struct, rename="camel", gc=False, forbid_unknown_fields=True):
-    """A chunk that brings nothing but words and counts, as nearly all of a stream do."""
+    """A chunk with nothing but text and token counts, like most chunks of a stream.
+
+    Decoding fails for any other field, which selects the slower `Chunk`.
+    """
 
     candidates: list[WordsCandidate]
     usage_metadata: msgspec.Raw = NOTHING
@@ -109,7 +112,7 @@ class WordsChunk(msgspec.Struct, rename="camel", gc=False, forbid_unknown_fields
     response_id: str | None = None
 
 
-#: What a part may hold instead of text or a call, and what may stand beside a candidate's parts: told as it is.
+#: Fields of a part and of a candidate that are passed on unchanged, by attribute name.
 NATIVE_PARTS = {
     "inline_data": "inlineData",
     "file_data": "fileData",

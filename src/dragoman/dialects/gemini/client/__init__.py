@@ -1,4 +1,4 @@
-"""Gemini's own API, as a client speaks it: the other side of the same dialect."""
+"""Gemini's own API (generateContent) as a client dialect: the other side of `dragoman.dialects.gemini`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ Framing = Literal["whole", "sse", "array", "count"]
 
 
 class GeminiClient:
-    """What the address of a request says and its body does not: the model, and how to frame the answer."""
+    """The client dialect for one request.
+
+    The model and the framing of the answer come from the URL, not from the body.
+    """
 
     name = "gemini"
     call_prefix = "call"
@@ -34,7 +37,7 @@ class GeminiClient:
         self._framing = framing
 
     def decode_request(self, body: bytes, headers: Headers) -> Decoded:
-        del headers  # nothing of a Gemini request is said there
+        del headers  # Gemini requests use only the URL and the body
         if self._framing == "count":
             return decode_count_request(body, self._model)
         return decode_request(body, self._model, stream=self._framing != "whole")

@@ -1,4 +1,4 @@
-"""`contents` to neutral messages."""
+"""Decode `contents` into neutral messages, and give every call and result an id."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dragoman.ir import (
 )
 from dragoman.memo import Memo
 
-#: Google knows two speakers; the others are old ways to say whose turn a function's answer is.
+#: Google documents `user` and `model`; `function` and `tool` are older roles for function responses.
 _ROLES: dict[str, Role] = {
     "": "user",
     "user": "user",
@@ -42,19 +42,19 @@ MESSAGES: Memo[bytes, Message] = Memo(HISTORY_BYTES, "gemini contents")
 
 
 def decode_contents(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
-    """A string is a user's turn; calls and responses without ids are told apart by their order."""
+    """Decode `contents`, a list or a string; calls and responses without ids are matched by name and order."""
     elements = elements_of(raw)
     return link_contents(read_pieces(MESSAGES, "contents", elements, decode_content)) or spoken(raw)
 
 
 def elements_of(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
-    """None in a string."""
+    """Return the raw elements of `contents`; none if it is a string."""
     text = bytes(raw).lstrip()
     return [] if text[:1] == b'"' else read_list(text, "contents")
 
 
 def spoken(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
-    """Contents without elements: a string, or a mistake."""
+    """Decode contents without elements: a string is one user message; raise `InvalidRequest` otherwise."""
     text = bytes(raw).lstrip()
     if text[:1] != b'"':
         raise InvalidRequest("contents is not specified", where="contents")
@@ -62,6 +62,7 @@ def spoken(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
 
 
 def decode_content(raw: bytes, where: str) -> Message:
+    """Decode one content; raise `InvalidRequest` if its role is unknown."""
     content = read_object(raw, where)
     word = read_text(content["role"], f"{where}.role") if "role" in content else ""
     role = _ROLES.get(word)
@@ -71,12 +72,12 @@ def decode_content(raw: bytes, where: str) -> Message:
     parts = [decode_part(wire, f"{where}.parts[{index}]") for index, wire in enumerate(wires)]
     spoken = [part for part in parts if part is not None]
     if role == "system" and not all(isinstance(part, Text) for part in spoken):
-        role = "user"  # a remark of the program is text
+        role = "user"  # neutral system messages contain only text
     return Message(role=role, parts=_with_files_inside(spoken))
 
 
 def decode_part(raw: bytes | msgspec.Raw, where: str) -> Part | None:
-    """A part the neutral model knows, or the part itself: what only Gemini understands goes there untouched."""
+    """Decode a part; one that the neutral model cannot represent becomes `Native`, an empty one None."""
     part = read_object(raw, where)
     known = next((kind for kind in _READERS if kind in part), None)
     if known is None:
@@ -103,7 +104,7 @@ def _call(part: Object, where: str) -> Part | None:
     where = f"{where}.functionCall"
     call = read_object(part["functionCall"], where)
     name = read_text(call["name"], f"{where}.name") if "name" in call else ""
-    if not name and call.keys() - {"id", "args"}:  # a piece of a call, as streams have them
+    if not name and call.keys() - {"id", "args"}:  # a piece of a streamed call
         return None
     if not name:
         raise InvalidRequest("a function call needs a name", where=where)
@@ -111,7 +112,7 @@ def _call(part: Object, where: str) -> Part | None:
     if not args.startswith(b"{"):
         raise InvalidRequest("the arguments of a call are an object", where=f"{where}.args")
     own = read_text(call["id"], f"{where}.id") if "id" in call else ""
-    native = _beside(part, call, "functionCall", frozenset({"id", "name", "args"}))
+    native = _other_members(part, call, "functionCall", frozenset({"id", "name", "args"}))
     return ToolCall(id=own, name=name, args=args, signature=_signature(part, where), native=native)
 
 
@@ -125,22 +126,25 @@ def _response(part: Object, where: str) -> Part | None:
     inside = [decode_part(file, f"{where}.parts[{index}]") for index, file in enumerate(files)]
     content = tuple(file for file in inside if isinstance(file, Media))
     known = _RESPONSE_FIELDS
-    if len(content) != len(inside):  # files with names, as a response refers to them
+    if len(content) != len(inside):  # files with a `displayName`, which the response refers to
         content, known = (), known - {"parts"}
     return ToolResult(
         call_id=read_text(response["id"], f"{where}.id") if "id" in response else "",
         name=read_text(response["name"], f"{where}.name") if "name" in response else "",
         content=content,
         response=answer,
-        native=_beside(part, response, "functionResponse", known),
+        native=_other_members(part, response, "functionResponse", known),
     )
 
 
 _RESPONSE_FIELDS = frozenset({"id", "name", "response", "parts"})
 
 
-def _beside(part: Object, inner: Object, field: str, known: frozenset[str]) -> bytes:
-    """What a call or a response says besides the known: it stays with it, because they must stay paired."""
+def _other_members(part: Object, inner: Object, field: str, known: frozenset[str]) -> bytes:
+    """Return the other members of a call or response part as JSON, to be sent back with it.
+
+    The part cannot become `Native`, because calls and responses must stay paired.
+    """
     rest = {name: raw for name, raw in part.items() if name not in (field, "thoughtSignature")}
     more = {name: raw for name, raw in inner.items() if name not in known}
     if more:
@@ -165,7 +169,7 @@ def _file(part: Object, where: str) -> Part | None:
     return Media(mime=mime, uri=read_text(file["fileUri"], where))
 
 
-#: What a part is -> the members it may have to be understood (none named: any), and who reads it.
+#: The member that identifies a part -> the members it may have (empty: any), and its decoder.
 _READERS: dict[str, tuple[frozenset[str], Callable[[Object, str], Part | None]]] = {
     "functionCall": (frozenset(), _call),
     "functionResponse": (frozenset(), _response),
@@ -176,7 +180,7 @@ _READERS: dict[str, tuple[frozenset[str], Callable[[Object, str], Part | None]]]
 
 
 def _with_files_inside(parts: list[Part]) -> tuple[Part, ...]:
-    """Files beside responses belong to the last of them: alone they would start a new turn."""
+    """Move files next to function responses into the last response; otherwise they would start a new turn."""
     last = max((index for index, part in enumerate(parts) if isinstance(part, ToolResult)), default=-1)
     result = parts[last] if last >= 0 else None
     if not isinstance(result, ToolResult):
@@ -187,7 +191,10 @@ def _with_files_inside(parts: list[Part]) -> tuple[Part, ...]:
 
 
 class _Link(msgspec.Struct, frozen=True):
-    """A message with all its ids, and which calls wait for results behind it; `answered` if some have come."""
+    """A message with all its ids, and the state after it.
+
+    `waiting` are the calls without a result; `answered` is true once results or another turn followed them.
+    """
 
     message: Message
     waiting: tuple[ToolCall, ...] = ()
@@ -195,7 +202,7 @@ class _Link(msgspec.Struct, frozen=True):
 
 
 def link_contents(pieces: Sequence[Message]) -> tuple[Message, ...]:
-    """Every call and result with an id: a result without one answers the next open call of its name."""
+    """Give every call and result an id: a result without one answers the next waiting call of its name."""
     messages = tuple(pieces)
     if not messages:
         return ()
@@ -214,46 +221,48 @@ _LINKED = operator.attrgetter("message")
 def _link(before: _Link, message: Message, index: int) -> _Link:
     waiting, answered = before.waiting, before.answered
     if any(isinstance(part, ToolCall) for part in message.parts):
-        message = _numbered(message, index)
+        message = _with_call_ids(message, index)
         calls = tuple(part for part in message.parts if isinstance(part, ToolCall))
         return _Link(message, calls if answered else waiting + calls)
     if any(isinstance(part, ToolResult) for part in message.parts):
-        message = _answering(message, waiting)
+        message = _with_result_ids(message, waiting)
         given = {part.call_id for part in message.parts if isinstance(part, ToolResult)}
         return _Link(message, tuple(call for call in waiting if call.id not in given), True)
-    # Nobody waits longer than for the next turn.
+    # Calls do not wait beyond the next user turn.
     return _Link(message, waiting, answered or message.role == "user")
 
 
-def _numbered(message: Message, index: int) -> Message:
+def _with_call_ids(message: Message, index: int) -> Message:
+    """Give calls without an id one that is made of their position."""
     if all(part.id for part in message.parts if isinstance(part, ToolCall)):
         return message
-    noted: tuple[int, Message] | None = message.notebook.get("numbered")
-    if noted is None or noted[0] != index:
+    cached: tuple[int, Message] | None = message.notebook.get("numbered")
+    if cached is None or cached[0] != index:
         parts = tuple(
             msgspec.structs.replace(part, id=f"call-{index}-{place}")
             if isinstance(part, ToolCall) and not part.id
             else part
             for place, part in enumerate(message.parts)
         )
-        noted = message.notebook["numbered"] = index, Message(role=message.role, parts=parts)
-    return noted[1]
+        cached = message.notebook["numbered"] = index, Message(role=message.role, parts=parts)
+    return cached[1]
 
 
-def _answering(message: Message, waiting: tuple[ToolCall, ...]) -> Message:
+def _with_result_ids(message: Message, waiting: tuple[ToolCall, ...]) -> Message:
+    """Give results without an id the id of the call they answer."""
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     if all(result.call_id for result in results):
         return message
     calls = tuple((call.id, call.name) for call in waiting)
-    noted: tuple[tuple[tuple[str, str], ...], Message] | None = message.notebook.get("answering")
-    if noted is None or noted[0] != calls:
+    cached: tuple[tuple[tuple[str, str], ...], Message] | None = message.notebook.get("answering")
+    if cached is None or cached[0] != calls:
         parts = _addressed(message.parts, waiting)
-        noted = message.notebook["answering"] = calls, Message(role=message.role, parts=parts)
-    return noted[1]
+        cached = message.notebook["answering"] = calls, Message(role=message.role, parts=parts)
+    return cached[1]
 
 
 def _addressed(parts: tuple[Part, ...], waiting: tuple[ToolCall, ...]) -> tuple[Part, ...]:
-    """Results that name their function find its calls first; what is left goes by order."""
+    """Match results to calls, first by the name of the function, then by order."""
     given = {part.call_id for part in parts if isinstance(part, ToolResult)}
     left = [call for call in waiting if call.id not in given]
     addressed = list(parts)

@@ -1,4 +1,4 @@
-"""A `GenerateContentRequest` to the neutral one."""
+"""Decode a `GenerateContentRequest` into a neutral request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dragoman.dialects.skim import Place, Skimmer
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Message, Request, Sampling, Text, Thinking
 
-#: generationConfig -> Sampling; every other field goes to Google as it came.
+#: Field of `generationConfig` -> field of `Sampling`, and its decoder; all others are passed on unchanged.
 _SAMPLING: dict[str, tuple[str, Callable[[msgspec.Raw, str], Any]]] = {
     "maxOutputTokens": ("max_tokens", read_whole),
     "temperature": ("temperature", read_number),
@@ -60,6 +60,7 @@ _BODIES: Skimmer[Object, Message] = Skimmer(
 
 
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
+    """Decode a request; `model` and `stream` come from the URL. Unchanged parts come from the cache."""
     skimmed = _BODIES.skim(body)
 
     def contents() -> tuple[Message, ...]:
@@ -67,16 +68,16 @@ def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
         return link_contents(history.pieces) or spoken(skimmed.wire["contents"])
 
     key = model, stream
-    noted: tuple[tuple[str, bool], Request] | None = skimmed.notebook.get("frame")
-    if noted is not None and noted[0] == key:
-        return Decoded(msgspec.structs.replace(noted[1], messages=contents()))
+    cached: tuple[tuple[str, bool], Request] | None = skimmed.notebook.get("frame")
+    if cached is not None and cached[0] == key:
+        return Decoded(msgspec.structs.replace(cached[1], messages=contents()))
     request = _request(skimmed.wire, model, contents, tools=skimmed.tools, stream=stream)
     skimmed.notebook["frame"] = key, msgspec.structs.replace(request, messages=())
     return Decoded(request)
 
 
 def decode_count_request(body: bytes, model: str) -> Decoded:
-    """Either the contents alone, or a whole request wrapped."""
+    """Decode the body of `countTokens`: `contents`, or a `generateContentRequest`."""
     fields = read_object(jsontext.whole_characters(body), "")
     wrapped = fields.get("generateContentRequest")
     fields = read_object(wrapped, "generateContentRequest") if wrapped else fields
@@ -92,7 +93,7 @@ def _request(
     tools: bytes,
     stream: bool = False,
 ) -> Request:
-    """The first mistake is told, so everything is read in this order."""
+    """Decode all fields, in this order, because the first error is the one that is reported."""
     if "contents" not in fields:
         raise InvalidRequest("contents is not specified", where="contents")
     named = read_text(fields["model"], "model").removeprefix("models/") if "model" in fields else ""

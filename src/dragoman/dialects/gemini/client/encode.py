@@ -1,4 +1,4 @@
-"""Neutral answers as `GenerateContentResponse`s, and the pieces they share with the stream."""
+"""Encode a neutral response as a `GenerateContentResponse`; the stream encoder uses the same functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.response import Said
 
-#: Fields of a response; every other native field belongs to its candidate.
+#: Native fields of the response itself; all others belong to the candidate.
 RESPONSE_FIELDS = frozenset({"promptFeedback", "usageMetadata"})
 _json = msgspec.json.Encoder().encode
 
@@ -38,7 +38,7 @@ def encode_count(tokens: int) -> bytes:
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """What the last chunk says besides its parts."""
+    """The values that only the last chunk, or a response that is not streamed, has."""
 
     fields: dict[str, msgspec.Raw]
     usage: Usage
@@ -48,7 +48,7 @@ class Ending(msgspec.Struct, frozen=True):
 def envelope(
     parts: list[Any], answer: Answer, model: str, response_id: str, ending: Ending | None = None
 ) -> dict[str, Any]:
-    """One whole response; a blocked prompt has no candidate."""
+    """Return one response or chunk as a dict; if the prompt was blocked, it has no candidates."""
     candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"} if parts else {}}
     body: dict[str, Any] = {"candidates": [candidate]}
     if ending is not None:
@@ -75,7 +75,7 @@ def encode_part(part: Said) -> list[Any]:
         case Native():
             return [msgspec.Raw(part.json)]
         case ServerCall() | ServerResult():
-            return []  # what Google itself ran is told in its own parts
+            return []  # native parts report them
         case _:
             assert_never(part)
 
@@ -86,12 +86,12 @@ def call_part(call: ToolCall) -> dict[str, Any]:
 
 
 def signed(wire: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
-    """A Gemini client keeps Google's own word; nothing needs to be sealed."""
+    """Add the signature unsealed: a Gemini client sends it back in the same field."""
     return wire if signature is None else {**wire, "thoughtSignature": signature.data}
 
 
 def _usage(usage: Usage, answer: Answer) -> dict[str, int]:
-    """Absent where nothing was counted, as Google does."""
+    """Return `usageMetadata`; like Google, omit counts that are 0."""
     prompt = usage.input_tokens or answer.input_tokens
     counts = {
         "promptTokenCount": prompt,

@@ -1,4 +1,7 @@
-"""Errors in Google's shape: its own words where it spoke, the same form where we do."""
+"""Encode errors in Google's format (`google.rpc.Status`).
+
+An error that came from Google is passed on unchanged; one of the gateway's gets the same form.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ _JSON = (("content-type", "application/json; charset=UTF-8"),)
 
 
 def encode_error(error: DragomanError, *, in_array: bool = False) -> Reply:
+    """Encode an error response; `in_array` wraps it in a list, as `streamGenerateContent` without SSE does."""
     body = error_body(error)
     status, _ = _TABLE[error.kind]
     headers: tuple[tuple[str, str], ...] = _JSON
@@ -39,6 +43,7 @@ def encode_error(error: DragomanError, *, in_array: bool = False) -> Reply:
 
 
 def error_body(error: DragomanError) -> bytes:
+    """Return Google's original body, or a new one with the same fields."""
     if isinstance(error, UpstreamError) and error.native:
         return error.native
     status, word = _TABLE[error.kind]
@@ -50,5 +55,5 @@ def error_body(error: DragomanError) -> bytes:
 
 
 def _google_status(error: DragomanError) -> int | None:
-    """Only a body of Google's goes with a status of Google's."""
+    """Return Google's HTTP status if the body is Google's too, otherwise None."""
     return error.status if isinstance(error, UpstreamError) and error.native else None

@@ -1,4 +1,4 @@
-"""`/v1/gemini`: Gemini's own request with `input`, for a conversation the gateway keeps."""
+"""Requests to `/v1/gemini`: a Gemini request with `input` for a conversation that the gateway stores."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dragoman.dialects.gemini.client.wire import (
 )
 from dragoman.errors import InvalidRequest
 
-_OURS = frozenset({"input", "contents", "conversation", "stream", "model"})
+_GATEWAY_FIELDS = frozenset({"input", "contents", "conversation", "stream", "model"})
 
 
 class NativeCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to `/v1/gemini`, taken apart; `rest` is everything that is Google's."""
+    """A decoded request to `/v1/gemini`; `rest` has the fields that are passed on to Google."""
 
     model: str
     contents: list[msgspec.Raw]
@@ -31,18 +31,22 @@ class NativeCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_call(body: bytes) -> NativeCall:
+    """Decode a request; raise `InvalidRequest` if it has neither `input` nor `contents`."""
     fields = read_object(jsontext.whole_characters(body), "")
     return NativeCall(
         model=read_text(fields["model"], "model").removeprefix("models/") if "model" in fields else "",
         contents=_contents(fields),
-        rest={name: raw for name, raw in fields.items() if name not in _OURS},
+        rest={name: raw for name, raw in fields.items() if name not in _GATEWAY_FIELDS},
         conversation=_conversation(fields.get("conversation")),
         stream=read_flag(fields.get("stream")),
     )
 
 
 def request_body(call: NativeCall, earlier: Sequence[bytes], tools: bytes, tool_config: bytes) -> bytes:
-    """The whole request; what the conversation knows already fills what this one leaves out."""
+    """Return the complete Gemini request.
+
+    `earlier` are the stored contents; the stored `tools` and `tool_config` apply if the request has none.
+    """
     contents = [*map(msgspec.Raw, earlier), *call.contents]
     body: dict[str, object] = {"contents": contents, **call.rest}
     if tools:
@@ -53,7 +57,7 @@ def request_body(call: NativeCall, earlier: Sequence[bytes], tools: bytes, tool_
 
 
 def forces_a_call(tool_config: bytes) -> bool:
-    """Whether the model must call a function: said once it is meant once, or nothing would ever end."""
+    """Whether the config forces a function call. It must not apply to later turns, or the calls never end."""
     if not tool_config:
         return False
     calling = read_object(tool_config, "toolConfig").get("functionCallingConfig", msgspec.Raw(b"{}"))
@@ -62,7 +66,7 @@ def forces_a_call(tool_config: bytes) -> bool:
 
 
 def answer_content(response: bytes) -> bytes:
-    """The model's own turn, as the next request must repeat it; empty if it said nothing."""
+    """Return the model's content, which the next request must repeat; empty if it has no parts."""
     candidates = msgspec.json.decode(response, type=_Response).candidates
     content = bytes(candidates[0].content) if candidates else b""
     return b"" if content == b"{}" else content

@@ -1,4 +1,4 @@
-"""Events to Gemini's two streams: server-sent events, or one JSON array."""
+"""Encode events as Gemini's two kinds of streams: server-sent events, or one JSON array."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ _json = msgspec.json.Encoder().encode
 
 
 class SseStream:
-    """One chunk per event that says something; the last one has the finish reason, the counts and the rest."""
+    """Encodes one chunk for each event with content.
+
+    The last chunk has the finish reason, the token counts and the native fields.
+    """
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._started = Started()
-        self._response_id = ""  # once a chunk has told one, it is the one
+        self._response_id = ""  # all chunks repeat the id of the first
         self._fields: dict[str, msgspec.Raw] = {}
         self._usage = Usage()
 
@@ -44,7 +47,7 @@ class SseStream:
         return b""
 
     def ping(self) -> bytes:
-        """A chunk that adds nothing: Google's libraries stumble over comments."""
+        """Return a chunk with an empty text: Google's libraries fail on SSE comments."""
         return self._part({"text": ""})
 
     def feed(self, event: Event) -> bytes:
@@ -65,11 +68,11 @@ class SseStream:
             case Failed():
                 return self.fail(event.error)
             case _:
-                self._learn(event)
+                self._store(event)
                 return b""
 
-    def _learn(self, event: Native | Usage | Started | ServerCall | ServerResult) -> None:
-        """What is told later, at the end."""
+    def _store(self, event: Native | Usage | Started | ServerCall | ServerResult) -> None:
+        """Store the values that the last chunk reports."""
         match event:
             case Native():
                 self._fields[event.field] = msgspec.Raw(event.json)
@@ -78,7 +81,7 @@ class SseStream:
             case Started():
                 self._started = event
             case ServerCall() | ServerResult():
-                pass  # what Google itself ran is told in its own parts
+                pass  # native parts report them
             case _:
                 assert_never(event)
 
@@ -98,13 +101,13 @@ class SseStream:
         return self._frame(_json(envelope(parts, self._answer, started.model, self._response_id, ending)))
 
     def _frame(self, document: bytes) -> bytes:
-        if b"\n" in document or b"\r" in document:  # arguments stay as they came, over several lines too
+        if b"\n" in document or b"\r" in document:  # raw arguments may be pretty-printed
             document = msgspec.json.format(document, indent=-1)
         return b"data: %b\r\n\r\n" % document
 
 
 class ArrayStream(SseStream):
-    """`[{…}`, then `,\\r\\n{…}` each, then `]`."""
+    """A JSON array: `[{…}`, then `,\\r\\n{…}` for every further chunk, then `]`."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer)

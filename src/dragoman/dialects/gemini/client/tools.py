@@ -1,4 +1,4 @@
-"""`tools` and `toolConfig` to neutral ones; every declaration is kept as it came."""
+"""Decode `tools` and `toolConfig`; every declaration also keeps its original JSON in `Tool.native`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MODES: dict[str, Mode] = {
     "3": "none",
     "4": "validated",
 }
-_WHOLE = re.compile("[0-9]{1,18}")  # Google's 64-bit numbers may come as text
+_WHOLE = re.compile("[0-9]{1,18}")  # ProtoJSON writes 64-bit integers as strings
 _TOOLS: Memo[bytes, tuple[tuple[Tool, ...], Places]] = Memo(32 * 1024 * 1024, "gemini tool sets")
 
 
 def decode_tools(raw: bytes) -> tuple[tuple[Tool, ...], Places]:
-    """The functions, and the built-in tools as they are."""
+    """Return the functions, and the built-in tools as native fields; decoded sets are cached."""
     return _TOOLS.get(raw, 3 * len(raw), lambda: _decode_tools(jsontext.checked(raw, "tools")))
 
 
@@ -72,7 +72,7 @@ def _json_schema(message: bytes | msgspec.Raw) -> bytes:
 
 
 def json_schema(node: Any) -> Any:
-    """The `Schema` message as JSON Schema: types in lower case, `nullable` as one more type."""
+    """Convert Google's `Schema` message to JSON Schema: types in lower case, `nullable` as the type `null`."""
     if not isinstance(node, dict):
         return node
     schema = {camel(key): _member(camel(key), value) for key, value in node.items()}
@@ -97,6 +97,7 @@ def _member(key: str, value: Any) -> Any:
 
 
 def decode_tool_config(raw: bytes) -> tuple[ToolChoice, Places]:
+    """Return the tool choice, and all other members as native fields."""
     where = "toolConfig"
     config = read_object(jsontext.checked(raw, where), where)
     calling = config.pop("functionCallingConfig", None)

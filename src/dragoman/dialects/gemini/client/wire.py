@@ -1,4 +1,8 @@
-"""Google's JSON as its parser takes it: either spelling of a name, one object for a list, null for nothing."""
+"""Read JSON as leniently as Google's parser does.
+
+It accepts snake_case and camelCase names, a single object in place of a list, numbers as strings, and null for
+an absent field (ProtoJSON).
+"""
 
 from __future__ import annotations
 
@@ -21,21 +25,24 @@ _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 @lru_cache(maxsize=2048)
 def camel(name: str) -> str:
-    """`function_call` is `functionCall`; what is camel already stays."""
+    """Return a name in camelCase: `function_call` becomes `functionCall`."""
     return _SNAKE.sub(lambda match: match[1].upper(), name)
 
 
 def read_object(raw: bytes | msgspec.Raw, where: str) -> Object:
-    """The members of an object under their camelCase names, still as JSON text; nulls are left out."""
+    """Return the members of an object by their camelCase names, as raw JSON; null members are omitted.
+
+    Raise `InvalidRequest` if it is not an object or a name contains a dot.
+    """
     found = jsontext.decode(_decode_object, bytes(raw), where)
     for name in found:
-        if "." in name:  # no field of Google's is called so, and a dot is how we write a place
+        if "." in name:  # no field of Google's has a dot, and we use dots to separate the names of a path
             raise InvalidRequest(f"Unknown name {name!r}: Cannot find field.", where=where)
     return {camel(name): value for name, value in found.items() if bytes(value) != _NULL}
 
 
 def read_list(raw: bytes | msgspec.Raw, where: str) -> list[msgspec.Raw]:
-    """A list, or the one object that stands for a list of one."""
+    """Return the elements of a list, or a single object as a list of one; null elements are omitted."""
     text = bytes(raw)
     if text[:1] == b"{":
         return [msgspec.Raw(text)]
@@ -47,7 +54,7 @@ def read_text(raw: bytes | msgspec.Raw, where: str) -> str:
 
 
 def read_number(raw: bytes | msgspec.Raw, where: str) -> int | float:
-    """Google takes numbers as text too."""
+    """Return a finite number; Google accepts numbers as strings too."""
     number: int | float = jsontext.decode(_decode_number, bytes(raw), where)
     if not math.isfinite(number):
         raise InvalidRequest(f"{number} is not a number here", where=where)
@@ -62,7 +69,7 @@ def read_whole(raw: bytes | msgspec.Raw, where: str) -> int:
 
 
 def read_enum(raw: bytes | msgspec.Raw, where: str) -> str:
-    """The name of a value in upper case, or its number as text."""
+    """Return the name of an enum value in upper case, or its number as a string."""
     return str(jsontext.decode(_decode_enum, bytes(raw), where)).upper()
 
 
