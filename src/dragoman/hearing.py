@@ -1,4 +1,4 @@
-"""What an answer's events tell the gateway itself, and which of them are for the client."""
+"""The receiving half of an `Exchange`: process the model's events and select those that the client gets."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ from dragoman.rounds import Rounds
 
 
 class Hearing:
-    """The half of an exchange that learns: `facts`, `memories`, how it `finished`, or its `failure`.
+    """Updates `facts`, `memories`, `finished` and `failure` from the events of an answer.
 
-    A call is heard when its arguments are right; behind a failure nothing is.
+    A tool call is accepted only if its arguments are valid (or strict validation is off). After a failure all
+    further events are ignored.
     """
 
     def __init__(self, client: ClientDialect, settings: Settings) -> None:
@@ -48,8 +49,8 @@ class Hearing:
         self._begin_round()
 
     def _begin_round(self) -> None:
-        """Nothing is known of the answer yet, or of its next round, nor of an earlier attempt at it."""
-        self._text: list[TextDelta | Cited] = []  # behind the last thing that was no text
+        """Reset the state of the answer, for the first round, the next one, or another attempt."""
+        self._text: list[TextDelta | Cited] = []  # the text since the last event of another kind
         self._answer_notes: list[Note] = []
         self._fields: dict[str, Native] = {}
         self.facts = Facts()
@@ -62,8 +63,8 @@ class Hearing:
         self.failure: DragomanError | None = None
 
     def _hear_all(self, events: list[Event]) -> Sequence[Event]:
-        """As `_hear`, of many."""
-        # Nearly every chunk is this.
+        """Process events and return those for the client."""
+        # Fast path: nearly every chunk is a single piece of text.
         if len(events) == 1 and self.failure is None and isinstance(events[0], TextDelta):
             self._text_said(events[0])
             return events
@@ -77,7 +78,7 @@ class Hearing:
         return told
 
     def _hear(self, event: Event) -> Event | None:
-        """What an event means to us, and what of it is for the client now; nothing behind a failure."""
+        """Process one event; return it, or its replacement, if the client gets it now."""
         return _HEARS[type(event)](self, event) if self.failure is None else None
 
     def _text_said(self, event: TextDelta | Cited) -> Event:
@@ -98,7 +99,7 @@ class Hearing:
         return event
 
     def _ended(self, event: Finished) -> None:
-        """Told when the answer is finished."""
+        """Store the end; `Exchange.finish` sends it to the client."""
         self.finished = event
         self.facts.stop = event.raw
 
@@ -106,7 +107,8 @@ class Hearing:
         self.failure = event.error
 
     def _signed(self, event: Signed) -> Event:
-        """A thought's signature is no text's, even right behind one (pain A2)."""
+        """Store the signature of a text under the text's key; a thought's signature never signs the text before it
+        (pain A2)."""
         if self._text and event.target != ON_THOUGHT:
             text = "".join([said.text for said in self._text])
             key = text_key(last_user(self.request.messages), text)
@@ -114,7 +116,7 @@ class Hearing:
         return event
 
     def _served(self, call: ServerCall) -> Event:
-        """What a service wants back of a tool it ran is kept like a signature; a client may have no place for it."""
+        """Store the signature of a server-side tool call, because not every client can send it back."""
         self._text = []
         self.has_content = True
         if call.signature is not None:
@@ -125,16 +127,16 @@ class Hearing:
         return call
 
     def _native(self, native: Native) -> Event | None:
-        """For those who speak Gemini's own dialect; the others are told in a note."""
+        """Pass Gemini-only content to Gemini clients; for other clients drop it with a note."""
         if not self._client.keeps_native:
             if not native.field:
-                if self.rounds is not None:  # the model is told what it said
+                if self.rounds is not None:  # the next round must repeat it to the model
                     self.rounds.hear(native)
                 why = "a part only Gemini's own clients can take"
                 self._answer_notes.append(Note("dropped", "answer", why))
             return None
-        if native.field:  # told at the end, so that nothing stays of an attempt that failed
-            if native.field != "usageMetadata" or self.facts.rounds == 1:  # Google counts one round
+        if native.field:  # sent at the end, so that a failed attempt leaves nothing in the stream
+            if native.field != "usageMetadata" or self.facts.rounds == 1:  # it covers a single round only
                 self._fields[native.field] = native
             return None
         self.has_content = True
@@ -157,6 +159,7 @@ class Hearing:
         return call if args is call.args else msgspec.structs.replace(call, args=args)
 
     def _checked(self, call: ToolCall) -> bytes:
+        """Return the repaired arguments. Raise `InvalidArguments` in strict mode if they are invalid."""
         tool = find_tool(self.request.tools, call.name)
         if tool is None and self.rounds is not None:
             tool = self.rounds.unseen(call.name)
@@ -165,7 +168,7 @@ class Hearing:
         return args
 
 
-#: What each event means to us, and what of it is for the client; all of them are here.
+#: The handler of each event type: returns the event for the client, or None. Every type of `Event` has an entry.
 _HEARS: dict[type[Event], Callable[[Hearing, Any], Event | None]] = {
     Started: Hearing._started,
     TextDelta: Hearing._text_said,
