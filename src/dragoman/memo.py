@@ -158,10 +158,10 @@ def share(max_bytes: int) -> None:
 
 def shared_bytes() -> int:
     """Return the total size of all named caches."""
-    return sum(map(_WEIGHT, tuple(_NAMED.values())))
+    return sum(map(_get_bytes, tuple(_NAMED.values())))
 
 
-_WEIGHT = operator.attrgetter("_bytes")
+_get_bytes = operator.attrgetter("_bytes")
 
 
 def _evict() -> None:
@@ -173,10 +173,10 @@ def _evict() -> None:
     if over > 0:
         over += _Shared.max_bytes // _MARGIN_DIVISOR
     while over > 0:
-        heaviest = max(tuple(_NAMED.values()), key=_WEIGHT)
-        if not heaviest._bytes:  # another thread has evicted everything meanwhile
+        largest = max(tuple(_NAMED.values()), key=_get_bytes)
+        if not largest._bytes:  # another thread has evicted everything meanwhile
             break
         for _ in range(_EVICTIONS_PER_SEARCH):
-            if over > 0 and heaviest._bytes:
-                over -= heaviest._evict_oldest()
+            if over > 0 and largest._bytes:
+                over -= largest._evict_oldest()
     _Shared.bytes = shared_bytes()

@@ -47,11 +47,11 @@ from dragoman.mending import fits
 from dragoman.notes import Note
 from dragoman.repair import Hidden, hidden_key, hidden_places, last_user, weave
 
-_ENOUGH = (
+_STOP_TEXT = (
     "No more tools of this kind can be used for this answer: {why}."
     " Answer now with what you have, and say what is missing."
 )
-_FREE = Usage()
+_NO_USAGE = Usage()
 
 
 class Rounds:
@@ -77,13 +77,13 @@ class Rounds:
     ) -> None:
         claims = Claims(tool.name for tool in request.tools)
         searching, declared = claims.claim(finders), claims.claim(tools)
-        self._real = claims.real
+        self._original_names = claims.real
         self.notes = [*notes, *claims.notes]
         self._deferred = deferred or Deferred()
-        waits = self._deferred.names(request.tools)  # the client's deferred tools
-        self._finders = frozenset(tool.name for tool in searching if waits)
-        others = self._deferred.others
-        self._first = (*others(request.tools), *searching, *others(declared))
+        client_deferred = self._deferred.names(request.tools)
+        self._finders = frozenset(tool.name for tool in searching if client_deferred)
+        not_deferred = self._deferred.others
+        self._initial_tools = (*not_deferred(request.tools), *searching, *not_deferred(declared))
         remotes = tuple(remote for remote in request.remotes if remote.label not in served)
         self.request = msgspec.structs.replace(request, remotes=remotes)
         choice = claims.declared(choice)
@@ -94,13 +94,15 @@ class Rounds:
         self.remind({})
         self.usage = Usage()  # total of the earlier rounds
         self._allowance = Allowance(limits)
-        self._said: tuple[Message, ...] = ()  # completed rounds: the model's turn and the results of each
+        self._completed: tuple[
+            Message, ...
+        ] = ()  # completed rounds: the model's turn and the results of each
         self._answers: dict[str, ToolResult] = {}
         self._suspended = False
-        self._enough = ""
+        self._stop_reason = ""
         self._opened = False
-        self._parted = False
-        self._shown: list[str] = []
+        self._separated = False
+        self._shown_text: list[str] = []
         self.begin()
 
     def begin(self) -> None:
@@ -112,15 +114,15 @@ class Rounds:
         self._client_call = ""
         self._started = False
         self._text: list[str] = []
-        self._used = self._spent = _FREE
+        self._round_usage = self._spent = _NO_USAGE
 
     @property
     def number(self) -> int:
         """The number of completed rounds."""
-        return len(self._said) // 2
+        return len(self._completed) // 2
 
     def owns(self, name: str) -> bool:
-        return name in self._real
+        return name in self._original_names
 
     def takes(self, name: str, args: bytes) -> bool:
         """Whether the gateway answers this call: it calls a gateway tool, or a deferred tool that the model has not
@@ -135,7 +137,7 @@ class Rounds:
     def remind(self, found: Mapping[str, str]) -> None:
         """Set the records that the store has for the keys of `places`, and declare the tools that they mention."""
         self._found = found
-        self.request = msgspec.structs.replace(self.request, tools=self._first)
+        self.request = msgspec.structs.replace(self.request, tools=self._initial_tools)
         self._reveal(self._deferred.known(self.request, self.places, found))
 
     def resume(self, found: Mapping[str, str], behind: Iterable[Hidden] = ()) -> None:
@@ -146,14 +148,14 @@ class Rounds:
         self.remind({**self._found, **found})
         records = tuple(behind)
         self._reveal(self._deferred.named(name for record in records for name in record.revealed))
-        self._said = tuple(message for record in records for message in record.closed())
+        self._completed = tuple(message for record in records for message in record.closed())
 
     def ask(self, messages: tuple[Message, ...]) -> Request:
         """Return the request of the next round: the client's `messages` and all completed rounds."""
-        messages = (*self._answered(weave(messages, self.places, self._found)), *self._said)
+        messages = (*self._with_answers(weave(messages, self.places, self._found)), *self._completed)
         tools, choice = self.request.tools, self._choice()
-        if self._enough:
-            why = Text(text=_ENOUGH.format(why=self._enough))
+        if self._stop_reason:
+            why = Text(text=_STOP_TEXT.format(why=self._stop_reason))
             messages += (Message(role="system", parts=(why,)),)
             tools = tuple(tool for tool in tools if not self.owns(tool.name))
             names = tuple(name for name in choice.names if not self.owns(name))
@@ -170,7 +172,7 @@ class Rounds:
         """
         opening = () if self._opened or self._started else (Started(),)
         self._opened = True
-        self._parted = any(isinstance(event, ServerCall) and event.kind in kinds for event in shown)
+        self._separated = any(isinstance(event, ServerCall) and event.kind in kinds for event in shown)
         return opening
 
     def give(self, event: Event) -> tuple[Event, ...]:
@@ -179,7 +181,7 @@ class Rounds:
         self.hear(event)
         match event:
             case TextDelta() | Cited():
-                return (*self._apart(event.text), event)
+                return (*self._separator(event.text), event)
             case ToolCall():
                 self._client_call = self._client_call or event.id
             case Started() if self._opened:
@@ -187,10 +189,10 @@ class Rounds:
             case Started():
                 self._started = True
             case Usage():
-                self._used = event
-                return (self._told(event),)
+                self._round_usage = event
+                return (self._client_usage(event),)
             case Finished():
-                return (*self._aside(), self._ending(event))
+                return (*self._tool_usage(), self._client_finish(event))
         return (event,)
 
     def hear(self, event: Event) -> None:
@@ -199,11 +201,11 @@ class Rounds:
 
     def take(self, call: ToolCall) -> bool:
         """Record a call of a gateway tool. Return False if it is dropped because a limit was reached."""
-        if self._enough:
-            self.notes.append(Note("dropped", call.name, f"called again although {self._enough}"))
+        if self._stop_reason:
+            self.notes.append(Note("dropped", call.name, f"called again although {self._stop_reason}"))
             return False
         self._collector.feed(call)
-        own = self._real.get(call.name, call.name)
+        own = self._original_names.get(call.name, call.name)
         self._calls.append(msgspec.structs.replace(call, name=own))
         return True
 
@@ -220,7 +222,7 @@ class Rounds:
         agreed = {part.call_id for part in news if isinstance(part, ToolResult) and part.approval == "yes"}
         asked = self.request.messages[last].parts if agreed and last >= 0 else ()
         return tuple(
-            ToolCall(id=part.id, name=self._real[part.name], args=part.args)
+            ToolCall(id=part.id, name=self._original_names[part.name], args=part.args)
             for part in asked
             if isinstance(part, ToolCall) and part.id in agreed and self.owns(part.name)
         )
@@ -241,7 +243,7 @@ class Rounds:
         *,
         reveal: Iterable[Tool] = (),
         enough: str = "",
-        spent: Usage = _FREE,
+        spent: Usage = _NO_USAGE,
     ) -> None:
         """Add the results of `calls`, in the same order, and complete the round unless it is mixed.
 
@@ -254,17 +256,21 @@ class Rounds:
         self._client_call = self._client_call or next(waiting, "")
         self._results = tuple(result for _, result in answered)
         self._settled = True
-        self._enough = self._enough or self._allowance.spend(self.number + 1, answered) or enough
+        self._stop_reason = self._stop_reason or self._allowance.spend(self.number + 1, answered) or enough
         self._reveal(reveal)
         self._opened = True
         if not self.mixed:
-            self._said += (self._turn(), Message(role="user", parts=self._results))
-            self._shown += self._text
+            self._completed += (self._model_turn(), Message(role="user", parts=self._results))
+            self._shown_text += self._text
             self.usage = usage
             self.begin()
 
     def suspend(
-        self, results: Sequence[ToolResult | None], later: Container[str], words: str, spent: Usage = _FREE
+        self,
+        results: Sequence[ToolResult | None],
+        later: Container[str],
+        words: str,
+        spent: Usage = _NO_USAGE,
     ) -> tuple[Event, ...]:
         """End the answer now; the results of the calls with the ids `later` arrive from elsewhere.
 
@@ -279,9 +285,9 @@ class Rounds:
         self._settled = self._suspended = True
         if self.mixed:
             return ()
-        apart = (TextDelta("\n\n"),) if "".join((*self._shown, *self._text)).strip() else ()
+        separator = (TextDelta("\n\n"),) if "".join((*self._shown_text, *self._text)).strip() else ()
         self._text.append(words)
-        return (*apart, TextDelta(words))
+        return (*separator, TextDelta(words))
 
     def memory(self) -> list[tuple[str, str]]:
         """Return the key and record to store, so that the next request can restore the hidden rounds.
@@ -289,17 +295,17 @@ class Rounds:
         Empty if there is nothing to hide, or if the answer is suspended: the code that waits for the results
         stores `record` then.
         """
-        if self._suspended or (not self._said and not self._calls):
+        if self._suspended or (not self._completed and not self._calls):
             return []
         key, hidden = self.record()
         return [(key, hidden.encode())] if key else []
 
     def record(self) -> tuple[str, Hidden]:
         """Return the complete answer with its store key; the key is empty if the client saw nothing of it."""
-        text = "".join((*self._shown, *self._text))
+        text = "".join((*self._shown_text, *self._text))
         hidden = Hidden(
-            last=self._turn(),
-            rounds=self._said,
+            last=self._model_turn(),
+            rounds=self._completed,
             results=self._results,
             revealed=self._deferred.names(self.request.tools),
         )
@@ -307,25 +313,30 @@ class Rounds:
             return "", hidden
         return hidden_key(last_user(self.request.messages), text, self._client_call), hidden
 
-    def _apart(self, text: str) -> tuple[Event, ...]:
+    def _separator(self, text: str) -> tuple[Event, ...]:
         """Record a text for the client; return a separator if an earlier round has shown text before it."""
-        apart = self._shown and not self._text and not self._parted and not self._shown[-1].endswith("\n")
+        separator = (
+            self._shown_text
+            and not self._text
+            and not self._separated
+            and not self._shown_text[-1].endswith("\n")
+        )
         self._text.append(text)
-        return (TextDelta("\n\n"),) if apart else ()
+        return (TextDelta("\n\n"),) if separator else ()
 
-    def _aside(self) -> tuple[Event, ...]:
+    def _tool_usage(self) -> tuple[Event, ...]:
         """Return the usage including the gateway tools of the last round: the client only got the model's so far."""
-        if self._spent == _FREE:
+        if self._spent == _NO_USAGE:
             return ()
         spent = msgspec.structs.replace(self._spent, input_tokens=0, cached_tokens=0)
-        return (self._told(self._used.plus(spent)),)
+        return (self._client_usage(self._round_usage.plus(spent)),)
 
-    def _ending(self, event: Finished) -> Finished:
+    def _client_finish(self, event: Finished) -> Finished:
         """Report a normal end to the client if only gateway tools were called."""
         ours = event.reason == "tool_calls" and not self._client_call
         return msgspec.structs.replace(event, reason="end") if ours else event
 
-    def _told(self, usage: Usage) -> Usage:
+    def _client_usage(self, usage: Usage) -> Usage:
         """Return the total usage, but with the input tokens of the current round only.
 
         Every round reads the whole history again, and clients take the input tokens for the size of the
@@ -345,11 +356,11 @@ class Rounds:
         choice = self.request.tool_choice
         names = [tool.name for tool in self.request.tools]
         if choice.mode == "any":
-            if not self._narrows and not self._said:
+            if not self._narrows and not self._completed:
                 return choice
             finders = () if choice.names else tuple(name for name in names if name in self._finders)
             theirs = tuple(name for name in names if not self.owns(name)) + finders
-            if (self._said and not finders) or not (theirs or choice.names):
+            if (self._completed and not finders) or not (theirs or choice.names):
                 return ToolChoice(parallel=choice.parallel)
             return msgspec.structs.replace(choice, names=choice.names or theirs)
         if choice.names and self._narrows:
@@ -357,13 +368,13 @@ class Rounds:
             return msgspec.structs.replace(choice, names=(*choice.names, *ours))
         return choice
 
-    def _turn(self) -> Message:
+    def _model_turn(self) -> Message:
         """Return the model's output of this round; unsigned thoughts are never sent back."""
         parts = self._collector.close().parts
         kept = (part for part in parts if not isinstance(part, Thought) or part.signature is not None)
         return Message(role="model", parts=tuple(kept))
 
-    def _answered(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def _with_answers(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Replace the approvals in the messages by the results of the approved calls."""
         if not self._answers:
             return messages

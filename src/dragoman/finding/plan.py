@@ -73,9 +73,7 @@ def _spared(theirs: tuple[Tool, ...], ours: tuple[Tool, ...], above: int) -> Pla
         return None
     theirs = _first_of_each(theirs)
     names = {tool.name for tool in theirs}
-    ours = tuple(
-        tool for tool in _first_of_each(ours) if tool.name not in names
-    )  # `Claims` renames these
+    ours = tuple(tool for tool in _first_of_each(ours) if tool.name not in names)  # `Claims` renames these
     deferred = (*theirs[above:], *ours[above:])
     if not deferred:
         return None

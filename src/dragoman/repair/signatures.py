@@ -100,7 +100,7 @@ class Signing:
         return signed
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _LookedUp(msgspec.Struct, frozen=True):
     """The scope of a course, and the keys that were looked up for it."""
 
     scope: str | None
@@ -110,7 +110,7 @@ class _Found(msgspec.Struct, frozen=True):
 def _take_course(messages: tuple[Message, ...], scope: str | None) -> Course[Message]:
     course: Course[Message] = take_course(messages, _COURSE) if scope is not None else Course()
     if course.setting is None or course.setting.scope != scope:
-        return Course(_Found(scope, set()))
+        return Course(_LookedUp(scope, set()))
     return course
 
 

@@ -19,7 +19,7 @@ from dragoman.schema.walk import Schema, too_deep
 #: Name of the property that `compile_schema` adds to objects without properties (B7); never a tool's own.
 PLACEHOLDER: Final = "dragoman_unused"
 
-_INVENTED: Final = PLACEHOLDER.encode()
+_PLACEHOLDER_BYTES: Final = PLACEHOLDER.encode()
 _MAX_DEPTH: Final = 60
 _MAX_PROBLEMS: Final = 20
 _CACHED: Final = 512
@@ -77,13 +77,13 @@ def mend_args(args: bytes, schema: bytes, *, where: str) -> tuple[bytes, tuple[N
         return args, ()
     document = _document(schema)
     validator = Validator(document, whole=True)
-    invented = _INVENTED in args and _INVENTED not in schema
-    if not invented and validator.ok(value, document.root):
+    has_placeholder = _PLACEHOLDER_BYTES in args and _PLACEHOLDER_BYTES not in schema
+    if not has_placeholder and validator.ok(value, document.root):
         return args, ()
     if too_deep(value, _MAX_DEPTH):
         return args, ()
     mender = _Mender(validator)
-    mended = mender.mend(_strip(value) if invented else value, document.root)
+    mended = mender.mend(_strip(value) if has_placeholder else value, document.root)
     if mended is value or validator.tired:
         return args, ()
     notes = tuple(Note("mended", f"{where}.{path}" if path else where, why) for path, why in mender.done)
@@ -144,11 +144,11 @@ class _Mender:
 
     def _union(self, value: Any, branches: list[Any], path: str, depth: int) -> Any:
         """Return the repaired value if exactly one result fits a branch; with several the intent is ambiguous."""
-        solid = [branch for branch in branches if self._document.spelled(branch).get("type") != ["null"]]
-        if len(solid) == 1:
-            return self.mend(value, solid[0], path, depth + 1)
+        non_null = [branch for branch in branches if self._document.spelled(branch).get("type") != ["null"]]
+        if len(non_null) == 1:
+            return self.mend(value, non_null[0], path, depth + 1)
         found: list[tuple[Any, _Mender]] = []
-        for branch in solid:
+        for branch in non_null:
             attempt = _Mender(self._validator)
             mended = attempt.mend(value, branch, path, depth + 1)
             if self._validator.ok(mended, branch):

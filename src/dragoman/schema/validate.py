@@ -18,7 +18,7 @@ _MAX_DEPTH: Final = 60  # deeper values are accepted unchecked
 _MAX_STEPS: Final = 20_000
 
 Problems = Iterator[str]
-Key = str | int | None  # None stands for the value itself
+Key = str | int | None  # None: the value itself
 #: Yields the problems that a keyword finds: validator, value, node, path, depth.
 Rule = Callable[["Validator", Any, Schema, str, int], Problems]
 
@@ -145,9 +145,9 @@ def _union(name: str) -> Rule:
         if any(validator.ok(value, branch, depth) for branch in node[name]):
             return
         spelled = validator.document.spelled
-        solid = [branch for branch in node[name] if spelled(branch).get("type") != ["null"]]
-        if len(solid) == 1:
-            yield from validator.problems(value, solid[0], path, depth)
+        non_null = [branch for branch in node[name] if spelled(branch).get("type") != ["null"]]
+        if len(non_null) == 1:
+            yield from validator.problems(value, non_null[0], path, depth)
         else:
             yield f"{path or 'arguments'}: matches none of the {len(node[name])} alternatives"
 
