@@ -1,9 +1,8 @@
-"""Dragoman: any tool-calling client on Google Gemini, both ways, without losing a call.
+"""Dragoman: run any tool-calling client on Google Gemini.
 
     from dragoman import Exchange, Target, anthropic, new_token
 
-The public names, and nothing else, live here; they are loaded when first used, so that the command
-line starts at once.
+This module exports the public API. The names are imported on first use, so that the command line starts quickly.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""`python -m dragoman` is the command `dragoman`."""
+"""Run the `dragoman` command with `python -m dragoman`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""How much the tools of one answer may be used."""
+"""Limits for the gateway tools of one answer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dragoman.repeats import Repeats
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one answer."""
+    """Limits per answer."""
 
-    max_rounds: int = 16  # with calls of ours
-    max_output_bytes: int = 4 * 1024 * 1024  # of all results together
-    max_repeats: int = 3  # the same call with the same answer
+    max_rounds: int = 16  # rounds with calls of gateway tools
+    max_output_bytes: int = 4 * 1024 * 1024  # total size of all results
+    max_repeats: int = 3  # equal calls with equal results
 
     def both(self, other: Limits) -> Limits:
-        """The tighter of two, each way."""
+        """Return the stricter value of each limit."""
         return Limits(
             max_rounds=min(self.max_rounds, other.max_rounds),
             max_output_bytes=min(self.max_output_bytes, other.max_output_bytes),
@@ -27,7 +27,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allowance:
-    """What is left of the limits."""
+    """Tracks the use of gateway tools against the limits."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -35,7 +35,10 @@ class Allowance:
         self._bytes = 0
 
     def spend(self, rounds: int, answered: Iterable[tuple[ToolCall, ToolResult]]) -> str:
-        """After so many rounds, these answers: why this is enough, or nothing."""
+        """Count the results of a round. Return why the loop must stop, or an empty string.
+
+        `rounds` is the number of rounds so far, including this one.
+        """
         times = 0
         for call, result in answered:
             self._bytes += len(msgspec.json.encode(result))

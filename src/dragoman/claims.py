@@ -1,4 +1,4 @@
-"""Names for tools of the gateway's own: the client's names are the client's, ours gets another, or is left out."""
+"""Names for gateway tools: one whose name the client uses is renamed, or left out if that name is taken too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PREFIX = "gateway_"
 
 
 class Claims:
-    """`real` leads from the name that is declared to the tool's own."""
+    """Assigns names to gateway tools; `real` maps each declared name to the tool's original name."""
 
     def __init__(self, theirs: Iterable[str]) -> None:
         self._theirs = frozenset(theirs)
@@ -21,11 +21,11 @@ class Claims:
         self.notes: list[Note] = []
 
     def claim(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
-        """The tools under names that are free; of two with one name the first."""
+        """Return the tools under names that are free; of two tools with one name only the first."""
         return tuple(own for tool in tools if (own := self._claim(tool)) is not None)
 
     def declared(self, choice: ToolChoice | None) -> ToolChoice | None:
-        """A choice by the names that are declared; void where none of those it names is."""
+        """Return the choice with the declared names; None if none of the tools it names is declared."""
         if choice is None or not choice.names:
             return choice
         declared = {real: name for name, real in self.real.items()}

@@ -1,4 +1,4 @@
-"""One counter for everything that must be said before Google has counted: about four bytes a token."""
+"""Estimate token counts before Google has counted them: about four bytes of UTF-8 per token."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _TOKENS_PER_MESSAGE = 4
 _INLINE = re.compile(rb'"inline_?[dD]ata"')
 
 
-#: System and tools come again with every turn of a conversation, and with other ones.
+#: Cached counts of system prompt and tools, which are the same in every turn and in many conversations.
 _STANDING: Memo[tuple[tuple[Text, ...], tuple[Tool, ...]], int] = Memo(16 * 1024 * 1024, "standing tokens")
 
 
 def estimate_tokens(request: Request) -> int:
-    """What the prompt will cost, without asking anybody; files are counted as files (pains H1, H2)."""
+    """Estimate the prompt's tokens; a file counts by its kind, not by the length of its base64 (pains H1, H2)."""
     key = request.system, request.tools
     standing = _STANDING.find(key)
     if standing is None:
@@ -47,6 +47,7 @@ def estimate_tokens(request: Request) -> int:
 
 
 def _history(messages: tuple[Message, ...]) -> int:
+    """Estimate the messages; the counts of messages from earlier turns are cached."""
     if not messages:
         return 0
     course: Course[int] = take_course(messages, "tokens")
@@ -93,7 +94,7 @@ def _text(text: str) -> int:
 
 
 def _native(json: bytes) -> int:
-    """A file inside counts as one, not as its letters."""
+    """Estimate Gemini-only content; inline data counts as an image."""
     return _TOKENS_PER_IMAGE if _INLINE.search(json) else len(json) // _BYTES_PER_TOKEN
 
 

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, by whose fault it is.
+"""The exceptions of the package, by whose fault they are.
 
     DragomanError              kind, message, where, retry_after_s
     ├── InvalidRequest         the caller's request cannot be served as it is
@@ -8,7 +8,7 @@
     │   └── UpstreamGarbage    the answer was not what the API promises
     └── ConfigError            our own settings are wrong
 
-Each client dialect turns `kind` into its own status and words in one table; nobody else reads text.
+Each client dialect maps `kind` to its own status and error type in one table. No code inspects messages.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "timeou
 
 
 class DragomanError(Exception):
-    """The root: what happened (`kind`), in words, and at which place of the caller's document.
+    """The base class: the `kind` of error, a message, and the path in the caller's document (`where`).
 
-    `status` is the HTTP status Google gave, if it gave one; `code` is a word for machines: what a client
-    waits for, which complaint of Google's it is, or the methods that are allowed.
+    `status` is the HTTP status of Google's answer, if there is one. `code` is machine-readable: the error code that a
+    client expects, the class of Google's error, or the allowed methods of a `wrong_method` error.
     """
 
     kind: ErrorKind = "internal"
@@ -84,9 +84,10 @@ class NotAllowed(DragomanError):
 
 
 class UpstreamError(DragomanError):
-    """Google answered with an error, or not at all; `native` is the answer, for a client that speaks Gemini.
+    """Google answered with an error, or not at all.
 
-    `place` is what of our own request it complains about, in Google's spelling.
+    `native` is the body of Google's answer, for Gemini clients. `place` is the field of the upstream request that
+    Google refuses, as Google names it.
     """
 
     native: bytes = b""
@@ -102,4 +103,4 @@ class UpstreamGarbage(UpstreamError):
 
 
 class ConfigError(DragomanError):
-    """Our own settings are wrong."""
+    """The configuration is invalid."""

@@ -1,11 +1,11 @@
-"""Amazon's event stream (application/vnd.amazon.eventstream): bytes in any slicing to messages, and back.
+"""Amazon's event stream encoding (application/vnd.amazon.eventstream): a decoder and an encoder, without I/O.
 
-One message, all numbers big-endian:
+The format of a message (https://smithy.io/2.0/aws/amazon-eventstream.html), all numbers big-endian:
 
     total length (4)  length of headers (4)  CRC-32 of these eight bytes (4)
     headers           each: length of name (1), name, type (1), value
     payload
-    CRC-32 of all before it (4)
+    CRC-32 of everything before it (4)
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ STREAM_TYPE = "application/vnd.amazon.eventstream"
 MAX_MESSAGE_BYTES = 24 * 1024 * 1024
 _MAX_HEADERS_BYTES = 128 * 1024
 _MAX_NAME_BYTES = 255
-_MAX_VALUE_BYTES = 32 * 1024 - 1  # the length has two bytes, but decoders stop here
+_MAX_VALUE_BYTES = 32 * 1024 - 1  # the specified limit, although the length field has 16 bits
 _PRELUDE = struct.Struct(">III")
 _LENGTHS = struct.Struct(">II")
 _SHORT = struct.Struct(">H")
 _CRC = struct.Struct(">I")
 _FRAME_BYTES = _PRELUDE.size + _CRC.size
 _STRING = 7
-#: Bytes of a header's value by its type; a string (7) and bytes (6) say their own length.
+#: Size of a header's value by its type; byte arrays (6) and strings (7) have a length field instead.
 _FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _SIZED = frozenset({6, _STRING})
 
 
 class EventMessage(msgspec.Struct, frozen=True):
-    """Headers that are text, and the payload; headers of other types are passed over."""
+    """A decoded message; only headers of type string are kept."""
 
     headers: dict[str, str]
     payload: bytes
@@ -46,14 +46,14 @@ def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
 
 
 def event_head(event_type: str) -> bytes:
-    """The headers of an event: the same for all events of that type."""
+    """Return the encoded headers of an event; they are the same for all events of a type."""
     return _encode_headers(
         {":event-type": event_type, ":content-type": "application/json", ":message-type": "event"}
     )
 
 
 def encode_event(head: bytes, payload: bytes) -> bytes:
-    """An event from what `event_head` gave."""
+    """Encode an event with headers from `event_head`."""
     return _frame(head, payload)
 
 
@@ -67,20 +67,20 @@ def encode_exception(exception_type: str, payload: bytes) -> bytes:
 
 
 class EventStreamDecoder:
-    """Without I/O: `feed` bytes, get whole messages; `close` tells whether one was cut.
+    """`feed` takes bytes and returns complete messages; `close` raises `UpstreamCut` if a message is incomplete.
 
-    What came whole before damage is given out first, so that nothing depends on the slicing; every call
-    after that tells the damage.
+    If a message is damaged, the complete messages before it are returned first, and the next call raises
+    `UpstreamGarbage`: the result does not depend on the slicing of the input.
     """
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self._max_message_bytes = max_message_bytes
         self._buffer = bytearray()
-        self._need = _PRELUDE.size  # nothing can be done with less
+        self._need = _PRELUDE.size  # buffered bytes needed for the next step
         self._damage = ""
 
     def feed(self, data: bytes) -> list[EventMessage]:
-        self._tell_damage()
+        self._raise_damage()
         self._buffer += data
         if len(self._buffer) < self._need:
             return []
@@ -104,11 +104,11 @@ class EventStreamDecoder:
         return messages
 
     def close(self) -> None:
-        self._tell_damage()
+        self._raise_damage()
         if self._buffer:
             raise UpstreamCut("the event stream ends inside a message")
 
-    def _tell_damage(self) -> None:
+    def _raise_damage(self) -> None:
         if self._damage:
             raise UpstreamGarbage(self._damage)
 

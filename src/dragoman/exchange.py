@@ -1,18 +1,19 @@
-"""One call in both directions without any I/O: a client's bytes to Google's and Google's back.
+"""Translate one request and its answer, without I/O: client bytes to Google's format, Google's bytes back.
 
-    exchange = Exchange(anthropic)
-    exchange.decode(body)                      what the client wants; `.wanted` names what the store may know
-    upstream_body = exchange.encode(target)    ready to send
-    client_bytes = exchange.open()             (streams only) may leave at once
-    client_bytes = exchange.receive(chunk)     for every chunk of the answer, sliced anyhow
-    client_bytes = exchange.finish()           the rest; a whole answer comes all here
+    exchange = Exchange(anthropic, new_token=new_token)
+    exchange.decode(body)                      parse the request; `.wanted` lists the keys to look up in the store
+    upstream_body = exchange.encode(target)    build the upstream request body
+    client_bytes = exchange.open()             (streams only) bytes to send before the upstream answers
+    client_bytes = exchange.receive(chunk)     translate a chunk of the upstream answer; any slicing is fine
+    client_bytes = exchange.finish()           the remaining bytes; the whole body if the client does not stream
 
-`encode` may be called again before any content was given out: for another attempt, model or back end.
-With `keep` a streamed answer is collected too: `whole` gives it in one piece, as sessions store it. With a `scope`
-what was `recalled` for one turn is not `wanted` again for the next one of the same scope.
+Call `encode` again to retry with another key, model or back end, as long as the client has received no content.
+With `keep` a streamed answer is also collected, so that `whole` can return it in one piece for session storage.
+With a `scope`, keys that were looked up for one turn are not `wanted` again in the next turn of the same scope.
 
-Tools that the gateway runs itself are added with `offer`. Their calls never reach the client: an answer that was
-received to its `end` may leave `own_calls`; `settle` takes their results, and while it `goes_on`, `encode` is next.
+Gateway tools (tools that the gateway runs itself) are added with `offer`. The client never sees calls to them.
+After `end`, `own_calls` lists the calls to run and `settle` takes their results; while `goes_on` is true, call
+`encode` for the next round.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ from dragoman.sse import on_its_lines
 
 
 class Exchange(Hearing):
-    """See the module's docstring; `facts`, `notes` and `memories` grow as the call goes on."""
+    """One request and its answer; the module docstring shows the order of calls.
+
+    `facts`, `notes` and `memories` (key and value pairs for the store) are filled while the answer is received.
+    """
 
     def __init__(
         self,
@@ -72,10 +76,13 @@ class Exchange(Hearing):
         scope: str | None = None,
     ) -> None:
         super().__init__(client, settings)
-        self._framed: Callable[[bytes], bytes] = on_its_lines if client.stream_type == SSE_TYPE else bytes
+        self._escape_separators: Callable[[bytes], bytes] = (
+            on_its_lines if client.stream_type == SSE_TYPE else bytes
+        )
         self.upstream = upstream
         self._new_token = new_token
-        # Not a method of ours: the reader keeps it, and a circle would keep the request until it is collected.
+        # Not a method: the reader stores it, and a reference cycle would keep the request alive until the
+        # garbage collector runs.
         self._new_call_id = lambda: f"{client.call_prefix}_{new_token()}"
         self._created_s = created_s
         self._elapsed_ms = elapsed_ms
@@ -91,16 +98,18 @@ class Exchange(Hearing):
         self._encode_notes: tuple[Note, ...] = ()
         self._signing = NOTHING_TO_SIGN
         self.wanted = self._signing.wanted
-        self.given: list[Event] = []  # of an answer that is collected
-        self._given_before = 0  # in the rounds that are over
+        self.given: list[Event] = []  # events for the client; filled for whole answers and with `keep`
+        self._given_in_earlier_rounds = 0  # how many of them belong to completed rounds
 
     @property
     def notes(self) -> tuple[Note, ...]:
+        """Everything that was dropped or changed, in both directions."""
         reader = self._reader.notes if self._reader is not None else ()
         ours = self.rounds.notes if self.rounds is not None else ()
         return (*self._decode_notes, *ours, *self._encode_notes, *self._answer_notes, *reader)
 
     def decode(self, body: bytes, headers: Headers | None = None) -> Request:
+        """Parse the client's request. Raise `InvalidRequest` if it is malformed."""
         decoded = self._client.decode_request(body, headers or {})
         request, notes = decoded.request, decoded.notes
         if (request.tools or request.server_tools) and not self._settings.enable_tool_calling:
@@ -113,7 +122,7 @@ class Exchange(Hearing):
         return request
 
     def revise(self, messages: tuple[Message, ...], notes: tuple[Note, ...]) -> None:
-        """The same messages with other parts at the same places, and what there is to say about it."""
+        """Replace the messages by a revised version of them (inlined files, for example) and add its notes."""
         if messages is not self.request.messages:
             self.request = msgspec.structs.replace(self.request, messages=messages)
             self._signing = Signing(messages)
@@ -121,13 +130,17 @@ class Exchange(Hearing):
         self._decode_notes += notes
 
     def offer(self, rounds: Rounds) -> None:
-        """Tools that the gateway runs itself, for the request that was decoded."""
+        """Add gateway tools to the decoded request."""
         self.rounds, self.request = rounds, rounds.request
 
     def encode(
         self, target: Target, recalled: Mapping[str, Sealed] | None = None, *, feedback: str = ""
     ) -> bytes:
-        """The upstream body; `feedback` tells the model what was wrong with its last attempt."""
+        """Return the upstream body and reset the state of the answer.
+
+        `recalled` are the stored signatures for `wanted`, None if the store could not be read. `feedback` is a
+        message to the model that says what was wrong with its last attempt.
+        """
         request = self.request
         messages = self._signing.sign(recalled)
         if self.rounds is not None:
@@ -144,11 +157,12 @@ class Exchange(Hearing):
         self._encode_notes = (*notes, *encoded.notes)
         self._reader = encoded.reader()
         self._context_tokens = self.upstream.context_tokens(target)
-        del self.given[self._given_before :]
+        del self.given[self._given_in_earlier_rounds :]
         self._begin_round()
         return encoded.body
 
     def encode_count(self, target: Target) -> bytes:
+        """Return the body of a token counting request."""
         messages, _ = repair(self.request.messages, ends_with_user=False)
         return self.upstream.encode_count(msgspec.structs.replace(self.request, messages=messages), target)
 
@@ -156,29 +170,34 @@ class Exchange(Hearing):
         return estimate_tokens(self.request)
 
     def open(self) -> bytes:
-        """The opening of a stream; nothing for a whole answer."""
+        """Open the client's stream and return its first bytes; empty if the client does not stream."""
         if not self.request.stream:
             return b""
         self._stream = self._client.stream(self._answer())
-        return self._framed(self._stream.open())
+        return self._escape_separators(self._stream.open())
 
     def ping(self) -> bytes:
+        """Return a keep-alive for an open stream."""
         return self._stream.ping() if self._stream is not None else b""
 
     @property
     def has_finish(self) -> bool:
-        return (self._reader or _unasked()).has_finish
+        """Whether the upstream has sent its finish reason."""
+        return (self._reader or _not_encoded()).has_finish
 
     def receive(self, data: bytes) -> bytes:
-        return self._take((self._reader or _unasked()).feed(data))
+        """Translate a chunk of the upstream answer; return the bytes for the client, which may be empty."""
+        return self._take((self._reader or _not_encoded()).feed(data))
 
     def end(self) -> bytes:
-        """The upstream closed: learn how it ended (`finished` or `failure`) without saying so yet."""
+        """Process the end of the upstream answer: set `finished` or `failure`, but do not close the client's
+        stream yet."""
         if self.finished is not None or self.failure is not None:
             return b""
-        return self._take((self._reader or _unasked()).close())
+        return self._take((self._reader or _not_encoded()).close())
 
     def finish(self) -> bytes:
+        """End the answer: return the end of the stream, the whole body, or the error if the answer failed."""
         rest = self.end()
         if self.finished is None:
             return rest + self.fail(self.failure or UpstreamCut("the answer has no end", kind="overloaded"))
@@ -191,20 +210,20 @@ class Exchange(Hearing):
 
     @property
     def own_calls(self) -> tuple[ToolCall, ...]:
-        """Calls of this round that the gateway must answer; none in an answer that broke off."""
+        """Calls of this round that the gateway must run; empty if the answer was cut off or failed."""
         whole = self.finished is not None and self.finished.reason == "tool_calls" and self.failure is None
         return self.rounds.calls if self.rounds is not None and whole else ()
 
     @property
     def goes_on(self) -> bool:
-        """Whether another round follows, which must be encoded now."""
+        """Whether another round with the model follows; call `encode` for it."""
         return self.rounds is not None and self.rounds.number >= self.facts.rounds
 
     def show(self, events: Sequence[Event]) -> bytes:
-        """Something for the client that the model did not say; it stays, whatever becomes of this round."""
+        """Send events to the client that do not come from the model; a retry of the round does not undo them."""
         opening = self.rounds.open(events, self._client.server_kinds) if self.rounds is not None else ()
         out = self._tell((*opening, *events))
-        self._given_before = len(self.given)
+        self._given_in_earlier_rounds = len(self.given)
         return out
 
     def settle(
@@ -215,26 +234,34 @@ class Exchange(Hearing):
         enough: str = "",
         spent: Usage = Usage(),  # noqa: B008 (frozen)
     ) -> None:
-        """The results of `own_calls` in their order (none: the client was asked something), the tools that are declared
-        from now on, why it must be the last time, if it must, and what our tools used themselves."""
+        """Add the results of `own_calls`, in the same order.
+
+        A result is None if the call waits for the client. `reveal` are tools to declare from the next round on.
+        `enough`, if not empty, is the reason why the next round is the last. `spent` are the tokens that the
+        tools used themselves.
+        """
         if self.rounds is not None:
             self.facts.usage = self.facts.usage.plus(spent)
             self.rounds.settle(results, self.facts.usage, reveal=reveal, enough=enough, spent=spent)
             self.request = self.rounds.request
-            self._given_before = len(self.given)
+            self._given_in_earlier_rounds = len(self.given)
 
     def whole(self) -> bytes:
-        """The finished answer in one piece, also for a stream if the exchange was told to `keep` it."""
+        """Return the finished answer as one body; for a stream only with `keep`."""
         return self._client.encode_response(collect(self.given), self._answer())
 
     def fail(self, error: DragomanError) -> bytes:
-        """The dialect's own error: an event in an open stream, a body otherwise."""
+        """Encode an error for the client: an event if the stream is open, otherwise a body."""
         stream = self._stream
-        return self._client.encode_error(error).body if stream is None else self._framed(stream.fail(error))
+        return (
+            self._client.encode_error(error).body
+            if stream is None
+            else self._escape_separators(stream.fail(error))
+        )
 
     @property
     def answer_id(self) -> str:
-        """The id the client will know the answer by."""
+        """The id of the answer in the client's dialect; generated on first use."""
         self._answer_id = self._answer_id or f"{self._client.message_prefix}_{self._new_token()}"
         return self._answer_id
 
@@ -251,7 +278,11 @@ class Exchange(Hearing):
         )
 
     def _take(self, events: list[Event]) -> bytes:
-        """What the model said is heard first and told then; where there are rounds, which do both, event by event."""
+        """Process events of the model and return the bytes for the client.
+
+        With gateway tools each event is forwarded before the next is processed, because both steps change the
+        state of the round.
+        """
         if not events:
             return b""
         if self.rounds is not None:
@@ -263,17 +294,17 @@ class Exchange(Hearing):
         return self._tell((event,) if self.rounds is None else self.rounds.give(event))
 
     def _tell(self, events: Collection[Event]) -> bytes:
-        """In the client's stream, or when the answer is whole."""
+        """Encode events for the client's stream, or collect them for the whole answer."""
         stream = self._stream
         if stream is None or self._keep:
             self.given += events
         if stream is None:
             return b""
-        if len(events) == 1:  # nearly always
+        if len(events) == 1:  # the common case
             (event,) = events
-            return self._framed(stream.feed(event))
-        return self._framed(b"".join(map(stream.feed, events)))
+            return self._escape_separators(stream.feed(event))
+        return self._escape_separators(b"".join(map(stream.feed, events)))
 
 
-def _unasked() -> NoReturn:
+def _not_encoded() -> NoReturn:
     raise RuntimeError("encode comes before receive and finish")

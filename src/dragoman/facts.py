@@ -1,4 +1,4 @@
-"""What changes a translation, and what is known of an answer."""
+"""The options of a translation, and the summary of an answer."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dragoman.ir import Usage
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The switches that change a translation."""
+    """Options that change a translation."""
 
     strict_tool_validation: bool = False
     enable_tool_calling: bool = True
 
 
 class Facts(msgspec.Struct, kw_only=True):
-    """What is known of the answer so far."""
+    """Summary of the answer received so far, for logs and metrics."""
 
     model: str = ""
     response_id: str = ""
-    usage: Usage = Usage()  # of all rounds
-    calls: list[str] = []  # names of the client's tools
+    usage: Usage = Usage()  # total of all rounds
+    calls: list[str] = []  # names of the client's tools that were called
     call_ids: list[str] = []
     stop: str = ""
     rounds: int = 1

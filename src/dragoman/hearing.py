@@ -1,4 +1,4 @@
-"""What an answer's events tell the gateway itself, and which of them are for the client."""
+"""The receiving half of an `Exchange`: process the model's events and select those that the client gets."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ from dragoman.rounds import Rounds
 
 
 class Hearing:
-    """The half of an exchange that learns: `facts`, `memories`, how it `finished`, or its `failure`.
+    """Updates `facts`, `memories`, `finished` and `failure` from the events of an answer.
 
-    A call is heard when its arguments are right; behind a failure nothing is.
+    A tool call is accepted only if its arguments are valid (or strict validation is off). After a failure all
+    further events are ignored.
     """
 
     def __init__(self, client: ClientDialect, settings: Settings) -> None:
@@ -48,8 +49,8 @@ class Hearing:
         self._begin_round()
 
     def _begin_round(self) -> None:
-        """Nothing is known of the answer yet, or of its next round, nor of an earlier attempt at it."""
-        self._text: list[TextDelta | Cited] = []  # behind the last thing that was no text
+        """Reset the state of the answer, for the first round, the next one, or another attempt."""
+        self._text: list[TextDelta | Cited] = []  # the text since the last event of another kind
         self._answer_notes: list[Note] = []
         self._fields: dict[str, Native] = {}
         self.facts = Facts()
@@ -62,10 +63,10 @@ class Hearing:
         self.failure: DragomanError | None = None
 
     def _hear_all(self, events: list[Event]) -> Sequence[Event]:
-        """As `_hear`, of many."""
-        # Nearly every chunk is this.
+        """Process events and return those for the client."""
+        # Fast path: nearly every chunk is a single piece of text.
         if len(events) == 1 and self.failure is None and isinstance(events[0], TextDelta):
-            self._text_said(events[0])
+            self._on_text(events[0])
             return events
         told: list[Event] = []
         for event in events:
@@ -77,44 +78,45 @@ class Hearing:
         return told
 
     def _hear(self, event: Event) -> Event | None:
-        """What an event means to us, and what of it is for the client now; nothing behind a failure."""
+        """Process one event; return it, or its replacement, if the client gets it now."""
         return _HEARS[type(event)](self, event) if self.failure is None else None
 
-    def _text_said(self, event: TextDelta | Cited) -> Event:
+    def _on_text(self, event: TextDelta | Cited) -> Event:
         self._text.append(event)
         self.has_content = True
         return event
 
-    def _no_text(self, event: ThoughtDelta | ServerResult) -> Event:
+    def _on_other(self, event: ThoughtDelta | ServerResult) -> Event:
         self._text = []
         return event
 
-    def _used(self, event: Usage) -> Event:
+    def _on_usage(self, event: Usage) -> Event:
         self.facts.usage = event if self.rounds is None else self.rounds.usage.plus(event)
         return event
 
-    def _started(self, event: Started) -> Event:
+    def _on_started(self, event: Started) -> Event:
         self.facts.model, self.facts.response_id = event.model, event.response_id
         return event
 
-    def _ended(self, event: Finished) -> None:
-        """Told when the answer is finished."""
+    def _on_finished(self, event: Finished) -> None:
+        """Store the end; `Exchange.finish` sends it to the client."""
         self.finished = event
         self.facts.stop = event.raw
 
-    def _failed(self, event: Failed) -> None:
+    def _on_failed(self, event: Failed) -> None:
         self.failure = event.error
 
-    def _signed(self, event: Signed) -> Event:
-        """A thought's signature is no text's, even right behind one (pain A2)."""
+    def _on_signed(self, event: Signed) -> Event:
+        """Store the signature of a text under the text's key; a thought's signature never signs the text before it
+        (pain A2)."""
         if self._text and event.target != ON_THOUGHT:
             text = "".join([said.text for said in self._text])
             key = text_key(last_user(self.request.messages), text)
             self.memories.append((key, seal(event.signature, event.target)))
         return event
 
-    def _served(self, call: ServerCall) -> Event:
-        """What a service wants back of a tool it ran is kept like a signature; a client may have no place for it."""
+    def _on_server_call(self, call: ServerCall) -> Event:
+        """Store the signature of a server-side tool call, because not every client can send it back."""
         self._text = []
         self.has_content = True
         if call.signature is not None:
@@ -124,28 +126,28 @@ class Hearing:
             self._answer_notes.append(Note("dropped", "answer", why))
         return call
 
-    def _native(self, native: Native) -> Event | None:
-        """For those who speak Gemini's own dialect; the others are told in a note."""
+    def _on_native(self, native: Native) -> Event | None:
+        """Pass Gemini-only content to Gemini clients; for other clients drop it with a note."""
         if not self._client.keeps_native:
             if not native.field:
-                if self.rounds is not None:  # the model is told what it said
+                if self.rounds is not None:  # the next round must repeat it to the model
                     self.rounds.hear(native)
                 why = "a part only Gemini's own clients can take"
                 self._answer_notes.append(Note("dropped", "answer", why))
             return None
-        if native.field:  # told at the end, so that nothing stays of an attempt that failed
-            if native.field != "usageMetadata" or self.facts.rounds == 1:  # Google counts one round
+        if native.field:  # sent at the end, so that a failed attempt leaves nothing in the stream
+            if native.field != "usageMetadata" or self.facts.rounds == 1:  # it covers a single round only
                 self._fields[native.field] = native
             return None
         self.has_content = True
         return native
 
-    def _called(self, call: ToolCall) -> Event | None:
+    def _on_tool_call(self, call: ToolCall) -> Event | None:
         if self.rounds is not None and self.rounds.takes(call.name, call.args):
             self.has_content = self.rounds.take(call) or self.has_content
             return None
         try:
-            args = self._checked(call)
+            args = self._check_arguments(call)
         except InvalidArguments as error:
             self.failure = error
             return None
@@ -156,7 +158,8 @@ class Hearing:
             self.memories.append((call.id, seal(call.signature, call.id)))
         return call if args is call.args else msgspec.structs.replace(call, args=args)
 
-    def _checked(self, call: ToolCall) -> bytes:
+    def _check_arguments(self, call: ToolCall) -> bytes:
+        """Return the repaired arguments. Raise `InvalidArguments` in strict mode if they are invalid."""
         tool = find_tool(self.request.tools, call.name)
         if tool is None and self.rounds is not None:
             tool = self.rounds.unseen(call.name)
@@ -165,18 +168,18 @@ class Hearing:
         return args
 
 
-#: What each event means to us, and what of it is for the client; all of them are here.
+#: The handler of each event type: returns the event for the client, or None. Every type of `Event` has an entry.
 _HEARS: dict[type[Event], Callable[[Hearing, Any], Event | None]] = {
-    Started: Hearing._started,
-    TextDelta: Hearing._text_said,
-    Cited: Hearing._text_said,
-    ThoughtDelta: Hearing._no_text,
-    Signed: Hearing._signed,
-    ToolCall: Hearing._called,
-    ServerCall: Hearing._served,
-    ServerResult: Hearing._no_text,
-    Native: Hearing._native,
-    Usage: Hearing._used,
-    Finished: Hearing._ended,
-    Failed: Hearing._failed,
+    Started: Hearing._on_started,
+    TextDelta: Hearing._on_text,
+    Cited: Hearing._on_text,
+    ThoughtDelta: Hearing._on_other,
+    Signed: Hearing._on_signed,
+    ToolCall: Hearing._on_tool_call,
+    ServerCall: Hearing._on_server_call,
+    ServerResult: Hearing._on_other,
+    Native: Hearing._on_native,
+    Usage: Hearing._on_usage,
+    Finished: Hearing._on_finished,
+    Failed: Hearing._on_failed,
 }

@@ -1,4 +1,4 @@
-"""JSON as real clients send it: read once, with the place of a mistake in the error."""
+"""Decode clients' JSON: tolerate lone surrogates, and report the path of a mistake in the error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dragoman.errors import InvalidRequest
 
 T = TypeVar("T")
 
-#: JavaScript clients cut emoji in half; half a surrogate pair is no text (it would fail the whole request).
+#: Matches escapes. JavaScript clients that truncate text split surrogate pairs, and JSON decoders refuse a lone
+#: surrogate together with the whole request.
 _ESCAPES = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)"
 )
@@ -20,19 +21,19 @@ _PATH_MARK = " - at `"
 
 
 def whole_characters(body: bytes) -> bytes:
-    """The same JSON with lone surrogate escapes replaced; the very same bytes when there are none."""
+    """Replace lone surrogate escapes by U+FFFD; return the same object if there are none."""
     if b"\\ud" not in body and b"\\uD" not in body:
         return body
     return _ESCAPES.sub(_replace_lone, body)
 
 
 def checked(raw: bytes, where: str = "") -> bytes:
-    """Bytes that will be passed on unread: made sure to be text, whole characters only."""
+    """Validate JSON text that is forwarded undecoded: it must be UTF-8; lone surrogate escapes are replaced."""
     return whole_characters(as_text(raw, where))
 
 
 def as_text(raw: bytes, where: str = "") -> bytes:
-    """The very same bytes, made sure to be text; some of its characters may be halves."""
+    """Return the bytes if they are valid UTF-8, otherwise raise `InvalidRequest`; escapes are not checked."""
     if not raw.isascii():
         decode(bytes.decode, raw, where)
     return raw
@@ -45,7 +46,7 @@ def _replace_lone(match: re.Match[bytes]) -> bytes:
 
 
 def decode_leniently(decoder: Callable[[bytes], T], body: bytes) -> T:
-    """As `decode`; only what fails is searched for half characters, and read once more without them."""
+    """Like `decode`, but if it fails, replace lone surrogates and try once more."""
     try:
         return decode(decoder, body)
     except InvalidRequest:
@@ -56,7 +57,7 @@ def decode_leniently(decoder: Callable[[bytes], T], body: bytes) -> T:
 
 
 def decode(decoder: Callable[[bytes], T], body: bytes | msgspec.Raw, where: str = "") -> T:
-    """`decoder(body)`, or an `InvalidRequest` that names the place below `where`."""
+    """Return `decoder(body)`. Raise `InvalidRequest` with the path of the mistake, relative to `where`, if it fails."""
     try:
         return decoder(body)
     except msgspec.ValidationError as error:

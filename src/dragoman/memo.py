@@ -1,4 +1,7 @@
-"""A bounded memory for pure functions: the same bytes in, the same value out, computed once."""
+"""A size-bounded LRU cache for the results of pure functions.
+
+Caches with a name live as long as the process, share one memory budget, and are counted for metrics.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +14,41 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-#: What the memories with a name weigh together at most, unless `share` says otherwise.
+#: Default limit for the total size of all named caches; `share` changes it.
 SHARED_BYTES = 256 * 1024 * 1024
 
-#: Keys and values as objects, besides what their texts weigh: small ones are many.
+#: Overhead of one entry of a named cache, for the objects of key and value; matters for many small entries.
 ENTRY_BYTES = 500
 
-#: A full memory makes room for so small a part of itself at once.
-_SPARE = 64
-_GIVEN_AT_ONCE = 16  # looking for the heaviest takes longer than forgetting
+#: When the budget is exceeded, eviction frees this fraction of it (one 64th) in addition.
+_MARGIN_DIVISOR = 64
+_EVICTIONS_PER_SEARCH = (
+    16  # entries evicted per search for the largest cache, which costs more than an eviction
+)
 
-#: For whoever wants to know how well they remember, and for what they share.
+#: All named caches, for metrics and the shared budget.
 _NAMED: dict[str, Memo[Any, Any]] = {}
 
 
 class _Shared:
     max_bytes = SHARED_BYTES
-    bytes = 0  # what they weigh, as far as it was followed
+    bytes = (
+        0  # approximate total: evictions by a cache's own limit are not subtracted until `_evict` recounts
+    )
 
 
 class Memo(Generic[K, V]):
-    """Keeps what was asked for last, up to `max_bytes` as the caller weighs it.
+    """An LRU cache of at most `max_bytes`; the caller supplies the weight of each entry in bytes.
 
-    One with a name stays as long as the process, and shares what there is with the others.
+    A cache with a `name` is registered for the life of the process and shares the budget of all named caches.
+    Methods may be called from several threads.
     """
 
     def __init__(self, max_bytes: int, name: str = "") -> None:
         self._max_bytes = max_bytes
         self._entry_bytes = ENTRY_BYTES if name else 0
         self._bytes = 0
-        # Of a plain dict the first key is found behind all that were taken from its front, one by one.
+        # Not a plain dict: finding its first key takes time linear in the keys deleted from its front.
         self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self.found = 0
         self.missed = 0
@@ -48,19 +56,20 @@ class Memo(Generic[K, V]):
             _NAMED[name] = self
 
     def find(self, key: K) -> V | None:
+        """Return the cached value and mark it as recently used; None if there is none."""
         found = self._kept.get(key)
         if found is None:
             self.missed += 1
             return None
         self.found += 1
-        try:  # noqa: SIM105 (`suppress` takes longer than all of this)
+        try:  # noqa: SIM105 (`suppress` takes longer than the rest of this method)
             self._kept.move_to_end(key)
-        except KeyError:  # another thread has forgotten it meanwhile
+        except KeyError:  # another thread has evicted it meanwhile
             pass
         return found[0]
 
     def find_all(self, keys: Iterable[K]) -> list[V | None]:
-        """As `find` for each of them."""
+        """Like `find`, for many keys."""
         kept, found = self._kept, 0
         values: list[V | None] = []
         for key in keys:
@@ -79,6 +88,7 @@ class Memo(Generic[K, V]):
         return values
 
     def get(self, key: K, weight: int, make: Callable[[], V]) -> V:
+        """Return the cached value, or call `make` and cache its result."""
         found = self.find(key)
         if found is not None:
             return found
@@ -87,14 +97,16 @@ class Memo(Generic[K, V]):
         return value
 
     def put(self, key: K, weight: int, value: V) -> None:
+        """Cache a value and evict the least recently used ones if necessary; skip a value larger than the cache."""
         weight += self._entry_bytes
         if weight <= self._max_bytes:
-            # Another thread may have made it meanwhile: it weighs once.
+            # Another thread may have cached the same key meanwhile: do not count its weight twice.
             before = self._kept.pop(key, None)
             self._kept[key] = value, weight
             self._grow(weight if before is None else weight - before[1])
 
     def put_all(self, keys: Iterable[K], weights: Iterable[int], values: Iterable[V]) -> None:
+        """Like `put`, for many entries."""
         kept, each, most, added = self._kept, self._entry_bytes, self._max_bytes, 0
         for key, weight, value in zip(keys, weights, values, strict=True):
             weight += each
@@ -105,7 +117,7 @@ class Memo(Generic[K, V]):
         self._grow(added)
 
     def drop(self, key: K) -> None:
-        """What is not worth its weight any more."""
+        """Remove an entry if it is there."""
         gone = self._kept.pop(key, None)
         if gone is not None:
             self._grow(-gone[1])
@@ -113,19 +125,19 @@ class Memo(Generic[K, V]):
     def _grow(self, added: int) -> None:
         self._bytes += added
         while self._bytes > self._max_bytes:
-            self._forget_oldest()
+            self._evict_oldest()
         if self._entry_bytes:
             _Shared.bytes += added
             if _Shared.bytes > _Shared.max_bytes:
-                _make_room()
+                _evict()
 
-    def _forget_oldest(self) -> int:
+    def _evict_oldest(self) -> int:
         _, (_, weight) = self._kept.popitem(last=False)
         self._bytes -= weight
         return weight
 
     def peek(self, key: K) -> V | None:
-        """What is there. Looking is no lookup: it is not counted."""
+        """Return the cached value without counting a lookup or marking it as used."""
         found = self._kept.get(key)
         return found[0] if found is not None else None
 
@@ -134,34 +146,37 @@ class Memo(Generic[K, V]):
 
 
 def memo_lookups() -> dict[str, tuple[int, int]]:
-    """By the name of a memory: how often it knew, and how often it did not."""
+    """Return the hits and misses of each named cache."""
     return {name: (memo.found, memo.missed) for name, memo in _NAMED.items()}
 
 
 def share(max_bytes: int) -> None:
-    """What all memories with a name may weigh together."""
+    """Set the limit for the total size of all named caches, and evict down to it."""
     _Shared.max_bytes = max_bytes
-    _make_room()
+    _evict()
 
 
 def shared_bytes() -> int:
-    """What they weigh now."""
-    return sum(map(_WEIGHT, tuple(_NAMED.values())))
+    """Return the total size of all named caches."""
+    return sum(map(_get_bytes, tuple(_NAMED.values())))
 
 
-_WEIGHT = operator.attrgetter("_bytes")
+_get_bytes = operator.attrgetter("_bytes")
 
 
-def _make_room() -> None:
-    """Whichever weighs most gives up what it was asked for longest ago; a little more than must be, for a while."""
+def _evict() -> None:
+    """Evict the least recently used entries of the largest cache until the total is a bit below the limit.
+
+    The margin avoids an eviction with every new entry.
+    """
     over = shared_bytes() - _Shared.max_bytes
     if over > 0:
-        over += _Shared.max_bytes // _SPARE
+        over += _Shared.max_bytes // _MARGIN_DIVISOR
     while over > 0:
-        heaviest = max(tuple(_NAMED.values()), key=_WEIGHT)
-        if not heaviest._bytes:  # another thread has made room meanwhile
+        largest = max(tuple(_NAMED.values()), key=_get_bytes)
+        if not largest._bytes:  # another thread has evicted everything meanwhile
             break
-        for _ in range(_GIVEN_AT_ONCE):
-            if over > 0 and heaviest._bytes:
-                over -= heaviest._forget_oldest()
+        for _ in range(_EVICTIONS_PER_SEARCH):
+            if over > 0 and largest._bytes:
+                over -= largest._evict_oldest()
     _Shared.bytes = shared_bytes()

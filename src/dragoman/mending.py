@@ -1,4 +1,4 @@
-"""The arguments of a model's call against the tool's own schema, before they are passed on."""
+"""Repair or reject the arguments of a model's call before it is forwarded to the client."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dragoman.schema import PLACEHOLDER, check_args, check_args_strictly, mend_a
 
 
 class InvalidArguments(UpstreamError):
-    """The model's arguments do not fit the tool's schema, and strict mode forbids to pass them on."""
+    """The model's arguments do not match the tool's schema, and strict mode does not forward them."""
 
 
 def find_tool(tools: tuple[Tool, ...], name: str) -> Tool | None:
-    """The first of that name: it is the one that was declared."""
+    """Return the first tool of this name: of tools with equal names only the first is declared."""
     for tool in tools:
         if tool.name == name:
             return tool
@@ -21,12 +21,16 @@ def find_tool(tools: tuple[Tool, ...], name: str) -> Tool | None:
 
 
 def mend_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes, tuple[Note, ...]]:
-    """Mended where that is safe; refused in strict mode. A tool that nobody declared has no schema to fit."""
+    """Return the arguments, repaired where that is safe, and notes about the repairs.
+
+    In strict mode nothing is repaired: raise `InvalidArguments` if the arguments do not match the schema. A tool
+    that is not declared (None) has no schema, so its arguments are returned unchanged.
+    """
     if tool is None:
         return args, ()
     if not strict:
         return mend_args(args, tool.schema, where=tool.name)
-    if PLACEHOLDER.encode() in args:  # our own placeholder is no argument of the model's
+    if PLACEHOLDER.encode() in args:  # the schema compiler added it, so it is no mistake of the model
         args, _ = mend_args(args, tool.schema, where=tool.name)
     problems, notes = check_args_strictly(args, tool.schema, where=tool.name)
     if problems:
@@ -36,6 +40,6 @@ def mend_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes, t
 
 
 def fits(tool: Tool, args: bytes) -> bool:
-    """Whether the arguments are right, or can safely be mended."""
+    """Whether the arguments match the schema, after a safe repair if necessary."""
     mended, _ = mend_args(args, tool.schema, where=tool.name)
     return not check_args(mended, tool.schema)

@@ -1,4 +1,4 @@
-"""Loss is a value: what a translation drops, renames, clamps or repairs is returned as a note."""
+"""Notes: what a translation dropped, renamed, clamped or repaired, returned as values instead of log lines."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ NoteKind = Literal["dropped", "renamed", "clamped", "repaired", "moved", "withhe
 
 
 class Note(msgspec.Struct, frozen=True):
-    """One thing that is not as the caller wrote it.
+    """One difference between the request or answer and its translation.
 
-    `where` is a path in the caller's own document (`tools[2].input_schema.properties.x`).
+    `where` is a path in the caller's document, such as `tools[2].input_schema.properties.x`.
     """
 
     kind: NoteKind

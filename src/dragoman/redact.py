@@ -1,7 +1,7 @@
-"""Secrets, known ones and what looks like one, taken out of texts before they are written down or told to anybody.
+"""Remove secrets from texts before they are logged, stored or sent: known secrets and strings that look like one.
 
-JSON stays JSON: only the inside of a text is ever replaced. The work is linear in the length, and a text without
-anything telling in it costs a few searches.
+JSON stays valid: only the content of strings is replaced. Redaction takes linear time, and a text without any mark
+of a secret costs a few searches.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dragoman.errors import DragomanError, UpstreamError
 
 REDACTED = "[redacted]"
 _MARK = REDACTED.encode()
-_MIN_KNOWN = 8  # shorter ones are words of the language
-_SHORT = 1024  # one search for everything is quicker up to here
-_KNOWN_CLEAN = 256  # texts: names, addresses and clients come again and again
+_MIN_KNOWN = 8  # characters; a shorter secret could be an ordinary word
+_SHORT = 1024  # bytes; up to this length one combined search is faster than one per mark
+_KNOWN_CLEAN = 256  # size of the cache of texts without secrets: names, addresses and clients repeat
 
-#: Keys by the shape their makers gave them: how they begin -> what follows.
+#: Formats of keys: prefix -> pattern of the rest.
 _SHAPES: dict[str, str] = {
     **dict.fromkeys(("AIza", "AQ."), r"[\w-]{20,}"),  # Google
     "ya29.": r"[\w.-]{10,}",
@@ -45,18 +45,18 @@ _BY_SHAPE = {
 _IN_URL = re.compile(rb'(?P<lead>://[^\s/@:"]*:)(?P<value>[^\s/@"]++)(?=@)')
 
 _QUOTE = r"(?:\\*[\"'])?"
-#: A number or a structure of JSON is no word.
+#: A possible secret; numbers, literals, objects and arrays of JSON are excluded.
 _WORD = r"(?![\[{])(?!(?:[\d.eE+-]+|true|false|null)\s*[,}\]])(?:[^\s\"',;&\\]|\\(?![\\\"'nrt])){4,}"
 _VALUE = rf"(?P<value>{_WORD})"
 _GIVEN = re.compile(rf"{_QUOTE}\s*[:=]\s*{_QUOTE}{_VALUE}".encode())
-#: Of a scheme that nobody knows both words may be secret.
+#: Known authentication schemes, which are kept. After an unknown one both words are redacted.
 _SCHEMES = r"(?i:aws4-hmac-sha256|apikey|basic|bearer|digest|negotiate|token)"
 _HEADER = re.compile(
     rf"{_QUOTE}\s*[:=]\s*+{_QUOTE}+(?:{_SCHEMES}\s++)?+{_QUOTE}(?P<value>{_WORD}(?:[ \t]+{_WORD})?)".encode()
 )
 _SCHEME = re.compile(rf"\s+{_QUOTE}{_VALUE}".encode())
 _BASE64 = re.compile(rb"\s+(?P<value>(?=[A-Za-z][a-z]*+[A-Z0-9])[A-Za-z0-9+/]{8,}+={0,2})")
-#: What gives a secret away when it stands before it.
+#: Words that precede a secret, and the pattern of what follows them.
 _WORDS: dict[bytes, re.Pattern[bytes]] = {
     b"authorization": _HEADER,
     b"bearer": _SCHEME,
@@ -75,18 +75,18 @@ _NAMES = re.compile(
 
 
 class Redactor:
-    """`known` are secrets of this process, whatever they look like."""
+    """Redacts texts; `known` are the secrets of this process, which are removed in any form."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         spelt = {
             form.encode() for secret in known if len(secret) >= _MIN_KNOWN for form in _spellings(secret)
         }
         self._known = sorted(spelt, key=len, reverse=True)
-        self._telling = re.compile(b"|".join(map(re.escape, (*self._known, *_BY_SHAPE, b"://"))))
-        self._clean: set[str] = set()  # never one that had something to hide
+        self._marks = re.compile(b"|".join(map(re.escape, (*self._known, *_BY_SHAPE, b"://"))))
+        self._clean: set[str] = set()  # cache of texts without secrets
 
     def scrub(self, text: str) -> str:
-        """For people the text is meant for: without keys, but with all that only sounds like one."""
+        """Remove keys from a text for its intended reader; keep values that only follow a word like `password`."""
         if text in self._clean:
             return text
         body = _encode(text)
@@ -100,26 +100,25 @@ class Redactor:
         return text
 
     def text(self, text: str) -> str:
-        """For logs and files: also without what follows a word like `password`."""
+        """Redact a text for logs and files: remove keys and what follows a word like `password`."""
         return _decode(self.body(_encode(text)))
 
     def told(self, error: DragomanError) -> DragomanError:
-        """The error, fit to be told to whoever asked: Google's words may hold the key they complain of (pain Q11)."""
+        """Redact an error for the client, in place: Google's message may contain the API key (pain Q11)."""
         error.message, error.where = self.scrub(error.message), self.scrub(error.where)
         if isinstance(error, UpstreamError):
             error.native = self._scrub(error.native)
         return error
 
     def body(self, body: bytes) -> bytes:
-        """The same for the bytes of a text or of JSON."""
+        """Like `text`, for the bytes of a text or of JSON."""
         scrubbed = self._scrub(body)
         clean = _after_words(scrubbed)
-        return (
-            clean if clean is scrubbed else self._scrub(clean)
-        )  # what is gone may have hidden the shape of a key
+        # A removed value may have hidden the format of a key next to it.
+        return clean if clean is scrubbed else self._scrub(clean)
 
     def _scrub(self, body: bytes) -> bytes:
-        if len(body) < _SHORT and self._telling.search(body) is None:
+        if len(body) < _SHORT and self._marks.search(body) is None:
             return body
         for secret in self._known:
             body = body.replace(secret, _MARK)
@@ -129,25 +128,28 @@ class Redactor:
         return _IN_URL.sub(rb"\g<lead>" + _MARK, body) if b"://" in body else body
 
 
-_ANYBODY = Redactor()
+_DEFAULT = Redactor()
 
 
 def redact(text: str) -> str:
-    """The text without what looks like a key, a password or a token."""
-    return _ANYBODY.text(text)
+    """Remove everything that looks like a key, a password or a token."""
+    return _DEFAULT.text(text)
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether what stands under this name is one, whatever it looks like."""
+    """Whether a value with this name is a secret, whatever it looks like."""
     return _NAMES.search(name) is not None
 
 
 def redact_value(value: Any, *, max_text: int, name: str = "") -> Any:
-    """The same for JSON values; what stands under a name like `password` goes whatever it looks like."""
+    """Redact a JSON value and cut its strings to `max_text` characters.
+
+    A value under a name like `password`, or after an argument like `--token`, is removed whatever it looks like.
+    """
     if name and sounds_secret(name) and isinstance(value, str | int | float) and not isinstance(value, bool):
         return REDACTED
     if isinstance(value, str):
-        text = redact(value)  # before the cut, which could leave a half key that no longer looks like one
+        text = redact(value)  # before the cut, which could leave part of a key that no longer looks like one
         return (
             text if len(text) <= max_text else f"{text[:max_text]} [{len(text) - max_text} more characters]"
         )
@@ -164,11 +166,12 @@ def redact_value(value: Any, *, max_text: int, name: str = "") -> Any:
 
 
 def _spellings(secret: str) -> tuple[str, ...]:
-    """As it is, in an address, and inside JSON."""
+    """Return the secret as it is, percent-encoded, and escaped for JSON."""
     return secret, quote(secret, safe=""), json.dumps(secret)[1:-1]
 
 
 def _after_words(body: bytes) -> bytes:
+    """Redact the values that follow one of `_WORDS`; return the same object if there are none."""
     lowered = body.lower()
     spans = sorted(span for word, pattern in _WORDS.items() for span in _spans(body, lowered, word, pattern))
     pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The same call again and again is a loop."""
+"""Detect a model that repeats the same call without progress."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from dragoman import ir
 
 
 class Repeats:
-    """Counts calls that are made again with the same arguments and answered the same way.
+    """Counts consecutive calls with the same arguments and the same result.
 
-    Another answer is progress: running the tests after every edit is no loop.
+    A different result is progress: running the tests after every edit is not a loop.
     """
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, bytes], tuple[int, ir.ToolResult]] = {}
 
     def count(self, call: ir.ToolCall, result: ir.ToolResult) -> int:
+        """Record a call; return how many times in a row it had this result."""
         key = (call.name, _canonical(call.args))
         answer = msgspec.structs.replace(result, call_id="")
         times, before = self._seen.get(key, (0, answer))
@@ -26,7 +27,7 @@ class Repeats:
 
 
 def _canonical(args: bytes) -> bytes:
-    """The same object in another order or spacing is the same call."""
+    """Return the arguments with sorted keys and without white space, so that equal objects compare equal."""
     try:
         return msgspec.json.encode(msgspec.json.decode(args), order="deterministic")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

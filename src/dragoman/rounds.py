@@ -1,14 +1,16 @@
-"""One answer with tools that the gateway runs itself: rounds with the model that the client does not see.
+"""The tool loop of one answer: rounds with the model in which the gateway runs its own tools.
 
-    answer = round { results round }            ours in between, text and thoughts shown as they come
-    round  = what the model says, our own calls held back
+    answer = round { results round }    results are the gateway's; text and thoughts reach the client as they arrive
+    round  = the model's output; calls of gateway tools are held back
 
-The last round is the first without a call of ours, or with one of the client's: a mixed step, whose calls of ours
-are answered too and kept for the history (`repair.hidden`). When it is enough (rounds, bytes, circles, or somebody
-says so) the model is told, our tools are withdrawn, and the next round is the last.
+The loop ends with the first round that calls no gateway tool, or that also calls a tool of the client (a mixed
+round). In a mixed round the gateway tools are run too, and their results are stored for the next request
+(`repair.hidden`). When a limit is reached (rounds, bytes, repeated calls, or a reason given by the caller) the
+gateway tools are withdrawn, the model is told why, and the next round is the last.
 
-Where somebody else answers a call of ours, the answer is suspended: it ends there, and the client sees words that stand
-for the calls. When the results have come it goes on where the client's history shows it, or behind the history.
+If an external party supplies the result of a gateway call later, the answer is suspended: it ends, and the client
+sees a text in place of the calls. When the results arrive, the answer resumes at its place in the client's history,
+or after the history if the client does not show it.
 """
 
 from __future__ import annotations
@@ -45,19 +47,20 @@ from dragoman.mending import fits
 from dragoman.notes import Note
 from dragoman.repair import Hidden, hidden_key, hidden_places, last_user, weave
 
-_ENOUGH = (
+_STOP_TEXT = (
     "No more tools of this kind can be used for this answer: {why}."
     " Answer now with what you have, and say what is missing."
 )
-_FREE = Usage()
+_NO_USAGE = Usage()
 
 
 class Rounds:
-    """`tools` are ours. The client's names are the client's: ours gets another name, or is left out.
+    """The state of one tool loop.
 
-    `choice` stands for the client's; `served` are the labels of the MCP servers it asked for and gets. `deferred` tools,
-    the client's or ours, are declared once one of the `finders`, which are ours, has found them, or the conversation
-    knows them.
+    `tools` are gateway tools; one whose name the client uses is renamed or left out. `finders` are the gateway
+    tools that search for tools. `deferred` tools, of the client or the gateway, are declared only after a finder
+    has found them or if the conversation already used them. `choice` replaces the client's tool choice. `served`
+    are the labels of the requested MCP servers that the gateway runs; they are removed from the request.
     """
 
     def __init__(
@@ -74,13 +77,13 @@ class Rounds:
     ) -> None:
         claims = Claims(tool.name for tool in request.tools)
         searching, declared = claims.claim(finders), claims.claim(tools)
-        self._real = claims.real
+        self._original_names = claims.real
         self.notes = [*notes, *claims.notes]
         self._deferred = deferred or Deferred()
-        waits = self._deferred.names(request.tools)  # of the client's
-        self._finders = frozenset(tool.name for tool in searching if waits)
-        others = self._deferred.others
-        self._first = (*others(request.tools), *searching, *others(declared))
+        client_deferred = self._deferred.names(request.tools)
+        self._finders = frozenset(tool.name for tool in searching if client_deferred)
+        not_deferred = self._deferred.others
+        self._initial_tools = (*not_deferred(request.tools), *searching, *not_deferred(declared))
         remotes = tuple(remote for remote in request.remotes if remote.label not in served)
         self.request = msgspec.structs.replace(request, remotes=remotes)
         choice = claims.declared(choice)
@@ -89,19 +92,21 @@ class Rounds:
         self._narrows = choice is None
         self.places = hidden_places(request.messages)
         self.remind({})
-        self.usage = Usage()  # of the rounds before this one
+        self.usage = Usage()  # total of the earlier rounds
         self._allowance = Allowance(limits)
-        self._said: tuple[Message, ...] = ()  # the rounds that are over
+        self._completed: tuple[
+            Message, ...
+        ] = ()  # completed rounds: the model's turn and the results of each
         self._answers: dict[str, ToolResult] = {}
         self._suspended = False
-        self._enough = ""
+        self._stop_reason = ""
         self._opened = False
-        self._parted = False
-        self._shown: list[str] = []
+        self._separated = False
+        self._shown_text: list[str] = []
         self.begin()
 
     def begin(self) -> None:
-        """A round, or another attempt at it."""
+        """Reset the state of the current round, for a new round or another attempt."""
         self._collector = Collector()
         self._calls: list[ToolCall] = []
         self._results: tuple[ToolResult, ...] = ()
@@ -109,44 +114,48 @@ class Rounds:
         self._client_call = ""
         self._started = False
         self._text: list[str] = []
-        self._used = self._spent = _FREE
+        self._round_usage = self._spent = _NO_USAGE
 
     @property
     def number(self) -> int:
-        """How many rounds are over."""
-        return len(self._said) // 2
+        """The number of completed rounds."""
+        return len(self._completed) // 2
 
     def owns(self, name: str) -> bool:
-        return name in self._real
+        return name in self._original_names
 
     def takes(self, name: str, args: bytes) -> bool:
-        """Whether a call is ours to answer: of our own tools, or a wrong guess at one that the model has not seen."""
+        """Whether the gateway answers this call: it calls a gateway tool, or a deferred tool that the model has not
+        seen yet, with arguments that do not fit."""
         unseen = self.unseen(name)
         return self.owns(name) or (unseen is not None and not fits(unseen, args))
 
     def unseen(self, name: str) -> Tool | None:
-        """A tool of the client's that the model has not been shown yet."""
+        """Return the deferred tool of this name if it is not declared yet."""
         return self._deferred.unseen(name, self.request.tools)
 
     def remind(self, found: Mapping[str, str]) -> None:
-        """What the store knows of `places`."""
+        """Set the records that the store has for the keys of `places`, and declare the tools that they mention."""
         self._found = found
-        self.request = msgspec.structs.replace(self.request, tools=self._first)
+        self.request = msgspec.structs.replace(self.request, tools=self._initial_tools)
         self._reveal(self._deferred.known(self.request, self.places, found))
 
     def resume(self, found: Mapping[str, str], behind: Iterable[Hidden] = ()) -> None:
-        """Suspended answers that have their results: in their places, and those that go on behind the history."""
+        """Continue suspended answers that have their results.
+
+        `found` are records whose place is in the client's history; the records in `behind` follow the history.
+        """
         self.remind({**self._found, **found})
         records = tuple(behind)
         self._reveal(self._deferred.named(name for record in records for name in record.revealed))
-        self._said = tuple(message for record in records for message in record.closed())
+        self._completed = tuple(message for record in records for message in record.closed())
 
     def ask(self, messages: tuple[Message, ...]) -> Request:
-        """The request of the next round; `messages` are the client's."""
-        messages = (*self._answered(weave(messages, self.places, self._found)), *self._said)
+        """Return the request of the next round: the client's `messages` and all completed rounds."""
+        messages = (*self._with_answers(weave(messages, self.places, self._found)), *self._completed)
         tools, choice = self.request.tools, self._choice()
-        if self._enough:
-            why = Text(text=_ENOUGH.format(why=self._enough))
+        if self._stop_reason:
+            why = Text(text=_STOP_TEXT.format(why=self._stop_reason))
             messages += (Message(role="system", parts=(why,)),)
             tools = tuple(tool for tool in tools if not self.owns(tool.name))
             names = tuple(name for name in choice.names if not self.owns(name))
@@ -156,21 +165,23 @@ class Rounds:
     def open(
         self, shown: Iterable[Event] = (), kinds: frozenset[ServerKind] = frozenset()
     ) -> tuple[Event, ...]:
-        """What must come before anything that is `shown` while the model has said nothing yet.
+        """Return the events that must precede the `shown` events if the model has not started yet.
 
-        Where the client sees server calls of these `kinds`, they keep the text before and behind them apart.
+        `kinds` are the server calls that the client's dialect can show: such a call already separates the text
+        before it from the text after it.
         """
         opening = () if self._opened or self._started else (Started(),)
         self._opened = True
-        self._parted = any(isinstance(event, ServerCall) and event.kind in kinds for event in shown)
+        self._separated = any(isinstance(event, ServerCall) and event.kind in kinds for event in shown)
         return opening
 
     def give(self, event: Event) -> tuple[Event, ...]:
-        """What the client gets of an event: one opening, one end, and text of different rounds told apart."""
+        """Return the events for the client: one start and one end per answer, a blank line between the texts of
+        different rounds."""
         self.hear(event)
         match event:
             case TextDelta() | Cited():
-                return (*self._apart(event.text), event)
+                return (*self._separator(event.text), event)
             case ToolCall():
                 self._client_call = self._client_call or event.id
             case Started() if self._opened:
@@ -178,51 +189,51 @@ class Rounds:
             case Started():
                 self._started = True
             case Usage():
-                self._used = event
-                return (self._told(event),)
+                self._round_usage = event
+                return (self._client_usage(event),)
             case Finished():
-                return (*self._aside(), self._ending(event))
+                return (*self._tool_usage(), self._client_finish(event))
         return (event,)
 
     def hear(self, event: Event) -> None:
-        """Something the model said, whether the client gets it or not."""
+        """Record an event of the model for the next round, whether the client gets it or not."""
         self._collector.feed(event)
 
     def take(self, call: ToolCall) -> bool:
-        """A call of ours; False if it is dropped, because it comes when it is enough."""
-        if self._enough:
-            self.notes.append(Note("dropped", call.name, f"called again although {self._enough}"))
+        """Record a call of a gateway tool. Return False if it is dropped because a limit was reached."""
+        if self._stop_reason:
+            self.notes.append(Note("dropped", call.name, f"called again although {self._stop_reason}"))
             return False
         self._collector.feed(call)
-        own = self._real.get(call.name, call.name)
+        own = self._original_names.get(call.name, call.name)
         self._calls.append(msgspec.structs.replace(call, name=own))
         return True
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Ours that wait for their results, by the tools' own names."""
+        """Gateway calls that wait for their results, with the tools' original names."""
         return () if self._settled else tuple(self._calls)
 
     @property
     def approved(self) -> tuple[ToolCall, ...]:
-        """Calls of ours that the user has just agreed to: they are run before the model is asked."""
+        """Gateway calls that the user has just approved; the gateway runs them before the first round."""
         last = max((n for n, one in enumerate(self.request.messages) if one.role == "model"), default=-1)
         news = (part for message in self.request.messages[last + 1 :] for part in message.parts)
         agreed = {part.call_id for part in news if isinstance(part, ToolResult) and part.approval == "yes"}
         asked = self.request.messages[last].parts if agreed and last >= 0 else ()
         return tuple(
-            ToolCall(id=part.id, name=self._real[part.name], args=part.args)
+            ToolCall(id=part.id, name=self._original_names[part.name], args=part.args)
             for part in asked
             if isinstance(part, ToolCall) and part.id in agreed and self.owns(part.name)
         )
 
     def answer(self, results: Iterable[ToolResult]) -> None:
-        """What came of the calls that the user agreed to."""
+        """Set the results of the approved calls."""
         self._answers |= {result.call_id: result for result in results}
 
     @property
     def mixed(self) -> bool:
-        """The client has something to answer in this round: no other follows."""
+        """Whether the client must answer a call of this round, so that no further round follows."""
         return bool(self._client_call)
 
     def settle(
@@ -232,11 +243,12 @@ class Rounds:
         *,
         reveal: Iterable[Tool] = (),
         enough: str = "",
-        spent: Usage = _FREE,
+        spent: Usage = _NO_USAGE,
     ) -> None:
-        """Our calls are answered, in their order; one that is not waits for the client, who was asked something.
+        """Add the results of `calls`, in the same order, and complete the round unless it is mixed.
 
-        `usage` is what has been used until now, `spent` what of it our tools used themselves in this round.
+        A result is None if the call waits for the client. `usage` is the total so far; `spent` is the part of it
+        that the gateway tools used in this round. `enough`, if not empty, is the reason to stop.
         """
         self._spent = spent
         answered = [(call, result) for call, result in zip(self._calls, results, strict=True) if result]
@@ -244,21 +256,26 @@ class Rounds:
         self._client_call = self._client_call or next(waiting, "")
         self._results = tuple(result for _, result in answered)
         self._settled = True
-        self._enough = self._enough or self._allowance.spend(self.number + 1, answered) or enough
+        self._stop_reason = self._stop_reason or self._allowance.spend(self.number + 1, answered) or enough
         self._reveal(reveal)
         self._opened = True
         if not self.mixed:
-            self._said += (self._turn(), Message(role="user", parts=self._results))
-            self._shown += self._text
+            self._completed += (self._model_turn(), Message(role="user", parts=self._results))
+            self._shown_text += self._text
             self.usage = usage
             self.begin()
 
     def suspend(
-        self, results: Sequence[ToolResult | None], later: Container[str], words: str, spent: Usage = _FREE
+        self,
+        results: Sequence[ToolResult | None],
+        later: Container[str],
+        words: str,
+        spent: Usage = _NO_USAGE,
     ) -> tuple[Event, ...]:
-        """The answer ends here: others answer the calls with the ids `later`; results and `spent` as for `settle`.
+        """End the answer now; the results of the calls with the ids `later` arrive from elsewhere.
 
-        A client that has nothing to answer in this step is told in `words` what is waited for.
+        `results` and `spent` are as for `settle`. If the client has no call to answer, return events that show
+        it `words` in place of the pending calls.
         """
         self._spent = spent
         pairs = list(zip(self._calls, results, strict=True))
@@ -268,26 +285,27 @@ class Rounds:
         self._settled = self._suspended = True
         if self.mixed:
             return ()
-        apart = (TextDelta("\n\n"),) if "".join((*self._shown, *self._text)).strip() else ()
+        separator = (TextDelta("\n\n"),) if "".join((*self._shown_text, *self._text)).strip() else ()
         self._text.append(words)
-        return (*apart, TextDelta(words))
+        return (*separator, TextDelta(words))
 
     def memory(self) -> list[tuple[str, str]]:
-        """What must be remembered of an answer, under the key its client will bring back.
+        """Return the key and record to store, so that the next request can restore the hidden rounds.
 
-        Of a suspended one `record` is kept by whoever waits for the results.
+        Empty if there is nothing to hide, or if the answer is suspended: the code that waits for the results
+        stores `record` then.
         """
-        if self._suspended or (not self._said and not self._calls):
+        if self._suspended or (not self._completed and not self._calls):
             return []
         key, hidden = self.record()
         return [(key, hidden.encode())] if key else []
 
     def record(self) -> tuple[str, Hidden]:
-        """What really happened, and the key of what the client saw of it; none if it saw nothing."""
-        text = "".join((*self._shown, *self._text))
+        """Return the complete answer with its store key; the key is empty if the client saw nothing of it."""
+        text = "".join((*self._shown_text, *self._text))
         hidden = Hidden(
-            last=self._turn(),
-            rounds=self._said,
+            last=self._model_turn(),
+            rounds=self._completed,
             results=self._results,
             revealed=self._deferred.names(self.request.tools),
         )
@@ -295,44 +313,54 @@ class Rounds:
             return "", hidden
         return hidden_key(last_user(self.request.messages), text, self._client_call), hidden
 
-    def _apart(self, text: str) -> tuple[Event, ...]:
-        apart = self._shown and not self._text and not self._parted and not self._shown[-1].endswith("\n")
+    def _separator(self, text: str) -> tuple[Event, ...]:
+        """Record a text for the client; return a separator if an earlier round has shown text before it."""
+        separator = (
+            self._shown_text
+            and not self._text
+            and not self._separated
+            and not self._shown_text[-1].endswith("\n")
+        )
         self._text.append(text)
-        return (TextDelta("\n\n"),) if apart else ()
+        return (TextDelta("\n\n"),) if separator else ()
 
-    def _aside(self) -> tuple[Event, ...]:
-        """What our tools used in the last round: the client has been told of the model alone."""
-        if self._spent == _FREE:
+    def _tool_usage(self) -> tuple[Event, ...]:
+        """Return the usage including the gateway tools of the last round: the client only got the model's so far."""
+        if self._spent == _NO_USAGE:
             return ()
         spent = msgspec.structs.replace(self._spent, input_tokens=0, cached_tokens=0)
-        return (self._told(self._used.plus(spent)),)
+        return (self._client_usage(self._round_usage.plus(spent)),)
 
-    def _ending(self, event: Finished) -> Finished:
+    def _client_finish(self, event: Finished) -> Finished:
+        """Report a normal end to the client if only gateway tools were called."""
         ours = event.reason == "tool_calls" and not self._client_call
         return msgspec.structs.replace(event, reason="end") if ours else event
 
-    def _told(self, usage: Usage) -> Usage:
-        """All that was written, but as read only what the last round read.
+    def _client_usage(self, usage: Usage) -> Usage:
+        """Return the total usage, but with the input tokens of the current round only.
 
-        Every round reads everything again, and clients take the number for the size of the conversation.
+        Every round reads the whole history again, and clients take the input tokens for the size of the
+        conversation.
         """
         total = self.usage.plus(usage)
         read = {"input_tokens": usage.input_tokens, "cached_tokens": usage.cached_tokens}
         return msgspec.structs.replace(total, **read)
 
     def _choice(self) -> ToolChoice:
-        """A client that forces a call forces one of its own, and once: the rounds behind it are free.
+        """Return the tool choice of the next round.
 
-        Unless the call that it forces has to be found first. Where it names the tools there is nothing to find.
+        A client that forces a call means one of its own tools, and only once: later rounds are free. If the forced
+        tool may be deferred, the finders are allowed too, and the call stays forced until the tool is found. If
+        the client names the tools, there is nothing to find.
         """
         choice = self.request.tool_choice
         names = [tool.name for tool in self.request.tools]
         if choice.mode == "any":
-            if not self._narrows and not self._said:
+            if not self._narrows and not self._completed:
                 return choice
             finders = () if choice.names else tuple(name for name in names if name in self._finders)
             theirs = tuple(name for name in names if not self.owns(name)) + finders
-            if (self._said and not finders) or not (theirs or choice.names):
+            if (self._completed and not finders) or not (theirs or choice.names):
                 return ToolChoice(parallel=choice.parallel)
             return msgspec.structs.replace(choice, names=choice.names or theirs)
         if choice.names and self._narrows:
@@ -340,13 +368,14 @@ class Rounds:
             return msgspec.structs.replace(choice, names=(*choice.names, *ours))
         return choice
 
-    def _turn(self) -> Message:
-        """What the model said in this round; thoughts go back only where they are signed."""
+    def _model_turn(self) -> Message:
+        """Return the model's output of this round; unsigned thoughts are never sent back."""
         parts = self._collector.close().parts
         kept = (part for part in parts if not isinstance(part, Thought) or part.signature is not None)
         return Message(role="model", parts=tuple(kept))
 
-    def _answered(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def _with_answers(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Replace the approvals in the messages by the results of the approved calls."""
         if not self._answers:
             return messages
         return tuple(
@@ -360,6 +389,7 @@ class Rounds:
         return self._answers.get(part.call_id, part) if isinstance(part, ToolResult) else part
 
     def _reveal(self, tools: Iterable[Tool]) -> None:
+        """Declare more tools, after those that are declared already."""
         before = {tool.name for tool in self.request.tools}
         new = {tool.name: tool for tool in tools if tool.name not in before}
         if new:

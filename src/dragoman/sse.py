@@ -1,4 +1,8 @@
-"""Server-sent events: bytes in any slicing to events, and back; linear, capped."""
+"""Server-sent events: an incremental decoder and an encoder, without I/O.
+
+See https://html.spec.whatwg.org/multipage/server-sent-events.html. Decoding takes linear time for any slicing of the
+input, and the size of an event is limited.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,15 @@ from dragoman.errors import UpstreamGarbage
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-#: Ends of lines for Unicode, though not for this format; inside JSON they may as well be escaped.
+#: Line separators of Unicode (NEL, LS, PS) that SSE does not treat as line ends, and their JSON escapes.
 _SEPARATORS = ((b"\xc2\x85", b"\\u0085"), (b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"))
 
 
 def on_its_lines(events: bytes) -> bytes:
-    """Events whose data is JSON, for clients that cut lines as Python's `splitlines` does: Google's own does."""
+    """Escape Unicode line separators in events whose data is JSON.
+
+    Some clients, Google's Python SDK among them, split lines with `str.splitlines`, which breaks at them.
+    """
     if not events.isascii():
         for separator, escape in _SEPARATORS:
             events = events.replace(separator, escape)
@@ -27,11 +34,11 @@ class ServerEvent(msgspec.Struct, frozen=True):
 
 
 class SseDecoder:
-    """The WHATWG event-stream parser without I/O: `feed` bytes, get whole events.
+    """The WHATWG event stream parser: `feed` takes bytes and returns complete events.
 
-    Lines end in LF, CR or CRLF; data lines of one event are joined by LF; comments, ids and retry are
-    passed over, and a byte order mark before all. What has no empty line behind it when the stream
-    closes is still given out, because some servers forget it.
+    Lines end in LF, CR or CRLF; the data lines of one event are joined with LF. Comments, `id`, `retry` and a leading
+    byte order mark are ignored. Unlike the specification, `close` returns an event that is not terminated by an
+    empty line, because some servers omit it.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -66,7 +73,7 @@ class SseDecoder:
 
     @property
     def is_between_events(self) -> bool:
-        """Nothing is begun: the next byte starts an event."""
+        """Whether no event is incomplete, so that the next byte starts a new one."""
         return not (self._unfinished or self._data or self._event or self._after_cr or self._at_start)
 
     def close(self) -> list[ServerEvent]:
@@ -101,5 +108,5 @@ class SseDecoder:
 
 
 def encode_event(event: str, data: bytes) -> bytes:
-    """One event with its name; `data` is JSON on one line."""
+    """Encode one event; `data` must not have line breaks."""
     return b"event: %b\ndata: %b\n\n" % (event.encode(), data)

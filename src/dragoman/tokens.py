@@ -1,4 +1,4 @@
-"""Fresh random words for ids."""
+"""Random strings for ids."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import os
 
 _LETTERS = bytes(b"abcdefghijklmnopqrstuvwxyz234567"[value % 32] for value in range(256))
 _CHARS = 16
-_DRAWN = 64  # at once: a request takes three, and asking the system for each takes longer than the rest of it
+_BATCH = 64  # ids per call of `os.urandom`, whose cost dominates; a request needs about three
 
 _ready: list[str] = []
 
 
 def new_token() -> str:
-    """16 random letters and digits: 80 bits, unique for ever."""
+    """Return 16 random letters and digits: 80 bits, so that collisions can be ignored."""
     try:
         return _ready.pop()
     except IndexError:
-        first, *others = _draw()
+        first, *others = _generate()
         _ready.extend(others)
         return first
 
 
-def _draw() -> list[str]:
-    letters = os.urandom(_CHARS * _DRAWN).translate(_LETTERS).decode()
+def _generate() -> list[str]:
+    letters = os.urandom(_CHARS * _BATCH).translate(_LETTERS).decode()
     return [letters[at : at + _CHARS] for at in range(0, len(letters), _CHARS)]
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(after_in_child=_ready.clear)  # what the parent gives out is not given out twice
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_ready.clear)  # parent and child must not return the same ids

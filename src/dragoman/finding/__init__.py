@@ -1,4 +1,7 @@
-"""Tools that are not declared until the model finds them: what waits, how it is searched, what is found."""
+"""Tool search: tools that are declared to the model only after it has searched for and found them.
+
+It implements Anthropic's and OpenAI's tool search, and keeps requests with very many tools small.
+"""
 
 from dragoman.finding.deferred import Deferred
 from dragoman.finding.plan import OWN_SEARCH, Plan, Search, plan_search

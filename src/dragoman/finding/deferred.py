@@ -1,4 +1,4 @@
-"""Tools that are declared only once they are found, in the order in which they were."""
+"""The deferred tools of a request, and which of them must be declared because they were found."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dragoman.repair import Places, known_tools
 
 
 class Deferred:
-    """`found` names those that the client's dialect knows of already."""
+    """`tools` are the deferred tools; `found` names those that the client's request marks as found."""
 
     def __init__(self, tools: Iterable[Tool] = (), found: Iterable[str] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._found = tuple(found)
 
     def others(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
-        """Those that are declared in any case."""
+        """Return those of these tools that are not deferred."""
         return tuple(tool for tool in tools if tool.name not in self._tools)
 
     def known(self, request: Request, places: Places, records: Mapping[str, str]) -> list[Tool]:
-        """Those that the conversation has found or called, and those it must call now.
+        """Return the deferred tools that the conversation has found or called, and those that the model must call now.
 
-        Their order never changes, and what comes later is behind: so Google's cache knows the beginning again.
+        The order is stable and new tools are appended, so that Google's prompt cache still matches the beginning.
         """
         if not self._tools:
             return []
@@ -30,12 +30,13 @@ class Deferred:
         return self.named((*self._found, *conversation, *request.tool_choice.names))
 
     def named(self, names: Iterable[str]) -> list[Tool]:
+        """Return the deferred tools with these names."""
         return [self._tools[name] for name in names if name in self._tools]
 
     def names(self, tools: Iterable[Tool]) -> tuple[str, ...]:
-        """Those of these tools that had to be found."""
+        """Return the names of those of these tools that are deferred."""
         return tuple(tool.name for tool in tools if tool.name in self._tools)
 
     def unseen(self, name: str, tools: Iterable[Tool]) -> Tool | None:
-        """The tool of this name, if it is none of these, which the model has seen."""
+        """Return the deferred tool of this name, unless it is among `tools`, which are declared already."""
         return None if any(tool.name == name for tool in tools) else self._tools.get(name)

@@ -1,4 +1,4 @@
-"""The names of what can be found, in few words: a model that knows what there is searches better."""
+"""A compact list of the deferred tools' names: a model that knows what exists searches better."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MAX_CHARS = 6_000
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Sorted names by the servers or groups they come from; where they are too many, only those."""
+    """Return the names grouped by server or namespace; only the groups if the list would be too long."""
     groups: dict[str, list[str]] = {}
     for name in names:
         own = bare_name(name)

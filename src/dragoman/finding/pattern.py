@@ -1,10 +1,11 @@
-"""Regular expressions that a model wrote, in Python's syntax, matched in linear time.
+"""Match regular expressions written by a model, in Python's syntax, in linear time.
 
-    pattern  = { `|` sequence };  sequence = { atom [quantifier] };  atom = group | class | escape | character
+    pattern  = sequence { `|` sequence };  sequence = { atom [quantifier] };  atom = group | class | escape | character
 
-Python's own engine tries again and again where this one goes forward once with all possibilities at hand, so no
-pattern can hold the gateway up. What only trying again can do is refused: back references, looking around, atoms
-that give nothing back. Only whether a line matches is asked, so lazy and greedy are the same.
+Python's `re` backtracks, so a pattern could block the gateway for an exponential time. This matcher simulates an
+NFA and caches its state sets as a DFA, in one pass over the text. Features that need backtracking are refused: back
+references, lookaround, atomic groups and possessive quantifiers. Only whether a line matches is of interest, so lazy
+and greedy quantifiers are equivalent.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Final, Literal
 import msgspec
 
 MAX_PATTERN_CHARS: Final = 200
-_MAX_STEPS: Final = 2_000  # of a compiled pattern; `{1000}` is a thousand copies
-_MAX_WORK: Final = 400_000  # steps tried in all lines together: less than half a second
+_MAX_STEPS: Final = 2_000  # instructions of a compiled pattern; `{1000}` copies its atom a thousand times
+_MAX_WORK: Final = 400_000  # instructions executed over all lines: less than half a second
 _MAX_STATES: Final = 4_096
 
 _FLAGS = re.compile(r"(?:\(\?[ims]+\))*")
@@ -30,19 +31,19 @@ _SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 class PatternError(ValueError):
-    """Why a pattern cannot be used; `late` if only the search has shown it."""
+    """The pattern is invalid or not supported; `late` if it exceeded the work limit while matching."""
 
     def __init__(self, why: str, *, late: bool = False) -> None:
         super().__init__(why)
         self.late = late
 
 
-#: What stands on one side of a place in a line.
+#: The kind of the character on one side of a position; `edge` is the start or end of the line.
 _Side = Literal["edge", "word", "other"]
 
 
 class _Char:
-    """One character of a kind; Python itself says which."""
+    """Matches one character; Python's `re` decides whether it belongs to the class or escape."""
 
     def __init__(self, source: str) -> None:
         self._is_one = _compile(source).fullmatch
@@ -56,7 +57,7 @@ class _Char:
 
 
 class _Assertion(msgspec.Struct, frozen=True):
-    """A place between characters: `^`, `$`, `\\b`, `\\B`."""
+    """A zero-width assertion: `^`, `$`, `\\b`, `\\B`."""
 
     kind: str
 
@@ -72,32 +73,32 @@ class _Assertion(msgspec.Struct, frozen=True):
                 return (before == "word") == (ahead == "word")
 
 
-class _Fork(msgspec.Struct, frozen=True):
-    """Goes on at each of these distances."""
+class _Split(msgspec.Struct, frozen=True):
+    """Continues at each of these offsets, relative to this instruction."""
 
-    ways: tuple[int, ...]
+    offsets: tuple[int, ...]
 
 
 _ASSERTIONS = {r"\b": "b", r"\B": "B", r"\A": "^", r"\Z": "$", "^": "^", "$": "$"}
-_Code = list[_Char | _Assertion | _Fork]
+_Code = list[_Char | _Assertion | _Split]
 
 
-class _Reach(msgspec.Struct, frozen=True):
-    """Whether a match is at its end, and the characters that would lead on."""
+class _Closure(msgspec.Struct, frozen=True):
+    """The epsilon closure of a state: whether the pattern has matched, and the characters that continue it."""
 
     found: bool
     chars: list[tuple[int, _Char]]
 
 
 class _State:
-    """All places in the pattern where a match may be by now, and what was just read."""
+    """A DFA state: the set of NFA positions and the kind of the last character; caches its transitions."""
 
-    __slots__ = ("before", "moves", "places", "reach")
+    __slots__ = ("before", "closures", "moves", "places")
 
     def __init__(self, places: frozenset[int], before: _Side) -> None:
         self.places = places
         self.before = before
-        self.reach: dict[_Side, _Reach] = {}
+        self.closures: dict[_Side, _Closure] = {}
         self.moves: dict[str, _State] = {}
 
 
@@ -105,7 +106,7 @@ _FOUND = _State(frozenset(), "edge")
 
 
 class Pattern:
-    """`matches` says whether a line holds the pattern anywhere, ignoring case. A line has no line breaks."""
+    """A compiled pattern. Raise `PatternError` if it is invalid, not supported or too large."""
 
     def __init__(self, source: str) -> None:
         if len(source) > MAX_PATTERN_CHARS:
@@ -116,9 +117,13 @@ class Pattern:
             raise PatternError(str(error)) from None
         self._code = _Reader(source).read()
         self._work = 0
-        self._forget()
+        self._reset_cache()
 
     def matches(self, line: str) -> bool:
+        """Whether the pattern matches anywhere in the line, ignoring case; the line must have no line breaks.
+
+        Raise a late `PatternError` if all calls together exceed the work limit.
+        """
         state = self._start
         for character in line:
             following = state.moves.get(character) or self._move(state, character)
@@ -127,30 +132,30 @@ class Pattern:
             state = following
         return self._move(state, "") is _FOUND
 
-    def _forget(self) -> None:
+    def _reset_cache(self) -> None:
         self._states: dict[tuple[frozenset[int], _Side], _State] = {}
         self._start = _State(frozenset([0]), "edge")
 
     def _move(self, state: _State, character: str) -> _State:
-        """Over one character, or over the end of the line."""
+        """Return the state after one character, or after the end of the line (an empty string)."""
         side = _side(character)
-        reach = state.reach.get(side) or self._reach(state, side)
-        self._work += 1 + len(reach.chars)
+        closure = state.closures.get(side) or self._closure(state, side)
+        self._work += 1 + len(closure.chars)
         if self._work > _MAX_WORK:
             raise PatternError("the pattern takes too long; write a simpler one", late=True)
-        if reach.found:
+        if closure.found:
             following = _FOUND
         else:
-            taken = [place + 1 for place, char in reach.chars if char.takes(character)]
+            taken = [place + 1 for place, char in closure.chars if char.takes(character)]
             key = frozenset((0, *taken)), side
             if len(self._states) >= _MAX_STATES:
-                self._forget()
+                self._reset_cache()
             following = self._states.setdefault(key, _State(*key))
         state.moves[character] = following
         return following
 
-    def _reach(self, state: _State, ahead: _Side) -> _Reach:
-        """What can be had from there without reading anything."""
+    def _closure(self, state: _State, ahead: _Side) -> _Closure:
+        """Return the epsilon closure of a state, given the kind of the next character."""
         reached: set[int] = set()
         chars: list[tuple[int, _Char]] = []
         waiting = list(state.places)
@@ -160,19 +165,19 @@ class Pattern:
                 continue
             reached.add(place)
             match self._code[place] if place < len(self._code) else None:
-                case _Fork(ways=ways):
-                    waiting += (place + way for way in ways)
+                case _Split(offsets=offsets):
+                    waiting += (place + offset for offset in offsets)
                 case _Assertion() as assertion if assertion.holds(state.before, ahead):
                     waiting.append(place + 1)
                 case _Char() as char:
                     chars.append((place, char))
         self._work += len(reached)
-        state.reach[ahead] = reach = _Reach(found=len(self._code) in reached, chars=chars)
-        return reach
+        state.closures[ahead] = closure = _Closure(found=len(self._code) in reached, chars=chars)
+        return closure
 
 
 class _Reader:
-    """Reads a pattern that Python has found to be one, from left to right."""
+    """A recursive-descent compiler for a pattern that Python's `re` has accepted."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -187,7 +192,7 @@ class _Reader:
         while self._peek() == "|":
             self._place += 1
             other = self._sequence()
-            code = [_Fork((1, len(code) + 2)), *code, _Fork((len(other) + 1,)), *other]
+            code = [_Split((1, len(code) + 2)), *code, _Split((len(other) + 1,)), *other]
         return code
 
     def _sequence(self) -> _Code:
@@ -235,7 +240,7 @@ class _Reader:
         )
         if len(code) * max(least, most or 0, 1) > _MAX_STEPS:
             raise PatternError("the pattern repeats too much")
-        return [*code * least, *_rest(code, None if most is None else most - least)]
+        return [*code * least, *_optional_repeats(code, None if most is None else most - least)]
 
     def _peek(self) -> str:
         return self._source[self._place : self._place + 1]
@@ -247,12 +252,12 @@ class _Reader:
         return read
 
 
-def _rest(code: _Code, times: int | None) -> Iterator[_Char | _Assertion | _Fork]:
-    """What may follow: so many times at most, or for ever."""
+def _optional_repeats(code: _Code, times: int | None) -> Iterator[_Char | _Assertion | _Split]:
+    """Yield the code for at most `times` optional repetitions, or any number if `times` is None."""
     if times is None:
-        yield from (_Fork((1, len(code) + 2)), *code, _Fork((-len(code) - 1,)))
+        yield from (_Split((1, len(code) + 2)), *code, _Split((-len(code) - 1,)))
     else:
-        yield from (_Fork((1, len(code) + 1)), *code) * times
+        yield from (_Split((1, len(code) + 1)), *code) * times
 
 
 def _side(character: str) -> _Side:
@@ -262,6 +267,6 @@ def _side(character: str) -> _Side:
 
 
 def _compile(source: str) -> re.Pattern[str]:
-    with warnings.catch_warnings():  # of what may mean something else in a later Python
+    with warnings.catch_warnings():  # FutureWarning for syntax that may change its meaning
         warnings.simplefilter("ignore")
         return re.compile(source, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Which tools of a request wait until they are found, and how the model finds them."""
+"""Decide which tools of a request are deferred, and which search functions the model gets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dragoman.ir import Request, SearchBy, ServerResult, ServerTool, Tool, ToolC
 from dragoman.memo import Memo
 from dragoman.notes import Note
 
-#: The search that the gateway offers where the client has none.
+#: Name of the search function that the gateway adds if the client requested none.
 OWN_SEARCH: Final = "find_tools"
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
-    """One function that finds tools; `shown`: the client asked for it, and is told what it does."""
+    """One search function; `shown` if the client requested it and therefore sees its calls and results."""
 
     tool: Tool
     by: SearchBy
@@ -28,12 +28,12 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """`deferred` are the tools that are declared only once they are found, `found` names those that were."""
+    """The search functions and the `deferred` tools; `found` names those that the conversation has found already."""
 
     searches: tuple[Search, ...]
     deferred: tuple[Tool, ...]
     found: tuple[str, ...] = ()
-    choice: ToolChoice | None = None  # of the first step
+    choice: ToolChoice | None = None  # replaces the client's tool choice, if the client forces a search
 
     @property
     def note(self) -> Note:
@@ -43,9 +43,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_search(request: Request, above: int, own: int = 0) -> Plan | None:
-    """The client's own wish, or ours where there are more than `above` tools (0: never); None if all are shown.
+    """Return the plan that the client requests, or one of the gateway's if there are more than `above` tools.
 
-    So many of the request's tools, the last ones, are our `own`; they are counted by themselves.
+    `above=0` disables the latter. The last `own` tools of the request are the gateway's; they are counted separately.
+    Return None if all tools are declared at once.
     """
     wanted = [tool for tool in request.server_tools if tool.kind == "tool_search"]
     if wanted:
@@ -56,7 +57,7 @@ def plan_search(request: Request, above: int, own: int = 0) -> Plan | None:
 
 def _wished(request: Request, wanted: list[ServerTool]) -> Plan | None:
     deferred = tuple(tool for tool in _first_of_each(request.tools) if tool.deferred)
-    if not deferred:  # a server may have turned out to have none of them
+    if not deferred:  # for example because the MCP server has no such tools
         return None
     return Plan(
         searches=tuple(_search(tool.name, tool.by, deferred, shown=True) for tool in wanted),
@@ -67,12 +68,12 @@ def _wished(request: Request, wanted: list[ServerTool]) -> Plan | None:
 
 
 def _spared(theirs: tuple[Tool, ...], ours: tuple[Tool, ...], above: int) -> Plan | None:
-    """The first ones stay: clients put their own tools there, and those of their MCP servers behind."""
+    """Defer all but the first `above` tools: clients list their own tools first, then those of MCP servers."""
     if max(len(theirs), len(ours)) <= above:
         return None
     theirs = _first_of_each(theirs)
     names = {tool.name for tool in theirs}
-    ours = tuple(tool for tool in _first_of_each(ours) if tool.name not in names)  # those get other names
+    ours = tuple(tool for tool in _first_of_each(ours) if tool.name not in names)  # `Claims` renames these
     deferred = (*theirs[above:], *ours[above:])
     if not deferred:
         return None
@@ -80,7 +81,7 @@ def _spared(theirs: tuple[Tool, ...], ours: tuple[Tool, ...], above: int) -> Pla
 
 
 def _first_of_each(tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """A name that is declared twice is its first tool's."""
+    """Drop tools whose name is declared twice, except the first."""
     first: dict[str, Tool] = {}
     for tool in tools:
         first.setdefault(tool.name, tool)
@@ -92,7 +93,7 @@ def _forced(wanted: Iterable[ServerTool], choice: ToolChoice) -> ToolChoice | No
     return ToolChoice(mode="any", names=names, parallel=choice.parallel) if names else None
 
 
-#: The same tools come with every turn.
+#: Cached because every turn of a conversation has the same tools.
 _SEARCHES: Memo[tuple[str, SearchBy, tuple[str, ...], bool], Search] = Memo(4 * 1024 * 1024, "tool searches")
 
 

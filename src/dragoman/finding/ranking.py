@@ -1,4 +1,4 @@
-"""Tools ranked by how well they fit words: Okapi BM25, with names that are called by name in front."""
+"""Rank tools for a query with Okapi BM25; tools that the query names come first."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dragoman.finding.words import Entry, bare_name, words_of
 from dragoman.memo import Memo
 
 _K1, _B = 1.2, 0.75
-_NAME_WEIGHT = 3  # what a tool is called says more than one of the words about it
+_NAME_WEIGHT = 3  # a word of the tool's name counts as three words of its description
 _SEPARATORS = re.compile(r"[\s,;'\"`()]+")
 
-#: The words of a tool, counted.
+#: Cached word counts of tools.
 _COUNTS: Memo[Entry, Counter[str]] = Memo(16 * 1024 * 1024, "found words")
 
 
 def rank(query: str, entries: Sequence[Entry], limit: int) -> list[int]:
-    """The places of the best; of two that fit equally well the first."""
+    """Return the indexes of the best entries, best first; equal scores keep their order."""
     asked = {name.lower() for name in _SEPARATORS.split(query)}
     scores = _scores(set(words_of(query)), entries)
     found = [
@@ -35,21 +35,21 @@ def _is_named(entry: Entry, asked: set[str]) -> bool:
 
 
 def _scores(query: set[str], entries: Sequence[Entry]) -> list[float]:
-    """Zero for a tool that has none of the words."""
+    """Return the BM25 score of each entry; zero if it has none of the words."""
     counts = [_counted(entry) for entry in entries]
     lengths = [counted.total() for counted in counts]
     average = max(1.0, sum(lengths) / max(1, len(lengths)))
-    rarity = {word: _rarity(sum(word in counted for counted in counts), len(counts)) for word in query}
+    idf = {word: _idf(sum(word in counted for counted in counts), len(counts)) for word in query}
 
     def score(counted: Counter[str], length: int) -> float:
         damping = _K1 * (1 - _B + _B * length / average)
-        times = ((rarity[word], counted[word]) for word in sorted(query) if word in counted)
+        times = ((idf[word], counted[word]) for word in sorted(query) if word in counted)
         return sum(rare * (_K1 + 1) * often / (often + damping) for rare, often in times)
 
     return [score(counted, length) for counted, length in zip(counts, lengths, strict=True)]
 
 
-def _rarity(holders: int, every: int) -> float:
+def _idf(holders: int, every: int) -> float:
     return math.log(1 + (every - holders + 0.5) / (holders + 0.5))
 
 

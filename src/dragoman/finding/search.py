@@ -1,4 +1,4 @@
-"""The functions a model finds tools with: how they are declared, and what they find."""
+"""The search functions of tool search: their declarations and their implementation."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dragoman.finding.ranking import rank
 from dragoman.finding.words import bare_name, entry_of
 from dragoman.ir import SearchBy, ServerResult, Tool
 
-#: As Anthropic documents it.
+#: The limits of Anthropic's tool search.
 MAX_FOUND: Final = 5
 MAX_QUERY_CHARS: Final = 500
 
-#: A group that is asked for by its name comes whole, if it is not larger than this.
+#: The most tools that a search by paths returns, for example a whole namespace.
 MAX_GROUP: Final = 20
 
 _HEAD = (
@@ -27,7 +27,7 @@ _HEAD = (
 
 
 class Style(msgspec.Struct, frozen=True):
-    """One way to ask."""
+    """One kind of search: the text that explains it, its parameters and its implementation."""
 
     asking: str
     properties: dict[str, Any]
@@ -41,7 +41,7 @@ class Style(msgspec.Struct, frozen=True):
 
 
 class SearchRefused(Exception):
-    """What is wrong with a search: a word for it, and a sentence."""
+    """The search cannot be run: an error code of Anthropic's tool search, and a message for the model."""
 
     def __init__(self, code: str, why: str) -> None:
         super().__init__(why)
@@ -49,7 +49,10 @@ class SearchRefused(Exception):
 
 
 def declare_search(name: str, by: SearchBy, tools: Iterable[Tool]) -> Tool:
-    """The function; its words depend on all tools that can be found, not on those that were: they stay the same."""
+    """Return the declaration of a search function.
+
+    Its description lists all deferred tools, whether found or not, so that it stays the same for the prompt cache.
+    """
     names = sorted(tool.name for tool in tools)
     style = _STYLES[by]
     description = "\n".join((_HEAD.format(count=len(names)), style.asking, list_names(names)))
@@ -57,7 +60,7 @@ def declare_search(name: str, by: SearchBy, tools: Iterable[Tool]) -> Tool:
 
 
 def run_search(call_id: str, by: SearchBy, args: bytes, tools: Iterable[Tool]) -> ServerResult:
-    """What a call of such a function finds."""
+    """Run a call of a search function. An invalid search is returned as a result with an error."""
     known = sorted(tools, key=lambda tool: tool.name)
     try:
         found = _STYLES[by].find(_arguments(args), known)
@@ -75,7 +78,10 @@ def _arguments(args: bytes) -> dict[str, Any]:
 
 
 def _text(args: dict[str, Any], name: str, max_chars: int) -> str:
-    """An argument; a model that calls the only one by another name means it all the same."""
+    """Return a string argument; a single argument is accepted under any name, because models mix them up.
+
+    Raise `SearchRefused` if it is missing or too long.
+    """
     value = args.get(name, next(iter(args.values()), None) if len(args) == 1 else None)
     if not isinstance(value, str) or not value.strip():
         raise SearchRefused("invalid_tool_input", f"{name} is missing: it must be text")
@@ -85,7 +91,7 @@ def _text(args: dict[str, Any], name: str, max_chars: int) -> str:
 
 
 def _by_pattern(args: dict[str, Any], tools: Sequence[Tool]) -> list[Tool]:
-    """First the tools whose names match, then by their descriptions, then by their arguments."""
+    """Return matching tools: by name first, then by description, then by arguments."""
     source = _text(args, "pattern", MAX_PATTERN_CHARS)
     entries = [entry_of(tool) for tool in tools]
     rows = (
@@ -114,7 +120,7 @@ def _by_words(args: dict[str, Any], tools: Sequence[Tool]) -> list[Tool]:
 
 
 def _by_paths(args: dict[str, Any], tools: Sequence[Tool]) -> list[Tool]:
-    """Names, groups of names, or words: whatever each path is."""
+    """Look up each path as the name of a tool, then as the name of a group, then as a query."""
     given = args.get("paths", [])
     paths = [path for path in (given if isinstance(given, list) else [given]) if isinstance(path, str)]
     if "query" in args or not paths:

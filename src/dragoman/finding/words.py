@@ -1,4 +1,4 @@
-"""What can be found of a tool: its name, its description, its arguments; as lines and as words."""
+"""The searchable text of a tool (name, description, arguments) and how it is split into words."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _STOP = frozenset(
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One tool; every field is a line of its own, and an argument's line is its name and description."""
+    """The searchable text of one tool, without line breaks; an argument is its name and description."""
 
     name: str
     description: str
     arguments: tuple[str, ...]
 
 
-#: The same tools come with every turn.
+#: Cached because every turn of a conversation has the same tools.
 _ENTRIES: Memo[tuple[str, str, bytes], Entry] = Memo(16 * 1024 * 1024, "found entries")
 
 
@@ -42,13 +42,13 @@ def entry_of(tool: Tool) -> Entry:
 
 
 def words_of(text: str) -> list[str]:
-    """Lower case, `camelCase` and `snake_case` taken apart, without plurals and words that say nothing."""
+    """Split a text into lower-case words in the singular, without stop words; split camelCase and snake_case."""
     pieces = (piece for word in _WORD.findall(text) for piece in _CAMEL.split(word))
     return [_singular(word) for piece in pieces if (word := piece.lower()) not in _STOP]
 
 
 def bare_name(name: str) -> str:
-    """The tool's own name, without the server or the namespace that it comes from."""
+    """Return the name without its server or namespace prefix."""
     return _GROUP.split(name)[-1] or name
 
 
@@ -81,7 +81,7 @@ def _line(text: str) -> str:
 
 
 def _singular(word: str) -> str:
-    """Enough to let `issues` meet `issue`, and `queries` `query`."""
+    """Return a rough singular, so that `issues` matches `issue` and `queries` matches `query`."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):

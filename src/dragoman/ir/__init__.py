@@ -1,4 +1,7 @@
-"""The neutral model every dialect is translated to and from."""
+"""The neutral model that every dialect is translated to and from: requests, events, responses.
+
+All of it is plain values; nothing in here knows a vendor's wire format.
+"""
 
 from dragoman.ir.collect import Collector, collect
 from dragoman.ir.course import Course, keep_course, take_course

@@ -1,4 +1,4 @@
-"""Fold a stream of events into the whole answer."""
+"""Fold a stream of events into a whole `Response`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,15 @@ from dragoman.ir.signature import AFTER_TEXT, ON_THOUGHT, Signature
 
 
 class Collector:
-    """`feed` events in stream order, then `close` for the answer; a `Failed` is raised by `close`."""
+    """Takes events in stream order with `feed`; `close` returns the response, or raises the error of a `Failed`.
 
-    _kind: type[TextDelta] | type[ThoughtDelta] | None = None  # of the run that is open
-    _counted = _length = 0  # how many of its pieces, and their characters
+    Consecutive pieces of text, or of thought, form a run that becomes one part.
+    """
+
+    _kind: type[TextDelta] | type[ThoughtDelta] | None = None  # event type of the open run
+    _measured_pieces = _measured_chars = (
+        0  # pieces of the run measured so far, and their total length in characters
+    )
     _usage = Usage()
     _started = Started()
     _finished = Finished(reason="other")
@@ -57,19 +62,19 @@ class Collector:
     def _start(self, event: Started) -> None:
         self._started = event
 
-    def _say(self, event: TextDelta | ThoughtDelta) -> None:
+    def _add_text(self, event: TextDelta | ThoughtDelta) -> None:
         kind = type(event)
         if self._kind is not kind:
             self._end_run()
             self._kind = kind
         self._pieces.append(event.text)
 
-    def _cite(self, event: Cited) -> None:
-        self._say(TextDelta(event.text))
-        self._length += sum(map(len, self._pieces[self._counted :]))
-        self._counted = len(self._pieces)
-        start = self._length - len(event.text)
-        self._citations.append(Citation(start=start, end=self._length, sources=event.sources))
+    def _add_cited(self, event: Cited) -> None:
+        self._add_text(TextDelta(event.text))
+        self._measured_chars += sum(map(len, self._pieces[self._measured_pieces :]))
+        self._measured_pieces = len(self._pieces)
+        start = self._measured_chars - len(event.text)
+        self._citations.append(Citation(start=start, end=self._measured_chars, sources=event.sources))
 
     def _end_run(self, signature: Signature | None = None) -> None:
         if self._kind is None:
@@ -77,12 +82,13 @@ class Collector:
         text = "".join(self._pieces)
         if self._kind is TextDelta:
             self._parts.append(Text(text=text, signature=signature, citations=tuple(self._citations)))
-            self._citations, self._counted, self._length = [], 0, 0
+            self._citations, self._measured_pieces, self._measured_chars = [], 0, 0
         else:
             self._parts.append(Thought(text=text, signature=signature))
         self._kind, self._pieces = None, []
 
     def _sign(self, event: Signed) -> None:
+        """End the run with a signature; a signature without a matching run becomes an empty part."""
         kind = ThoughtDelta if event.target == ON_THOUGHT else TextDelta
         if event.target == AFTER_TEXT or self._kind is not kind:
             self._end_run()
@@ -109,12 +115,12 @@ class Collector:
         self._error = event.error
 
 
-#: What each event means for the whole; all of them are here.
+#: The handler of each event type. Every type of `Event` has an entry.
 FEEDS: dict[type[Event], Callable[[Collector, Any], None]] = {
     Started: Collector._start,
-    TextDelta: Collector._say,
-    Cited: Collector._cite,
-    ThoughtDelta: Collector._say,
+    TextDelta: Collector._add_text,
+    Cited: Collector._add_cited,
+    ThoughtDelta: Collector._add_text,
     Signed: Collector._sign,
     ToolCall: Collector._add,
     ServerCall: Collector._add,
@@ -127,6 +133,7 @@ FEEDS: dict[type[Event], Callable[[Collector, Any], None]] = {
 
 
 def collect(events: list[Event]) -> Response:
+    """Return the response that these events form. Raise the error of a `Failed`."""
     collector = Collector()
     for event in events:
         FEEDS[type(event)](collector, event)

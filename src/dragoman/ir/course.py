@@ -1,7 +1,8 @@
-"""What is worked out of a history message by message, kept for the next turn, which goes on where it ends.
+"""An incremental fold over a conversation: results per message, cached for the next turn.
 
-A loop over all messages costs the more the longer a conversation lasts; over the new ones it does not. Messages are
-values: a course holds for the very ones it was made of, which are recognised at a glance, and for equal ones.
+A client sends its whole history with every turn. A loop over all messages gets slower as the conversation grows; a
+loop over the new messages does not. Messages are immutable and decoding reuses equal ones, so cached results stay
+valid as long as the messages are the same objects, or equal ones.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ T = TypeVar("T")
 
 
 class Course(Generic[T]):
-    """`worked[i]` was worked out of `messages[i]` and of what stands before it, for all messages behind the first.
+    """The results of one fold: `worked[i]` depends on `messages[i]` and on the messages before it.
 
-    The first is left out because the course is noted there: a circle would outlive its last user.
+    The first message of the conversation is left out, because the course is stored in its `notebook`: a reference
+    cycle would keep both alive until the garbage collector runs.
     """
 
     def __init__(self, setting: Any = None) -> None:
-        self.setting = setting  # what else it depends on
+        self.setting = setting  # other state of the fold, defined by its user
         self.messages: list[Message] = []
         self.worked: list[T] = []
 
@@ -35,11 +37,15 @@ class Course(Generic[T]):
         self.worked += worked
 
     def cut(self, length: int) -> None:
+        """Drop the results after the first `length` ones."""
         del self.messages[length:], self.worked[length:]
 
 
 def take_course(messages: tuple[Message, ...], name: str, make: Callable[[], Course[Any]] = Course) -> Any:
-    """As far as it fits these messages. It is nobody else's until it is kept again: threads never share one."""
+    """Remove the course `name` from the first message and return it, cut to the part that fits `messages`.
+
+    Return `make()` if there is none. Until `keep_course` stores it again, no other thread can get it.
+    """
     course: Course[Any] | None = messages[0].notebook.pop(name, None)
     if course is None:
         return make()
@@ -52,5 +58,5 @@ def take_course(messages: tuple[Message, ...], name: str, make: Callable[[], Cou
 
 
 def keep_course(messages: tuple[Message, ...], name: str, course: Course[Any]) -> None:
-    """For the next turn."""
+    """Store the course in the first message, for the next turn."""
     messages[0].notebook[name] = course

@@ -1,14 +1,14 @@
-"""What a model says, piece by piece.
+"""The events of a streamed answer.
 
 The legal order, checked by `ir.grammar`:
 
     stream  = Started item* Finished
     item    = TextDelta | Cited | ThoughtDelta | Signed | ToolCall | served | Native | Usage
-    served  = ServerCall item* ServerResult             of the same id; each is answered before `Finished`
+    served  = ServerCall item* ServerResult             with the same id, and before `Finished`
 
-`Failed` ends a stream at any point, even before `Started`. A call is told when it is whole.
-`Signed` belongs to the part its target names; `Usage` is a snapshot, the last one counts. A `Cited` piece goes on
-with the text before it as a `TextDelta` does.
+`Failed` ends a stream at any point, even before `Started`. A `ToolCall` is emitted once its arguments are complete.
+`Signed` applies to the part that its target names. `Usage` is a snapshot: the last one counts. A `Cited` continues
+the current text, as a `TextDelta` does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ StopReason = Literal["end", "tool_calls", "max_tokens", "blocked", "malformed", 
 
 
 class Started(msgspec.Struct, frozen=True, gc=False):
-    """The upstream began to answer; `model` is what really runs."""
+    """The upstream started to answer; `model` is the model version that it reports."""
 
     model: str = ""
     response_id: str = ""
@@ -36,7 +36,7 @@ class TextDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 class Cited(msgspec.Struct, frozen=True, gc=False):
-    """A piece of text that rests on these sources."""
+    """A piece of text with the sources that support it."""
 
     text: str
     sources: tuple[Source, ...]
@@ -47,16 +47,16 @@ class ThoughtDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 class Signed(msgspec.Struct, frozen=True, gc=False):
-    """A signature on text or thought: target is one of `signature.ON_TEXT`, `AFTER_TEXT`, `ON_THOUGHT`."""
+    """A signature of a text or thought; `target` is `ON_TEXT`, `AFTER_TEXT` or `ON_THOUGHT` of `ir.signature`."""
 
     signature: Signature
     target: str
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """`input_tokens` includes the cached ones; `output_tokens` includes the thoughts.
+    """Token counts: `input_tokens` includes `cached_tokens`, `output_tokens` includes `thought_tokens`.
 
-    `searches` and `fetches` count what the service looked up and read for the model.
+    `searches` and `fetches` count the server-side web searches and fetched pages.
     """
 
     input_tokens: int = 0
@@ -72,7 +72,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The end. `raw` is the vendor's own word for it, `detail` its explanation."""
+    """The end of the answer. `raw` is the vendor's finish reason, `detail` its explanation."""
 
     reason: StopReason
     raw: str = ""

@@ -1,4 +1,4 @@
-"""The legal order of events, as a table; `check` says where a stream breaks it."""
+"""The legal order of events as a transition table, and `check`, which validates a stream against it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ANSWERING: dict[type[Event], str] = {
     Failed: "over",
 }
 
-#: state -> event -> next state; what is not here is illegal
+#: state -> event -> next state; any other event is illegal
 TRANSITIONS: dict[str, dict[type[Event], str]] = {
     "waiting": {Started: "answering", Failed: "over"},
     "answering": _ANSWERING,
@@ -40,7 +40,7 @@ TRANSITIONS: dict[str, dict[type[Event], str]] = {
 
 
 def check(events: Iterable[Event]) -> str | None:
-    """None for a legal, finished stream; otherwise what is wrong with it."""
+    """Return None if the stream is legal and complete, otherwise a description of the first violation."""
     state = "waiting"
     running: set[str] = set()
     for position, event in enumerate(events):
@@ -55,7 +55,7 @@ def check(events: Iterable[Event]) -> str | None:
 
 
 def _check_served(event: Event, running: set[str]) -> str:
-    """What is wrong with this event, given the server calls that have no result yet."""
+    """Return what is wrong with this event, if anything; update `running`, the server calls without a result."""
     match event:
         case ServerCall() if event.id in running:
             return f"ServerCall {event.id} runs already"

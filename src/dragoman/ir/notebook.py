@@ -1,4 +1,4 @@
-"""What was computed of a thing, kept with it."""
+"""A per-object cache for derived values: `notebook`, an attribute of `Message`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any, Protocol, cast
 
 
 class Notebook(Protocol):
-    """A dictionary of an object's own. Entries are pure functions of the object and of what stands beside them."""
+    """Descriptor that returns the object's own cache dictionary.
+
+    A value must be a pure function of the object and of the inputs that are stored with the value.
+    """
 
     def __get__(self, owner: object, kind: type) -> dict[str, Any]: ...
 
 
-#: The object's own attributes: there is no other dictionary, and nothing of Python's to run on the way to it.
+#: Returns the instance `__dict__` itself; `attrgetter` is implemented in C, so that access runs no Python code.
 NOTEBOOK = cast("Notebook", property(operator.attrgetter("__dict__")))

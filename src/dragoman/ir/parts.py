@@ -1,4 +1,4 @@
-"""The smallest pieces of a conversation: text, thought, media, tool call, tool result, and what a service ran itself."""
+"""The parts of a message: text, thought, media, tool call, tool result, server-side tool call and its result."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import msgspec
 
 from dragoman.ir.signature import Signature
 
-#: What a service runs for the model, whatever its vendors call it.
+#: Tools that a service runs on its own side, under one name for all vendors.
 ServerKind = Literal[
     "web_search", "web_fetch", "code_execution", "tool_search", "mcp", "mcp_list", "mcp_approval"
 ]
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What was found or read. `text` is what it says, as far as anybody told us; `error` why it could not be read."""
+    """A page that was found or fetched. `text` is its content if known; `error` says why it could not be fetched."""
 
     url: str
     title: str = ""
@@ -24,7 +24,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Citation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The characters `start` to `end` of a text rest on these sources."""
+    """The sources of the characters `start` to `end` (exclusive) of a text."""
 
     start: int
     end: int
@@ -38,14 +38,14 @@ class Text(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="text"):
 
 
 class Thought(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="thought"):
-    """The model's reasoning as it was shown; may be empty and still carry a signature."""
+    """The model's reasoning, or the summary of it that the vendor shows; may be empty and still be signed."""
 
     text: str
     signature: Signature | None = None
 
 
 class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="media"):
-    """An image, a PDF…: `data` is bare base64, or `uri` says where it lies."""
+    """A file such as an image or a PDF: either `data` (base64 without a `data:` prefix) or a `uri`."""
 
     mime: str
     data: str = ""
@@ -53,9 +53,10 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="media"):
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="call"):
-    """`args` is the JSON text of an object, byte for byte as it came: nothing is ever un-escaped.
+    """A call of a client's or gateway's tool.
 
-    `native` is what else stood in its part and only Gemini's own dialect can say: the JSON text of an object.
+    `args` is the JSON text of an object, byte for byte as received; escapes are never decoded. `native` is a JSON
+    object with the other fields of the Gemini part, which only the Gemini dialect can express.
     """
 
     id: str
@@ -70,10 +71,10 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="call"):
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="result"):
-    """What a tool answered to the call with that id; `name` is filled in from the call when it is known.
+    """The result of the call `call_id`; `name` is the tool's name, filled in from the call if it is known.
 
-    `response` is the JSON text of an object, where the tool answered with one instead of text;
-    `native` is as in `ToolCall`. With an `approval` there is no answer yet: the user has said whether the tool may run.
+    `response` is the JSON text of an object, if the tool returned one instead of text. `native` is as in `ToolCall`.
+    If `approval` is set there is no result yet: it is the user's decision whether the tool may run.
     """
 
     call_id: str
@@ -86,13 +87,13 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="resul
 
 
 class ServerCall(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="server_call"):
-    """A tool that a service ran for the model by itself: nobody is asked to run it, nobody answers it.
+    """A call of a server-side tool: the service runs it, so the client neither runs nor answers it.
 
-    `args` is the JSON text of an object: `queries` of a search, `urls` of a fetch, `code` of a program; a search for
-    tools and a tool of an MCP server have their own, and `label` names the server; `approval` is the id of the user's
-    consent to it. A list of such tools, and a request for that consent, are calls of their own kinds. `signature`
-    holds the service's own words for the call and its result where it wants them back: the JSON text of a list of its
-    parts.
+    `args` is the JSON text of an object: `queries` of a web search, `urls` of a fetch, `code` of a program; a tool
+    search and an MCP tool have the arguments of that tool. For MCP kinds `label` names the server, and `approval` is
+    the id of the user's approval. `mcp_list` (the list of a server's tools) and `mcp_approval` (a request for
+    approval) are calls too. `signature.data` is the JSON text of a list of the service's own parts for the call and
+    its result, if the service requires them back.
     """
 
     id: str
@@ -105,9 +106,9 @@ class ServerCall(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="serve
 
 
 class ServerResult(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="server_result"):
-    """What came of the server call with that id: sources, tools, or what was printed or answered.
+    """The result of the server call `call_id`: sources, names of tools, or the output of a program or tool.
 
-    `error` is a word or a sentence for what went wrong; the output may say more.
+    `error` is an error code or message; `output` may have the details.
     """
 
     call_id: str
@@ -119,7 +120,7 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="ser
 
 
 class Native(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="native"):
-    """Something only Gemini's own dialect can say, as its JSON text: a part, or a `field` beside the parts."""
+    """Content that only the Gemini dialect can express, as JSON text: a part, or the response field `field`."""
 
     json: bytes
     field: str = ""

@@ -1,4 +1,4 @@
-"""Signatures that a client carried, back on the parts they came with."""
+"""Put signatures that the client sent back onto the parts that they belong to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from dragoman.ir.signature import AFTER_TEXT, Sealed
 
 
 def place_signatures(parts: Sequence[Part], sealed: Iterable[Sealed]) -> tuple[Part, ...]:
-    """Each signature on its call, or behind the text; one whose part is gone is dropped."""
+    """Return the parts with each signature on the call with its target id, or after the text for `AFTER_TEXT`.
+
+    A signature whose call is missing is dropped.
+    """
     by_target = {item.target: item.signature for item in sealed}
     if not by_target:
         return tuple(parts)

@@ -1,4 +1,7 @@
-"""An MCP server that a client wants the service to use; whether it may is not for the client to say."""
+"""An MCP server that a client asks the gateway to use (Anthropic's MCP connector, OpenAI's `mcp` tool).
+
+Whether a client may do so is decided by the gateway's configuration, not here.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import msgspec
 
 
 class ToolFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Tools by their names (none given: any), or those that only read."""
+    """Matches tools by name (`names=None` matches any) and, with `read_only`, those marked as read-only."""
 
     names: tuple[str, ...] | None = None
     read_only: bool = False
@@ -19,9 +22,12 @@ ANY_TOOL = ToolFilter()
 
 
 class RemoteServer(msgspec.Struct, frozen=True, kw_only=True):
-    """`headers` are secrets for this server alone. `asks` are tools for which the user is asked first, `trusts` those
-    for which he is not; `listed` means that the client has seen the server's tools. `defers` are tools that need not be
-    shown to the model before it has found them, but for those `at_once`."""
+    """One requested MCP server.
+
+    `headers` are sent to this server only and hold secrets. `asks` are the tools that need the user's approval,
+    `trusts` those that do not. `listed` means that the client already has the list of the server's tools. `defers`
+    are the tools that are declared only after a tool search found them, except those in `at_once`.
+    """
 
     label: str
     url: str = ""
@@ -39,15 +45,16 @@ class RemoteServer(msgspec.Struct, frozen=True, kw_only=True):
         return self.allowed.takes(tool, reads=reads) and tool not in self.refused
 
     def waits(self, tool: str, *, reads: bool) -> bool:
+        """Whether the tool is deferred."""
         return self.defers is not None and self.defers.takes(tool, reads=reads) and tool not in self.at_once
 
     def needs_approval(self, tool: str, *, reads: bool) -> bool:
-        """What is not spoken of is asked for, unless it was said what is."""
+        """Whether the user must approve the call; a tool in neither list needs approval only if `asks` is None."""
         if self.trusts is not None and self.trusts.takes(tool, reads=reads):
             return False
         return self.asks is None or self.asks.takes(tool, reads=reads)
 
 
 def remote_name(label: str, tool: str) -> str:
-    """How a tool of an MCP server is called by the model; as a choice, `*` is any of them."""
+    """Return the function name of an MCP server's tool; in a tool choice, `*` as tool means any of the server's."""
     return f"mcp__{label}__{tool}"

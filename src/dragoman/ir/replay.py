@@ -1,4 +1,4 @@
-"""Turn a whole answer back into the stream that would have made it."""
+"""Turn a whole response into events: the inverse of `collect`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _replay_part(part: Said) -> Iterator[Event]:
 
 
 def text_events(part: Text) -> Iterator[TextDelta | Cited]:
-    """The pieces of a text, those with sources and those without."""
+    """Yield the pieces of a text: `Cited` for those with sources, `TextDelta` for the rest."""
     said = 0
     for citation in part.citations:
         if said < citation.start:

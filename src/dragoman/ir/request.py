@@ -1,4 +1,4 @@
-"""What a client asks, in nobody's dialect."""
+"""A client's request, independent of its dialect."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dragoman.ir.remote import RemoteServer
 
 Role = Literal["user", "model", "system"]
 
-#: How clients mark a remark of the program's inside a turn, and how we mark one for the model.
+#: The tag with which clients mark text of the program (not of the user) inside a turn; the gateway uses it too.
 REMINDER = "<system-reminder>"
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One turn. `system` inside a conversation is a remark of the program, kept at its place."""
+    """One turn. A `system` message inside a conversation is an instruction of the program and keeps its position."""
 
     role: Role
     parts: tuple[Part, ...]
 
-    #: What was computed of this message: the same message comes back with every turn of a conversation.
+    #: Cache of values derived from this message: the same message is in every later turn of its conversation.
     notebook = NOTEBOOK
 
     def joined(self, other: Message) -> Message:
-        """What both say, as this one's speaker: the very same with every turn."""
+        """Return both messages as one, with this message's role; cached, so that every turn gets the same object."""
         noted: tuple[Message, Message] | None = self.notebook.get("joined to")
         if noted is None or noted[0] is not other:
             whole = Message(role=self.role, parts=self.parts + other.parts)
@@ -35,10 +35,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """A function the model may call; `schema` is the JSON text of its JSON Schema, untouched.
+    """A function the model may call; `schema` is the JSON text of its JSON Schema, as the client sent it.
 
-    `native` is the whole declaration where it already came in Gemini's own form. A `deferred` one need not be shown
-    to the model before a search has found it.
+    `native` is the whole declaration if a Gemini client sent it. A `deferred` tool need not be declared to the model
+    before a tool search has found it. `where` is its path in the client's request, for notes and errors.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True):
-    """Roughly where the user is."""
+    """The user's approximate location."""
 
     city: str = ""
     region: str = ""
@@ -58,14 +58,14 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str = ""
 
 
-#: How tools are searched for: with a regular expression, with words, or by their names and those of their groups.
+#: How a tool search works: by regular expression, by words (BM25), or by the names of tools and groups of tools.
 SearchBy = Literal["pattern", "words", "paths"]
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool the service is asked to run for the model by itself; `forced` means that it must be used.
+    """A server-side tool that the client requests; `forced` means that the model must use it.
 
-    `by` is for a search for tools.
+    `by` applies to `tool_search` only.
     """
 
     kind: ServerKind
@@ -80,7 +80,10 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """`auto` may call, `any` must call, `none` must not; `names` narrows the choice."""
+    """Whether the model may (`auto`), must (`any`) or must not (`none`) call a tool; `names` restricts which.
+
+    `validated` is Gemini's mode VALIDATED: text or a call that fits its schema.
+    """
 
     mode: Literal["auto", "any", "none", "validated"] = "auto"
     names: tuple[str, ...] = ()
@@ -91,9 +94,9 @@ Effort = Literal["minimal", "low", "medium", "high", "max"]
 
 
 class Thinking(msgspec.Struct, frozen=True, kw_only=True):
-    """How hard to think: a budget in tokens or an effort; `show` asks for the thoughts themselves.
+    """How much to think: a budget in tokens or an effort; `show` asks for the thoughts in the answer.
 
-    `own` is said elsewhere, in the model's own words, or left to it.
+    With the mode `own` the model's default applies, or a setting in `Request.native`.
     """
 
     mode: Literal["default", "off", "on", "own"] = "default"
@@ -103,7 +106,7 @@ class Thinking(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer must be JSON, of this JSON Schema (JSON text) if one is given."""
+    """The answer must be JSON, and match `schema` (the JSON text of a JSON Schema) if it is set."""
 
     schema: bytes | None = None
 
@@ -120,10 +123,11 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """`native` is what only Gemini's own dialect can say: places such as `generationConfig.speechConfig`, each
-    with its JSON text; an entry at `tools` is one more tool.
+    """A decoded request.
 
-    `found` names the deferred tools that the conversation has found or called, in that order.
+    `native` are fields that only the Gemini dialect can express, as pairs of path and JSON text, such as
+    `generationConfig.speechConfig`; an entry with the path `tools` is one more tool. `found` names the deferred tools
+    that the conversation has found or called, in that order.
     """
 
     model: str

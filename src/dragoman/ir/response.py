@@ -1,4 +1,4 @@
-"""A whole answer: what `collect` makes of a stream, what `replay` turns back into one."""
+"""A whole answer: `collect` builds it from events, `replay` turns it back into events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Said = Text | Thought | ToolCall | ServerCall | ServerResult | Native
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """`native` are the fields beside the parts that only Gemini's own dialect knows."""
+    """A whole answer; `native` are the response fields that only the Gemini dialect can express."""
 
     parts: tuple[Said, ...] = ()
     usage: Usage = Usage()

@@ -1,8 +1,8 @@
-"""A model's proof of its own thinking, and how it travels inside a client's opaque fields.
+"""Thought signatures, and how they travel in a client's opaque fields.
 
-Google signs what it wrote and wants the signature back untouched, on the same part, at the same back end.
-Sealed, it carries where it came from and which part it belongs to, so that a foreign, damaged or moved one
-is recognised and dropped instead of forwarded (pains A4, A9, A10).
+Google signs parts of its answers and requires the signature back unchanged, on the same part and at the same back
+end (https://ai.google.dev/gemini-api/docs/thought-signatures). A sealed signature also carries its origin, its part
+and a checksum, so that a foreign, damaged or misplaced one is dropped instead of forwarded (pains A4, A9, A10).
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import msgspec
 
 _PREFIX = "dgm1"
 _SEPARATOR = "."
-_USUAL_CHARS = 16 * 1024  # of a signature whose seal is remembered for a moment
+_MAX_CACHED_CHARS = 16 * 1024  # longer signatures are not kept in the cache of `seal`
 
 #: Targets that are not call ids.
 ON_TEXT = "text"  # on the text part itself
-AFTER_TEXT = "end"  # on an empty text part behind the text
+AFTER_TEXT = "end"  # on an empty text part after the text
 ON_THOUGHT = "thought"
 
-#: The origin of a signature that a Gemini client brings back itself: it is Google's to judge.
+#: The origin of a signature that a Gemini client sent itself: it is forwarded unchecked, Google validates it.
 AS_BROUGHT = "*"
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
-    """`data` as the vendor sent it; `origin` names the back end and model family that made it."""
+    """`data` is the signature as the vendor sent it; `origin` names the back end and model family that made it."""
 
     data: str
     origin: str
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """A signature together with the part it belongs to: a call id, or one of the targets above."""
+    """A signature and the part it belongs to: `target` is a call id, `ON_TEXT`, `AFTER_TEXT` or `ON_THOUGHT`."""
 
     signature: Signature
     target: str
@@ -43,8 +43,15 @@ class Sealed(msgspec.Struct, frozen=True):
 
 
 def seal(signature: Signature, target: str) -> str:
-    """One opaque printable word for a client to keep and bring back; the store keeps it too, a moment before."""
-    return _seal(signature, target) if len(signature.data) <= _USUAL_CHARS else _make_seal(signature, target)
+    """Encode a signature and its target as one opaque printable string.
+
+    Small results are cached briefly, because the same signature is sealed once for the store and once for the client.
+    """
+    return (
+        _seal(signature, target)
+        if len(signature.data) <= _MAX_CACHED_CHARS
+        else _make_seal(signature, target)
+    )
 
 
 def _make_seal(signature: Signature, target: str) -> str:
@@ -56,7 +63,7 @@ _seal = lru_cache(maxsize=16)(_make_seal)
 
 
 def unseal(word: str) -> Sealed | None:
-    """What `seal` was given, or None if the word is not ours or was changed on the way."""
+    """Decode the output of `seal`. Return None if the string was not made by `seal` or was changed."""
     pieces = word.split(_SEPARATOR, 4)
     if len(pieces) != 5 or pieces[0] != _PREFIX:
         return None

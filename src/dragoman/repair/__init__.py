@@ -1,4 +1,4 @@
-"""What a history must be before it can leave."""
+"""Prepare a client's history for Google: restore what the client did not keep, repair what Google would refuse."""
 
 from dragoman.repair.hidden import (
     HIDDEN_KEY,

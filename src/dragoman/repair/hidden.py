@@ -1,8 +1,8 @@
-"""What a client was not shown of an answer, back in its place: rounds with tools that the gateway ran itself.
+"""Hidden rounds: rounds with gateway tools that the client did not see, restored into its history.
 
-A client keeps what it saw: text and its own calls. What really happened is kept in the store under a key that can
-be made of just that, and woven into the history when the client brings it back. If it is lost, the client's part
-stands alone, which Google accepts as well.
+A client only keeps what it saw: text and its own calls. The complete answer is kept in the store under a key that
+is computed from just that, and is restored when the client sends its history back. If the record is lost, the
+client's version is sent as it is, which Google accepts too.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from dragoman.ir import Media, Message, Part, Text, ToolCall, ToolResult
 from dragoman.memo import Memo
 from dragoman.repair.signatures import text_key
 
-#: How keys of hidden rounds begin; what tools answered is nobody's business but the caller's.
+#: Prefix of the store keys of hidden rounds. The records hold tool results, so only their caller may read them.
 HIDDEN_KEY = "hidden-"
 
-#: A record that would be longer is kept without files, and if need be without what the tools said.
+#: A longer record is stored without the files in its results, and if it is still too long without any results.
 MAX_RECORD_BYTES = 2 * 1024 * 1024
 _LEFT_OUT = "(What this tool answered was too long to be kept.)"
 _FILE_LEFT_OUT = "(A file was not kept.)"
 
-#: key -> the messages of the client's history that it stands for, from and up to
+#: store key -> start and end (exclusive) of the messages in the client's history that the record replaces
 Places = Mapping[str, tuple[int, int]]
 
 
 class Hidden(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer as it was: whole rounds (the model's turn, then our results), and the last turn.
+    """One complete answer: `rounds` (the model's turn and the gateway's results, alternating) and the last turn.
 
-    `results` are those of our calls in the last turn; its other calls are the client's to answer. `revealed` names
-    the client's tools that had been found by then: any later record knows them all.
+    `results` are the results of the gateway calls in the last turn; the client answers its other calls. `revealed`
+    names the deferred tools that were declared at that time, including those of earlier records.
     """
 
     last: Message
@@ -41,21 +41,22 @@ class Hidden(msgspec.Struct, frozen=True, kw_only=True):
     revealed: tuple[str, ...] = ()
 
     def plus(self, results: Iterable[ToolResult]) -> Hidden:
-        """The same with results that have come since, for calls of the last turn that somebody else answers."""
+        """Return the record with more results for calls of the last turn, which arrived later."""
         return msgspec.structs.replace(self, results=(*self.results, *results))
 
     def closed(self) -> tuple[Message, ...]:
-        """All of it as messages of their own, without the client's calls: nothing is left to be answered."""
+        """Return the record as complete messages, without the calls that have no result."""
         answered = {result.call_id for result in self.results}
         kept = (part for part in self.last.parts if not isinstance(part, ToolCall) or part.id in answered)
         turn = Message(role="model", parts=tuple(kept))
         return (*self.rounds, turn, Message(role="user", parts=self.results))
 
     def encode(self) -> str:
+        """Return the record as JSON, with results reduced until it is at most `MAX_RECORD_BYTES` long if possible."""
         word = msgspec.json.encode(self)
-        for lighter in (_without_files, _without_words):
+        for lighter in (_without_files, _without_content):
             if len(word) > MAX_RECORD_BYTES:
-                word = msgspec.json.encode(_lightened(self, lighter))
+                word = msgspec.json.encode(_reduce(self, lighter))
         return word.decode()
 
 
@@ -64,12 +65,15 @@ _RECORDS: Memo[str, Hidden] = Memo(64 * 1024 * 1024, "hidden rounds")
 
 
 def hidden_key(before: Message | None, text: str, call_id: str = "") -> str:
-    """Of an answer: by its first call, or by its words; white space is changed by too many clients to count."""
+    """Return the store key of an answer: its first call's id, or a hash of its text and the user message `before`.
+
+    White space in the text is ignored, because many clients change it.
+    """
     return HIDDEN_KEY + (call_id or text_key(before, "".join(text.split())))
 
 
 def hidden_places(messages: tuple[Message, ...]) -> dict[str, tuple[int, int]]:
-    """What to ask the store for."""
+    """Return the keys of all answers in a history, with the places of their messages."""
     places: dict[str, tuple[int, int]] = {}
     before: Message | None = None
     start = 0
@@ -86,7 +90,11 @@ def hidden_places(messages: tuple[Message, ...]) -> dict[str, tuple[int, int]]:
 
 
 def _key(before: Message | None, said: list[Message]) -> str:
-    """Noted with the parts of the message before: the message itself may know this one, and they would be a circle."""
+    """Return the key of an answer, cached in its first message; empty if it has neither calls nor text.
+
+    The cache entry refers to the parts of the message before, not to that message, whose own cache may refer to this
+    one: that would be a reference cycle.
+    """
     parts = before.parts if before is not None else None
     noted: tuple[tuple[Part, ...] | None, int, str] | None = said[0].notebook.get("hidden")
     if noted is None or noted[0] is not parts or noted[1] != len(said):
@@ -103,7 +111,7 @@ def _make_key(before: Message | None, said: list[Message]) -> str:
 
 
 def weave(messages: tuple[Message, ...], places: Places, found: Mapping[str, str]) -> tuple[Message, ...]:
-    """The history with everything that was found in its place."""
+    """Return the history with the records that the store `found` in place of what the client sent for them."""
     records = {
         places[key][0]: (places[key][1], read_hidden(word)) for key, word in found.items() if key in places
     }
@@ -127,7 +135,7 @@ def weave(messages: tuple[Message, ...], places: Places, found: Mapping[str, str
 
 
 def known_tools(messages: tuple[Message, ...], places: Places, found: Mapping[str, str]) -> Iterator[str]:
-    """The names of the tools that were revealed or called, in the order of the conversation."""
+    """Yield the names of the tools that were revealed or called, in the order of the conversation."""
     records = {places[key][0]: read_hidden(word) for key, word in found.items() if key in places}
     for index, message in enumerate(messages):
         record = records.get(index)
@@ -136,7 +144,7 @@ def known_tools(messages: tuple[Message, ...], places: Places, found: Mapping[st
 
 
 def read_hidden(word: str) -> Hidden | None:
-    """What is kept comes back with every turn; a record that cannot be read is a lost one."""
+    """Decode a record, cached because every turn needs it again. Return None if it is damaged."""
     try:
         return _RECORDS.get(word, 3 * len(word), lambda: _decode(word))
     except (msgspec.DecodeError, RecursionError):
@@ -144,7 +152,10 @@ def read_hidden(word: str) -> Hidden | None:
 
 
 def _whole_turn(record: Hidden, said: tuple[Message, ...]) -> Message | None:
-    """The last turn with our calls and with those of the client's that it still knows; None if it knows others."""
+    """Return the last turn with the gateway's calls and those of the client's calls that are still in its history.
+
+    Return None if the history has calls that the record does not: it belongs to another answer then.
+    """
     known = {call.id for call in _calls(said)}
     ours = {result.call_id for result in record.results}
     calls = {call.id for call in _calls((record.last,))}
@@ -161,7 +172,7 @@ def _brings_results(message: Message | None) -> bool:
 
 
 def _answered(record: Hidden, following: Message | None) -> Message:
-    """Our results in one message with the client's; they are put in the order of their calls later."""
+    """Join the gateway's results and the client's in one message; `repair.history` puts them in call order."""
     if following is None or not _brings_results(following):
         return Message(role="user", parts=record.results)
     noted: tuple[Hidden, Message] | None = following.notebook.get("answered")
@@ -179,7 +190,7 @@ def _calls(messages: list[Message] | tuple[Message, ...]) -> Iterator[ToolCall]:
     return (part for part in _parts(messages) if isinstance(part, ToolCall))
 
 
-def _lightened(record: Hidden, lighter: Callable[[ToolResult], ToolResult]) -> Hidden:
+def _reduce(record: Hidden, lighter: Callable[[ToolResult], ToolResult]) -> Hidden:
     def light(message: Message) -> Message:
         parts = (lighter(part) if isinstance(part, ToolResult) else part for part in message.parts)
         return Message(role=message.role, parts=tuple(parts))
@@ -194,5 +205,5 @@ def _without_files(result: ToolResult) -> ToolResult:
     return msgspec.structs.replace(result, content=tuple(content))
 
 
-def _without_words(result: ToolResult) -> ToolResult:
+def _without_content(result: ToolResult) -> ToolResult:
     return msgspec.structs.replace(result, content=(Text(text=_LEFT_OUT),), response=b"", native=b"")

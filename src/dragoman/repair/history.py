@@ -1,7 +1,8 @@
-"""History integrity: whatever a client kept of a conversation leaves as one Google accepts.
+"""Repair a history so that Google accepts it, whatever a client kept of the conversation.
 
-Behind every step's calls stand all its results, in call order, in one message; nothing is empty, nothing
-is answered twice, a result without its call becomes text, a call without its result gets an error (C1 to C11).
+Google requires that all results of a step follow its calls in one message, in call order. Empty messages and second
+results of a call are dropped, a result without its call becomes text, and a call without a result gets an error
+result (C1 to C11).
 """
 
 from __future__ import annotations
@@ -33,19 +34,26 @@ LOST_RESULT = "The result of this call was lost before it reached the model."
 LEADING_USER = "(The beginning of this conversation is not shown.)"
 TRAILING_USER = "Continue."
 
-#: A message and its place in what the client sent.
+#: A message and its index in the client's request, for notes.
 _Placed = tuple[int, Message]
 
 
 def repair(
     messages: tuple[Message, ...], *, ends_with_user: bool
 ) -> tuple[tuple[Message, ...], tuple[Note, ...]]:
+    """Return the repaired messages and a note for each repair. Raise `InvalidRequest` if nothing is left.
+
+    With `ends_with_user` a history that ends with the model's turn gets a user turn, for models that refuse to
+    continue their own turn.
+    """
     sound = sound_history(messages, ends_with_user=ends_with_user)
     if sound is not None:
         return sound, ()
     messages = unfold_searches(messages)
     notes: list[Note] = []
-    spoken = [placed for index, message in enumerate(messages) for placed in _sound(index, message, notes)]
+    spoken = [
+        placed for index, message in enumerate(messages) for placed in _split_by_role(index, message, notes)
+    ]
     repaired = [message for _, message in _merge(_pair(_merge(spoken), notes))]
     if not repaired:
         raise InvalidRequest("there is no text, file or tool result in any message", where="messages")
@@ -64,11 +72,11 @@ def _user(text: str) -> Message:
     return Message(role="user", parts=(Text(text=text),))
 
 
-def _sound(index: int, message: Message, notes: list[Note]) -> list[_Placed]:
-    """The message itself, or what is left of it in its speakers' mouths, without what is empty."""
+def _split_by_role(index: int, message: Message, notes: list[Note]) -> list[_Placed]:
+    """Return the message if it is valid; otherwise split it by role and drop empty parts."""
     role = message.role
     for part in message.parts:
-        if not _is_sound(role, part):
+        if not _is_valid(role, part):
             break
     else:
         if message.parts:
@@ -77,21 +85,24 @@ def _sound(index: int, message: Message, notes: list[Note]) -> list[_Placed]:
     said = [(speaker, _unsigned(speaker, part)) for speaker, part in owned]
     if any(speaker != role for speaker, _ in said):
         notes.append(Note("repaired", f"messages[{index}]", "parts that are not its speaker's were moved"))
-    said = [(speaker, part) for speaker, part in said if _says_something(part)]
+    said = [(speaker, part) for speaker, part in said if _has_content(part)]
     if not said:
         notes.append(Note("dropped", f"messages[{index}]", "it is empty"))
     runs = groupby(said, key=itemgetter(0))
     return [(index, Message(role=speaker, parts=tuple(part for _, part in run))) for speaker, run in runs]
 
 
-def _is_sound(role: Role, part: Part) -> bool:
-    if isinstance(part, Text) and part.signature is None:  # nearly all parts are
+def _is_valid(role: Role, part: Part) -> bool:
+    if isinstance(part, Text) and part.signature is None:  # the common case
         return part.text != ""
-    return _speaker(role, part) == role and _unsigned(role, part) is part and _says_something(part)
+    return _speaker(role, part) == role and _unsigned(role, part) is part and _has_content(part)
 
 
 def _speaker(role: Role, part: Part) -> Role:
-    """Only the model calls, also what a service runs for it; only the user brings results and files."""
+    """Return the role that a part belongs to: calls and server-side results to the model, results to the user.
+
+    A file in a system message becomes the user's too.
+    """
     if isinstance(part, ToolCall | ServerCall | ServerResult):
         return "model"
     if isinstance(part, ToolResult) or (isinstance(part, Media) and role == "system"):
@@ -100,21 +111,21 @@ def _speaker(role: Role, part: Part) -> Role:
 
 
 def _unsigned(role: Role, part: Part) -> Part:
-    """Only the model signs."""
+    """Remove a signature from a part that is not the model's."""
     if role == "model" or not isinstance(part, Text | Thought) or part.signature is None:
         return part
     return msgspec.structs.replace(part, signature=None)
 
 
-def _says_something(part: Part) -> bool:
-    """An unsigned thought is never sent back, so it cannot hold up a message; a signature always counts."""
+def _has_content(part: Part) -> bool:
+    """Whether a part has content for Google: signed parts always do, unsigned thoughts are never sent back."""
     if isinstance(part, Text):
         return part.text != "" or part.signature is not None
     return not isinstance(part, Thought) or part.signature is not None
 
 
 def _merge(messages: list[_Placed]) -> list[_Placed]:
-    """Neighbours of one role become one message; results stay apart from what the user says after them."""
+    """Join consecutive messages of one role; messages of results stay separate from the user's other messages."""
     merged: list[_Placed] = []
     for _, run in groupby(messages, key=_kind):
         group = list(run)
@@ -133,13 +144,14 @@ def _kind(placed: _Placed) -> tuple[str, bool]:
 
 
 class _Slot(msgspec.Struct):
-    """A call waiting for its result."""
+    """A call and its result, if it was found."""
 
     call: ToolCall
     result: ToolResult | None = None
 
 
 def _pair(messages: list[_Placed], notes: list[Note]) -> list[_Placed]:
+    """Put the results of each step into one message directly after its calls."""
     pairing = _Pairing(notes)
     steps = [(index, *pairing.take(message, index)) for index, message in messages]
     paired: list[_Placed] = []
@@ -153,14 +165,14 @@ def _pair(messages: list[_Placed], notes: list[Note]) -> list[_Placed]:
 
 
 class _Pairing:
-    """Gives each result to the nearest call before it that has its id."""
+    """Assigns each result to the nearest preceding call with its id."""
 
     def __init__(self, notes: list[Note]) -> None:
         self._notes = notes
         self._open_by_id: dict[str, deque[_Slot]] = {}
 
     def take(self, message: Message, index: int) -> tuple[Message, list[_Slot]]:
-        """The message without the results that found their calls, and its own calls."""
+        """Return the message without the results that were assigned to calls, and slots for its own calls."""
         if message.role == "model":
             return self._take_calls(message, index)
         if not any(isinstance(part, ToolResult) for part in message.parts):
@@ -171,7 +183,7 @@ class _Pairing:
         return Message(role=message.role, parts=tuple(part for group in groups for part in group)), []
 
     def _take_calls(self, message: Message, index: int) -> tuple[Message, list[_Slot]]:
-        """Calls of one step must be told apart: a second one with the same id gets another (pain C7)."""
+        """Return slots for the calls of one step; a second call with the same id gets another id (pain C7)."""
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
         taken = {call.id for call in calls}
         slots_by_id: dict[str, deque[_Slot]] = {}
@@ -196,6 +208,7 @@ class _Pairing:
         return msgspec.structs.replace(call, id=own)
 
     def _place(self, result: ToolResult, index: int) -> tuple[Part, ...]:
+        """Assign a result to its call; return the parts to send instead if there is no such call."""
         waiting = self._open_by_id.get(result.call_id)
         where = f"messages[{index}]"
         if waiting is None:
@@ -203,7 +216,7 @@ class _Pairing:
             self._notes.append(Note("repaired", where, why))
             said = [Text(text=result.response.decode())] if result.response else []
             heading = Text(text="Result of an earlier tool call:")
-            return (heading, *said, *filter(_says_something, result.content))
+            return (heading, *said, *filter(_has_content, result.content))
         if not waiting:
             self._notes.append(Note("dropped", where, f"the call {result.call_id!r} was answered twice"))
             return ()
@@ -212,6 +225,7 @@ class _Pairing:
         return ()
 
     def result_of(self, slot: _Slot, index: int) -> ToolResult:
+        """Return the result of a call, or an error result if the client has lost it."""
         if slot.result is not None:
             return slot.result
         why = f"the call {slot.call.id!r} has no result; an error stands in for it"

@@ -1,4 +1,4 @@
-"""Searches for tools that a service ran, in a history: again the calls and results that they were for the model."""
+"""Tool searches in a history: server calls for the client, but ordinary function calls and results for Gemini."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dragoman.ir import Message, Part, Role, ServerCall, ServerResult, Text, Too
 
 _FOUND = "These functions are declared now and can be called."
 _NOTHING = "Nothing matches. Search again with other or fewer words, or go on without."
-SERVED = frozenset({ServerCall, ServerResult})  # a search is one of them
-_NAMELESS = "search"  # a client may have dropped the id; pairs are told apart by their order
+SERVED = frozenset({ServerCall, ServerResult})  # the part types that a tool search may have
+_NAMELESS = "search"  # id for searches whose id the client dropped; calls and results then match by order
 
 
 def search_answer(result: ServerResult, name: str) -> ToolResult:
-    """What the model is told: the same words when it searches, and whenever the client brings the search back."""
+    """Return the function result of a search: the same in the search's own round and in every later history."""
     call_id = result.call_id or _NAMELESS
     if result.error:
         why = Text(text=result.output or result.error)
@@ -23,11 +23,12 @@ def search_answer(result: ServerResult, name: str) -> ToolResult:
 
 
 def unfold_searches(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Every search as a step of its own; everything else as it is."""
+    """Return the messages with every tool search as a step of its own: a call and its result."""
     return tuple(step for message in messages for step in unfold(message))
 
 
 def unfold(message: Message) -> tuple[Message, ...]:
+    """Split one message at its tool searches; cached. Return the message itself if it has none."""
     if message.role != "model" or SERVED.isdisjoint(map(type, message.parts)):
         return (message,)
     if not any(map(_is_search, message.parts)):
@@ -43,7 +44,7 @@ def _is_search(part: Part) -> bool:
 
 
 def _unfold(message: Message) -> list[Message]:
-    """What follows a result is the next step, unless the client's calls of this one wait for their results."""
+    """Start a new step after each search result, unless the step has calls whose results the client sends."""
     steps: list[Message] = []
     said: list[Part] = []
     results: list[Part] = []

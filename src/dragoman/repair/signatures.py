@@ -1,4 +1,4 @@
-"""Signatures from the store, for what the client did not bring back."""
+"""Restore the thought signatures that the client did not send back, from the store."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dragoman.ir import (
     take_course,
 )
 
-#: How keys of text begin. Words may be anybody's; the ids of calls are nobody else's.
+#: Prefix of the store keys of texts. Equal texts may come from different callers; call ids are unique.
 TEXT_KEY = "text-"
 _COURSE = "signing"
 
 
 def text_key(before: Message | None, text: str) -> str:
-    """Text has no id: it is known by its words and by what the user had said or answered before."""
+    """Return the store key of a text: a hash of it and of the user message before it, because a text has no id."""
     words: list[str] = []
     for part in before.parts if before is not None else ():
         if isinstance(part, ToolResult):
@@ -39,7 +39,7 @@ def text_key(before: Message | None, text: str) -> str:
 
 
 def last_user(messages: tuple[Message, ...], end: int | None = None) -> Message | None:
-    """The user's last message before the `end`."""
+    """Return the last user message before the index `end`, or None."""
     at = (len(messages) if end is None else end) - 1
     while at >= 0 and messages[at].role != "user":
         at -= 1
@@ -47,21 +47,23 @@ def last_user(messages: tuple[Message, ...], end: int | None = None) -> Message 
 
 
 class Signing:
-    """The signatures of one request's messages: `wanted` names what the store must be asked for.
+    """Signs the messages of one request; `wanted` are the store keys of the signatures that are missing.
 
-    What was found out for the messages of one `scope` holds for its next turn, which asks for its new messages alone.
-    Without a scope all of it is asked for every time.
+    With a `scope` the signed messages are cached, so that the next turn of the same scope only looks up its new
+    messages. Without a scope every turn looks up everything.
     """
 
     def __init__(self, messages: tuple[Message, ...], scope: str | None = None) -> None:
         self.messages = messages
         self._scope = scope if messages and messages[0].role != "model" else None
         self._course = _take_course(messages, self._scope)
-        # Behind what is known; the first message, where a course is kept, is never the model's.
+        # The first message that is not cached yet. The message at 0, which holds the cache, is never the model's
+        # if there is a scope, so it needs no signature.
         self._start = 0 if self._scope is None else 1 + len(self._course.worked)
         found = _keys(messages, self._start)
         self._places = dict(found)
-        # What comes again belongs to the last place that has it, and to another one in a history that is cut there.
+        # A key that occurs twice belongs to its last place, which changes if the client cuts its history there.
+        # The cache cannot express that, so it is not used.
         if len(self._places) < len(found) or not self._course.setting.keys.isdisjoint(self._places):
             self._scope, self._course, self._start = None, Course(), 0
             self._places = dict(_keys(messages, 0))
@@ -72,7 +74,7 @@ class Signing:
         return self._places.keys()
 
     def sign(self, recalled: Mapping[str, Sealed] | None) -> tuple[Message, ...]:
-        """The messages with every recalled signature on its part. None: the store could not be asked."""
+        """Return the messages with the `recalled` signatures; None if the store could not be read."""
         if self._signed is not None:
             return self._signed
         start, course = self._start, self._course
@@ -98,8 +100,8 @@ class Signing:
         return signed
 
 
-class _Found(msgspec.Struct, frozen=True):
-    """Whose messages a course is of, and the keys that were asked for."""
+class _LookedUp(msgspec.Struct, frozen=True):
+    """The scope of a course, and the keys that were looked up for it."""
 
     scope: str | None
     keys: set[str]
@@ -108,15 +110,15 @@ class _Found(msgspec.Struct, frozen=True):
 def _take_course(messages: tuple[Message, ...], scope: str | None) -> Course[Message]:
     course: Course[Message] = take_course(messages, _COURSE) if scope is not None else Course()
     if course.setting is None or course.setting.scope != scope:
-        return Course(_Found(scope, set()))
+        return Course(_LookedUp(scope, set()))
     return course
 
 
 def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[int, int]]]:
-    """Each with its message and part, which has no signature of its own.
+    """Return the key of every part without a signature, with the index of its message and part.
 
-    Text and calls of one answer have one signature: where the client has kept it, there is no other. What a service ran
-    in between may have made one message of several answers.
+    An answer has one signature, on its text or on a call; if the client sent it back, nothing is missing. This does
+    not hold for a message with server calls, which may consist of several answers.
     """
     keys: list[tuple[str, tuple[int, int]]] = []
     before = last_user(messages, start)

@@ -1,4 +1,7 @@
-"""The common case, known at a glance: a history that needs no repair keeps its very messages."""
+"""The fast path of `repair`: recognise a history that needs no repair, incrementally.
+
+Only the messages that are new since the last turn are examined, and valid messages are returned as the same objects.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ from dragoman.ir import (
 )
 from dragoman.repair.searches import SERVED, unfold
 
-#: What one message is, as far as turn order goes.
+#: The kind of a message with respect to turn order.
 Kind = Literal["start", "user", "results", "calls", "model", "system"]
 
-#: What may stand behind what; the rest is for `repair.history`.
+#: Which kinds may follow which; any other order is left to `repair.history`.
 _MAY_FOLLOW: dict[Kind, frozenset[Kind]] = {
     "start": frozenset({"user", "system"}),
     "user": frozenset({"model", "calls", "system"}),
@@ -39,16 +42,17 @@ _MAY_FOLLOW: dict[Kind, frozenset[Kind]] = {
 }
 
 
-#: Neighbours that become one message: some programs send what they tell beside a prompt on its own.
-_JOINED: frozenset[tuple[Kind, Kind]] = frozenset(
+#: Consecutive messages that are joined: some clients send additional context as a message of its own.
+_MAY_JOIN: frozenset[tuple[Kind, Kind]] = frozenset(
     {("user", "user"), ("system", "system"), ("model", "model"), ("model", "calls")}
 )
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one message of the client's leaves as, searches unfolded, and where that leaves the conversation.
+    """The messages to send for one message of the client, with tool searches unfolded.
 
-    `calls` gives the names of those that wait for their results; one that `joins` stands for the message before it too.
+    `after` is the kind of the last of them. `calls` maps the ids of the calls without a result to their names. A step
+    that `joins` replaces the last message of the step before it too.
     """
 
     said: tuple[Message, ...]
@@ -61,7 +65,7 @@ _START = Step(())
 
 
 class _Sound(Course[Step]):
-    """`said` is all that the steps leave as."""
+    """The cached steps of a history; `said` is the concatenation of their messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,17 +79,17 @@ class _Sound(Course[Step]):
     def say(self, steps: list[Step]) -> None:
         for step in steps:
             if step.joins:
-                del self.said[-1:]  # where nothing is, it is the first message of all
+                del self.said[-1:]  # empty if it joins the first message, which is not in the course
             self.said += step.said
 
 
 def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tuple[Message, ...] | None:
-    """The messages with the names of their calls on all results; None if anything is out of order."""
+    """Return the messages to send, with the tool names filled in on all results; None if anything needs repair."""
     if not messages:
         return None
     course: _Sound = take_course(messages, "sound", _Sound)
     steps = course.worked
-    # The first message leaves as it is; where steps follow it, it was looked at before them.
+    # The first message is sent as it is; if there are cached steps, it was examined before them.
     last = steps[-1] if steps else _step(_START, messages[0])
     if last is None:
         return None
@@ -105,18 +109,18 @@ def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tup
 
 
 def _step(before: Step, message: Message) -> Step | None:
-    """None if the message cannot stand there as it is: nothing is empty, and nobody says but what is theirs."""
+    """Return the next step, or None if the message is empty, out of order or has parts of another role."""
     role, parts = message.role, message.parts
     kinds = set(map(type, parts))
     if kinds == _RESULTS and role == "user":
-        return _answer(before, message)
+        return _results_step(before, message)
     if not SERVED.isdisjoint(kinds):
         unfolded = unfold(message)
         if unfolded[0] is not message:
             return _steps(before, unfolded)
     kind: Kind = "calls" if ToolCall in kinds else role
     joins = kind not in _MAY_FOLLOW[before.after]
-    if (joins and (before.after, kind) not in _JOINED) or not kinds or not kinds <= _SAYS[role]:
+    if (joins and (before.after, kind) not in _MAY_JOIN) or not kinds or not kinds <= _ALLOWED_PARTS[role]:
         return None
     calls: dict[str, str] = {}
     for part in parts:
@@ -126,13 +130,13 @@ def _step(before: Step, message: Message) -> Step | None:
             calls[part.id] = part.name
         elif isinstance(part, Text) and (role != "model" if part.signature is not None else not part.text):
             return None
-    if kinds == _THOUGHTS and not any(map(_SIGNATURE, parts)):  # unsigned ones are never sent back
+    if kinds == _THOUGHTS and not any(map(_SIGNATURE, parts)):  # unsigned thoughts are never sent back
         return None
     return Step((before.said[-1].joined(message) if joins else message,), kind, calls, joins)
 
 
 def _steps(before: Step, unfolded: tuple[Message, ...]) -> Step | None:
-    """One after the other, as one."""
+    """Return the steps of several messages as one step."""
     said: list[Message] = []
     for message in unfolded:
         step = _step(before, message)
@@ -143,8 +147,8 @@ def _steps(before: Step, unfolded: tuple[Message, ...]) -> Step | None:
     return Step(tuple(said), before.after, before.calls)
 
 
-def _answer(before: Step, message: Message) -> Step | None:
-    """The results of exactly the calls before them, none twice."""
+def _results_step(before: Step, message: Message) -> Step | None:
+    """Return a step if the message has exactly one result for each call of the step before."""
     parts, calls = message.parts, before.calls
     ids = [*map(_CALL_ID, parts)]
     if ids != [*calls] and (len(ids) != len(calls) or calls.keys() != {*ids}):
@@ -153,19 +157,19 @@ def _answer(before: Step, message: Message) -> Step | None:
     noted: tuple[Message, Message] | None = notebook.get("named")
     if noted is None or noted[0] is not before.said[-1]:
         results = dict(zip(ids, parts, strict=True))
-        noted = notebook["named"] = before.said[-1], _named(calls, results)
+        noted = notebook["named"] = before.said[-1], _with_names(calls, results)
     return Step((noted[1],), "results")
 
 
-def _named(calls: dict[str, str], results: dict[str, Any]) -> Message:
-    """The results in the order of their calls, each with its call's name."""
+def _with_names(calls: dict[str, str], results: dict[str, Any]) -> Message:
+    """Return the results in the order of their calls, each with the name of its tool."""
     named = [msgspec.structs.replace(results[call_id], name=name) for call_id, name in calls.items()]
     return Message(role="user", parts=tuple(named))
 
 
 _CALL_ID, _SIGNATURE = operator.attrgetter("call_id"), operator.attrgetter("signature")
 _RESULTS, _THOUGHTS = {ToolResult}, {Thought}
-_SAYS: dict[Role, set[type[Part]]] = {
+_ALLOWED_PARTS: dict[Role, set[type[Part]]] = {
     "user": {Text, Media, Native},
     "system": {Text},
     "model": {Text, Thought, ToolCall, ServerCall, ServerResult, Native},

@@ -1,4 +1,4 @@
-"""The last resort for a history that Google refuses to read as calls and results: it is told in words (pain C11)."""
+"""The last resort for a history whose calls and results Google refuses: write them as text (pain C11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TOLD = Note("moved", "messages", "Google refuses this history; its calls are tol
 
 
 def tell_history(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The same conversation without calls and results; nothing that was said in them is lost."""
+    """Return the messages with every call and result as text; no content is lost."""
     return tuple(Message(role=message.role, parts=_told(message)) for message in messages)
 
 

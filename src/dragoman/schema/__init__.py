@@ -1,4 +1,4 @@
-"""JSON Schema for Gemini and back: declarations out, names both ways, arguments in."""
+"""JSON Schema for Gemini: convert tool declarations, map tool names both ways, check and repair arguments."""
 
 from dragoman.schema.args import PLACEHOLDER, check_args, check_args_strictly, mend_args
 from dragoman.schema.clean import clean_schema

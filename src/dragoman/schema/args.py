@@ -1,4 +1,4 @@
-"""The model's arguments against the client's own schema: what is wrong, and what can safely be mended."""
+"""Check the model's arguments against the client's schema, and repair them where the intent is unambiguous."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from dragoman.schema.strict import judge
 from dragoman.schema.validate import Document, Validator, below
 from dragoman.schema.walk import Schema, too_deep
 
-PLACEHOLDER: Final = (
-    "dragoman_unused"  # the property that `compile_schema` must invent (B7); never a real one
-)
+#: Name of the property that `compile_schema` adds to objects without properties (B7); never a tool's own.
+PLACEHOLDER: Final = "dragoman_unused"
 
-_INVENTED: Final = PLACEHOLDER.encode()
+_PLACEHOLDER_BYTES: Final = PLACEHOLDER.encode()
 _MAX_DEPTH: Final = 60
 _MAX_PROBLEMS: Final = 20
 _CACHED: Final = 512
-_MAX_CACHED_BYTES: Final = 64 * 1024  # so that the cache stays below 32 MB of keys
+_MAX_CACHED_BYTES: Final = 64 * 1024  # per schema: 512 entries have at most 32 MB of keys
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 _BOOLEANS: Final = {"true": True, "false": False, "True": True, "False": False}
 _WRONG: Final = object()
@@ -32,17 +31,20 @@ _INVALID: Final = "arguments: do not match the schema"
 
 
 def check_args(args: bytes, schema: bytes) -> tuple[str, ...]:
-    """What is wrong with the arguments, each with its path; empty if nothing is."""
+    """Return the problems of the arguments, each with its path; empty if they are valid."""
     value = _decode(args)
-    return _no_object(value) or _check_leniently(value, schema)
+    return _check_is_object(value) or _check_leniently(value, schema)
 
 
 def check_args_strictly(
     args: bytes, schema: bytes, *, where: str
 ) -> tuple[tuple[str, ...], tuple[Note, ...]]:
-    """As `check_args`, by every rule of JSON Schema; a note says where only the lenient judge could be asked."""
+    """Like `check_args`, but apply every keyword of JSON Schema.
+
+    If the schema cannot be applied strictly, return a note and the result of the lenient check.
+    """
     value = _decode(args)
-    problems = _no_object(value)
+    problems = _check_is_object(value)
     if problems:
         return problems, ()
     verdict = judge(value, schema)
@@ -54,7 +56,7 @@ def check_args_strictly(
     return verdict.problems or _check_leniently(value, schema) or (_INVALID,), ()
 
 
-def _no_object(value: Any) -> tuple[str, ...]:
+def _check_is_object(value: Any) -> tuple[str, ...]:
     if value is _WRONG:
         return ("arguments: not valid JSON",)
     return () if isinstance(value, dict) else (f"arguments: expected object, got {type_of(value)}",)
@@ -66,19 +68,22 @@ def _check_leniently(value: Any, schema: bytes) -> tuple[str, ...]:
 
 
 def mend_args(args: bytes, schema: bytes, *, where: str) -> tuple[bytes, tuple[Note, ...]]:
-    """The arguments with what is plainly meant put right; the same bytes when nothing had to be."""
+    """Return the arguments with unambiguous mistakes repaired, and a note for each repair.
+
+    The same bytes are returned if they are valid or cannot be repaired.
+    """
     value = _decode(args)
     if not isinstance(value, dict):
         return args, ()
     document = _document(schema)
     validator = Validator(document, whole=True)
-    invented = _INVENTED in args and _INVENTED not in schema
-    if not invented and validator.ok(value, document.root):
+    has_placeholder = _PLACEHOLDER_BYTES in args and _PLACEHOLDER_BYTES not in schema
+    if not has_placeholder and validator.ok(value, document.root):
         return args, ()
     if too_deep(value, _MAX_DEPTH):
         return args, ()
     mender = _Mender(validator)
-    mended = mender.mend(_strip(value) if invented else value, document.root)
+    mended = mender.mend(_strip(value) if has_placeholder else value, document.root)
     if mended is value or validator.tired:
         return args, ()
     notes = tuple(Note("mended", f"{where}.{path}" if path else where, why) for path, why in mender.done)
@@ -93,7 +98,7 @@ def _decode(data: bytes | str) -> Any:
 
 
 def _document(schema: bytes) -> Document:
-    return _remembered(schema) if len(schema) <= _MAX_CACHED_BYTES else _read(schema)
+    return _read_cached(schema) if len(schema) <= _MAX_CACHED_BYTES else _read(schema)
 
 
 def _read(schema: bytes) -> Document:
@@ -101,18 +106,18 @@ def _read(schema: bytes) -> Document:
     return Document(True if value is _WRONG else value)
 
 
-_remembered = lru_cache(maxsize=_CACHED)(_read)
+_read_cached = lru_cache(maxsize=_CACHED)(_read)
 
 
 def _strip(value: Any) -> Any:
-    """A copy without the property that we invented."""
+    """Return a copy without the placeholder property."""
     if isinstance(value, dict):
         return {key: _strip(sub) for key, sub in value.items() if key != PLACEHOLDER}
     return [_strip(sub) for sub in value] if isinstance(value, list) else value
 
 
 class _Mender:
-    """One mending; `done` says where and what. A string is only touched where no string is allowed (P2)."""
+    """Repairs one value; `done` lists path and change. A string is changed only if no string is allowed (P2)."""
 
     def __init__(self, validator: Validator) -> None:
         self.done: list[tuple[str, str]] = []
@@ -120,7 +125,7 @@ class _Mender:
         self._document = validator.document
 
     def mend(self, value: Any, schema: Any, path: str = "", depth: int = 0) -> Any:
-        """The value as the schema wants it, or the very same value."""
+        """Return the repaired value, or the same object if nothing was changed."""
         if depth > _MAX_DEPTH or self._validator.ok(value, schema):
             return value
         node = self._document.spelled(schema)
@@ -138,12 +143,12 @@ class _Mender:
         return self._array(value, node, path, depth) if isinstance(value, list) else value
 
     def _union(self, value: Any, branches: list[Any], path: str, depth: int) -> Any:
-        """The one thing that the value can become under any branch; if there are two, nobody knows."""
-        solid = [branch for branch in branches if self._document.spelled(branch).get("type") != ["null"]]
-        if len(solid) == 1:
-            return self.mend(value, solid[0], path, depth + 1)
+        """Return the repaired value if exactly one result fits a branch; with several the intent is ambiguous."""
+        non_null = [branch for branch in branches if self._document.spelled(branch).get("type") != ["null"]]
+        if len(non_null) == 1:
+            return self.mend(value, non_null[0], path, depth + 1)
         found: list[tuple[Any, _Mender]] = []
-        for branch in solid:
+        for branch in non_null:
             attempt = _Mender(self._validator)
             mended = attempt.mend(value, branch, path, depth + 1)
             if self._validator.ok(mended, branch):
@@ -154,6 +159,7 @@ class _Mender:
         return found[0][0]
 
     def _convert(self, value: Any, schema: Any, path: str, depth: int) -> Any:
+        """Convert a value of the wrong type if exactly one allowed type can represent it."""
         node = self._document.spelled(schema)
         found = []
         for kind in node["type"]:
@@ -170,7 +176,7 @@ class _Mender:
         return self.mend(found[0], schema, path, depth + 1)
 
     def _fits_item(self, value: Any, node: Schema) -> bool:
-        """A lone value for an array: only where the items have a type and it is one of them."""
+        """Whether a single value may be wrapped in an array: only if the items are typed and it is a valid item."""
         items = node.get("items")
         typed = "type" in self._document.spelled(items) or "$ref" in self._document.spelled(items)
         return typed and value is not None and "prefixItems" not in node and self._validator.ok(value, items)

@@ -1,4 +1,4 @@
-"""Any JSON Schema made into what Google takes as `parametersJsonSchema`."""
+"""Convert any JSON Schema to the subset that Google accepts as `parametersJsonSchema`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ROOT: Target = ()
 
 
 def clean_schema(schema: object, *, where: str, vertex: bool = False) -> tuple[Schema, tuple[Note, ...]]:
-    """The schema as Google reads it, its root always an object, and a note for all that was lost.
+    """Return the schema in Google's subset, always with an object as root, and a note for everything lost.
 
-    `vertex` leaves nothing beside `anyOf`, which Vertex was once seen to refuse (gemini-api.md 3.1).
+    With `vertex` no node has keywords beside `anyOf`, which Vertex has been seen to refuse (gemini-api.md 3.1).
     """
     notes: list[Note] = []
 
@@ -31,7 +31,7 @@ def clean_schema(schema: object, *, where: str, vertex: bool = False) -> tuple[S
     before, out = Schema(), clean(_document(schema, where, notes))
     passes = 1
     while (vertex or "$defs" in out) and out != before and passes < _MAX_PASSES:
-        # What folding made equal is one to the next pass; a circle that a repair has opened is inlined.
+        # Another pass unites branches that folding made equal, and inlines definitions that are no longer recursive.
         before, out = out, clean(out)
         passes += 1
     return out, tuple(dict.fromkeys(notes))
@@ -49,7 +49,7 @@ def _document(schema: object, where: str, notes: list[Note]) -> Schema:
 
 
 class _Pass:
-    """One walk over one document."""
+    """One conversion of one document."""
 
     def __init__(self, document: Schema, notes: list[Note]) -> None:
         self._document = document
@@ -62,7 +62,7 @@ class _Pass:
         flats, outer = self._flattener.options(self._document, spot)
         out = unite_roots([self._plain(flat, spot) for flat in flats], outer, where, self._notes)
         defs: Schema = {}
-        for name, target in self._flattener.wanted:  # grows while we go
+        for name, target in self._flattener.wanted:  # grows during the loop
             top = frozenset({target})
             start = Spot(step(where, ("$defs", name)), 0, top, needed=True, chain=top)
             defs[name] = self._node(self._flattener.refs.value(target), start)
@@ -81,7 +81,8 @@ class _Pass:
         def visit(sub: Any, path: Path) -> Any:
             if path == ("additionalProperties",) and isinstance(sub, bool):
                 return sub
-            # Below a top (only a top has a chain) a circle through items alone is in no property.
+            # Directly below the root of a document or definition (only roots have a chain), a cycle through items
+            # is not inside any property, so it does not count as needed.
             same = spot.needed and not spot.chain
             needed = path[1] in required if path[0] == "properties" else same
             return self._node(sub, spot.below(path, flat.inside, needed=needed))
@@ -89,7 +90,10 @@ class _Pass:
         return self._release(rebuild(ready, visit), spot)
 
     def _release(self, schema: Schema, spot: Spot) -> Schema:
-        """Google unrolls circles only in properties that are not required: the description asks for them."""
+        """Make recursive properties optional and require them in the description instead.
+
+        Google unrolls a recursive reference only in properties that are not required.
+        """
         required = schema.get("required", [])
         stuck = [name for name in required if _circles(schema["properties"][name])]
         if not stuck:
@@ -108,6 +112,6 @@ class _Pass:
 
 
 def _circles(node: Schema) -> bool:
-    """Whether a reference stands here without another property in between."""
+    """Whether the node contains a reference that is not inside one of its own properties."""
     below = (sub for path, sub in children(node) if path[0] != "properties" and isinstance(sub, dict))
     return "$ref" in node or any(map(_circles, below))

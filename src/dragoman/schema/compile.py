@@ -1,4 +1,7 @@
-"""The fallback: any schema compiled to Google's message `Schema` from an allow-list (gemini-api.md 3.1)."""
+"""Convert a JSON Schema to Google's OpenAPI-like `Schema` message, with an allow-list of fields (gemini-api.md 3.1).
+
+This is the fallback for back ends that do not accept `parametersJsonSchema`.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,13 @@ from dragoman.schema.spell import distinct
 from dragoman.schema.union import annotate, fold
 from dragoman.schema.walk import Path, Schema, step
 
-# Google wants the `properties` of an OBJECT to be non-empty, at any depth. A nested object that may hold
-# anything or nothing can only stay an object with one optional property, so it gets PLACEHOLDER: typed NULL,
-# never required, unmistakable. Without a type the model could send a string, and Vertex would refuse; a JSON
-# string in its place would change the tool's contract. `mend_args` takes the property out of what the model
-# returns, so it never reaches the client's tool (B7).
-_MAX_DEPTH: Final = 28  # Google stops at 30; an open leaf for Vertex needs two levels more
+# Google requires non-empty `properties` in every OBJECT, at any depth. A nested object without known properties
+# therefore gets one optional property, PLACEHOLDER, of type NULL. Omitting the type of the object is no alternative:
+# the model could send a string, and Vertex refuses nodes without a type. A string with JSON would change the tool's
+# contract. `mend_args` removes the property from the model's arguments, so the client's tool never sees it (B7).
+_MAX_DEPTH: Final = 28  # Google's limit is 30; an untyped leaf for Vertex takes two more levels
 _MAX_NODES: Final = 2_000
-_UNROLL: Final = 2
+_MAX_RECURSION: Final = 2
 
 _ANY_TYPE: Final = ("title", "description", "default", "nullable")
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
@@ -41,7 +43,7 @@ _FORMATS: Final = {
 def compile_schema(
     schema: object, *, where: str, vertex: bool = False
 ) -> tuple[dict[str, Any] | None, tuple[Note, ...]]:
-    """The schema as a `Schema` message, or None for a function without arguments (B7)."""
+    """Return the schema as a `Schema` message, or None for a function without arguments (B7)."""
     clean, notes = clean_schema(schema, where=where)
     if not clean["properties"] and not clean.get("additionalProperties"):
         return None, notes
@@ -54,14 +56,14 @@ def compile_schema(
 class _Spot(NamedTuple):
     where: str
     depth: int
-    inside: tuple[str, ...]  # the definitions that we are within
+    inside: tuple[str, ...]  # names of the enclosing definitions, to limit recursion
 
     def below(self, path: Path) -> _Spot:
         return _Spot(step(self.where, path), self.depth + 1, self.inside)
 
 
 class _Compiler:
-    """One walk over one clean schema."""
+    """Converts one schema that `clean_schema` returned."""
 
     def __init__(self, defs: dict[str, Schema], notes: list[Note], *, vertex: bool) -> None:
         self.notes = notes
@@ -83,9 +85,9 @@ class _Compiler:
         return self._typed(schema, spot) if "type" in schema else self._open(schema)
 
     def _unroll(self, name: str, spot: _Spot) -> Schema:
-        if spot.inside.count(name) >= _UNROLL:
+        if spot.inside.count(name) >= _MAX_RECURSION:
             self.notes.append(
-                Note("dropped", spot.where, f"{name!r} is recursive: left open after {_UNROLL} rounds")
+                Note("dropped", spot.where, f"{name!r} is recursive: left open after {_MAX_RECURSION} rounds")
             )
             return self._open({})
         return self.node(self._defs[name], spot._replace(inside=(*spot.inside, name)))
@@ -99,7 +101,7 @@ class _Compiler:
         return {**annotate({}, schema), "anyOf": branches}
 
     def _open(self, schema: Schema) -> Schema:
-        """Anything: AI Studio takes a leaf without a type, Vertex wants one on every node."""
+        """Return a node that allows any value: AI Studio accepts no type at all, Vertex requires one on every node."""
         if not self._vertex:
             return annotate({}, schema)
         kinds: list[Schema] = [{"type": kind} for kind in ("STRING", "NUMBER", "BOOLEAN")]
@@ -108,7 +110,7 @@ class _Compiler:
     def _typed(self, schema: Schema, spot: _Spot) -> Schema:
         kind = schema["type"]
         out = {key: schema[key] for key in (*_ANY_TYPE, *_FIELDS[kind]) if key in schema}
-        out = {"type": kind.upper(), **self._words(out, schema, spot)}
+        out = {"type": kind.upper(), **self._describe(out, schema, spot)}
         if kind == "object":
             subs = schema.get("properties") or {}
             made = {name: self.node(sub, spot.below(("properties", name))) for name, sub in subs.items()}
@@ -118,7 +120,7 @@ class _Compiler:
         return out
 
     def _items(self, schema: Schema, spot: _Spot) -> Schema:
-        """A tuple becomes an array of any of its members."""
+        """Return the `items` of an array; a tuple becomes an array whose items match any of its members."""
         tuples = [(("prefixItems", i), sub) for i, sub in enumerate(schema.get("prefixItems", ()))]
         items = [(("items",), schema["items"])] if "items" in schema else []
         made = distinct([self.node(sub, spot.below(path)) for path, sub in [*tuples, *items]])
@@ -127,10 +129,10 @@ class _Compiler:
             return dict(made[0])
         return {"anyOf": made} if items or closed else self._open({})
 
-    def _words(self, out: Schema, schema: Schema, spot: _Spot) -> Schema:
-        """What the message has no field for goes into the description."""
+    def _describe(self, out: Schema, schema: Schema, spot: _Spot) -> Schema:
+        """Move keywords that the message has no field for into the description."""
         kind = schema["type"]
-        for key, text in _unsaid(kind, schema):
+        for key, text in _inexpressible(kind, schema):
             out = tell({name: value for name, value in out.items() if name != key}, text)
             self.notes.append(
                 Note("moved", step(spot.where, (key,)), "into the description: no such field at Google")
@@ -147,7 +149,8 @@ class _Compiler:
         return out
 
 
-def _unsaid(kind: str, schema: Schema) -> list[tuple[str, str]]:
+def _inexpressible(kind: str, schema: Schema) -> list[tuple[str, str]]:
+    """Return the keywords that the message has no field for, each with a sentence for the description."""
     said = []
     if schema.get("format", "") not in ("", *_FORMATS.get(kind, ())):
         said.append(("format", f"Format: {schema['format']}."))

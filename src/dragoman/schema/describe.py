@@ -1,4 +1,4 @@
-"""What Gemini's schema cannot say, said in a short English sentence of the description (B3)."""
+"""Express keywords that Gemini does not support as short English sentences in the description (B3)."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from dragoman.notes import Note
 from dragoman.schema.merge import join_text
 from dragoman.schema.walk import Schema, step
 
-_ROOM = 400  # characters of JSON in one sentence
+_MAX_JSON_CHARS = 400  # of a value in one sentence
 
 
 def show(value: object) -> str:
-    """The value as JSON, shortened when it is long."""
+    """Return the value as JSON, truncated if it is long."""
     text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _ROOM else text[:_ROOM] + "…"
+    return text if len(text) <= _MAX_JSON_CHARS else text[:_MAX_JSON_CHARS] + "…"
 
 
 def names(values: list[str]) -> str:
-    """Property names as prose."""
+    """Return property names as a comma-separated list in backticks."""
     return ", ".join(f"`{value}`" for value in values)
 
 
 def allowed(values: list[Any]) -> str:
-    """The sentence for an `enum` that cannot stand."""
+    """Return the sentence for an `enum` that Gemini cannot express."""
     listed = ", ".join(show(value) for value in values)
     return f"Must be {listed}." if len(values) == 1 else f"Allowed values: {listed}."
 
 
 def speak(schema: Schema, keys: Iterable[str], where: str, notes: list[Note]) -> Schema:
-    """The schema with those of its keywords said in the description instead."""
+    """Return the schema with these keywords moved into the description."""
     said = [(key, SAID[key](schema[key], schema)) for key in keys if key in schema]
     out = {key: value for key, value in schema.items() if key not in dict(said)}
     for key, text in said:
@@ -45,12 +45,12 @@ def speak(schema: Schema, keys: Iterable[str], where: str, notes: list[Note]) ->
 
 
 def tell(schema: Schema, text: str) -> Schema:
-    """The schema with the sentence at the end of its description."""
+    """Return the schema with a sentence added to its description."""
     return {**schema, "description": join_text(schema.get("description", ""), text)}
 
 
 def groups(union: str, branches: list[list[str]]) -> str:
-    """The sentence for a union whose branches only name required properties."""
+    """Return the sentence for a union whose branches only have `required`."""
     how = "Exactly one" if union == "oneOf" else "At least one"
     return f"{how} of these must be given: " + "; ".join(names(branch) for branch in branches) + "."
 
@@ -90,7 +90,7 @@ def _phrase(template: str) -> Callable[[Any, Schema], str]:
 
 
 def _rule(template: str, never: str) -> Callable[[Any, Schema], str]:
-    """For a keyword that holds a schema: silent when it allows everything."""
+    """Return a formatter for a keyword whose value is a schema; it yields no sentence for a schema that allows all."""
 
     def say(value: Any, _schema: Schema) -> str:
         if value is False:
@@ -104,6 +104,7 @@ def _if_set(text: str) -> Callable[[Any, Schema], str]:
     return lambda value, _schema: text if value else ""
 
 
+#: keyword -> function of its value and its schema that returns the sentence, or nothing if none is needed
 SAID: Final[dict[str, Callable[[Any, Schema], str]]] = {
     "contains": _contains,
     "contentEncoding": _phrase("Encoded as {}."),

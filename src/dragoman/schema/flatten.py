@@ -1,4 +1,4 @@
-"""A node's references, `allOf` and unions resolved into a list of single-typed alternatives."""
+"""Resolve the references, `allOf` and unions of a node into a list of alternatives with one type each."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from dragoman.schema.refs import Refs, Target
 from dragoman.schema.spell import fits, spell
 from dragoman.schema.walk import Path, Schema, step
 
-MAX_DEPTH: Final = 60  # schema levels and reference hops together; six frames each must fit Python's stack
-MAX_NODES: Final = 5_000  # references that fan out ("a: [b, b], b: [c, c]…") end here
+MAX_DEPTH: Final = 60  # schema levels plus reference hops; each takes up to six frames of Python's stack
+MAX_NODES: Final = 5_000  # limits references that grow exponentially ("a: [b, b], b: [c, c]…")
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class Spot(NamedTuple):
-    """A place in the walk."""
+    """A position in the schema, with the state of the traversal there."""
 
     where: str
     depth: int
-    inside: frozenset[Target]  # the circular targets that we are within
-    needed: bool  # no optional property stands between here and the top of the document or definition
-    chain: frozenset[Target] = frozenset()  # the targets followed to reach this very node
+    inside: frozenset[Target]  # the enclosing targets that are recursive
+    needed: bool  # there is no optional property between here and the root of the document or definition
+    chain: frozenset[Target] = frozenset()  # the references followed to reach this node
 
     def below(self, path: Path, inside: frozenset[Target], *, needed: bool) -> Spot:
-        """The place of a subschema."""
+        """Return the position of a subschema."""
         return Spot(step(self.where, path), self.depth + 1, inside, needed)
 
     def beside(self, path: Path) -> Spot:
-        """The place of a schema for the same value."""
+        """Return the position of a schema that applies to the same value, such as a member of `allOf`."""
         return self._replace(where=step(self.where, path), depth=self.depth + 1)
 
 
 class Flat(NamedTuple):
-    """A spelled node without `allOf`; `$ref` is left only where it runs in a circle."""
+    """A normalized node without `allOf`; it has a `$ref` only if the reference is recursive."""
 
     schema: Schema
     inside: frozenset[Target]
-    rest: tuple[Schema, ...] = ()  # what could not be merged in
+    rest: tuple[Schema, ...] = ()  # schemas that could not be merged into it
     possible: bool = True
 
 
 class Flattener:
-    """Resolves the nodes of one document; `wanted` are the definitions that its circles need."""
+    """Resolves the nodes of one document; `wanted` are the definitions that its recursive references need."""
 
     def __init__(self, document: Schema, notes: list[Note]) -> None:
         self.refs = Refs(document)
@@ -58,7 +58,7 @@ class Flattener:
         self._nodes = 0
 
     def options(self, raw: Any, spot: Spot) -> tuple[list[Flat], Schema]:
-        """The single-typed alternatives of a node, and the annotations that stand over them all."""
+        """Return the alternatives of a node, each of one type, and the annotations that apply to all of them."""
         return self._expand(self._flatten(raw, spot), spot)
 
     def _flatten(self, raw: Any, spot: Spot) -> Flat:
@@ -81,6 +81,7 @@ class Flattener:
         return flat
 
     def _follow(self, ref: str, spot: Spot) -> Flat:
+        """Return the target of a reference; a recursive one stays a `$ref` within itself and in optional properties."""
         target = self.refs.find(ref)
         if target is None or target in spot.chain:
             why = "points nowhere in this schema" if target is None else "leads only back to itself"
@@ -97,6 +98,7 @@ class Flattener:
         )
 
     def _name(self, target: Target) -> str:
+        """Return the name of a definition in the new `$defs`."""
         if target not in self._names:
             name = _UNSAFE.sub("_", target[-1] if target else "root") or "_"
             while name in self._taken:
@@ -108,6 +110,7 @@ class Flattener:
         return self._names[target]
 
     def _join(self, a: Flat, b: Flat, spot: Spot) -> Flat:
+        """Return a node for values that satisfy both."""
         inside, rest, possible = a.inside | b.inside, a.rest + b.rest, a.possible and b.possible
         if "$ref" in a.schema or "$ref" in b.schema:
             kept, other = (a.schema, b.schema) if "$ref" in a.schema else (b.schema, a.schema)
@@ -120,6 +123,7 @@ class Flattener:
         return Flat(both[0], inside, rest + ((both[1],) if both[1] else ()), possible)
 
     def _expand(self, flat: Flat, spot: Spot) -> tuple[list[Flat], Schema]:
+        """Split a node by its union and its types; describe the parts that cannot be merged."""
         schema, unions = flat.schema, [key for key in ("anyOf", "oneOf") if key in flat.schema]
         rest = flat.rest
         if len(unions) == 2:
@@ -165,6 +169,7 @@ class Flattener:
 
 
 def _split(flat: Flat) -> tuple[list[Flat], Schema]:
+    """Split a node without a union into one alternative per type."""
     types = name_types(flat.schema)
     if "enum" in flat.schema:
         types = [kind for kind in types if any(fits(value, kind) for value in flat.schema["enum"])] or types

@@ -1,4 +1,4 @@
-"""Two schemas that both hold, as one: the simple cases of `allOf`."""
+"""Merge two schemas into one that requires both: the simple cases of `allOf`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ ANNOTATIONS: Final[tuple[str, ...]] = ("title", "description", "default")
 
 
 def merge(a: Schema, b: Schema) -> tuple[Schema, Schema] | None:
-    """Both spelled schemas as one, and what of `b` did not fit in; None if no value could satisfy both."""
+    """Merge two normalized schemas; return the result and the keywords of `b` that could not be merged.
+
+    Return None if no value can satisfy both.
+    """
     out, rest = dict(a), dict[str, Any]()
     for key, value in b.items():
         if key not in out or same(out[key], value):
@@ -27,7 +30,7 @@ def merge(a: Schema, b: Schema) -> tuple[Schema, Schema] | None:
 
 
 def lay(over: Schema, schema: Schema) -> Schema:
-    """The schema under the annotations of another one; its own description comes second."""
+    """Return the schema with the annotations of `over`; its own description is appended to that of `over`."""
     out = {**schema, **{key: over[key] for key in ANNOTATIONS if key in over}}
     if "description" in over and "description" in schema:
         out["description"] = join_text(over["description"], schema["description"])
@@ -35,7 +38,7 @@ def lay(over: Schema, schema: Schema) -> Schema:
 
 
 def join_text(first: str, second: str) -> str:
-    """Two descriptions as one."""
+    """Join two descriptions with a line break, without repeating the second."""
     if not first or not second or first == second:
         return first or second
     return first if first.endswith(f"\n{second}") else f"{first}\n{second}"

@@ -1,4 +1,4 @@
-"""Tool names that Google accepts, each leading back to the client's own."""
+"""Map the client's tool names to names that Google accepts, and back."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Final
 
 import msgspec
 
-# Google takes 128 characters today, older back ends and Cloud Code 64 (gemini-api.md 2.2).
+# Google accepts 128 characters, older back ends and Cloud Code only 64 (gemini-api.md 2.2).
 _LEGAL: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_.:-]")
-_MAX: Final = 64
-_DIGITS: Final = 8
-_PREFIXES: Final = ("default_api.", "default_api:", "functions.")  # made up by the model (P4)
+_MAX_CHARS: Final = 64
+_HASH_DIGITS: Final = 8
+_PREFIXES: Final = ("default_api.", "default_api:", "functions.")  # invented by the model (P4)
 
 
 class NameMap(msgspec.Struct, frozen=True):
-    """The tool names of one request, both ways; build it with `of`."""
+    """The mapping of one request's tool names, in both directions; create it with `of`."""
 
     _wires: dict[str, str]
     _originals: dict[str, str]
 
     @classmethod
     def of(cls, names: Iterable[str]) -> NameMap:
-        """The map for these names; legal ones stay, so only illegal ones can ever move."""
+        """Return the mapping for these names. Legal names are unchanged and have precedence over mapped ones."""
         ordered = list(dict.fromkeys(names))
         originals = {name: name for name in ordered if _LEGAL.fullmatch(name)}
         for name in ordered:
             if name not in originals:
-                wire, digits = _wire(name), _DIGITS
+                wire, digits = _wire(name), _HASH_DIGITS
                 while wire in originals:
                     digits += 1
                     wire = _wire(name, digits)
@@ -39,11 +39,11 @@ class NameMap(msgspec.Struct, frozen=True):
         return cls({name: wires[name] for name in ordered}, originals)
 
     def to_wire(self, name: str) -> str:
-        """The name for Google; a name from the history that is no longer declared is mapped alike."""
+        """Return the name for Google; a name from the history that is no longer declared is mapped the same way."""
         return self._wires.get(name) or _wire(name)
 
     def from_wire(self, name: str) -> str:
-        """The client's name for Google's; an unknown one comes back as it is."""
+        """Return the client's name for Google's; an unknown name is returned unchanged."""
         if name in self._originals:
             return self._originals[name]
         bare = next((name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix)), name)
@@ -51,15 +51,15 @@ class NameMap(msgspec.Struct, frozen=True):
 
     @property
     def renamed(self) -> tuple[tuple[str, str], ...]:
-        """The pairs (original, wire) that differ."""
+        """The pairs of original name and wire name that differ."""
         return tuple((name, wire) for name, wire in self._wires.items() if name != wire)
 
 
-def _wire(name: str, digits: int = _DIGITS) -> str:
-    """A pure function of the name: what it looked like, and a hash to tell it from its likes."""
+def _wire(name: str, digits: int = _HASH_DIGITS) -> str:
+    """Return a legal name that depends on this name only: illegal characters are replaced and a hash is added."""
     if _LEGAL.fullmatch(name):
         return name
     mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
     head = _ILLEGAL.sub("_", name)
     start = head if _LEGAL.match(head) else f"_{head}"
-    return f"{start[: _MAX - digits - 1]}_{mark}"
+    return f"{start[: _MAX_CHARS - digits - 1]}_{mark}"

@@ -1,4 +1,4 @@
-"""One node of one type: its keywords checked, converted, or said in words."""
+"""Convert a node of a single type: drop, convert or describe the keywords that Google does not accept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.schema.walk import Schema, step
 
 _NUMERIC = ("number", "integer")
 
-# In the order in which an untyped node is given the type of its keywords.
+# The types that each keyword applies to; the first keyword found determines the type of an untyped node.
 _APPLIES: Final[dict[str, tuple[str, ...]]] = {
     key: kinds
     for kinds, keys in (
@@ -32,11 +32,12 @@ _APPLIES: Final[dict[str, tuple[str, ...]]] = {
     for key in keys.split()
 }
 
-# Said whatever the type; the others of `SAID` belong to one type.
+# Keywords of `SAID` that apply to every type; the others apply to one type only.
 SAID_OF_ANY: Final = ("not", "if", "enumDescriptions", "examples", "deprecated", "readOnly", "writeOnly")
 _SAID_OF_ONE: Final = tuple(key for key in SAID if key not in SAID_OF_ANY)
 
-# What Google documents for JSON Schema, what it says it ignores, and `pattern`: all pass (gemini-api.md 3.2).
+# The keywords that are sent, in this order: those Google documents, those it ignores, and `pattern`
+# (gemini-api.md 3.2).
 _ORDER: Final = (
     "type", "format", "title", "description", "default", "enum", "pattern", "minLength",
     "maxLength", "minimum", "maximum", "items", "prefixItems", "minItems", "maxItems",
@@ -46,7 +47,7 @@ _ORDER: Final = (
 
 
 def name_types(schema: Schema) -> list[str]:
-    """The types a spelled node allows: as it says, or as its values or keywords show; none if it is open."""
+    """Return the types that a normalized node allows, from its `type`, `enum` or keywords; empty if it allows any."""
     if "type" in schema:
         return list(schema["type"])
     if "enum" in schema:
@@ -56,7 +57,7 @@ def name_types(schema: Schema) -> list[str]:
 
 
 def narrow(schema: Schema, kind: str) -> Schema:
-    """The part of a spelled node that speaks about one type."""
+    """Return a normalized node reduced to one type and the keywords that apply to it."""
     out = {key: value for key, value in schema.items() if kind in _APPLIES.get(key, (kind,))}
     if "enum" in out:
         out["enum"] = [value for value in out["enum"] if fits(value, kind)] or out["enum"]
@@ -64,7 +65,7 @@ def narrow(schema: Schema, kind: str) -> Schema:
 
 
 def finish(schema: Schema, where: str, notes: list[Note]) -> Schema:
-    """A spelled node of one type in Google's words; its subschemas are still to be visited."""
+    """Return a normalized node of one type with Google's keywords only; its subschemas are not converted yet."""
     kind = schema.get("type", "")
     notes.extend(
         Note("dropped", step(where, (key,)), f"it says nothing about a value of type {kind}")
@@ -81,7 +82,7 @@ def finish(schema: Schema, where: str, notes: list[Note]) -> Schema:
 
 
 def _enum(schema: Schema, where: str, notes: list[Note]) -> Schema:
-    """Google documents strings and numbers; other values are listed in the description (B6)."""
+    """Keep an `enum` of strings or numbers, as Google documents it; list other values in the description (B6)."""
     values, kind = schema["enum"], schema["type"]
     if kind in ("string", *_NUMERIC) and fits(values[0], kind):
         return schema
@@ -97,7 +98,10 @@ def _enum(schema: Schema, where: str, notes: list[Note]) -> Schema:
 
 
 def _number(schema: Schema, _where: str, _notes: list[Note]) -> Schema:
-    """Exclusive bounds are not documented: exact for integers, inclusive with a sentence for numbers."""
+    """Convert exclusive bounds, which Google does not document.
+
+    For integers the inclusive bound is exact; for numbers it is wider, and the description states the exact one.
+    """
     out = dict(schema)
     whole = out["type"] == "integer"
     if "exclusiveMinimum" in out:
@@ -110,7 +114,7 @@ def _number(schema: Schema, _where: str, _notes: list[Note]) -> Schema:
 
 
 def _array(schema: Schema, _where: str, _notes: list[Note]) -> Schema:
-    """A closed tuple becomes one of limited length; an array of anything says so (B8)."""
+    """Close a tuple with `maxItems` instead of `items: false`; give every other array `items` (B8)."""
     out = dict(schema)
     if out.get("items") is False:
         del out["items"]
@@ -153,7 +157,7 @@ def _properties(properties: dict[str, Any], where: str, notes: list[Note]) -> di
 
 
 def _open_patterns(out: Schema) -> None:
-    """Names that match a pattern must not be shut out by `additionalProperties: false`."""
+    """Replace `additionalProperties: false` if there are `patternProperties`, which must stay allowed."""
     patterns = out.get("patternProperties")
     if patterns and out.get("additionalProperties") is False:
         subs = list(patterns.values())

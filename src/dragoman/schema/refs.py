@@ -1,4 +1,4 @@
-"""Local references: where they point and which of them run in circles."""
+"""Local references (`$ref`): find their targets and detect which are recursive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from dragoman.schema.walk import Schema, children
 
-Target = tuple[str, ...]  # the unescaped tokens of a JSON pointer; () is the document itself
+Target = tuple[str, ...]  # the unescaped tokens of a JSON Pointer (RFC 6901); () is the document itself
 
 _CONTAINERS = frozenset({"$defs", "definitions"})
 
@@ -20,7 +20,7 @@ class Refs:
         self._circular: frozenset[Target] | None = None
 
     def find(self, ref: object) -> Target | None:
-        """The target of a local reference, or None if it is remote, dangling or no schema."""
+        """Return the target of a local reference; None if it is remote, dangling or not a schema."""
         if not isinstance(ref, str) or not ref.startswith("#"):
             return None
         pointer = unquote(ref[1:])
@@ -34,7 +34,7 @@ class Refs:
         return target if isinstance(found, dict | bool) else None
 
     def value(self, target: Target) -> Any:
-        """What stands at the target."""
+        """Return the value at the target."""
         here: Any = self._document
         for token in target:
             here = here[int(token)] if isinstance(here, list) else here[token]
@@ -47,16 +47,17 @@ class Refs:
         return target in self._circular
 
     def _graph(self) -> dict[Target, set[Target]]:
+        """Return, for every target reachable from the root, the targets that it refers to."""
         graph: dict[Target, set[Target]] = {}
         waiting: list[Target] = [()]
         while waiting:
             target = waiting.pop()
             if target not in graph:
-                graph[target] = self._below(target)
+                graph[target] = self._references_in(target)
                 waiting.extend(graph[target])
         return graph
 
-    def _below(self, target: Target) -> set[Target]:
+    def _references_in(self, target: Target) -> set[Target]:
         found: set[Target] = set()
         waiting = [self.value(target)]
         while waiting:
@@ -71,7 +72,10 @@ class Refs:
 
 
 def _cycles(graph: dict[Target, set[Target]]) -> frozenset[Target]:
-    """Peel off what leads nowhere, forwards then backwards; the rest lies on a cycle or between two."""
+    """Return the nodes that lie on a cycle, or on a path between two cycles.
+
+    Repeatedly remove nodes without successors, then nodes without predecessors (Kahn's algorithm, both ways).
+    """
     backwards: dict[Target, set[Target]] = {target: set() for target in graph}
     for target, nexts in graph.items():
         for other in nexts:

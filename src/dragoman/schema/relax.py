@@ -1,4 +1,4 @@
-"""A schema with the same shape and fewer rules, for a back end whose automaton they are too much for (pain B12)."""
+"""Simplify a schema for a back end that refuses it as too complex for constrained decoding (pain B12)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.notes import Note
 from dragoman.schema.describe import allowed, show, tell
 from dragoman.schema.walk import Path, Schema, rebuild, step
 
-#: What multiplies the states of constrained decoding, and how to say it instead.
+#: Keywords that multiply the states of the decoding automaton, and the sentences that replace them.
 _SAID: Final[dict[str, str]] = {
     "minimum": "At least {}.",
     "maximum": "At most {}.",
@@ -21,11 +21,11 @@ _SAID: Final[dict[str, str]] = {
     "minProperties": "At least {} properties.",
     "maxProperties": "At most {} properties.",
 }
-_MOST_VALUES = 8  # of an enum that may stay
+_MAX_ENUM_VALUES = 8  # a longer `enum` moves into the description
 
 
 def relax_schema(schema: Any, *, where: str) -> tuple[Any, tuple[Note, ...]]:
-    """Bounds, patterns and long lists of values move into the descriptions."""
+    """Return the schema with bounds, patterns and long enums moved into the descriptions, and a note for each."""
     notes: list[Note] = []
 
     def relax(node: Any, place: str) -> Any:
@@ -43,7 +43,7 @@ def relax_schema(schema: Any, *, where: str) -> tuple[Any, tuple[Note, ...]]:
 def _relaxed(node: Schema, where: str, notes: list[Note]) -> Schema:
     said = [(key, text.format(show(node[key]))) for key, text in _SAID.items() if key in node]
     values = node.get("enum")
-    if isinstance(values, list) and len(values) > _MOST_VALUES:
+    if isinstance(values, list) and len(values) > _MAX_ENUM_VALUES:
         said.append(("enum", allowed(values)))
     for key, text in said:
         node = tell({name: value for name, value in node.items() if name != key}, text)

@@ -1,4 +1,7 @@
-"""One spelling for one schema node: drafts 3 to 2020-12, OpenAPI and plain mistakes become the same words."""
+"""Normalize a schema node: drafts 3 to 2020-12, OpenAPI 3.0 and common mistakes become one form.
+
+The form is that of draft 2020-12, with fewer alternatives: `type` is a list and `const` is an `enum`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import msgspec
 from dragoman.notes import Note, NoteKind
 from dragoman.schema.walk import Schema, is_schema, step
 
-# Names beside the seven of JSON Schema are found in the wild; their meaning is plain.
+# Type names that tools use in practice, mapped to the seven of JSON Schema.
 TYPES: Final = {
     name: kind
     for kind, names in {
@@ -26,7 +29,7 @@ TYPES: Final = {
     for name in names.split()
 }
 
-# Bookkeeping that says nothing about a value: it goes without a note.
+# Keywords that do not constrain a value: dropped without a note.
 _SILENT: Final = frozenset((
     "$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema",
     "$vocabulary", "definitions", "id",
@@ -92,6 +95,7 @@ def _any(value: Any) -> Any:
     return value
 
 
+#: keyword -> function that returns the valid value, or `_WRONG`
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
     key: read
     for read, keys in (
@@ -115,7 +119,10 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def spell(raw: Schema, where: str, notes: list[Note]) -> Schema:
-    """The node in 2020-12 words: `type` a list, `const` an `enum`, tuples as `prefixItems`, no `nullable`."""
+    """Return the normalized node: `type` is a list, `const` an `enum`, tuples are `prefixItems`, no `nullable`.
+
+    Unknown keywords and invalid values are dropped, with notes. Subschemas are not normalized.
+    """
 
     def note(kind: NoteKind, key: object, why: str) -> None:
         notes.append(Note(kind, step(where, (str(key),)), why))
@@ -124,7 +131,7 @@ def spell(raw: Schema, where: str, notes: list[Note]) -> Schema:
     for key, value in raw.items():
         read = _READ.get(key)
         if key in _SILENT or (read is _text and value == "") or (read is _names and isinstance(value, bool)):
-            continue  # draft 3 has `required: true` on the property itself: the parent reads it
+            continue  # draft 3 has `required: true` on the property itself: `plain._object` reads it
         if read is None:
             note("dropped", key, "not a JSON Schema keyword that Gemini knows")
         elif (good := read(value)) is _WRONG:
@@ -167,14 +174,14 @@ def _spell_const(schema: Schema) -> None:
 
 
 def _spell_bounds(schema: Schema) -> None:
-    """Draft 4: `exclusiveMinimum: true` qualifies `minimum`."""
+    """Convert draft 4, where `exclusiveMinimum: true` modifies `minimum`."""
     for exclusive, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive) and inclusive in schema:
             schema[exclusive] = schema.pop(inclusive)
 
 
 def _spell_tuple(schema: Schema) -> None:
-    """Draft 7: `items` as a list, with `additionalItems` for the rest."""
+    """Convert draft 7, where `items` is a list and `additionalItems` applies to the rest."""
     rest = schema.pop("additionalItems", None)
     if isinstance(schema.get("items"), list):
         first = [sub for sub in schema.pop("items") if is_schema(sub)]
@@ -185,7 +192,7 @@ def _spell_tuple(schema: Schema) -> None:
 
 
 def _spell_nullable(schema: Schema) -> None:
-    """OpenAPI 3.0: `nullable` adds null to whatever else is said."""
+    """Convert OpenAPI 3.0, where `nullable` allows null in addition to the rest."""
     if not schema.pop("nullable", False):
         return
     if "enum" in schema:
@@ -200,7 +207,7 @@ def _spell_nullable(schema: Schema) -> None:
 
 
 def same(a: object, b: object) -> bool:
-    """Equality of JSON values: 1 is 1.0 but never true."""
+    """Whether two JSON values are equal: 1 equals 1.0 but not true."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, list) and isinstance(b, list):
@@ -211,14 +218,14 @@ def same(a: object, b: object) -> bool:
 
 
 def distinct(values: list[Any]) -> list[Any]:
-    """The JSON values without repetitions, in order."""
+    """Return the JSON values without duplicates, in order."""
     return list(
         {msgspec.json.encode(value, order="deterministic"): value for value in reversed(values)}.values()
     )[::-1]
 
 
 def type_of(value: object) -> str:
-    """The JSON type of a value that was read from JSON; a float without a fraction is a number here."""
+    """Return the JSON type of a decoded value; a float is a `number` even without a fraction."""
     return _TYPE_NAMES.get(type(value), "object")
 
 
@@ -228,7 +235,7 @@ _TYPE_NAMES: Final[dict[type, str]] = {
 
 
 def fits(value: object, kind: str) -> bool:
-    """Whether the value is of that JSON type."""
+    """Whether the value is of this JSON type; 1.0 is an integer too, as in JSON Schema since draft 6."""
     actual = type_of(value)
     if actual == kind:
         return True

@@ -1,4 +1,4 @@
-"""Alternatives put together: `anyOf`, `nullable`, and a root that must stay one object."""
+"""Combine alternatives into one node: `anyOf`, `nullable`, or a single object at the root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.schema.walk import Path, Schema, rebuild, step
 
 
 def annotate(node: Schema, notes: Schema) -> Schema:
-    """The clean node under these annotations; a reference may have none beside it and is wrapped."""
+    """Return the node with the annotations of `notes`; a reference is wrapped in `anyOf`, since it allows none."""
     over = {key: notes[key] for key in ANNOTATIONS if key in notes}
     if "$ref" in node:
         return {**over, "anyOf": [node]} if over else node
@@ -20,9 +20,9 @@ def annotate(node: Schema, notes: Schema) -> Schema:
 
 
 def unite(nodes: list[Schema], outer: Schema) -> Schema:
-    """One clean node that allows what any of them allows.
+    """Return one node that allows what any of the nodes allows, with the annotations `outer`.
 
-    null beside one type is `nullable`, which needs no `anyOf` (gemini-api.md 3.2).
+    One type and null become `nullable`, without `anyOf` (gemini-api.md 3.2).
     """
     nulls = [node for node in nodes if node.get("type") == "null"]
     nullable = bool(nulls) or any("nullable" in node for node in nodes)
@@ -37,7 +37,7 @@ def unite(nodes: list[Schema], outer: Schema) -> Schema:
 
 
 def unite_roots(nodes: list[Schema], outer: Schema, where: str, notes: list[Note]) -> Schema:
-    """The root: always one object, whatever the alternatives are."""
+    """Combine the alternatives of the root, which must be an object, into one object."""
     objects = [node for node in nodes if node.get("type", "object") == "object" and "anyOf" not in node]
     if not objects:
         notes.append(
@@ -68,7 +68,7 @@ def unite_roots(nodes: list[Schema], outer: Schema, where: str, notes: list[Note
 
 
 def fold(schema: Schema, where: str, notes: list[Note]) -> Schema:
-    """The schema with nothing beside `anyOf`: what stood there goes to the first alternative that can bear it."""
+    """Return the schema without keywords beside `anyOf`: annotations move to the first branch that is no reference."""
 
     def visit(sub: Any, path: Path) -> Any:
         return fold(sub, step(where, path), notes) if isinstance(sub, dict) else sub
@@ -101,7 +101,7 @@ def _under(outer: Schema, texts: list[str]) -> Schema:
 
 
 def _one_enum(nodes: list[Schema]) -> list[Schema]:
-    """Literals of one type, as zod and TypeScript unions spell them, are one `enum`."""
+    """Combine literals of one type into one `enum`; zod and TypeScript write such unions."""
     if any(node.keys() != {"type", "enum"} or node["type"] != nodes[0]["type"] for node in nodes):
         return nodes
     values = [value for node in nodes for value in node["enum"]]

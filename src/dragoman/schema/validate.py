@@ -1,4 +1,7 @@
-"""JSON values checked against the client's own schema, as lenient as a tool's author is careless."""
+"""A lenient JSON Schema validator for tool arguments.
+
+It tolerates the mistakes that tool schemas have in practice; `schema.strict` applies the standard.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,17 @@ from dragoman.schema.refs import Refs
 from dragoman.schema.spell import fits, same, spell, type_of
 from dragoman.schema.walk import Schema
 
-_MAX_DEPTH: Final = 60  # what lies deeper is taken as right
+_MAX_DEPTH: Final = 60  # deeper values are accepted unchecked
 _MAX_STEPS: Final = 20_000
 
 Problems = Iterator[str]
-Key = str | int | None  # none: it is the value itself
-Rule = Callable[
-    ["Validator", Any, Schema, str, int], Problems
-]  # what a keyword finds wrong at a path and depth
+Key = str | int | None  # None: the value itself
+#: Yields the problems that a keyword finds: validator, value, node, path, depth.
+Rule = Callable[["Validator", Any, Schema, str, int], Problems]
 
 
 class Plan(NamedTuple):
-    """One node, spelled, with the rules that its keywords call for."""
+    """A normalized node with the rules for its keywords."""
 
     node: Schema
     types: list[str]
@@ -33,7 +35,7 @@ _ANYTHING: Final = Plan({}, [], ())
 
 
 class Document:
-    """A client's schema, read once and asked often."""
+    """A client's schema, with its nodes normalized on first use."""
 
     def __init__(self, schema: Any) -> None:
         self.root = schema
@@ -41,7 +43,7 @@ class Document:
         self._plans: dict[int, Plan] = {}  # by the identity of the node
 
     def plan(self, schema: Any) -> Plan:
-        """The node and its rules; `true`, and what is no schema, allow everything."""
+        """Return the node and its rules; `true`, and anything that is not a schema, allows every value."""
         if not isinstance(schema, dict):
             return _ANYTHING
         found = self._plans.get(id(schema))
@@ -52,20 +54,20 @@ class Document:
         return found
 
     def spelled(self, schema: Any) -> Schema:
-        """The node in one spelling."""
+        """Return the normalized node."""
         return self.plan(schema).node
 
     def target(self, ref: str) -> Any:
-        """What a reference leads to; everything is allowed if it leads nowhere."""
+        """Return the target of a reference; `True`, which allows everything, if there is none."""
         found = self._refs.find(ref)
         return True if found is None else self._refs.value(found)
 
 
 class Validator:
-    """Judges the values of one call; `whole` wants integers spelled without a fraction.
+    """Validates the arguments of one call; with `whole` 1.0 is not an integer.
 
-    `oneOf` is read as `anyOf`, as Google reads it to the model; `not`, `if`, `pattern` and the like are left
-    to the tool: patterns are of another regex dialect, and a hostile one would never end.
+    `oneOf` is treated as `anyOf`, as Google does. `not`, `if`, `pattern` and similar keywords are left to the tool:
+    patterns use another regex dialect (ECMA-262), and a hostile one could take exponential time.
     """
 
     def __init__(self, document: Document, *, whole: bool = False) -> None:
@@ -75,7 +77,7 @@ class Validator:
 
     @property
     def tired(self) -> bool:
-        """Whether the schema fans out so wildly that the judgement was broken off."""
+        """Whether validation stopped at `_MAX_STEPS`, because the schema branches too much."""
         return self._steps > _MAX_STEPS
 
     def ok(self, value: Any, schema: Any, depth: int = 0) -> bool:
@@ -83,7 +85,7 @@ class Validator:
         return next(self.problems(value, schema, depth=depth), None) is None
 
     def problems(self, value: Any, schema: Any, path: str = "", depth: int = 0) -> Problems:
-        """What is wrong with the value, each with its path."""
+        """Yield the problems of the value, each with its path."""
         self._steps += 1
         if schema is False:
             yield f"{path or 'arguments'}: must not be given"
@@ -104,7 +106,7 @@ class Validator:
 
 
 def below(path: str, key: Key) -> str:
-    """The path of a member."""
+    """Return the path of a member."""
     if key is None:
         return path
     if isinstance(key, int):
@@ -117,7 +119,7 @@ def _kind(value: Any) -> str:
 
 
 def _plain(holds: Callable[[Any, Schema], bool], text: Callable[[Any, Schema], str]) -> Rule:
-    """A rule for the value alone, and what it says."""
+    """Return a rule for the value itself: a test and the text of the problem."""
 
     def problems(_: Validator, value: Any, node: Schema, path: str, _depth: int) -> Problems:
         if not holds(value, node):
@@ -127,7 +129,7 @@ def _plain(holds: Callable[[Any, Schema], bool], text: Callable[[Any, Schema], s
 
 
 def _inner(find: Callable[[Document, Any, Schema], list[tuple[Key, Any, Any]]]) -> Rule:
-    """A rule for members of the value: each with its key and the schema that it must fit."""
+    """Return a rule for members of the value; `find` returns key, member and schema of each."""
 
     def problems(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
         for key, sub, schema in find(validator.document, value, node):
@@ -137,15 +139,15 @@ def _inner(find: Callable[[Document, Any, Schema], list[tuple[Key, Any, Any]]]) 
 
 
 def _union(name: str) -> Rule:
-    """A value that fits no branch is judged by the only one that is not null."""
+    """Return the rule of a union: if no branch fits, report the problems of the only one that is not null."""
 
     def problems(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
         if any(validator.ok(value, branch, depth) for branch in node[name]):
             return
         spelled = validator.document.spelled
-        solid = [branch for branch in node[name] if spelled(branch).get("type") != ["null"]]
-        if len(solid) == 1:
-            yield from validator.problems(value, solid[0], path, depth)
+        non_null = [branch for branch in node[name] if spelled(branch).get("type") != ["null"]]
+        if len(non_null) == 1:
+            yield from validator.problems(value, non_null[0], path, depth)
         else:
             yield f"{path or 'arguments'}: matches none of the {len(node[name])} alternatives"
 

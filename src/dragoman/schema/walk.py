@@ -1,4 +1,4 @@
-"""The grammar of JSON Schema: which keywords hold schemas, and which hold plain data."""
+"""Traverse a JSON Schema: which keywords contain schemas, and which contain plain data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 Schema = dict[str, Any]
 Path = tuple[str | int, ...]
 
-# Everything not named here is data: `default`, `enum`, `const`, `required`… are never entered (B3),
-# and below a MAP keyword the keys are names, not keywords (B4).
+# ONE holds a schema, LIST a list of schemas, MAP schemas by name. All other keywords hold data: `default`, `enum`,
+# `const`, `required`… are never traversed (B3). The keys below a MAP keyword are names, not keywords (B4).
 ONE: Final = frozenset((
     "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",
     "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
@@ -21,12 +21,12 @@ MAP: Final = frozenset((
 
 
 def is_schema(value: object) -> bool:
-    """True for what may stand where a schema is due."""
+    """Whether the value is a schema: an object or a boolean."""
     return isinstance(value, dict | bool)
 
 
 def children(schema: Schema) -> Iterator[tuple[Path, Any]]:
-    """The direct subschemas, each with the keys that lead to it."""
+    """Yield the direct subschemas, each with its path."""
     for key, value in schema.items():
         if key in ONE and is_schema(value):
             yield (key,), value
@@ -37,7 +37,7 @@ def children(schema: Schema) -> Iterator[tuple[Path, Any]]:
 
 
 def rebuild(schema: Schema, visit: Callable[[Any, Path], Any]) -> Schema:
-    """A copy in which every direct subschema is replaced by what `visit(subschema, path)` returns."""
+    """Return a copy in which every direct subschema is replaced by the result of `visit(subschema, path)`."""
     copy = dict(schema)
     for path, sub in children(schema):
         if len(path) == 1:
@@ -51,12 +51,12 @@ def rebuild(schema: Schema, visit: Callable[[Any, Path], Any]) -> Schema:
 
 
 def step(where: str, path: Path) -> str:
-    """`where` extended by a path, as notes spell it: `tools[0].input_schema.properties.x.anyOf[1]`."""
+    """Append a path to `where`, as in notes: `tools[0].input_schema.properties.x.anyOf[1]`."""
     return where + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
 
 
 def too_deep(value: object, levels: int) -> bool:
-    """Whether JSON data nests deeper than `levels`; works on any depth without recursion."""
+    """Whether JSON data is nested deeper than `levels`; not recursive, so any depth is safe."""
     row = [value]
     for _ in range(levels + 1):
         row = [sub for item in row for sub in _inside(item)]
@@ -66,7 +66,7 @@ def too_deep(value: object, levels: int) -> bool:
 
 
 def cut(value: Any, levels: int) -> Any:
-    """A copy of JSON data in which containers below `levels` are empty."""
+    """Return a copy of JSON data in which containers at depth `levels` are empty."""
     if isinstance(value, dict):
         return {key: cut(sub, levels - 1) for key, sub in value.items()} if levels else {}
     if isinstance(value, list):
