@@ -22,9 +22,10 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class ConnectionCut(Exception):
-    """Raised out of the application to abort the connection in the middle of a response.
+    """Raised out of the application to abort the connection.
 
-    An ASGI server closes the connection when the application raises after it has started the response.
+    An ASGI server closes the connection when the application raises in the middle of a response. If the
+    response has not started, the server answers with status 500 instead.
     """
 
 

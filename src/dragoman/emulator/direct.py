@@ -1,7 +1,7 @@
 """The extension point of the service: a director decides how each request is answered.
 
-A director can replace the model's reply, the chunks, or the whole response. Scripts, recordings and faults
-are directors.
+A director can replace the model's reply, the chunks, or the whole response. The script player and the fault
+injector are directors.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | None = None
     thinks: bool = True  # even when the request has no thinkingConfig
     strict_turns: bool = False  # only the roles user and model, and no model turn at the end
-    zero_budget: str = ""  # the error for thinkingBudget 0; empty: it is allowed
+    zero_budget: str = ""  # the error for thinkingBudget 0; empty: no special rule
     wants_signatures: bool = True  # Gemini 3 and later; image models do not enforce them
     takes_response_media: bool = True  # media inside a function response
     closed: bool = False  # to API keys that did not use it before

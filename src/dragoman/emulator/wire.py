@@ -37,7 +37,7 @@ class Refuse(msgspec.Struct, frozen=True):
     seconds: float
 
 
-#: An action on the connection after the response head. Bytes are sent in one write.
+#: An action on the connection. Bytes are sent in one write.
 Act = bytes | Wait | Cut | Refuse
 
 

@@ -93,14 +93,14 @@ def _row(candidates: Sequence[Candidate], place: int, backend: Backend) -> list[
         if place >= len(candidate.batches):
             continue
         parts = candidate.batches[place].parts
-        content: Json = {"content": {"parts": parts, "role": "model"} if parts else {}}
+        entry: Json = {"content": {"parts": parts, "role": "model"} if parts else {}}
         last = place == len(candidate.batches) - 1
         if not place:
-            content |= candidate.opening
-        content |= candidate.ending if last else candidate.between
+            entry |= candidate.opening
+        entry |= candidate.ending if last else candidate.between
         if last or candidate.index or not backend.is_vertex:
-            content["index"] = candidate.index
-        row.append(content)
+            entry["index"] = candidate.index
+        row.append(entry)
     return row
 
 

@@ -1,4 +1,4 @@
-"""Merge chunks into the unary response: join the parts, and take everything else from the last chunk."""
+"""Merge chunks into the unary response: join the parts, and keep the last value of everything else."""
 
 from __future__ import annotations
 

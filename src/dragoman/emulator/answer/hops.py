@@ -43,8 +43,7 @@ def read_position(request: Mapping[str, Any], setting: Setting) -> int:
 
 
 def _token(request: Mapping[str, Any], setting: Setting, position: int) -> bytes:
-    # Ignore empty fields: Google's SDK resumes with a `generationConfig: {}` that the first request did not
-    # have.
+    # Ignore empty fields: Google's SDK resumes with an additional `generationConfig: {}`.
     identity = {name: value for name, value in request.items() if name != _FIELD and value}
     mark = hashlib.blake2b(msgspec.json.encode(identity, order="deterministic"), digest_size=16)
     target = f"continuation:{position}:{mark.hexdigest()}"

@@ -42,8 +42,7 @@ def apply_limits(
     thinking = config.get("thinkingConfig", {})
     cap = min(config.get("maxOutputTokens") or model.most_output_tokens, model.most_output_tokens)
     hop = min(cap, hop_tokens) if model.decodes_long else cap
-    # Thoughts count against the cap, but take at most half of it: a small cap would always give an empty
-    # answer.
+    # Thoughts take at most half of the cap: with a small cap no text would be left.
     thoughts = min(_thought_tokens(thinking, reply, model), hop // 2)
     budget_left = _TokenBudget(cap - thoughts, hop if start else hop - thoughts)
     text = _stop_at(reply.text, config.get("stopSequences", ()))

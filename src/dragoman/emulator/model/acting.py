@@ -2,7 +2,7 @@
 
 The emulator is the default upstream of agents that run commands, and it does not understand "do not". So
 every rule here is an allow-list: an unknown word, a literal that is left over or a missing argument means
-that nothing is called. Without these rules, only a directive (`directives`) calls such tools.
+that nothing is called. Otherwise only a directive (`directives`) or the mode ANY calls such tools.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Words that steer the model exactly.
+"""Directives: exact instructions to the model in the text of the user.
 
     plan  = [think TEXT] step { then step } [ then say TEXT [ then cite URL ] ]
     step  = use { and use }
     use   = `use NAME with {JSON}`
 
-Other prose may stand around. TEXT is a JSON string, or runs to the next `then` before a directive or to the
-end of its line. A `say` before a `use` becomes the text in front of that step's calls.
+Other prose may surround them. TEXT is a JSON string, or ends at the next `then` before a directive or at the
+end of its line. A `say` before a `use` becomes the text before the calls of that step.
 """
 
 from __future__ import annotations
@@ -92,8 +92,7 @@ def _tokens(words: str) -> Iterator[_Token]:
     while token := _first(words, use, word):
         yield token
         position = max(token.end, position + 1)
-        # Search again only if the last match was consumed: pasted logs contain these words thousands of
-        # times.
+        # Search again only after a match is consumed: pasted logs have thousands of these words.
         if use is not None and use.start < position:
             use = _next_use(words, position)
         if word is not None and word.start() < position:

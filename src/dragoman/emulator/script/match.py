@@ -1,4 +1,7 @@
-"""Does a request fit? The answer is a list of what does not, in words; an empty list means yes."""
+"""Match a request against conditions.
+
+The result is a list of differences, for error messages; an empty list means that the request matches.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from dragoman.emulator.script.model import Exactly, Method, Names, Text, When
 from dragoman.emulator.turn import read_tools, read_turn
 from dragoman.emulator.validate.scalars import Unreadable, read_bytes
 
-_LONGEST = 200
+_MAX_SHOWN_CHARS = 200
 _TEXTS = (("says", "words"), ("results", "results"), ("system", "system"))
 METHODS: Mapping[str, Method] = {
     "generateContent": "generate",
@@ -27,7 +30,7 @@ METHODS: Mapping[str, Method] = {
 
 
 class View:
-    """A request as conditions look at it; what nobody asks for is not worked out."""
+    """The properties of a request that conditions test, computed on first use."""
 
     def __init__(self, asked: Asked, number: int) -> None:
         self.number = number
@@ -55,7 +58,7 @@ class View:
 
     @cached_property
     def results(self) -> str:
-        """The last results as JSON; one result stands alone, ids are left out."""
+        """The function responses of the last content as JSON, without ids; a single one is not in a list."""
         bodies = [response.get("response", {}) for response in self._responses]
         return write_json(bodies[0] if len(bodies) == 1 else bodies) if bodies else ""
 
@@ -70,12 +73,12 @@ class View:
 
 
 def differences(when: When, view: View) -> list[str]:
-    """Each condition that does not hold: `says: expected …, got …`."""
+    """Return a line for each condition that does not hold: `says: expected …, got …`."""
     return [line for check in _CHECKS for line in check(when, view)]
 
 
 def write_json(value: Any) -> str:
-    """One spelling for one value; bytes are base64 as on the wire."""
+    """Encode a value canonically: keys are sorted, and bytes are base64 as on the wire."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 
@@ -146,7 +149,7 @@ def _headers(when: When, view: View) -> Iterator[str]:
     for name, pattern in (when.header or {}).items():
         got = view.headers.get(name.lower())
         if got is None or not re.search(pattern, got):
-            # The value may be a secret: it is not repeated.
+            # The value may be a secret, so it is not shown.
             yield f"header: expected {name} to be /{pattern}/, got {'another value' if got else 'no such header'}"
 
 
@@ -181,7 +184,10 @@ _CHECKS: tuple[Callable[[When, View], Iterator[str]], ...] = (
 
 
 def missing(part: Any, whole: Any, where: str) -> Iterator[str]:
-    """What of `part` is not in `whole`: mappings by key, lists in order, everything else by value."""
+    """Yield what of `part` is not in `whole`.
+
+    Mappings are compared by key, lists as ordered subsequences, everything else by value.
+    """
     if isinstance(part, Mapping) and isinstance(whole, Mapping):
         for key, value in part.items():
             found = next((name for name in (key, _camel(key)) if name in whole), None)
@@ -216,7 +222,7 @@ def _same(part: Any, whole: Any) -> bool:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Bytes as a request may write them."""
+    """Decode base64 as leniently as in a request, or return None."""
     try:
         return read_bytes(text)
     except Unreadable:
@@ -234,5 +240,5 @@ def _show(value: Any) -> str:
 
 def shorten(text: str | None, *, quoted: bool = True) -> str:
     text = text or ""
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    shown = text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
     return repr(shown) if quoted else shown

@@ -78,7 +78,7 @@ def check_ending(contents: Sequence[Content], model: Model) -> None:
 def check_responses(contents: Sequence[Content], model: Model) -> None:
     """Check the media of function responses: a `$ref` must name a media part of the same response.
 
-    Only Gemini 3 and later accept media there.
+    Only models with `takes_response_media` accept media there.
     """
     for index, content in enumerate(contents):
         for response in responses_of(content):

@@ -23,7 +23,7 @@ from dragoman.emulator.validate.walk import Walker
 
 #: The nesting limit of objects and lists, which is the default of Google's open source JSON parser.
 _MAX_DEPTH = 100
-#: The number of levels around a piece, at most.
+#: The maximum number of levels around a piece.
 _MAX_PARENTS = 3
 
 _CONTENTS, _NESTED = "contents", "generateContentRequest"

@@ -1,6 +1,6 @@
 """Recover the readable part of a request that the parser rejects.
 
-Scripts and faults without validation answer such requests too, and match them by their content.
+A script with `validate: false` answers such requests too, and matches them by their content.
 """
 
 from __future__ import annotations
