@@ -47,12 +47,12 @@ def apply_limits(
     budget_left = _TokenBudget(cap - thoughts, hop if start else hop - thoughts)
     text = _stop_at(reply.text, config.get("stopSequences", ()))
     here, finish, position = _cut(text, reply.calls, budget_left, start)
-    spoken = 0 if start else thoughts
+    thoughts_here = 0 if start else thoughts
     return Limited(
         reply=msgspec.structs.replace(reply, text=here[0], calls=here[1]),
         finish=finish,
-        thought_tokens=spoken,
-        show_thoughts=bool(thinking.get("includeThoughts")) and spoken > 0,
+        thought_tokens=thoughts_here,
+        show_thoughts=bool(thinking.get("includeThoughts")) and thoughts_here > 0,
         position=position,
     )
 

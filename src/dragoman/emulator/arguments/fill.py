@@ -83,11 +83,11 @@ class _Filler:
     def _from_enum(self, node: Node, required: bool, variant: int) -> Any:
         rest = without(node, "enum")
         values = [value for value in node["enum"] if conforms(value, rest, self._root)] or node["enum"]
-        said = [value for value in values if isinstance(value, str) and self._supply.mentions(value)]
+        mentioned = [value for value in values if isinstance(value, str) and self._supply.mentions(value)]
         if not required:
-            return said[0] if said else None
+            return mentioned[0] if mentioned else None
         real = [value for value in values if value is not None]
-        ordered = [*said, *(value for value in real if value not in said)] or [None]
+        ordered = [*mentioned, *(value for value in real if value not in mentioned)] or [None]
         return ordered[variant % len(ordered)]
 
     def _from_union(
@@ -204,10 +204,10 @@ class _Filler:
         return items
 
     def _number(self, node: Node, name: str, kind: str, required: bool, variant: int) -> Any:
-        said = self._supply.number_for(name, required=required)
-        if said is None and not required:
+        mentioned = self._supply.number_for(name, required=required)
+        if mentioned is None and not required:
             return None
-        wanted = said if said is not None else node.get("default")
+        wanted = mentioned if mentioned is not None else node.get("default")
         if isinstance(wanted, bool) or not isinstance(wanted, int | float) or variant:
             return sample_number(node, kind, variant)
         value = fit_number(wanted, node, kind)
@@ -215,11 +215,11 @@ class _Filler:
 
     def _string(self, node: Node, name: str, required: bool, variant: int) -> str | None:
         form = str(node.get("format", ""))
-        said = self._supply.string_for(name, form, required=required)
-        if said is None and not required:
+        mentioned = self._supply.string_for(name, form, required=required)
+        if mentioned is None and not required:
             return None
         default = node.get("default")
-        for wanted in (said, default) if not variant else ():
+        for wanted in (mentioned, default) if not variant else ():
             if isinstance(wanted, str) and conforms(fitted := fit_text(wanted, node), node, self._root):
                 return fitted
         return sample_text(node, name, variant)

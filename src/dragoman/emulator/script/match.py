@@ -84,30 +84,30 @@ def write_json(value: Any) -> str:
 
 def _texts(when: When, view: View) -> Iterator[str]:
     for name, attribute in _TEXTS:
-        said: Text | None = getattr(when, name)
-        if said is not None and not _fits(said, got := getattr(view, attribute)):
-            yield f"{name}: expected {_show_text(said)}, got {shorten(got)}"
+        expected: Text | None = getattr(when, name)
+        if expected is not None and not _fits(expected, got := getattr(view, attribute)):
+            yield f"{name}: expected {_show_text(expected)}, got {shorten(got)}"
 
 
-def _fits(said: Text, got: str) -> bool:
-    if isinstance(said, str):
-        return re.search(said, got) is not None
-    whole = said.is_ is None or said.is_ == got
-    start = said.starts is None or got.startswith(said.starts)
-    return whole and start and (said.sha256 is None or said.sha256.lower() == digest(got))
+def _fits(expected: Text, got: str) -> bool:
+    if isinstance(expected, str):
+        return re.search(expected, got) is not None
+    whole = expected.is_ is None or expected.is_ == got
+    start = expected.starts is None or got.startswith(expected.starts)
+    return whole and start and (expected.sha256 is None or expected.sha256.lower() == digest(got))
 
 
 def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _show_text(said: Text) -> str:
-    if not isinstance(said, Exactly):
-        return f"/{said}/"
-    if said.is_ is not None:
-        return shorten(said.is_)
-    start = f"a text that starts {shorten(said.starts)}" if said.starts else "a text"
-    return f"{start} with SHA-256 {said.sha256}" if said.sha256 else start
+def _show_text(expected: Text) -> str:
+    if not isinstance(expected, Exactly):
+        return f"/{expected}/"
+    if expected.is_ is not None:
+        return shorten(expected.is_)
+    start = f"a text that starts {shorten(expected.starts)}" if expected.starts else "a text"
+    return f"{start} with SHA-256 {expected.sha256}" if expected.sha256 else start
 
 
 def _model(when: When, view: View) -> Iterator[str]:

@@ -29,11 +29,11 @@ def faults_of(step: Step) -> tuple[Fault, ...]:
     return tuple(make_fault(name, argument) for name, argument in _named(step.fault))
 
 
-def _named(said: FaultSaid | list[FaultSaid] | None) -> Iterator[tuple[str, Any]]:
-    if isinstance(said, list):
-        for item in said:
+def _named(entry: FaultSaid | list[FaultSaid] | None) -> Iterator[tuple[str, Any]]:
+    if isinstance(entry, list):
+        for item in entry:
             yield from _named(item)
-    elif isinstance(said, str):
-        yield said, None
-    elif said is not None:
-        yield from said.items()
+    elif isinstance(entry, str):
+        yield entry, None
+    elif entry is not None:
+        yield from entry.items()
