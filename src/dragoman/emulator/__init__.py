@@ -1,6 +1,8 @@
-"""The strict offline Gemini: it refuses what Google refuses, in Google's words, and really uses tools.
+"""A strict offline emulator of the Gemini API.
 
-The names are loaded when first used: the pytest plugin is imported in every test run of whoever installs this.
+It rejects the requests that Google rejects, with Google's error texts, and its model calls the declared
+tools. The public names are imported on first use, because pytest imports this package through the plugin
+entry point in every test run of an environment in which dragoman is installed.
 """
 
 from importlib import import_module

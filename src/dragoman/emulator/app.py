@@ -1,4 +1,8 @@
-"""The ASGI shell around the emulator: bytes and the clock come in here, everything below is pure."""
+"""The emulator as an ASGI application.
+
+This module does the I/O and reads the clock (through `make_question`). Everything that it calls is a pure
+function of its arguments.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +22,22 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class ConnectionCut(Exception):
-    """Raised through the server to end a connection in the middle of a message, as the answer says."""
+    """Raised out of the application to abort the connection.
+
+    An ASGI server closes the connection when the application raises in the middle of a response. If the
+    response has not started, the server answers with status 500 instead.
+    """
 
 
 class _ClientLeft(Exception):
-    """Nobody waits for the rest."""
+    """The client disconnected, so the rest of the response is not sent."""
 
 
 def create_emulator(*, seed: str = "dragoman", director: Director | None = None) -> AsgiApp:
-    """The offline Gemini as an ASGI app; emulators with the same seed accept each other's signatures."""
+    """Return an ASGI application that emulates the Gemini API without network access.
+
+    Emulators with the same seed accept each other's thought signatures.
+    """
     service = Service(seed, director)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,7 +93,11 @@ async def _send_answer(answer: Answer, receive: Receive, send: Send) -> None:
 
 
 async def _pause(act: Act, receive: Receive) -> None:
-    """Wait, but not for a client that is gone; a listening socket is out of reach here, so all else is a cut."""
+    """Wait, or raise `_ClientLeft` when the client disconnects first.
+
+    An ASGI application can neither reset a connection nor close the listening socket, so `Cut` and `Refuse`
+    both raise `ConnectionCut`.
+    """
     if not isinstance(act, Wait):
         raise ConnectionCut
     leaving = asyncio.ensure_future(_left(receive))

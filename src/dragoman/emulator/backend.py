@@ -1,4 +1,4 @@
-"""Which of Google's two front doors a request came through, and which contract stands behind it."""
+"""The two APIs that serve Gemini, AI Studio and Vertex AI, and the contract of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TYPE_ROOTS = {"studio": "google.ai.generativelanguage", "vertex": "google.cloud
 
 
 class Backend(msgspec.Struct, frozen=True):
-    """AI Studio or Vertex, with the API version of the path."""
+    """AI Studio or Vertex AI, with the API version from the path."""
 
     surface: Surface
     version: str
@@ -23,10 +23,10 @@ class Backend(msgspec.Struct, frozen=True):
 
     @property
     def table(self) -> str:
-        """The key of this contract in fields.json; AI Studio has one for all its versions."""
+        """The key of the contract in fields.json; all versions of AI Studio share one."""
         return f"vertex_{self.version}" if self.is_vertex else "mldev"
 
     def type_url(self, name: str) -> str:
-        # Google names its types by the version that is called, v1 of AI Studio excepted: it runs on v1beta's.
+        # Type names contain the version in the path, except that v1 of AI Studio uses the types of v1beta.
         version = self.version if self.is_vertex else "v1beta"
         return f"type.googleapis.com/{_TYPE_ROOTS[self.surface]}.{version}.{name}"

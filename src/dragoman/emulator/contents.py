@@ -1,4 +1,4 @@
-"""What stands in a request: its functions, and of each content who says it, its calls, responses and media."""
+"""Accessors for the tools of a request and for the role, calls, responses and media of a content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Content = Mapping[str, Any]
 
 
 def declarations_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The functions of all tools."""
+    """Return the function declarations of all tools."""
     return [entry for tool in request.get("tools", ()) for entry in tool.get("functionDeclarations", ())]
 
 
@@ -19,7 +19,7 @@ def calling_config_of(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def role_of(content: Content) -> str:
-    """No role, or an empty one, is the user's."""
+    """Return the role; a missing or empty role means the user."""
     return content.get("role") or "user"
 
 
@@ -32,5 +32,5 @@ def responses_of(content: Content) -> list[Mapping[str, Any]]:
 
 
 def blob_of(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The media of a part, inline or by address."""
+    """Return the inline data or the file reference of a part, or None."""
     return part.get("inlineData") or part.get("fileData")

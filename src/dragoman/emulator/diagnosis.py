@@ -1,4 +1,4 @@
-"""What is wrong with a request, as a function: for whoever got no reason from Google."""
+"""Explain why Google rejected a request, for a gateway that got only the catch-all message."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ from dragoman.emulator.signature import Signer
 from dragoman.emulator.validate import check_request, parse
 
 
-class _Believer(Signer):
-    """Google's signatures cannot be checked here; a missing one is seen all the same."""
+class _TrustingSigner(Signer):
+    """A signer that accepts every signature.
+
+    The emulator cannot verify signatures that Google issued, but it still detects missing ones.
+    """
 
     def verify(self, signature: bytes, backend: Backend, model: Model, target: str) -> None:
         del signature, backend, model, target
 
 
 def diagnose(body: bytes, model: str, *, vertex: bool = False) -> str:
-    """The first complaint about a generateContent body, or nothing; signatures are taken on trust."""
+    """Return the first validation error of a generateContent body, or "" if there is none.
+
+    Signatures are not verified. The result is also empty for an unknown model and where the emulator too
+    would only give the catch-all message.
+    """
     backend = Backend("vertex", "v1beta1") if vertex else Backend("studio", "v1beta")
     known = find_model(model, backend.version)
     if known is None:
         return ""
     try:
-        check_request(parse(body, backend), known, backend, _Believer("diagnosis"))
+        check_request(parse(body, backend), known, backend, _TrustingSigner("diagnosis"))
     except Refusal as refusal:
         return "" if refusal.message == CATCH_ALL else refusal.message.strip()
     return ""

@@ -1,4 +1,8 @@
-"""Who decides what is answered: a director may replace the model's reply, its chunks or the whole answer."""
+"""The extension point of the service: a director decides how each request is answered.
+
+A director can replace the model's reply, the chunks, or the whole response. The script player and the fault
+injector are directors.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from dragoman.emulator.wire import Answer, Framing
 
 Chunk = dict[str, Any]
 
-#: What a director decides about, with the message that the body is; everything else is only looked up.
+#: The methods that a director decides about, with the message type of their body.
 DIRECTED: Mapping[Method, str] = {
     "generateContent": "GenerateContentRequest",
     "streamGenerateContent": "GenerateContentRequest",
@@ -24,10 +28,11 @@ DIRECTED: Mapping[Method, str] = {
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A request: `raw` is what came, `request` the same in canonical spelling.
+    """A request as a director sees it: `raw` is the body, `request` the parsed canonical form.
 
-    `problem` is the parser's refusal, if it has one; `request` is then the JSON as it came. Only a scene that does
-    not validate is played for it.
+    `problem` is the error of the parser or of the key check, if there is one. `request` then has what could
+    be recovered from the body, and only a scene with `validate=False` is played; any other scene answers with
+    the error.
     """
 
     route: Route
@@ -39,7 +44,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """A way to fail: it changes the chunks before they are framed, the framed answer, or both."""
+    """A fault to inject: it changes the chunks before they are framed, the framed response, or both."""
 
     name: str
     on_chunks: Callable[[list[Chunk]], list[Chunk]] | None = None
@@ -47,12 +52,13 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """How one request is answered; what is left out is the emulator's own.
+    """How one request is answered. The emulator supplies what is left out.
 
-    `answer` replaces everything. `chunks` writes the stream from the setting. `reply` is what the model says.
-    `pace` turns the framed answer into a slower or otherwise cut one. Faults come last. `validate` False takes
-    the request as it is. `signatures` are thought signatures of others that are good here. `on_refused` hears in
-    which words validation refused the request, if it did: the scene was not played.
+    `answer` replaces the whole response. `chunks` builds the chunks of the stream. `reply` replaces the reply
+    of the model. `pace` transforms the framed response, for example to slow it down. Faults are applied last.
+    `validate=False` skips validation of the request. `signatures` are thought signatures of other issuers
+    that are accepted. `on_refused` is called with the error message when the request was rejected, which
+    means that the scene was not played.
     """
 
     answer: Answer | None = None
@@ -66,16 +72,17 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Director(Protocol):
-    """Asked once per generateContent, streamGenerateContent and countTokens, before the request is checked further.
+    """Chooses the scene for each generateContent, streamGenerateContent and countTokens request.
 
-    A Refusal it raises is the answer. Files, caches, models and embeddings are answered without it.
+    It is called once per request, after parsing and before validation. A `Refusal` that it raises becomes the
+    response. Requests for files, caches, models and embeddings do not reach it.
     """
 
     def direct(self, asked: Asked) -> Scene: ...
 
 
 class NoDirector:
-    """Everything is the emulator's own."""
+    """The default director: the built-in model answers every request."""
 
     def direct(self, asked: Asked) -> Scene:
         del asked

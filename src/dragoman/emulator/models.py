@@ -1,4 +1,4 @@
-"""The models of 2026-11 and what tells them apart, as data; nobody else reads a model name."""
+"""The models of 2026-11 and their properties. No other module inspects a model name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.emulator.refusal import CATCH_ALL, Refusal
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """The token budgets a model may think with; -1 (dynamic) is always allowed."""
+    """The range of `thinkingBudget` of a model; -1 (dynamic) is always allowed, 0 if `zero` is set."""
 
     low: int
     high: int
@@ -20,39 +20,39 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
-    """One model's facts (gemini-api.md sections 2.4, 5, 7)."""
+    """The properties of one model (gemini-api.md sections 2.4, 5, 7)."""
 
     id: str
     title: str
-    family: str  # signatures are good within it
+    family: str  # models of one family accept each other's thought signatures
     generation: tuple[int, int]
     input_limit: int = 1_048_576
     output_limit: int = 65_536
-    levels: frozenset[str] = frozenset()  # thinkingLevel values; empty: controlled by budget
+    levels: frozenset[str] = frozenset()  # accepted thinkingLevel values; empty: the model has a budget
     budget: Budget | None = None
-    thinks: bool = True  # without being asked
-    strict_turns: bool = False  # roles user and model only, no trailing model turn
-    zero_budget: str = ""  # the words for thinkingBudget 0, when it is refused
+    thinks: bool = True  # even when the request has no thinkingConfig
+    strict_turns: bool = False  # only the roles user and model, and no model turn at the end
+    zero_budget: str = ""  # the error for thinkingBudget 0; empty: no special rule
     wants_signatures: bool = True  # Gemini 3 and later; image models do not enforce them
-    takes_response_media: bool = True  # inside a function response
-    closed: bool = False  # to keys that never used it before
+    takes_response_media: bool = True  # media inside a function response
+    closed: bool = False  # to API keys that did not use it before
     image_tokens: int = 1_120
-    least_cached_tokens: int = 0  # in an explicit cache; 0: it has none
-    ignores_budget: bool = False  # a thinkingBudget is taken without a word
+    least_cached_tokens: int = 0  # smallest explicit cache; 0: caching is not supported
+    ignores_budget: bool = False  # accepts and ignores any thinkingBudget
 
     @property
     def modern(self) -> bool:
-        """Gemini 3 and later: ids on calls, signatures demanded, closing chunk."""
+        """Gemini 3 and later: call ids, required signatures, and a separate closing chunk."""
         return self.generation >= (3, 0)
 
     @property
     def decodes_long(self) -> bool:
-        """Gemini 4: an answer comes in hops, and its window is shared by input and output."""
+        """Gemini 4: an answer comes in several hops, and input and output share the context window."""
         return self.generation >= (4, 0)
 
     @property
     def most_output_tokens(self) -> int:
-        """What maxOutputTokens can ask for, over all hops."""
+        """The largest useful maxOutputTokens, over all hops."""
         return self.input_limit if self.decodes_long else self.output_limit
 
 
@@ -161,7 +161,7 @@ MODELS: tuple[Model, ...] = (
     _gemma4("gemma-4-26b-a4b-it", "Gemma 4 26B A4B IT"),
 )
 
-#: Aliases live on v1beta only.
+#: Aliases exist on v1beta only.
 ALIASES = {
     "gemini-flash-latest": "gemini-3.8-flash",
     "gemini-flash-lite-latest": "gemini-3.5-flash-lite",
@@ -170,19 +170,20 @@ ALIASES = {
 
 NEWEST_FLASH = "gemini-3.8-flash"
 
-#: Retired: 1.x and 2.0 as whole generations, 3-pro-preview by name.
-_DEAD_PREFIXES = ("gemini-1.", "gemini-2.0", "gemini-pro", "gemini-3-pro-preview")
+#: Retired models: all of 1.x and 2.0, and gemini-3-pro-preview.
+_RETIRED_PREFIXES = ("gemini-1.", "gemini-2.0", "gemini-pro", "gemini-3-pro-preview")
 
 _BY_ID = {model.id: model for model in MODELS}
-#: Whose facts an id has that begins so; longest first, so that a flash-lite variant is not taken for a flash.
-_KINDS = {
+#: Unknown ids take the properties of a known model by prefix. The longest prefix wins, so that a flash-lite
+#: variant is not taken for a flash.
+_BASE_BY_PREFIX = {
     **{f"{name}-": name for name in _BY_ID},
     "gemini-2.5-": "gemini-2.5-flash",
     "gemini-": NEWEST_FLASH,
 }
-_PREFIXES = sorted(_KINDS, key=len, reverse=True)
-#: What a word in an id changes.
-_MARKS: dict[str, dict[str, Any]] = {
+_PREFIXES = sorted(_BASE_BY_PREFIX, key=len, reverse=True)
+#: Properties that a substring of the id changes.
+_VARIANTS: dict[str, dict[str, Any]] = {
     "-image": {"wants_signatures": False},
     "-computer-use": {"takes_response_media": True},
 }
@@ -190,23 +191,26 @@ _MARKS: dict[str, dict[str, Any]] = {
 
 @lru_cache(maxsize=1024)
 def find_model(name: str, version: str) -> Model | None:
-    """The facts of a model id, or None where Google says 404; unknown gemini ids are the newest flash."""
+    """Return the properties of a model id, or None if Google answers 404.
+
+    Unknown gemini ids get the properties of the newest flash model.
+    """
     if version == "v1beta" and name in ALIASES:
-        # Measured 2026-09: every alias has the strict turns of 3.6, whatever stands behind it.
+        # Measured 2026-09: every alias has the strict turns of 3.6, whichever model it refers to.
         return msgspec.structs.replace(_BY_ID[ALIASES[name]], strict_turns=True)
-    if name in ALIASES or name.startswith(_DEAD_PREFIXES):
+    if name in ALIASES or name.startswith(_RETIRED_PREFIXES):
         return None
     if name in _BY_ID:
         return _BY_ID[name]
     start = next((start for start in _PREFIXES if name.startswith(start)), None)
     if start is None:
         return None
-    facts = {fact: value for mark in _MARKS if mark in name for fact, value in _MARKS[mark].items()}
-    return msgspec.structs.replace(_BY_ID[_KINDS[start]], id=name, **facts)
+    facts = {fact: value for infix in _VARIANTS if infix in name for fact, value in _VARIANTS[infix].items()}
+    return msgspec.structs.replace(_BY_ID[_BASE_BY_PREFIX[start]], id=name, **facts)
 
 
 def require_model(name: str, backend: Backend, method: str, resource: str) -> Model:
-    """The model's facts, or Google's 404."""
+    """Return the properties of a model, or raise Google's 404."""
     model = find_model(name, backend.version)
     if model is None:
         raise no_such_model(name, backend, method, resource)
@@ -214,7 +218,7 @@ def require_model(name: str, backend: Backend, method: str, resource: str) -> Mo
 
 
 def no_such_model(name: str, backend: Backend, method: str, resource: str) -> Refusal:
-    """Google's 404 for a model that does not exist or cannot do what is asked."""
+    """Return Google's 404 for a model that does not exist or does not support the method."""
     if backend.is_vertex:
         message = (
             f"Publisher Model `{resource}` was not found or your project does not have access to it. "

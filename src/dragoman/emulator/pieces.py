@@ -1,4 +1,8 @@
-"""A parsed request and its pieces: equal bytes give the same piece, and what is learnt about it stays known."""
+"""A cache of parsed request parts, keyed by their bytes.
+
+Each request of a conversation repeats most of the previous one. A content that was parsed before is not
+parsed, counted or validated again.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,14 @@ from typing import Any
 
 from dragoman.memo import Memo
 
-#: Contract, message, and the bytes that were read: all that a parsed value depends on.
+#: Contract, message type and raw bytes: everything that a parsed value depends on.
 Key = tuple[str, str, Hashable]
 
 
 class Piece:
-    """A parsed value. Every request with the same bytes has this very one, so nobody may change it.
+    """A parsed value, shared by all requests with the same bytes, so it must not be modified.
 
-    `tokens` is its count by modality once somebody has counted; `passed` names the rules it passed last.
+    `tokens` caches the token counts by modality. `passed` names the rule set that the piece passed last.
     """
 
     __slots__ = ("passed", "tokens", "value")
@@ -27,7 +31,10 @@ class Piece:
 
 
 class Parsed(dict[str, Any]):
-    """A request in canonical spelling that knows its pieces: each content, and everything else as one."""
+    """A parsed request in canonical spelling, with its cached pieces.
+
+    There is one piece for each content and one for all other fields together.
+    """
 
     __slots__ = ("contents", "rest")
 
@@ -39,7 +46,10 @@ class Parsed(dict[str, Any]):
             self["contents"] = [piece.value for piece in contents]
 
     def unseen(self, rules: str) -> dict[str, Any]:
-        """The request as it would be without what has passed these rules; one content always remains."""
+        """Return the request without the pieces that already passed these rules.
+
+        At least one content remains, because a request without contents is invalid.
+        """
         fresh = [piece.value for piece in self.contents if piece.passed != rules]
         part: dict[str, Any] = {} if self.rest.passed == rules else dict(self.rest.value)
         if "contents" in self:
@@ -47,15 +57,15 @@ class Parsed(dict[str, Any]):
         return part
 
     def settle(self, rules: str) -> None:
-        """All of it passed."""
+        """Record that all pieces passed these rules."""
         self.rest.passed = rules
         for piece in self.contents:
             piece.passed = rules
 
 
-#: Weighed by the bytes that were read; the values made of them are a few times larger.
+#: The limit counts the raw bytes; the parsed values take a few times as much memory.
 MEMORY: Memo[Key, Piece] = Memo(max_bytes=32 * 1024 * 1024)
-#: Emulators of several threads share the memory.
+#: Emulators in several threads share the cache.
 _LOCK = threading.Lock()
 
 

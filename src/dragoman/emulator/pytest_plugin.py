@@ -1,4 +1,4 @@
-"""The pytest fixture `gemini_emulator`: tests of agents that reach a strict Gemini and never Google."""
+"""The pytest fixture `gemini_emulator`: run tests of agents against the emulator instead of Google."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-# Every test run on this machine imports this module: the emulator itself comes with the first test that wants it.
+# pytest imports this module in every test run, so the emulator is imported only by tests that use it.
 if TYPE_CHECKING:
     from dragoman.emulator.script.handle import Emulator
 
@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def gemini_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    """A Gemini on a port of its own, and an environment in which every client finds it instead of Google."""
+    """Start an emulator on a free port and point the environment variables of Gemini clients at it."""
     from dragoman.emulator.script.handle import MISLEADING, running
 
     with running(check=False) as emulator:
@@ -45,7 +45,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """The script belongs to the test: what it complains about fails the test itself, not its teardown."""
+    """Fail the test itself, not its teardown, when the requests did not follow the script."""
     try:
         result = yield
     except BaseException:
@@ -71,7 +71,7 @@ def _add_script(emulator: Emulator, request: pytest.FixtureRequest, sources: tup
 
 
 def _report(item: pytest.Item) -> None:
-    """What the emulator saw, for the report of a failed test."""
+    """Add the recorded requests and problems to the report of a failed test."""
     emulator = item.stash.get(_EMULATOR, None)
     if emulator is not None:
         lines = [*map(repr, emulator.requests), *emulator.problems()]

@@ -1,4 +1,4 @@
-"""An HTTP request as far as the emulator reads it."""
+"""The parts of an HTTP request that the emulator reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ _NOTHING: Mapping[str, str] = {}
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """Header names are lower case, `query` has the last value of each parameter, `now` is RFC 3339."""
+    """An HTTP request.
+
+    Header names are in lower case, `query` has the last value of each parameter, and `now` is an RFC 3339
+    timestamp.
+    """
 
     verb: str
     path: str

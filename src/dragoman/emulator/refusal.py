@@ -1,4 +1,4 @@
-"""Google's errors: one exception that carries everything the wire needs, and the answer it becomes."""
+"""Google's error responses: one exception with all fields of the error, and its encoding."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 from dragoman.emulator.wire import Answer, Framing
 
 CATCH_ALL = "Request contains an invalid argument."
-#: Google's word for a code, and the message that usually comes with it.
-_USUAL = {
+#: HTTP code to Google's status and to the message that usually comes with it.
+_DEFAULTS = {
     400: ("INVALID_ARGUMENT", CATCH_ALL),
     401: (
         "UNAUTHENTICATED",
@@ -36,7 +36,7 @@ _USUAL = {
     ),
     504: ("DEADLINE_EXCEEDED", "Deadline expired before operation could complete."),
 }
-_UNUSUAL = ("UNKNOWN", "Unknown error.")
+_UNKNOWN = ("UNKNOWN", "Unknown error.")
 _SERVICE = "generativelanguage.googleapis.com"
 
 NOT_FOUND_PAGE = (
@@ -47,16 +47,19 @@ NOT_FOUND_PAGE = (
 
 
 class Refusal(Exception):
-    """The service says no: HTTP code, Google's status word, message and details; what is left out is usual."""
+    """An error response of the service, raised where the error is found.
+
+    `message` and `status` default to Google's usual values for the HTTP `code`.
+    """
 
     def __init__(
         self, message: str = "", *, code: int = 400, status: str = "", details: Sequence[dict[str, Any]] = ()
     ) -> None:
-        usual_status, usual_message = _USUAL.get(code, _UNUSUAL)
-        self.message = message or usual_message
+        default_status, default_message = _DEFAULTS.get(code, _UNKNOWN)
+        self.message = message or default_message
         super().__init__(self.message)
         self.code = code
-        self.status = status or usual_status
+        self.status = status or default_status
         self.details = tuple(details)
 
     def body(self) -> dict[str, Any]:
@@ -71,12 +74,15 @@ class Refusal(Exception):
 
 
 def unclear(reason: str) -> Refusal:
-    """Google's catch-all text; what the emulator knows beyond it goes into a DebugInfo detail."""
+    """Return Google's catch-all error, with the reason in a `google.rpc.DebugInfo` detail.
+
+    Google does not give the reason. The emulator does, because it helps to debug the client.
+    """
     return Refusal(details=[detail("DebugInfo", detail=f"emulator: {reason}")])
 
 
 def bad_fields(violations: Sequence[tuple[str, str]]) -> Refusal:
-    """The parse stage's answer: every (path, line) at once."""
+    """Return the error of the parse stage, which lists all violations as (path, line)."""
     fields = [
         {"field": path, "description": line} if path else {"description": line} for path, line in violations
     ]
@@ -87,7 +93,7 @@ def bad_fields(violations: Sequence[tuple[str, str]]) -> Refusal:
 
 
 def bullets(lines: Sequence[str], root: str = "GenerateContentRequest") -> Refusal:
-    """The field stage's answer: `* GenerateContentRequest.path: words`, each on its own line."""
+    """Return the error of the field stage: one `* GenerateContentRequest.path: …` line per problem."""
     return Refusal("".join(f"* {root}.{line}\n" for line in lines))
 
 
@@ -107,21 +113,25 @@ def no_key() -> Refusal:
 
 
 def wrong_token(method: str) -> Refusal:
-    """Credentials of a kind that this method does not take."""
+    """Return the error for credentials of a type that this method does not accept."""
     called = f"google.ai.generativelanguage.v1beta.GenerativeService.{method}"
     info = _error_info("ACCESS_TOKEN_TYPE_UNSUPPORTED", {"service": _SERVICE, "method": called})
     return Refusal(code=401, details=[info])
 
 
 def refuse(refusal: Refusal, framing: Framing) -> Answer:
-    """A stream that never began answers with a plain object, or an array where one was asked for."""
+    """Encode an error as a response.
+
+    Google sends an error before the first chunk of a stream as a plain JSON object, and as an array only when
+    the stream would have been an array.
+    """
     body: Any = [refusal.body()] if framing == "array" else refusal.body()
     pretty = msgspec.json.format(msgspec.json.encode(body), indent=2)
     return Answer(status=refusal.code, acts=(pretty + b"\n",))
 
 
 def detail(kind: str, **fields: Any) -> dict[str, Any]:
-    """An entry of `error.details`, of one of google.rpc's types."""
+    """Return an entry of `error.details` with a type from `google.rpc`."""
     return {"@type": f"type.googleapis.com/google.rpc.{kind}", **fields}
 
 

@@ -1,4 +1,4 @@
-"""Google's paths: which method of which thing at which front door a URL names."""
+"""Google's URL paths, resolved to an API, a collection and a method."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _METHOD = r"(?::(?P<method>\w+))?/?"
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """Where a collection lives."""
+    """The path pattern of a collection."""
 
     surface: Surface
     collection: Collection
@@ -64,8 +64,8 @@ _PATTERNS = (
     Pattern("studio", "files", re.compile(rf"{_STUDIO}(?P<resource>files{_ITEM}){_METHOD}")),
 )
 
-#: (surface, method) of what is asked of one model by POST.
-_POSTED: dict[Surface, tuple[Method, ...]] = {
+#: The custom methods of a model (`models/NAME:method`), called by POST.
+_CUSTOM_METHODS: dict[Surface, tuple[Method, ...]] = {
     "studio": (
         "generateContent",
         "streamGenerateContent",
@@ -83,9 +83,10 @@ _POSTED: dict[Surface, tuple[Method, ...]] = {
         "predict",
     ),
 }
-#: (verb, one item or all of them) of what every collection has, and of what only kept things have.
-_READ: dict[tuple[str, bool], Method] = {("GET", False): "list", ("GET", True): "get"}
-_KEPT: dict[Collection, dict[tuple[str, bool], Method]] = {
+#: The standard methods by (HTTP verb, whether the path names an item): the ones that all collections have,
+#: then those of the collections that can be changed.
+_READ_METHODS: dict[tuple[str, bool], Method] = {("GET", False): "list", ("GET", True): "get"}
+_WRITE_METHODS: dict[Collection, dict[tuple[str, bool], Method]] = {
     "models": {},
     "cachedContents": {("POST", False): "create", ("PATCH", True): "patch", ("DELETE", True): "delete"},
     "files": {("DELETE", True): "delete"},
@@ -93,7 +94,7 @@ _KEPT: dict[Collection, dict[tuple[str, bool], Method]] = {
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A resolved path. `resource` is the name of the thing without the version; `item` is its last word."""
+    """A resolved path. `resource` is the resource name without the version; `item` is its last segment."""
 
     backend: Backend
     method: Method
@@ -104,7 +105,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 def find_route(verb: str, path: str) -> Route | None:
-    """The route of a request line, or None where Google has nothing."""
+    """Return the route of a request line, or None if Google has no such method."""
     for pattern in _PATTERNS:
         match = pattern.path.fullmatch(path)
         if match is None:
@@ -124,9 +125,9 @@ def _method(verb: str, pattern: Pattern, match: re.Match[str]) -> Method | None:
     if "upload" in match.groupdict():
         return "upload" if verb in ("POST", "PUT") and not (item or named) else None
     if named is None:
-        return (_READ | _KEPT[pattern.collection]).get((verb, item is not None))
+        return (_READ_METHODS | _WRITE_METHODS[pattern.collection]).get((verb, item is not None))
     if pattern.collection == "models" and verb == "POST" and item is not None:
-        return next((method for method in _POSTED[pattern.surface] if method == named), None)
+        return next((method for method in _CUSTOM_METHODS[pattern.surface] if method == named), None)
     if (pattern.collection, verb, named) == ("files", "GET", "download") and item is not None:
         return "download"
     return None

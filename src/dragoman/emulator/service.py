@@ -1,4 +1,8 @@
-"""One request in, one answer out, without any I/O: the emulator as a function."""
+"""The emulator as a function: `Service.answer` maps a request to an answer and does no I/O.
+
+This is the order in which Google processes a request: route, parse, check the API key, resolve the model,
+validate, generate. The ASGI app and the plain HTTP listener both call it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,11 @@ _TIER = (("x-gemini-service-tier", "standard"),)
 
 
 class Service:
-    """Answers questions for one seed; a director may decide what a request gets."""
+    """Answer Gemini API requests.
+
+    `seed` is the key of the thought signatures and part of every generated id. `director` chooses the answer
+    to each generate or count request; without one the built-in model answers.
+    """
 
     def __init__(self, seed: str, director: Director | None = None) -> None:
         self._seed = seed
@@ -39,6 +47,7 @@ class Service:
         self._desk = Desk()
 
     def answer(self, question: Question) -> Answer:
+        """Return the response for a request; a `Refusal` becomes Google's error response."""
         route = find_route(question.verb, question.path)
         if route is None:
             return Answer(status=404, content_type=HTML_TYPE, acts=(NOT_FOUND_PAGE,))
@@ -49,7 +58,7 @@ class Service:
             return refuse(refusal, framing)
 
     def _serve(self, route: Route, question: Question, framing: Framing) -> Answer:
-        # Google parses before it looks at the key, and looks at the key before the model.
+        # Google reports parse errors before key errors, and key errors before an unknown model.
         message = DIRECTED.get(route.method)
         if message is None:
             body = BODIES.get((route.collection, route.method))
@@ -132,7 +141,7 @@ class Service:
         except Refusal:
             if not validate:
                 return Expanded(asked.request)
-            # What is wrong with the fields is said before what is wrong with the things they name.
+            # Google reports field violations before a file or cache that does not exist.
             check_request(asked.request, model, asked.route.backend, self._signer)
             raise
 

@@ -1,8 +1,8 @@
-"""Thought signatures: issued and verified without memory, so that any worker recognises them.
+"""Thought signatures, issued and verified without stored state, so that any worker accepts them.
 
-Layout before base64: version, nonce, origin length, origin, filler, HMAC-SHA256 over all before it.
-The origin is `surface|family|target`; the target is `call:NAME` or `text`. Arguments are never bound:
-clients rewrite them.
+Layout before base64: version, nonce, length of the origin, origin, filler, HMAC-SHA256 over all of these. The
+origin is `surface|family|target`; the target is `call:NAME` or `text`. Signatures do not cover the arguments
+of a call, because clients rewrite them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ def on_call(name: str) -> str:
 
 
 class Signer:
-    """Signs for one seed; two processes with the same seed trust each other, and `foreign` are good anywhere."""
+    """Issues and verifies thought signatures for a seed.
+
+    Processes with the same seed accept each other's signatures. The signatures in `foreign` are accepted
+    without verification.
+    """
 
     def __init__(self, seed: str, foreign: frozenset[bytes] = frozenset()) -> None:
         self._seed = seed
@@ -39,7 +43,7 @@ class Signer:
         self._foreign = foreign
 
     def trusting(self, foreign: frozenset[bytes]) -> Signer:
-        """The same signer, for whom these signatures are good too."""
+        """Return a signer that also accepts these signatures."""
         return Signer(self._seed, foreign) if foreign else self
 
     def issue(self, backend: Backend, model: Model, target: str, nonce: bytes) -> str:
@@ -54,7 +58,7 @@ class Signer:
         return base64.b64encode(body + self._tag(body)).decode()
 
     def verify(self, signature: bytes, backend: Backend, model: Model, target: str) -> None:
-        """Raise Google's refusal unless this signature was made here, for this origin and this part."""
+        """Raise Google's error unless this signer issued the signature for this origin and part."""
         if signature in _SENTINELS[backend.surface] or signature in self._foreign:
             return
         body, tag = signature[:-_TAG_BYTES], signature[-_TAG_BYTES:]
@@ -66,7 +70,7 @@ class Signer:
             raise Refusal("Invalid thought signature.")
 
     def _filler(self, head: bytes) -> bytes:
-        """Length like the real ones'."""
+        """Pad the signature to the length of Google's."""
         missing = max(0, _BODY_BYTES - len(head))
         return hashlib.shake_128(self._key + head).digest(missing)
 
@@ -75,11 +79,14 @@ class Signer:
 
 
 def _sentinel_bytes(word: str) -> set[bytes]:
-    """Both ways a sentinel arrives: the raw word (itself base64url) and the word encoded by an SDK."""
+    """Return both forms in which a sentinel arrives.
+
+    A client sends it raw, where it happens to be valid base64url, or encoded by an SDK.
+    """
     return {base64.urlsafe_b64decode(word + "=" * (-len(word) % 4)), word.encode()}
 
 
-#: Vertex documents only the first.
+#: Values that skip the validation. Vertex documents only the first.
 _SENTINELS = {
     "studio": frozenset(_sentinel_bytes(_SKIP) | _sentinel_bytes(_CONTEXT)),
     "vertex": frozenset(_sentinel_bytes(_SKIP)),

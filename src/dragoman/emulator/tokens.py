@@ -1,4 +1,4 @@
-"""Counting tokens without a tokenizer: four characters each, so many for an image; the same text always the same."""
+"""Deterministic token counts without a tokenizer: four characters per token, fixed costs for media."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dragoman.emulator.contents import blob_of
 from dragoman.emulator.pieces import Parsed, Piece
 
 CHARS_PER_TOKEN = 4
-#: An image of Gemini 2.5, and the least that any other file counts for.
+#: The cost of an image on Gemini 2.5, and the minimum for any other file.
 SMALL_IMAGE_TOKENS = 258
 _BYTES_PER_TOKEN = {"AUDIO": 1000, "VIDEO": 1000, "DOCUMENT": 4000}
 _MODALITIES = {"image": "IMAGE", "audio": "AUDIO", "video": "VIDEO", "application": "DOCUMENT"}
 _ORDER = ("TEXT", "IMAGE", "AUDIO", "VIDEO", "DOCUMENT")
-#: Parts that count as the JSON they are.
+#: Parts that are counted as their JSON text.
 _STRUCTURED = ("functionCall", "toolCall", "toolResponse", "executableCode", "codeExecutionResult")
 _VOCABULARY = 262_144
 
@@ -33,7 +33,7 @@ def count_value(value: Any) -> int:
 
 
 def split_tokens(text: str) -> list[str]:
-    """The tokens of a text: as many as `count_text` says."""
+    """Split a text into as many tokens as `count_text` returns."""
     return [text[start : start + CHARS_PER_TOKEN] for start in range(0, len(text), CHARS_PER_TOKEN)]
 
 
@@ -42,9 +42,9 @@ def token_id(token: str) -> int:
 
 
 def count_prompt(request: Mapping[str, Any], image_tokens: int = SMALL_IMAGE_TOKENS) -> Counts:
-    """Tokens of a request by modality, in Google's order, absent ones left out."""
+    """Return the tokens of a request by modality, in Google's order, without zero counts."""
     total: Counts = {}
-    for counts in _counted(request):
+    for counts in _count_pieces(request):
         for modality, tokens in counts.items():
             total[modality] = total.get(modality, 0) + tokens
     if "IMAGE" in total:
@@ -53,22 +53,25 @@ def count_prompt(request: Mapping[str, Any], image_tokens: int = SMALL_IMAGE_TOK
 
 
 def details(counts: Mapping[str, int]) -> list[dict[str, Any]]:
-    """`[{modality, tokenCount}]`"""
+    """Return the counts as `[{modality, tokenCount}]`."""
     return [{"modality": modality, "tokenCount": tokens} for modality, tokens in counts.items()]
 
 
-def _counted(request: Mapping[str, Any]) -> Iterator[Counts]:
-    """The counts of each piece; of images only how many there are, for models differ in what one costs."""
+def _count_pieces(request: Mapping[str, Any]) -> Iterator[Counts]:
+    """Yield the counts of each piece.
+
+    Images are counted as a number of images: the piece is shared by models with different costs per image.
+    """
     if isinstance(request, Parsed):
-        yield _known(request.rest, _count_rest)
+        yield _cached_counts(request.rest, _count_rest)
         for piece in request.contents:
-            yield _known(piece, _count_content)
+            yield _cached_counts(piece, _count_content)
     else:
         yield _count_rest(request)
         yield from map(_count_content, request.get("contents", ()))
 
 
-def _known(piece: Piece, count: Callable[[Mapping[str, Any]], Counts]) -> Counts:
+def _cached_counts(piece: Piece, count: Callable[[Mapping[str, Any]], Counts]) -> Counts:
     if piece.tokens is None:
         piece.tokens = count(piece.value)
     return piece.tokens
@@ -100,9 +103,9 @@ def _count_part(part: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
     response = part.get("functionResponse")
     if response is None:
         return ()
-    said = count_value([response.get("name", ""), response.get("response", {})])
+    text_tokens = count_value([response.get("name", ""), response.get("response", {})])
     media = (pair for inner in response.get("parts", ()) for pair in _count_part(inner))
-    return (("TEXT", said), *media)
+    return (("TEXT", text_tokens), *media)
 
 
 def _count_blob(blob: Mapping[str, Any]) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""What the model reads: the current turn's words, the steps done in it, their results, the callable tools."""
+"""The current turn as the model sees it: user text, finished steps, tool results, callable tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BUILT_IN_PARTS = frozenset({"toolCall", "toolResponse", "executableCode", "code
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A declared function; `schema` is whichever of the two schema fields was given."""
+    """A declared function; `schema` is `parametersJsonSchema` or `parameters`."""
 
     name: str
     description: str
@@ -29,7 +29,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What came back for one call, with the mime types of media attached to it."""
+    """The response to one call, with the mime types of its media."""
 
     name: str
     response: Mapping[str, Any]
@@ -37,18 +37,18 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """The current turn: it starts at the last user content with words of its own."""
+    """The current turn, which starts at the last user content with text or media of its own."""
 
     words: str
     media: tuple[str, ...]
-    steps: int  # model contents with calls since then
+    steps: int  # model contents with calls since the start of the turn
     results: tuple[Result, ...]
-    latest: tuple[Result, ...] = ()  # of the last step
-    looked: bool = False  # a built-in tool was used since then
+    latest: tuple[Result, ...] = ()  # results of the last step
+    looked: bool = False  # a built-in tool was used in this turn
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be called: `functions` are the callable ones, `declared` all of them."""
+    """The tools of a request: `functions` may be called now, `declared` are all functions."""
 
     declared: tuple[Function, ...]
     functions: tuple[Function, ...]
@@ -98,7 +98,7 @@ def read_tools(request: Mapping[str, Any]) -> Tools:
 
 
 def _opens_turn(content: Mapping[str, Any]) -> bool:
-    """A user content without function responses that says or shows something."""
+    """Whether a user content has text or media and no function responses."""
     if role_of(content) != "user" or responses_of(content):
         return False
     return any(text.strip() for text in _words(content)) or any(_media(content.get("parts", ())))
@@ -120,7 +120,7 @@ def _media(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _results(content: Mapping[str, Any]) -> Iterator[Result]:
     responses = responses_of(content)
-    # Media beside the responses belong to no one in particular: the last result mentions them.
+    # Media next to the function responses belong to none of them; attach them to the last result.
     beside = tuple(_media(content.get("parts", ()))) if responses else ()
     for index, response in enumerate(responses):
         attached = tuple(_media(response.get("parts", ())))

@@ -1,4 +1,7 @@
-"""What goes over the wire: an answer is a status, headers and acts, and a stream is its chunks framed."""
+"""HTTP responses as values: a status, headers, and the actions to perform on the connection.
+
+Also frames the chunks of a stream, as server-sent events or as one JSON array.
+"""
 
 from __future__ import annotations
 
@@ -12,34 +15,37 @@ JSON_TYPE = "application/json; charset=UTF-8"
 SSE_TYPE = "text/event-stream"
 HTML_TYPE = "text/html; charset=UTF-8"
 
-#: One answer, a stream of events, or a stream that is one JSON array.
+#: `whole` is one JSON object; `sse` and `array` are the two formats of a stream.
 Framing = Literal["whole", "sse", "array"]
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Nothing is sent for this long."""
+    """Send nothing for this many seconds."""
 
     seconds: float
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """The connection ends here, in the middle of the message; `reset` sends a TCP reset instead of a goodbye."""
+    """Close the connection in the middle of the message; `reset` sends a TCP RST instead of a FIN."""
 
     reset: bool = False
 
 
 class Refuse(msgspec.Struct, frozen=True):
-    """Nobody is at home for this long: this connection is reset, new ones are refused."""
+    """Reset this connection and refuse new connections for this many seconds."""
 
     seconds: float
 
 
-#: What happens on the connection after the head, in order; bytes are sent as one write.
+#: An action on the connection. Bytes are sent in one write.
 Act = bytes | Wait | Cut | Refuse
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """An HTTP answer. `before` happens before the head is sent; `streamed` has no content-length."""
+    """An HTTP response.
+
+    `before` is performed before the head is sent. A `streamed` response has no content-length.
+    """
 
     status: int
     content_type: str = JSON_TYPE
@@ -50,7 +56,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pieces(self) -> tuple[bytes, ...]:
-        """Only what is sent, without when; what stands behind a cut is not."""
+        """The bytes of the body, one item for each write, up to the first cut."""
         sent = takewhile(lambda act: not isinstance(act, Cut | Refuse), self.acts)
         return tuple(act for act in sent if isinstance(act, bytes))
 
@@ -60,7 +66,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def length(self) -> int:
-        """The content-length: a cut message promises more than it sends, or nobody would notice."""
+        """The content-length. It is one byte too large when the body ends in a cut.
+
+        Otherwise a client would take the truncated body for a complete one.
+        """
         promised = sum(len(act) for act in self.acts if isinstance(act, bytes))
         return promised + bool(self.acts and isinstance(self.acts[-1], Cut | Refuse))
 
@@ -70,7 +79,7 @@ def whole(body: Any, status: int = 200) -> Answer:
 
 
 def framed(chunks: Iterable[Mapping[str, Any]], framing: Framing) -> Answer:
-    """The chunks of a stream as its answer."""
+    """Return the response that streams these chunks."""
     if framing == "sse":
         acts = tuple(map(frame_sse, chunks))
         return Answer(status=200, content_type=SSE_TYPE, acts=acts, streamed=True)
@@ -82,7 +91,7 @@ def frame_sse(chunk: Mapping[str, Any]) -> bytes:
 
 
 def frame_array(chunks: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """`[{…}`, then `\\n,\\r\\n{…}` each, then `]`."""
+    """Yield `[{…}`, then `\\n,\\r\\n{…}` for each further chunk, then `]`, as Google does."""
     for index, chunk in enumerate(chunks):
         yield (b"\n,\r\n" if index else b"[") + msgspec.json.encode(chunk)
     yield b"]"

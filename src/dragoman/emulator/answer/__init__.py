@@ -1,1 +1,1 @@
-"""What the model says as Google sends it: chunks, their merge, and everything beside the parts."""
+"""Encode the model's reply as Google does: chunks, the merged response, and all metadata."""

@@ -1,4 +1,4 @@
-"""The model's reply as Google sends it: a list of response chunks, and the answer of countTokens."""
+"""Encode a reply as a list of response chunks, and a token count as the countTokens response."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from dragoman.emulator.tokens import CHARS_PER_TOKEN, count_prompt, details
 
 Json = dict[str, Any]
 
-#: What validation lets pass; a script may do without it.
+#: Validation allows no more; a script can skip validation.
 _MOST_CANDIDATES = 8
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """One of the answers to a request, chunk by chunk."""
+    """One candidate of the response, chunk by chunk."""
 
     index: int
     batches: list[Batch]
-    opening: Json  # said beside the first parts
-    between: Json  # beside all but the last
+    opening: Json  # fields of the first chunk
+    between: Json  # fields of every chunk but the last
     ending: Json
     thought_tokens: int
 
 
 def write_chunks(request: Mapping[str, Any], reply: Reply, setting: Setting) -> list[Json]:
-    """The stream's chunks, each a whole GenerateContentResponse with new parts."""
+    """Return the chunks of a stream; each is a complete GenerateContentResponse with new parts."""
     config = request.get("generationConfig", {})
     start = read_position(request, setting)
     wanted = min(max(1, config.get("candidateCount") or 1), _MOST_CANDIDATES)
@@ -57,7 +57,7 @@ def write_chunks(request: Mapping[str, Any], reply: Reply, setting: Setting) -> 
 
 
 def write_count(request: Mapping[str, Any], model: Model, backend: Backend) -> Json:
-    """The answer of countTokens."""
+    """Return the response of countTokens."""
     counts = count_prompt(request, model.image_tokens)
     answer: Json = {"totalTokens": sum(counts.values())}
     if backend.is_vertex:
@@ -68,7 +68,7 @@ def write_count(request: Mapping[str, Any], model: Model, backend: Backend) -> J
 
 
 def _vary(reply: Reply, index: int, config: Mapping[str, Any]) -> Reply:
-    """Candidates can be told apart by their text, unless it has a form to keep."""
+    """Number the texts of the candidates, so that they differ, unless the text must have a certain format."""
     if not index or not reply.text or wanted_form(config) != "text/plain":
         return reply
     return msgspec.structs.replace(reply, text=f"{reply.text} ({index + 1})")
@@ -79,7 +79,7 @@ def _write(request: Mapping[str, Any], reply: Reply, setting: Setting, index: in
     batches = list(write_batches(request, limited, setting, opening=not start))
     ending = write_ending(request, limited, setting)
     opening = write_pages(reply) if not start else {}
-    # Recorded on 2.5: the metadata stands in every chunk, and is empty but for the last.
+    # Recorded on 2.5: every chunk has the metadata, and only the last has content in it.
     between: Json = (
         {"groundingMetadata": {}} if "groundingMetadata" in ending and not setting.model.modern else {}
     )
@@ -87,25 +87,25 @@ def _write(request: Mapping[str, Any], reply: Reply, setting: Setting, index: in
 
 
 def _row(candidates: Sequence[Candidate], place: int, backend: Backend) -> list[Json]:
-    """What every candidate that is not done says in this chunk."""
+    """Return the candidates of one chunk, without those that are complete."""
     row: list[Json] = []
     for candidate in candidates:
         if place >= len(candidate.batches):
             continue
         parts = candidate.batches[place].parts
-        said: Json = {"content": {"parts": parts, "role": "model"} if parts else {}}
+        entry: Json = {"content": {"parts": parts, "role": "model"} if parts else {}}
         last = place == len(candidate.batches) - 1
         if not place:
-            said |= candidate.opening
-        said |= candidate.ending if last else candidate.between
+            entry |= candidate.opening
+        entry |= candidate.ending if last else candidate.between
         if last or candidate.index or not backend.is_vertex:
-            said["index"] = candidate.index
-        row.append(said)
+            entry["index"] = candidate.index
+        row.append(entry)
     return row
 
 
 class _Usage:
-    """The counters of an answer, chunk by chunk."""
+    """The usage metadata of each chunk."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Usage:
         self._backend = setting.backend
 
     def at(self, place: int, *, last: bool) -> Json:
-        """Zero counters are absent; Vertex counts only at the end."""
+        """Return the counters of a chunk. Zero counters are absent; Vertex counts only in the last chunk."""
         if self._backend.is_vertex and not last:
             return {"trafficType": "ON_DEMAND"}
         prompt = sum(self._prompt.values())
@@ -147,13 +147,13 @@ class _Usage:
 
 
 def make_response_id(request: bytes) -> str:
-    """The same for every chunk of the answer to a request, given whole or as its digest."""
+    """Return the id that all chunks of a response share. `request` is the body or its digest."""
     identity = hashlib.blake2b(request, digest_size=16, person=b"response-id").digest()
     return base64.urlsafe_b64encode(identity).decode().rstrip("=")
 
 
 def add_cached(chunks: Sequence[Json], cached: Mapping[str, int]) -> list[Json]:
-    """Every chunk that counts the prompt says how much of it came from the cache."""
+    """Add the number of cached tokens to every chunk that counts the prompt."""
     if not cached:
         return list(chunks)
     share = {"cachedContentTokenCount": sum(cached.values()), "cacheTokensDetails": details(cached)}

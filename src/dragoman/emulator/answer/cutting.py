@@ -1,4 +1,4 @@
-"""How a text is cut into the pieces of a stream."""
+"""Split a text into the pieces of a stream."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _MOST_PIECES = 24
 
 
 def split_text(text: str) -> list[str]:
-    """Pieces that end after white space; joined they are the text again."""
+    """Split after spaces where possible; the joined pieces are the text again."""
     size = max(_SMALLEST_PIECE, len(text) // _MOST_PIECES)
     pieces: list[str] = []
     start = 0

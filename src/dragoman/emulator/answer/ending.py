@@ -1,4 +1,4 @@
-"""What a candidate's last chunk says besides its parts: how it ended, and what the answer rests on."""
+"""The last chunk of a candidate: finish reason, safety ratings, citations, grounding, log probabilities."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def _citations(reply: Reply, *, vertex: bool) -> Json:
 
 
 def _logprobs(config: Mapping[str, Any], text: str) -> Json:
-    """Only Vertex gets this far with the wish: every token as likely as its length says."""
+    """Return invented log probabilities: each chosen token has probability 0.5.
+
+    Only Vertex requests get here with `responseLogprobs`; validation rejects it on AI Studio.
+    """
     if not config.get("responseLogprobs") or not text:
         return {}
     tokens = split_tokens(text)
@@ -65,6 +68,9 @@ def _logprobs(config: Mapping[str, Any], text: str) -> Json:
 
 
 def _likely(token: str, rank: int) -> Json:
-    """The chosen token first; the others are it in other letters, each half as likely."""
+    """Return a token with its log probability.
+
+    Rank 0 is the token itself. Each further rank is a variant of it and half as likely.
+    """
     other = token if not rank else token.swapcase() + "·" * (rank - 1)
     return {"token": other, "tokenId": token_id(other), "logProbability": math.log(0.5) * (rank + 1)}

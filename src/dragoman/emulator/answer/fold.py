@@ -1,4 +1,4 @@
-"""Chunks folded into the answer of the unary call: parts joined, everything else from where it was said last."""
+"""Merge chunks into the unary response: join the parts, and keep the last value of everything else."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ Json = dict[str, Any]
 
 
 def merge_chunks(chunks: Sequence[Mapping[str, Any]]) -> Json:
-    """The unary answer; a blocked prompt or an error at the end is the whole of it."""
+    """Return the unary response.
+
+    If the last chunk has no candidates (a blocked prompt or an error), it is the whole response.
+    """
     last = dict(chunks[-1])
     if "candidates" not in last:
         return last
-    heard: dict[int, list[Mapping[str, Any]]] = {}
+    by_index: dict[int, list[Mapping[str, Any]]] = {}
     for chunk in chunks:
         for candidate in chunk.get("candidates", ()):
-            heard.setdefault(candidate.get("index", 0), []).append(candidate)
-    last["candidates"] = [_merge(index, pieces) for index, pieces in sorted(heard.items())]
+            by_index.setdefault(candidate.get("index", 0), []).append(candidate)
+    last["candidates"] = [_merge(index, pieces) for index, pieces in sorted(by_index.items())]
     return last
 
 
@@ -34,7 +37,7 @@ def _merge(index: int, pieces: Sequence[Mapping[str, Any]]) -> Json:
 
 
 def _join(parts: Sequence[Mapping[str, Any]]) -> Iterator[Json]:
-    """Text goes on where text of the same kind stands; a call in pieces becomes whole."""
+    """Join adjacent text parts of the same kind, and the pieces of a streamed call."""
     waiting: Json | None = None
     for part in parts:
         grown = _grow(waiting, part) if waiting is not None else None
@@ -46,12 +49,12 @@ def _join(parts: Sequence[Mapping[str, Any]]) -> Iterator[Json]:
 
 
 def _opened(part: Mapping[str, Any]) -> Json:
-    """A part that may grow: the arguments of a call grow in place, and the chunk keeps its own."""
+    """Copy a part that may grow. Arguments grow in place, so a call is copied deeply."""
     return deepcopy(dict(part)) if "functionCall" in part else dict(part)
 
 
 def _grow(before: Json, part: Mapping[str, Any]) -> Json | None:
-    """The part before with this one added, or None where a new one begins."""
+    """Return the previous part with this one appended, or None if a new part begins."""
     if "text" in part and "text" in before:
         joins = part.get("thought") == before.get("thought") and "thoughtSignature" not in before
         return {**before, **part, "text": before["text"] + part["text"]} if joins else None

@@ -1,4 +1,4 @@
-"""What an answer rests on: pages that were found or read, and the bytes of the text that each supports."""
+"""Grounding metadata: the pages that were found or read, and the text segments that each supports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.emulator.model.respond import Reply
 
 Json = dict[str, Any]
 
-#: Google shows what it found as addresses of its own; the title is the site then.
+#: Google returns search results as redirects; their title is the name of the site.
 _REDIRECT = "https://vertexaisearch.cloud.google.com/grounding-api-redirect/"
 _SITES = ("example.com", "example.org", "example.net")
 _MOST_FOUND = 2
@@ -23,7 +23,10 @@ _STATUS = "URL_RETRIEVAL_STATUS_"
 
 
 def write_grounding(request: Mapping[str, Any], reply: Reply, setting: Setting) -> Json:
-    """The metadata of the last chunk; nothing where nothing was looked up, or a call is all there is."""
+    """Return the grounding metadata of the last chunk.
+
+    It is empty if nothing was looked up, or if the reply has function calls.
+    """
     if reply.calls or not (reply.search or reply.urls):
         return {}
     pages = [_web(url, f"The page {url}", setting) for url in reply.urls if is_reachable(url)]
@@ -44,7 +47,7 @@ def write_grounding(request: Mapping[str, Any], reply: Reply, setting: Setting) 
 
 
 def write_pages(reply: Reply) -> Json:
-    """Which pages were read: told with the first chunk (recorded)."""
+    """Return the metadata of the pages that were read. Recorded: it comes with the first chunk."""
     if not reply.urls:
         return {}
     read = [{"retrievedUrl": url, "urlRetrievalStatus": retrieval_status(url)} for url in reply.urls]
@@ -74,13 +77,20 @@ def _web(uri: str, title: str, setting: Setting) -> Json:
 
 
 def _supports(text: str, sources: list[Json], setting: Setting) -> Iterable[Json]:
-    """Every sentence rests on one source, in turn, the last one on all; zeros are left out, as Google does."""
+    """Yield one support per sentence, with the sources in turn; the last sentence cites all sources.
+
+    Fields that are zero are left out, as Google does.
+    """
     sentences = list(_SENTENCE.finditer(text)) if sources else []
     everything = list(range(len(sources)))
     for number, sentence in enumerate(sentences):
         start = len(text[: sentence.start()].encode())
-        words = sentence.group()
-        segment = {"startIndex": start, "endIndex": start + len(words.encode()), "text": words}
+        sentence_text = sentence.group()
+        segment = {
+            "startIndex": start,
+            "endIndex": start + len(sentence_text.encode()),
+            "text": sentence_text,
+        }
         last = number and number == len(sentences) - 1
         indices = everything if last else [number % len(sources)]
         scores = {} if setting.model.modern else {"confidenceScores": [0.9] * len(indices)}

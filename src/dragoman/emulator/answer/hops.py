@@ -1,7 +1,7 @@
-"""Long decode: a Gemini 4 answer comes in hops, and a token says where the next one begins.
+"""Long decode: a Gemini 4 answer comes in hops, and a continuation token starts the next hop.
 
-A token is the position in the text, then a signature over the position and the request. The request must come
-again as it was, so the text is the same text again.
+A token is the position in the text and a signature over the position and the request. The client must send
+the same request again, and the model is deterministic, so the text is the same again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ _POSITION_BYTES = 8
 
 
 def issue_token(request: Mapping[str, Any], setting: Setting, position: int) -> str:
-    """The token that continues this request's answer at a position."""
+    """Return the token that continues the answer to this request at a position."""
     return base64.b64encode(_token(request, setting, position)).decode()
 
 
 def read_position(request: Mapping[str, Any], setting: Setting) -> int:
-    """Where the answer goes on: 0 without a token; a token of another request is refused."""
+    """Return the position at which the answer continues, 0 without a token.
+
+    Raise a `Refusal` for a token that was issued for another request.
+    """
     token = request.get(_FIELD)
     if not token:
         return 0
@@ -40,9 +43,9 @@ def read_position(request: Mapping[str, Any], setting: Setting) -> int:
 
 
 def _token(request: Mapping[str, Any], setting: Setting, position: int) -> bytes:
-    # An empty message is none: Google's SDK resumes with a `generationConfig: {}` that was not there before.
-    same = {name: value for name, value in request.items() if name != _FIELD and value}
-    mark = hashlib.blake2b(msgspec.json.encode(same, order="deterministic"), digest_size=16)
+    # Ignore empty fields: Google's SDK resumes with an additional `generationConfig: {}`.
+    identity = {name: value for name, value in request.items() if name != _FIELD and value}
+    mark = hashlib.blake2b(msgspec.json.encode(identity, order="deterministic"), digest_size=16)
     target = f"continuation:{position}:{mark.hexdigest()}"
     signature = setting.signer.issue(setting.backend, setting.model, target, mark.digest())
     return position.to_bytes(_POSITION_BYTES, "big") + base64.b64decode(signature)

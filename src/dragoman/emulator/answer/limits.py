@@ -1,4 +1,4 @@
-"""What cuts an answer short: the output cap, a hop's end, stop sequences, and thoughts nobody asked to see."""
+"""Limit a reply: output cap, end of the hop, stop sequences, and thoughts that were not requested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _EFFORT = {"MINIMAL": 0, "LOW": 1, "MEDIUM": 2, "HIGH": 4}
 
 
 class Limited(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply within its limits, and how it ended; with CONTINUATION `position` is where it goes on."""
+    """A reply within its limits and its finish reason.
+
+    With CONTINUATION, `position` is the start of the next hop.
+    """
 
     reply: Reply
     finish: Literal["STOP", "MAX_TOKENS", "CONTINUATION"]
@@ -24,8 +27,8 @@ class Limited(msgspec.Struct, frozen=True, kw_only=True):
     position: int = 0
 
 
-class _Room(msgspec.Struct, frozen=True):
-    """Tokens left for text and calls: over all hops, and in this one."""
+class _TokenBudget(msgspec.Struct, frozen=True):
+    """The tokens left for text and calls, over all hops and in this hop."""
 
     total: int
     here: int
@@ -34,42 +37,42 @@ class _Room(msgspec.Struct, frozen=True):
 def apply_limits(
     request: Mapping[str, Any], reply: Reply, model: Model, *, hop_tokens: int, start: int = 0
 ) -> Limited:
-    """What of the reply is sent now, from `start` in its text on."""
+    """Return the part of the reply that this response contains, from `start` in its text."""
     config = request.get("generationConfig", {})
     thinking = config.get("thinkingConfig", {})
     cap = min(config.get("maxOutputTokens") or model.most_output_tokens, model.most_output_tokens)
     hop = min(cap, hop_tokens) if model.decodes_long else cap
-    # Thoughts count against the cap; half of it is left, or a small cap would always give an empty answer.
+    # Thoughts take at most half of the cap: with a small cap no text would be left.
     thoughts = min(_thought_tokens(thinking, reply, model), hop // 2)
-    room = _Room(cap - thoughts, hop if start else hop - thoughts)
+    budget_left = _TokenBudget(cap - thoughts, hop if start else hop - thoughts)
     text = _stop_at(reply.text, config.get("stopSequences", ()))
-    here, finish, position = _cut(text, reply.calls, room, start)
-    spoken = 0 if start else thoughts
+    here, finish, position = _cut(text, reply.calls, budget_left, start)
+    thoughts_here = 0 if start else thoughts
     return Limited(
         reply=msgspec.structs.replace(reply, text=here[0], calls=here[1]),
         finish=finish,
-        thought_tokens=spoken,
-        show_thoughts=bool(thinking.get("includeThoughts")) and spoken > 0,
+        thought_tokens=thoughts_here,
+        show_thoughts=bool(thinking.get("includeThoughts")) and thoughts_here > 0,
         position=position,
     )
 
 
 def _cut(
-    text: str, calls: Sequence[Call], room: _Room, start: int
+    text: str, calls: Sequence[Call], budget_left: _TokenBudget, start: int
 ) -> tuple[tuple[str, tuple[Call, ...]], Literal["STOP", "MAX_TOKENS", "CONTINUATION"], int]:
-    """The text and the calls of this hop, the finish, and where the next hop begins."""
-    allowed = text[: room.total * CHARS_PER_TOKEN]
-    shown = allowed[start : start + room.here * CHARS_PER_TOKEN]
+    """Return the text and the calls of this hop, the finish reason, and the start of the next hop."""
+    allowed = text[: budget_left.total * CHARS_PER_TOKEN]
+    shown = allowed[start : start + budget_left.here * CHARS_PER_TOKEN]
     end = start + len(shown)
     if end < len(allowed):
         return (shown, ()), "CONTINUATION", end
     if allowed != text:
         return (shown, ()), "MAX_TOKENS", end
-    left = room.total - count_text(text)
-    kept = _calls_within(calls, min(left, room.here - count_text(shown)))
+    left = budget_left.total - count_text(text)
+    kept = _calls_within(calls, min(left, budget_left.here - count_text(shown)))
     if len(kept) == len(calls):
         return (shown, kept), "STOP", end
-    if shown and room.here < room.total and len(_calls_within(calls, left)) == len(calls):
+    if shown and budget_left.here < budget_left.total and len(_calls_within(calls, left)) == len(calls):
         return (shown, ()), "CONTINUATION", end
     return (shown, kept), "MAX_TOKENS", end
 
@@ -89,11 +92,11 @@ def _stop_at(text: str, stops: Sequence[str]) -> str:
     return text[: min(found)] if found else text
 
 
-def _calls_within(calls: Sequence[Call], room: int) -> tuple[Call, ...]:
+def _calls_within(calls: Sequence[Call], budget_left: int) -> tuple[Call, ...]:
     kept: list[Call] = []
     for call in calls:
-        room -= count_value({"name": call.name, "args": call.args})
-        if room < 0:
+        budget_left -= count_value({"name": call.name, "args": call.args})
+        if budget_left < 0:
             break
         kept.append(call)
     return tuple(kept)

@@ -1,6 +1,11 @@
-"""Arguments in pieces (Vertex, `streamFunctionCallArguments`): written as paths with values, and put together.
+"""Streamed function arguments (Vertex, `streamFunctionCallArguments`): write and merge the pieces.
 
-stream = opener piece* end;  opener = {name, id?, willContinue};  piece = {partialArgs, willContinue};  end = {}
+Each piece is a JSON path with a value.
+
+    stream = opener piece* end
+    opener = {name, id?, willContinue}
+    piece  = {partialArgs, willContinue}
+    end    = {}
 """
 
 from __future__ import annotations
@@ -17,44 +22,51 @@ Step = str | int
 
 _SIMPLE = re.compile(r"[A-Za-z_$][\w$-]*")
 _STEP = re.compile(r"\.([A-Za-z_$][\w$-]*)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]", re.DOTALL)
-#: Beyond it a double no longer holds every whole number.
-_EXACT = 2**53
+#: The limit up to which a double represents every integer.
+_MAX_EXACT_INTEGER = 2**53
 
 
 def can_stream(args: Mapping[str, Any]) -> bool:
-    """Whether pieces can say it all: an empty list looks like an empty object, a huge number loses digits."""
-    return all(_has_form(value) for value in args.values())
+    """Whether pieces can represent the arguments without loss.
+
+    They cannot represent an empty list or object, and `numberValue` is a double, which loses digits of large
+    integers.
+    """
+    return all(_is_representable(value) for value in args.values())
 
 
 def write_pieces(args: Mapping[str, Any]) -> Iterator[Json]:
-    """The entries of `partialArgs`, one per chunk."""
+    """Yield the entries of `partialArgs`, one per chunk."""
     for name, value in args.items():
         yield from _pieces(f"${_name_step(name)}", value)
 
 
 def put_piece(args: Json, piece: Mapping[str, Any]) -> None:
-    """Put a piece's value at its path; a string goes on where one stands, what fits nowhere is dropped."""
+    """Store the value of a piece at its path in `args`.
+
+    A string is appended to a string that is already there. A piece whose path does not fit is ignored.
+    """
     path = _read_path(str(piece.get("jsonPath", "")))
     value = _value(piece)
     if not path or value is _NOTHING:
         return
     node: Any = args
     for step, following in pairwise(path):
-        if not _has_room(node, step):
+        if not _accepts_step(node, step):
             return
-        node = _below(node, step, [] if isinstance(following, int) else {})
+        node = _get_or_create(node, step, [] if isinstance(following, int) else {})
     last = path[-1]
-    if _has_room(node, last):
-        before = _below(node, last, None)
+    if _accepts_step(node, last):
+        before = _get_or_create(node, last, None)
         node[last] = before + value if isinstance(before, str) and isinstance(value, str) else value
 
 
-def _has_form(value: Any) -> bool:
+def _is_representable(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return bool(value) and all(map(_has_form, value.values()))
+        return bool(value) and all(map(_is_representable, value.values()))
     if isinstance(value, list):
-        return bool(value) and all(map(_has_form, value))
-    return not isinstance(value, int) or abs(value) < _EXACT
+        return bool(value) and all(map(_is_representable, value))
+    return not isinstance(value, int) or abs(value) < _MAX_EXACT_INTEGER
 
 
 def _pieces(path: str, value: Any) -> Iterator[Json]:
@@ -107,12 +119,12 @@ def _read_path(path: str) -> list[Step]:
     return steps
 
 
-def _has_room(node: Any, step: Step) -> bool:
+def _accepts_step(node: Any, step: Step) -> bool:
     return isinstance(node, list if isinstance(step, int) else dict)
 
 
-def _below(node: Any, step: Step, fresh: Any) -> Any:
-    """What stands at a step, made room for when nothing does."""
+def _get_or_create(node: Any, step: Step, fresh: Any) -> Any:
+    """Return the value at a step, and store `fresh` there first if there is none."""
     if isinstance(step, str):
         return node.setdefault(step, fresh)
     node.extend([None] * (step + 1 - len(node)))

@@ -1,4 +1,4 @@
-"""The parts of each chunk, with the tokens they count for.
+"""The parts of each chunk, with their token counts.
 
 chunks = thought* built-in* text* (call+ closing | closing)        Gemini 3 and later
        = thought* built-in* text* (calls-and-finish | last text)   2.5
@@ -30,7 +30,7 @@ _READ = "URL_CONTEXT"
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """The parts of one chunk."""
+    """The parts of one chunk and their tokens."""
 
     parts: list[Json]
     tokens: int = 0
@@ -39,7 +39,7 @@ class Batch(msgspec.Struct, frozen=True):
 def write_batches(
     request: Mapping[str, Any], limited: Limited, setting: Setting, *, opening: bool
 ) -> Iterator[Batch]:
-    """Everything a candidate says; what comes before the text comes only in an opening hop."""
+    """Yield the chunks of a candidate. `opening` is false for a later hop, which has only text and calls."""
     reply = limited.reply
     if limited.show_thoughts:
         yield Batch([{"text": reply.thought, "thought": True}])
@@ -60,19 +60,22 @@ def write_batches(
 
 
 def make_call_id(digest: bytes, index: int) -> str:
-    """Eight characters, different for every request and call."""
+    """Return an id of eight characters, different for every request and call."""
     raw = hashlib.blake2b(digest, digest_size=6, person=b"call-id", salt=index.to_bytes(4, "big")).digest()
     return base64.b32encode(raw).decode().lower()[:8]
 
 
 def count_built_in(reply: Reply) -> int:
-    """What the results of Google's own tools cost as input."""
+    """Return the input tokens of the results of Google's own tools."""
     seen = [reply.search, *reply.urls, *([reply.code.source + reply.code.output] if reply.code else [])]
     return sum(map(count_text, seen))
 
 
 def _closing(limited: Limited, setting: Setting) -> list[Json]:
-    """The signature of a text answer rides on its closing empty part; a call carries its own."""
+    """Return the closing parts of Gemini 3: empty text, which carries the signature of a text answer.
+
+    A call carries its own signature.
+    """
     if limited.reply.calls:
         return [{"text": ""}]
     if not limited.reply.text or limited.finish == "CONTINUATION":
@@ -105,7 +108,10 @@ def _streams_arguments(request: Mapping[str, Any], setting: Setting) -> bool:
 
 
 def _built_in(request: Mapping[str, Any], reply: Reply, setting: Setting) -> Iterator[Json]:
-    """What Google's own tools were asked and answered: code always, the others when the request wants to see."""
+    """Yield the invocations of Google's own tools.
+
+    Code is always included, the others only with `includeServerSideToolInvocations`.
+    """
     if request.get("toolConfig", {}).get("includeServerSideToolInvocations"):
         if reply.search:
             found = {"search_suggestions": f"<div>{reply.search}</div>"}

@@ -1,4 +1,4 @@
-"""All that an answer depends on besides the reply."""
+"""The context of an answer: everything that it depends on besides the reply."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dragoman.emulator.backend import Backend
 from dragoman.emulator.models import Model
 from dragoman.emulator.signature import Signer
 
-#: Gemini 4 answers in hops of at most so many tokens, half of that when nothing is streamed.
+#: The largest hop of Gemini 4, for streamed and for unary responses.
 STREAMED_HOP_TOKENS = 65_536
 WHOLE_HOP_TOKENS = 32_768
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and for whom an answer is written; `digest` identifies the request, `now` is RFC 3339."""
+    """The context in which an answer is encoded.
+
+    `digest` identifies the request, `now` is an RFC 3339 timestamp.
+    """
 
     backend: Backend
     model: Model

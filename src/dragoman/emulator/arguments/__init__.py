@@ -1,1 +1,1 @@
-"""Values out of schemas: arguments and JSON answers that are valid, and sensible where the words help."""
+"""Generate values from schemas: arguments and JSON answers that are valid, and use the user's text."""

@@ -1,4 +1,4 @@
-"""Whether a value fits a JSON Schema: as much of it as filling one in needs to know."""
+"""A JSON Schema validator for the keywords that the generator needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def conforms(value: Any, schema: Any, root: Node, depth: int = 0) -> bool:
-    """Everything declared holds; deeper than any real schema goes nothing is asked any more."""
+    """Whether a value fits a schema. Below the depth of any real schema, everything fits."""
     if schema is True or depth > _DEEPEST:
         return True
     node = resolve(root, schema)
@@ -37,7 +37,7 @@ def conforms(value: Any, schema: Any, root: Node, depth: int = 0) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal as JSON: true is not 1, at any depth."""
+    """Whether two values are equal as JSON: true is not 1, at any depth."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
@@ -48,7 +48,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 def bounds(node: Node) -> tuple[float | None, bool, float | None, bool]:
-    """(lowest, whether it is excluded, highest, whether it is excluded); both ways of writing exclusion."""
+    """Return (minimum, whether it is exclusive, maximum, whether it is exclusive).
+
+    Reads both spellings of exclusive bounds: the boolean of draft 4 and the number of later drafts.
+    """
     low, low_open = _bound(node, "minimum", "exclusiveMinimum", max)
     high, high_open = _bound(node, "maximum", "exclusiveMaximum", min)
     return low, low_open, high, high_open
@@ -133,7 +136,7 @@ def _fits_array(value: list[Any], node: Node, root: Node, depth: int) -> bool:
 
 
 def items_of(node: Node) -> tuple[list[Any], Any]:
-    """The schemas of the first items and of all others, in either draft's spelling."""
+    """Return the schemas of the first items, and the schema of all others, in either draft's spelling."""
     items = node.get("items", True)
     if isinstance(items, list):
         return items, node.get("additionalItems", True)

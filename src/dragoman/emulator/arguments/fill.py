@@ -1,4 +1,4 @@
-"""Arguments out of a schema and the user's words: valid against the schema, sensible where the words help."""
+"""Generate arguments that are valid for a schema and take values from the user's text where possible."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from dragoman.emulator.arguments.pattern import matches, sample_pattern
 from dragoman.emulator.arguments.samples import fit_number, fit_text, sample_number, sample_text
 from dragoman.emulator.arguments.supply import Supply
 
-#: From here on only what is needed is filled, and the shortest way out is taken.
+#: Below this depth only required values are filled, by the shortest branch.
 _DEEP = 4
 _DEEPEST = 24
-#: So many values are filled at leisure; then everything counts as deep, and twice as many later nothing is needed.
-_LEISURE = 1000
+#: After this many values everything counts as deep; after three times as many, as too deep to fill at all.
+_MANY_VALUES = 1000
 _MOST_ITEMS = 1000
 
 
 def fill_arguments(schema: Mapping[str, Any], words: str) -> dict[str, Any]:
-    """An argument object for a function: what is required, and what the words clearly give."""
+    """Return the arguments of a function: required ones, and those that the text clearly gives."""
     value = _Filler(schema, Supply(words)).fill(schema, "")
     return value if isinstance(value, dict) else {}
 
 
 def fill_value(schema: Mapping[str, Any], words: str) -> Any:
-    """One instance of a schema, every property filled."""
+    """Return an instance of a schema with every property filled."""
     return _Filler(schema, Supply(words), everything=True).fill(schema, "value")
 
 
 class _Filler:
-    """Walks one schema document; `root` is where its references lead.
+    """Fills one schema document; `root` is the base of its references.
 
-    Where a value is not required, None stands for "the words say nothing about it". Equal schemas get
-    different values for different variants, as far as they have them.
+    For a value that is not required, None means that the text says nothing about it. Different variants give
+    different values for the same schema, as far as it allows them.
     """
 
     def __init__(self, root: Node, supply: Supply, *, everything: bool = False) -> None:
@@ -55,8 +55,8 @@ class _Filler:
 
     def fill(self, schema: Any, name: str, required: bool = True, depth: int = 0, variant: int = 0) -> Any:
         self._filled += 1
-        if self._filled > _LEISURE:
-            depth = max(depth, _DEEP + 1 if self._filled < 3 * _LEISURE else _DEEPEST + 1)
+        if self._filled > _MANY_VALUES:
+            depth = max(depth, _DEEP + 1 if self._filled < 3 * _MANY_VALUES else _DEEPEST + 1)
         node = resolve(self._root, schema)
         if "const" in node:
             return node["const"] if required else None
@@ -83,11 +83,11 @@ class _Filler:
     def _from_enum(self, node: Node, required: bool, variant: int) -> Any:
         rest = without(node, "enum")
         values = [value for value in node["enum"] if conforms(value, rest, self._root)] or node["enum"]
-        said = [value for value in values if isinstance(value, str) and self._supply.mentions(value)]
+        mentioned = [value for value in values if isinstance(value, str) and self._supply.mentions(value)]
         if not required:
-            return said[0] if said else None
+            return mentioned[0] if mentioned else None
         real = [value for value in values if value is not None]
-        ordered = [*said, *(value for value in real if value not in said)] or [None]
+        ordered = [*mentioned, *(value for value in real if value not in mentioned)] or [None]
         return ordered[variant % len(ordered)]
 
     def _from_union(
@@ -100,7 +100,10 @@ class _Filler:
         depth: int,
         variant: int,
     ) -> Any:
-        """The value of the first branch that gives a valid one; null last, deep down the shortest first."""
+        """Return the value of the first branch that gives a valid one.
+
+        Null comes last; deep in a document the branch with the smallest height comes first.
+        """
         base = without(node, keyword)
         ordered = sorted(branches, key=lambda branch: type_of(resolve(self._root, branch)) == "null")
         if depth >= _DEEP or height(self._root, ordered[0]) >= ENDLESS:
@@ -133,7 +136,7 @@ class _Filler:
         return self._sized(node, needed, filled, depth, variant)
 
     def _needed(self, node: Node) -> list[str]:
-        """The required names, and those that they require."""
+        """Return the required names, including those that `dependentRequired` adds."""
         needed = [name for name in node.get("required") or () if isinstance(name, str)]
         follow_ups = node.get("dependentRequired") or {}
         if self._everything:
@@ -145,7 +148,10 @@ class _Filler:
     def _sized(
         self, node: Node, needed: Sequence[str], filled: dict[str, Any], depth: int, variant: int
     ) -> dict[str, Any]:
-        """As many properties as the schema wants: optional ones first, then keys of its map."""
+        """Add or remove properties until their number is within the bounds of the schema.
+
+        Optional properties are added first, then additional ones.
+        """
         named = node.get("properties") or {}
         spare = [name for name in named if name not in filled and named[name] is not False]
         keys = iter([*spare, *(self._key(node, depth, number) for number in range(1, 50))])
@@ -198,10 +204,10 @@ class _Filler:
         return items
 
     def _number(self, node: Node, name: str, kind: str, required: bool, variant: int) -> Any:
-        said = self._supply.number_for(name, required=required)
-        if said is None and not required:
+        mentioned = self._supply.number_for(name, required=required)
+        if mentioned is None and not required:
             return None
-        wanted = said if said is not None else node.get("default")
+        wanted = mentioned if mentioned is not None else node.get("default")
         if isinstance(wanted, bool) or not isinstance(wanted, int | float) or variant:
             return sample_number(node, kind, variant)
         value = fit_number(wanted, node, kind)
@@ -209,18 +215,18 @@ class _Filler:
 
     def _string(self, node: Node, name: str, required: bool, variant: int) -> str | None:
         form = str(node.get("format", ""))
-        said = self._supply.string_for(name, form, required=required)
-        if said is None and not required:
+        mentioned = self._supply.string_for(name, form, required=required)
+        if mentioned is None and not required:
             return None
         default = node.get("default")
-        for wanted in (said, default) if not variant else ():
+        for wanted in (mentioned, default) if not variant else ():
             if isinstance(wanted, str) and conforms(fitted := fit_text(wanted, node), node, self._root):
                 return fitted
         return sample_text(node, name, variant)
 
 
 def _extra(node: Node, name: str) -> Any:
-    """The schema of a property, declared by name, by pattern or as an entry of the map."""
+    """Return the schema of a property: by name, by pattern, or that of additional properties."""
     named = node.get("properties") or {}
     if name in named:
         return named[name]

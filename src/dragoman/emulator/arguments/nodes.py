@@ -1,4 +1,4 @@
-"""Reading a JSON Schema node: references followed, `allOf` merged, its type told, its smallest depth known."""
+"""Read JSON Schema nodes: follow references, merge `allOf`, and find the type and the minimal depth."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Node = Mapping[str, Any]
 
 _MOST_HOPS = 16
 _MOST_BRANCHES = 16
-#: The depth of what never ends.
+#: The height of a schema whose values always contain themselves.
 ENDLESS = 99
 _DEEPEST = 5
 
 _IMPOSSIBLE: Node = {"not": {}}
-_FORMS: dict[str, Any] = {
+_KEYWORD_TYPES: dict[str, Any] = {
     **dict.fromkeys(("properties", "patternProperties", "dependentRequired"), Mapping),
     **dict.fromkeys(("required", "enum", "anyOf", "oneOf", "allOf", "prefixItems"), list),
     **dict.fromkeys(
@@ -26,7 +26,7 @@ _FORMS: dict[str, Any] = {
     "pattern": str,
 }
 _LARGEST: dict[Any, float] = {int: 1_000_000, int | float: 1e300}
-_TELLING = {
+_TYPE_KEYWORDS = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
     "array": ("items", "prefixItems", "minItems", "uniqueItems"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -34,7 +34,7 @@ _TELLING = {
 
 
 def resolve(root: Node, schema: Any, hops: int = 0) -> dict[str, Any]:
-    """The node with references followed and `allOf` merged in; unions stay."""
+    """Return the node with references followed and `allOf` merged. Unions stay."""
     node = as_node(schema)
     for _ in range(_MOST_HOPS):
         reference = node.get("$ref") or node.get("ref")
@@ -50,7 +50,7 @@ def resolve(root: Node, schema: Any, hops: int = 0) -> dict[str, Any]:
 
 
 def follow(root: Node, reference: str) -> Any:
-    """What a reference within the document leads to: a JSON pointer; nothing is an empty schema."""
+    """Return the target of a JSON pointer within the document; an empty schema if there is none."""
     node: Any = root
     for piece in reference.removeprefix("#").split("/"):
         if piece:
@@ -60,19 +60,23 @@ def follow(root: Node, reference: str) -> Any:
 
 
 def as_node(schema: Any) -> dict[str, Any]:
-    """A schema as a mapping; keywords of a wrong form are not there: Google takes them without a look."""
+    """Return a schema as a mapping, without keywords of a wrong type, which Google accepts unchecked."""
     if isinstance(schema, Mapping):
-        return {key: value for key, value in schema.items() if _fits_form(value, _FORMS.get(key, object))}
+        return {
+            key: value
+            for key, value in schema.items()
+            if _has_keyword_type(value, _KEYWORD_TYPES.get(key, object))
+        }
     return dict(_IMPOSSIBLE) if schema is False else {}
 
 
-def _fits_form(value: Any, form: Any) -> bool:
-    # No text of a billion characters, and no bound that is infinite.
-    return isinstance(value, form) and (form not in _LARGEST or abs(value) <= _LARGEST[form])
+def _has_keyword_type(value: Any, expected: Any) -> bool:
+    # Ignore absurd limits, such as a minLength of a billion or an infinite bound.
+    return isinstance(value, expected) and (expected not in _LARGEST or abs(value) <= _LARGEST[expected])
 
 
 def union_of(node: Node) -> tuple[str, list[Any]]:
-    """The keyword of the node's union and its branches; an empty keyword when there is none."""
+    """Return the keyword of the node's union and its branches, or an empty keyword and no branches."""
     for keyword in ("anyOf", "oneOf"):
         if node.get(keyword):
             return keyword, list(node[keyword])
@@ -84,7 +88,7 @@ def without(node: Node, *keys: str) -> dict[str, Any]:
 
 
 def merge(first: Node, second: Node) -> dict[str, Any]:
-    """A node that asks for both; where only one can be kept it is the first."""
+    """Return a node that requires both; where only one value is possible, the first wins."""
     merged = dict(first)
     for key, value in second.items():
         join = _JOINS.get(key)
@@ -96,22 +100,25 @@ def merge(first: Node, second: Node) -> dict[str, Any]:
 
 
 def type_of(node: Node) -> str:
-    """The type to produce: a declared one that is not null, else what the keywords tell, else string."""
+    """Return the type to generate.
+
+    That is the first declared type other than null, else the type that the keywords imply, else string.
+    """
     declared = types_of(node)
     if declared:
         return next((kind for kind in declared if kind != "null"), "null")
-    return next((kind for kind, keys in _TELLING.items() if any(key in node for key in keys)), "string")
+    return next((kind for kind, keys in _TYPE_KEYWORDS.items() if any(key in node for key in keys)), "string")
 
 
 def types_of(node: Node) -> tuple[str, ...]:
-    """The declared types in lower case; empty when none is declared."""
+    """Return the declared types in lower case; empty if none is declared."""
     kind = node.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     return tuple(item.lower() for item in kinds if isinstance(item, str))
 
 
 def height(root: Node, schema: Any, seen: tuple[str, ...] = ()) -> int:
-    """How deep the smallest value is: 0 for a scalar, ENDLESS where it always contains itself."""
+    """Return the depth of the smallest value: 0 for a scalar, ENDLESS if it always contains itself."""
     reference = as_node(schema).get("$ref")
     if (reference and reference in seen) or len(seen) > _DEEPEST:
         return ENDLESS
@@ -147,7 +154,7 @@ def _shortest(root: Node, branches: Sequence[Any], seen: tuple[str, ...]) -> int
 
 
 def _get(node: Any, key: str) -> Any:
-    # Vertex spells it `defs`; its references say so too.
+    # Vertex's `defs` needs no special case: its references use the same spelling.
     return node.get(key, {}) if isinstance(node, Mapping) else {}
 
 

@@ -1,6 +1,8 @@
-"""A string for a regular expression: the shortest that the simple parts of the pattern allow.
+"""Generate a string for a regular expression: a short one, for the simple constructs of the syntax.
 
-pattern = sequence { `|` sequence };  sequence = { atom [quantifier] };  atom = group | class | escape | character
+pattern  = sequence { `|` sequence }
+sequence = { atom [quantifier] }
+atom     = group | class | escape | character
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import string
 import warnings
 
 _WORD = string.ascii_lowercase + string.ascii_uppercase + string.digits + "_"
-#: What an escape stands for, as members of a class; anchors stand for nothing.
+#: The characters that an escape matches; anchors match none.
 _ESCAPES = {
     "d": string.digits,
     "w": _WORD,
@@ -30,22 +32,25 @@ _MOST = 4000
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern is found in the text; one that Python cannot read is no obstacle."""
+    """Whether the pattern occurs in the text. A pattern that Python cannot compile matches everything."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what a later Python will read otherwise
+            warnings.simplefilter("ignore")  # FutureWarning about ambiguous character sets
             return re.search(pattern, text) is not None
     except re.error:
         return True
 
 
 def sample_pattern(pattern: str, *, more: int = 0, variant: int = 0) -> str:
-    """A string that probably matches: `more` repeats what may repeat, `variant` picks other characters."""
+    """Return a string that probably matches.
+
+    `more` adds repetitions where they are allowed, `variant` selects other characters.
+    """
     return _Sampler(pattern, more, variant).alternatives()[:_MOST]
 
 
 class _Sampler:
-    """Reads the pattern once from left to right and writes as it goes."""
+    """Parses the pattern from left to right and generates the string at the same time."""
 
     def __init__(self, pattern: str, more: int, variant: int) -> None:
         self._pattern = pattern
@@ -84,7 +89,7 @@ class _Sampler:
         self._place = opening.end() if opening else self._place
         inner = self.alternatives()
         self._place += 1  # the closing bracket
-        # What only looks ahead or behind writes nothing.
+        # A lookaround matches no characters.
         return "" if opening and opening["kind"] not in (None, ":") else inner
 
     def _escape(self) -> str:

@@ -1,4 +1,4 @@
-"""Scalars out of a schema alone: numbers within their bounds, strings of a format, pattern and length."""
+"""Generate scalars from a schema alone: numbers within bounds, strings by format, pattern and length."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _FORMATS = {
     "regex": ".*",
     "json-pointer": "/a",
 }
-#: A folder that always exists.
+#: Names of properties that get ".", a folder that always exists.
 _FOLDERS = frozenset(("path", "dir", "dir_path", "directory", "folder", "root", "cwd"))
 _PATTERN_TRIES = 72
 
 
 def fit_number(value: float, node: Node, kind: str) -> float:
-    """The nearest number that the bounds and the step allow, as far as there is one."""
+    """Return the nearest number that the bounds and `multipleOf` allow, as far as there is one."""
     low, low_open, high, high_open = bounds(node)
     if low is not None and (value < low or (low_open and value == low)):
         value = low + 1 if low_open else low
@@ -40,26 +40,26 @@ def fit_number(value: float, node: Node, kind: str) -> float:
     step = node.get("multipleOf")
     if step:
         value = math.ceil(value / step) * step
-    return _tidy(value, kind)
+    return _as_kind(value, kind)
 
 
 def sample_number(node: Node, kind: str, variant: int = 0) -> float:
-    """A small number that fits; another one for each variant while there are more."""
+    """Return a small number that fits; a different one for each variant, as far as possible."""
     low, low_open, high, high_open = bounds(node)
     step = node.get("multipleOf") or (1 if kind == "integer" else 0)
     if not step and low is not None and high is not None and high - low <= 1:
         share = (variant + 1) / (variant + 2)
-        return low if low == high else _tidy(low + (high - low) * share, kind)
+        return low if low == high else _as_kind(low + (high - low) * share, kind)
     step = step or 1
     if low is None and high is not None and high < 1:
         count = math.floor(high / step)
         count -= high_open and count * step == high
-        return _tidy((count - variant) * step, kind)
+        return _as_kind((count - variant) * step, kind)
     start = 1 if low is None else low
     count = math.ceil(start / step)
     count += low is not None and low_open and count * step == low
-    found = _tidy((count + variant) * step, kind)
-    # Float division may land beside the multiple: zero is a multiple of everything.
+    found = _as_kind((count + variant) * step, kind)
+    # Rounding can miss a multiple; zero is a multiple of everything.
     return found if fits_number(found, node) or not fits_number(0, node) else 0
 
 
@@ -69,7 +69,7 @@ def fit_text(text: str, node: Node) -> str:
 
 
 def sample_text(node: Node, name: str, variant: int = 0) -> str:
-    """A string of the format or the pattern, else the property's name, cut or stretched to length."""
+    """Return a string of the format or pattern, else the property's name, adjusted in length."""
     pattern = node.get("pattern")
     if pattern is not None:
         for more in range(_PATTERN_TRIES):
@@ -85,7 +85,7 @@ def sample_text(node: Node, name: str, variant: int = 0) -> str:
 
 
 def _letters(number: int) -> str:
-    """a, b, … z, ba: another for each number."""
+    """Return a, b, … z, ba, …: a different text for each number."""
     digits = ""
     while number or not digits:
         number, digit = divmod(number, 26)
@@ -93,6 +93,6 @@ def _letters(number: int) -> str:
     return digits
 
 
-def _tidy(value: float, kind: str) -> float:
+def _as_kind(value: float, kind: str) -> float:
     whole = kind == "integer" or float(value).is_integer()
     return int(value) if whole else value

@@ -1,4 +1,4 @@
-"""What the user's words offer as argument values: quotes, paths, URLs, numbers, names."""
+"""Extract argument values from the user's text: quotations, paths, URLs, email addresses, numbers, names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"(?<![\w./-])-?\d+(?:\.\d+)?(?![\w/]|\.\d)")
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]*\w")
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w-]*(?: [A-Z][\w-]*)*")
 
-#: Values by kind, as whole matches.
+#: Patterns of values by kind; the whole match is the value.
 VALUES = {
     "url": _URL,
     "email": _EMAIL,
@@ -40,7 +40,7 @@ _LONGEST = 400
 
 
 class Supply:
-    """Values found in the words, by kind; taking one uses it up, so two properties get two paths."""
+    """The values in a text, by kind. A value is used only once, so two properties get two paths."""
 
     def __init__(self, words: str) -> None:
         self._words = words[:20_000]
@@ -57,7 +57,7 @@ class Supply:
 
     @property
     def has_literal(self) -> bool:
-        """Whether the words give anything to fill in besides themselves."""
+        """Whether the text contains any value besides prose."""
         return any(self._kinds.values())
 
     def mentions(self, value: str) -> bool:
@@ -68,7 +68,7 @@ class Supply:
         )
 
     def number_for(self, name: str, *, required: bool) -> float | None:
-        """The next number; an optional property gets one only if the words name it."""
+        """Return the next number. An optional property gets one only if the text mentions its name."""
         if not required and not self.mentions(spaced(name)) and not self.mentions(name):
             return None
         taken = self._take("number")
@@ -77,7 +77,10 @@ class Supply:
         return float(taken) if "." in taken else int(taken)
 
     def string_for(self, name: str, form: str, *, required: bool) -> str | None:
-        """A value of the kind the property's name or format asks for, else any quoted words."""
+        """Return a value of the kind that the name or format of the property suggests.
+
+        Without such a kind, return quoted text, a name or the whole text.
+        """
         words = _singular(spaced(name))
         kind = kind_of(name, form)
         if kind in ("path", "url", "email"):
@@ -100,7 +103,7 @@ class Supply:
         )
 
     def count_for(self, name: str, form: str) -> int:
-        """How many values of the kind a list's items ask for are left."""
+        """Return how many values are left of the kind that the items of a list need."""
         kind = kind_of(name, form)
         return len(self._kinds["quoted" if kind == "text" else kind])
 
@@ -115,7 +118,7 @@ class Supply:
         return value
 
     def _rest(self) -> str | None:
-        """A proper name if there is one, else everything the user said."""
+        """Return a proper name if there is one, else the whole text."""
         return self._take("name") or self._whole()
 
     def _whole(self) -> str | None:
@@ -123,7 +126,7 @@ class Supply:
 
 
 def kind_of(name: str, form: str) -> str:
-    """What a property of this name and format holds: path, url, email, name, or any text."""
+    """Return the kind of a property by its name and format: path, url, email, name, or text."""
     words = _singular(spaced(name))
     if form in ("uri", "url"):
         return "url"
@@ -141,7 +144,7 @@ def kind_of(name: str, form: str) -> str:
 
 
 def _singular(words: str) -> set[str]:
-    """The words, and what they are one of: a list of paths holds a path."""
+    """Return the words and their singular forms: a list of `paths` has items of the kind path."""
     plain = set(words.split())
     return plain | {word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s") for word in plain}
 

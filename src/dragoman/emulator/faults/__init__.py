@@ -1,4 +1,4 @@
-"""Every way Google, or the network in front of it, fails: by name, on demand."""
+"""Fault injection: every failure of Google, or of the network before it, by name."""
 
 from dragoman.emulator.faults.director import FAULT_HEADER, FaultDirector, Planned, parse_plan
 from dragoman.emulator.faults.kind import FaultKind

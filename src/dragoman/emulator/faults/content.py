@@ -1,4 +1,4 @@
-"""The model goes wrong: chunks with odd endings, or with none (gemini-api.md sections 4.2 and 4.4)."""
+"""Faults of the model: chunks with unusual finish reasons, or without one (gemini-api.md 4.2, 4.4)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ _PRODUCED = ("candidatesTokenCount", "candidatesTokensDetails", "thoughtsTokenCo
 
 
 class _Finish(msgspec.Struct, frozen=True):
-    """How an answer with this finish reason looks: `partial` keeps the first half of the text of a stream,
-    `voids` takes even that from a whole answer, as Google does with what it blocks."""
+    """An answer with this finish reason.
+
+    `partial` keeps the first half of the text of a stream. `voids` removes that text from a unary response,
+    as Google does with blocked content.
+    """
 
     reason: str
     about: str
@@ -35,7 +38,7 @@ def _blocked(reason: str, about: str) -> _Finish:
     return _Finish(reason, f"blocked, {about}", partial=True, voids=True)
 
 
-#: Every finish reason but STOP and the two calls that have names of their own.
+#: All finish reasons but STOP and the two about calls, which have faults of their own.
 FINISHES = (
     _Finish("MAX_TOKENS", "the output cap is reached", partial=True),
     _blocked("SAFETY", "safety"),
@@ -88,10 +91,10 @@ def _finishing(finish: _Finish, name: str = "", about: str = "") -> FaultKind:
 
 
 def _first_half(chunks: list[Chunk]) -> list[Chunk]:
-    """The chunks with text up to the middle, at least one if there is any."""
-    spoken = [chunk for chunk in chunks if any(part.get("text") for part in _parts(chunk))]
-    spoken = [chunk for chunk in spoken if not any("functionCall" in part for part in _parts(chunk))]
-    return [_without_finish(chunk) for chunk in spoken[: (len(spoken) + 1) // 2]]
+    """Return the first half of the chunks with text, at least one if there is any."""
+    texts = [chunk for chunk in chunks if any(part.get("text") for part in _parts(chunk))]
+    texts = [chunk for chunk in texts if not any("functionCall" in part for part in _parts(chunk))]
+    return [_without_finish(chunk) for chunk in texts[: (len(texts) + 1) // 2]]
 
 
 def _void_whole(answer: Answer, asked: Asked) -> Answer:
@@ -115,11 +118,11 @@ def _no_finish(chunks: list[Chunk]) -> list[Chunk]:
 def _without_finish(chunk: Chunk) -> Chunk:
     if "candidates" not in chunk:
         return chunk
-    endless = [
+    unfinished = [
         {name: value for name, value in candidate.items() if name not in ("finishReason", "finishMessage")}
         for candidate in chunk["candidates"]
     ]
-    return {**chunk, "candidates": endless}
+    return {**chunk, "candidates": unfinished}
 
 
 def _stream_error(chunks: list[Chunk]) -> list[Chunk]:
@@ -128,7 +131,7 @@ def _stream_error(chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _error_whole(answer: Answer, asked: Asked) -> Answer:
-    """An answer in one piece has no middle: the error is all of it."""
+    """Replace a unary response by the error, because it has no middle."""
     if asked.framing != "whole" or asked.route.method == "countTokens":
         return answer
     return refused_answer(Refusal(code=503), answer, asked)
@@ -144,12 +147,12 @@ def _prompt_block(chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _giant_chunk(argument: float) -> Fault:
-    def swell(chunks: list[Chunk]) -> list[Chunk]:
+    def prepend(chunks: list[Chunk]) -> list[Chunk]:
         content = {"parts": [{"text": "x" * int(argument)}], "role": "model"}
         first = chunks[0] if chunks else {}
         return [{**first, "candidates": [{"content": content, "index": 0}]}, *chunks]
 
-    return Fault(name="giant_chunk", on_chunks=swell)
+    return Fault(name="giant_chunk", on_chunks=prepend)
 
 
 def _says_something(chunk: Chunk) -> bool:
@@ -162,7 +165,7 @@ def _parts(chunk: Chunk) -> list[dict[str, Any]]:
 
 
 def _last(chunks: list[Chunk]) -> Chunk:
-    """The last chunk, with whatever a script left out."""
+    """Return the last chunk, with the usage metadata that a script may omit."""
     return {"usageMetadata": {}, **(chunks[-1] if chunks else {})}
 
 

@@ -1,4 +1,4 @@
-"""Faults on demand, without a script: planned at the start, or asked for by a request's header."""
+"""The director that injects faults without a script: from a plan, or from a header of the request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _TIMES = re.compile(r"(.*)\*\s*(\d+)", re.DOTALL)
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault for the first `times` generate requests; None: for every request, counting included."""
+    """A fault for the first `times` generate requests, or for all requests and counts if None."""
 
     fault: Fault
     times: int | None = None
 
 
 def parse_plan(text: str) -> Planned:
-    """`NAME[=ARGUMENT][*TIMES]`: `overloaded*2`, `cut_after=200`."""
+    """Parse `NAME[=ARGUMENT][*TIMES]`, such as `overloaded*2` or `cut_after=200`."""
     found = _TIMES.fullmatch(text)
     if found is None:
         return Planned(fault=parse_fault(text))
@@ -35,7 +35,7 @@ def parse_plan(text: str) -> Planned:
 
 
 class FaultDirector:
-    """Adds faults to the scenes of another director: first its own, then the plan's, then the header's."""
+    """Adds faults to the scenes of another director: after its own those of the plan and the header."""
 
     def __init__(self, inner: Director | None = None, plan: Sequence[Planned] = ()) -> None:
         self._inner = inner or NoDirector()
@@ -43,20 +43,20 @@ class FaultDirector:
         self._left = [planned.times for planned in self._plan]
 
     def direct(self, asked: Asked) -> Scene:
-        called_for = _read_header(asked.headers.get(FAULT_HEADER, ""))
+        requested = _read_header(asked.headers.get(FAULT_HEADER, ""))
         scene = self._inner.direct(asked)
         due = [index for index, left in enumerate(self._left) if _is_due(left, asked)]
         self._count(due, -1)
 
         def give_back(message: str) -> None:
-            """What was not played is still due."""
+            """Count the faults as pending again, because the scene was not played."""
             self._count(due, +1)
             if scene.on_refused is not None:
                 scene.on_refused(message)
 
         planned = (self._plan[index].fault for index in due)
         return msgspec.structs.replace(
-            scene, faults=(*scene.faults, *planned, *called_for), on_refused=give_back
+            scene, faults=(*scene.faults, *planned, *requested), on_refused=give_back
         )
 
     def _count(self, due: Sequence[int], change: int) -> None:

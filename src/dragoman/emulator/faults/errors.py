@@ -1,4 +1,4 @@
-"""Google says no: the error answers, in the words of AI Studio and of Vertex (gemini-api.md section 6)."""
+"""Error responses of Google, with the texts of AI Studio and of Vertex (gemini-api.md section 6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.emulator.wire import HTML_TYPE, SSE_TYPE, Answer
 
 _METRIC = "generativelanguage.googleapis.com/generate_content_free_tier_requests"
 _QUOTA_PAGE = "https://ai.google.dev/gemini-api/docs/rate-limits"
-_QUOTA_WORDS = (
+_QUOTA_MESSAGE = (
     "You exceeded your current quota, please check your plan and billing details. For more information on "
     f"this error, head to: {_QUOTA_PAGE}. "
 )
@@ -26,7 +26,7 @@ _BAD_GATEWAY_PAGE = (
 
 
 def refused_answer(refusal: Refusal, answer: Answer, asked: Asked) -> Answer:
-    """The refusal instead of the answer; Vertex labels it as the stream that was asked for."""
+    """Return the error response. Vertex labels it with the content type of the requested stream."""
     refused = refuse(refusal, asked.framing)
     labelled = asked.route.backend.is_vertex and asked.framing == "sse"
     content_type = SSE_TYPE if labelled else refused.content_type
@@ -34,7 +34,7 @@ def refused_answer(refusal: Refusal, answer: Answer, asked: Asked) -> Answer:
 
 
 def _quota(asked: Asked, *, period: str, limit: int, retry_s: float | None) -> Refusal:
-    """`retry_s` None: nothing that could be waited for."""
+    """Return a quota error; without `retry_s` it does not tell the client when to retry."""
     if asked.route.backend.is_vertex:
         return Refusal("Resource exhausted. Please try again later.", code=429)
     model = asked.route.model
@@ -48,9 +48,9 @@ def _quota(asked: Asked, *, period: str, limit: int, retry_s: float | None) -> R
     links = [{"description": "Learn more about Gemini API quotas", "url": _QUOTA_PAGE}]
     details = [detail("Help", links=links), detail("QuotaFailure", violations=[violation])]
     if retry_s is None:
-        return Refusal(_QUOTA_WORDS + line, code=429, details=details)
+        return Refusal(_QUOTA_MESSAGE + line, code=429, details=details)
     details.append(detail("RetryInfo", retryDelay=f"{retry_s:g}s"))
-    return Refusal(f"{_QUOTA_WORDS}{line}\nPlease retry in {retry_s:g}s.", code=429, details=details)
+    return Refusal(f"{_QUOTA_MESSAGE}{line}\nPlease retry in {retry_s:g}s.", code=429, details=details)
 
 
 def _quota_minute(answer: Answer, asked: Asked, seconds: float) -> Answer:

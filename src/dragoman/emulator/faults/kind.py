@@ -1,4 +1,4 @@
-"""What a fault is before it has its argument."""
+"""The kinds of fault, and constructors for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Unit = Literal["", "seconds", "bytes"]
 
 
 class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the table: `unit` says what the argument counts, "" that there is none."""
+    """A row of the table of faults. `unit` is the unit of the argument, "" if the fault takes none."""
 
     name: str
     help: str
@@ -40,7 +40,7 @@ def counted(
     default: float,
     change: Callable[[Answer, Asked, float], Answer],
 ) -> FaultKind:
-    """A fault of the answer that takes a number."""
+    """Return a fault of the response that takes a number."""
 
     def make(argument: float) -> Fault:
         return Fault(name=name, on_answer=lambda answer, asked: change(answer, asked, argument))

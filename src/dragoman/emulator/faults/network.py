@@ -1,4 +1,4 @@
-"""The way between goes wrong: late, cut, refused, mislabelled or mangled bytes."""
+"""Faults of the network: delays, closed or refused connections, wrong headers and corrupted bytes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def _slow_first_byte(answer: Answer, _: Asked, seconds: float) -> Answer:
 
 def _slow_stream(answer: Answer, _: Asked, seconds: float) -> Answer:
     slow: list[Act] = []
-    for act in _several(answer):
+    for act in _at_least_two(answer):
         slow += [Wait(seconds), act] if slow else [act]
     return _replace(answer, acts=tuple(slow))
 
 
 def _silence(answer: Answer, _: Asked, seconds: float) -> Answer:
-    acts = _several(answer)
+    acts = _at_least_two(answer)
     middle = (len(acts) + 1) // 2
     return _replace(answer, acts=(*acts[:middle], Wait(seconds), *acts[middle:]))
 
 
-def _several(answer: Answer) -> tuple[Act, ...]:
-    """At least two acts, or there is nothing between them."""
+def _at_least_two(answer: Answer) -> tuple[Act, ...]:
+    """Return the acts of the response, split in two if there is only one."""
     if len(answer.acts) != 1:
         return answer.acts
     first, rest = _split(answer.acts, answer.length // 2)
@@ -48,13 +48,13 @@ def _reset_after(answer: Answer, _: Asked, count: float) -> Answer:
 
 
 def _cut(answer: Answer, count: int, cut: Cut) -> Answer:
-    """What is not sent stays behind the cut: it was promised."""
+    """Insert a cut after `count` bytes. The unsent rest stays in `acts` for the content-length."""
     sent, unsent = _split(answer.acts, count)
     return _replace(answer, acts=(*sent, cut, *unsent))
 
 
 def _split(acts: Sequence[Act], count: int) -> tuple[list[Act], list[Act]]:
-    """Everything up to the byte number `count`, and the rest."""
+    """Return the acts up to byte `count`, and the rest."""
     before: list[Act] = []
     for index, act in enumerate(acts):
         size = len(act) if isinstance(act, bytes) else 0
@@ -83,19 +83,19 @@ def _empty_body(answer: Answer, _: Asked) -> Answer:
 
 
 def _invalid_utf8(piece: bytes) -> bytes:
-    """Inside the first string of the piece."""
+    """Insert invalid bytes into the first string of the piece."""
     head, quote, rest = piece.partition(b'":"')
     return head + quote + _NOT_UTF8 + rest
 
 
 def _truncated_json(piece: bytes) -> bytes:
-    """The frame stays: `data: {"candi\\r\\n\\r\\n`."""
+    """Truncate the JSON but keep the end of the frame: `data: {"candi\\r\\n\\r\\n`."""
     text = piece.rstrip(b"\r\n")
     return text[: (len(text) + 1) // 2] + piece[len(text) :]
 
 
 def _mangling(change: Callable[[bytes], bytes]) -> Callable[[Answer, Asked], Answer]:
-    """One piece of the answer is changed: the one in the middle."""
+    """Return a function that changes the middle piece of a response."""
 
     def mangle(answer: Answer, _: Asked) -> Answer:
         places = [index for index, act in enumerate(answer.acts) if isinstance(act, bytes)]
@@ -114,12 +114,12 @@ def _extra_blank(answer: Answer, _: Asked) -> Answer:
 
 
 def _comments(answer: Answer, asked: Asked) -> Answer:
-    """What a proxy does to keep an event stream alive; JSON has no comments."""
+    """Insert the keep-alive comments of a proxy; blank lines if the body is JSON, which has no comments."""
     return _between(answer, b": keep-alive\r\n" if asked.framing == "sse" and answer.streamed else b"\r\n")
 
 
 def _between(answer: Answer, filling: bytes) -> Answer:
-    """In front of every piece and behind the last one."""
+    """Insert bytes before every piece and after the last one."""
     filled = [act for piece in answer.pieces for act in (filling, piece)]
     return _replace(answer, acts=(*filled, filling))
 

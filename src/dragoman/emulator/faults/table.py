@@ -1,4 +1,4 @@
-"""All faults by name, and how a fault is written: `name` or `name=argument`."""
+"""All faults by name, and the notation `name` or `name=argument`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ FAULTS: Mapping[str, FaultKind] = {kind.name: kind for kind in (*ERRORS, *CONTEN
 
 
 def make_fault(name: str, argument: Any = None) -> Fault:
-    """The fault of that name; without an argument it gets its default. A ConfigError says what is wrong."""
+    """Return the fault of this name, with its default if there is no argument.
+
+    Raise ConfigError for an unknown name or an invalid argument.
+    """
     kind = FAULTS.get(name)
     if kind is None:
         hint = did_you_mean(name, FAULTS) or "; dragoman emulator --list-faults lists them"
@@ -33,13 +36,13 @@ def make_fault(name: str, argument: Any = None) -> Fault:
 
 
 def parse_fault(text: str) -> Fault:
-    """`overloaded`, `cut_after=200`."""
+    """Parse `overloaded` or `cut_after=200`."""
     name, equals, argument = (part.strip() for part in text.partition("="))
     if not equals:
         return make_fault(name)
     try:
         number = float(argument)
     except ValueError:
-        make_fault(name)  # a wrong name is the more helpful complaint
+        make_fault(name)  # raises for an unknown name, which is the more helpful error
         raise ConfigError(f"the argument of {name} is not a number: {argument!r}") from None
     return make_fault(name, number)

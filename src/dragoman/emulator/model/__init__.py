@@ -1,1 +1,1 @@
-"""The deterministic model: it reads the conversation, uses the declared tools, and reports their results."""
+"""The deterministic model: it reads the conversation, calls the declared tools, and reports their results."""

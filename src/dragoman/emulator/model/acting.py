@@ -1,7 +1,8 @@
-"""When free words may act: only where the whole turn is a short, plain order and names everything it needs.
+"""When prose may trigger tools with side effects: only if the whole turn is a short, explicit order.
 
-The emulator is the default upstream of agents that run commands, and it understands no "do not". So every
-rule here is an allow-list: an unknown word, a spare value, a missing argument, and nothing is done.
+The emulator is the default upstream of agents that run commands, and it does not understand "do not". So
+every rule here is an allow-list: an unknown word, a literal that is left over or a missing argument means
+that nothing is called. Otherwise only a directive (`directives`) or the mode ANY calls such tools.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dragoman.emulator.turn import Function
 
 SHORT = 400
 
-#: Orders that can be given in free words; what cannot be undone needs a directive.
+#: Verbs that prose can order. Actions that cannot be undone need a directive.
 _VERBS = frozenset("append create edit exec execute post replace run save send update write".split())
 _DOUBT = re.compile(
     r"\?|```|:\s*(?:\n|$)|n['’]t\b|"
@@ -50,7 +51,7 @@ _PAIR = frozenset("old new".split())
 
 
 class Literals(msgspec.Struct):
-    """What a clause gives word by word, and the words around it."""
+    """The literal values in a clause, and the text around them."""
 
     quoted: list[str]
     paths: list[str]
@@ -63,22 +64,25 @@ class Literals(msgspec.Struct):
 
 
 def may_act(words: str) -> bool:
-    """Whether the turn is short, is no question and says nowhere that something is not to be done."""
+    """Whether the turn is short, asks no question and contains no word of negation or doubt."""
     return len(words.strip()) <= SHORT and _DOUBT.search(words) is None
 
 
 def is_telling(clause: str) -> bool:
-    """`tell me what it says`: asks for nothing but the answer."""
+    """Whether a clause like `tell me what it says` asks only for the answer."""
     return _TELLING.fullmatch(clause.strip()) is not None
 
 
 def is_order(clause: str, function: Function) -> bool:
-    """Whether the clause begins with a verb of the function's name."""
+    """Whether the first word of the clause is part of the function's name."""
     return first_word(clause) in name_words(function)
 
 
 def find_acting(clause: str, functions: Sequence[Function], earlier: str | None) -> Function | None:
-    """The one function of the plainest names that the clause orders in so many words; two are none."""
+    """Return the function that the clause orders, or None if there is none or more than one.
+
+    Only the candidates with the shortest name are considered.
+    """
     if first_word(clause) not in _VERBS:
         return None
     orders = [item for item in functions if is_order(clause, item)]
@@ -89,7 +93,10 @@ def find_acting(clause: str, functions: Sequence[Function], earlier: str | None)
 
 
 def acting_arguments(function: Function, clause: str, earlier: str | None) -> dict[str, Any] | None:
-    """Arguments taken word by word from the clause, or the `earlier` step's result as content; else None."""
+    """Return the arguments, taken literally from the clause, or None if they are incomplete.
+
+    The result of the `earlier` step can be used as content.
+    """
     if not is_order(clause, function):
         return None
     found = _literals(clause)
@@ -103,7 +110,7 @@ def acting_arguments(function: Function, clause: str, earlier: str | None) -> di
         return None
     in_quotes = [name for name in needed if _kind(name) not in ("path", "email")]
     if len(in_quotes) > 1 and not all(_PAIR & set(spaced(name).split()) for name in in_quotes):
-        return None  # which of two quotations is which is a guess
+        return None  # the order of two quoted texts would be a guess
     args: dict[str, Any] = {}
     for name in needed:
         node = resolve(function.schema, named[name])

@@ -1,4 +1,4 @@
-"""Google's own tools, played small: a search, pages that were read, a line of code that was run."""
+"""Stand-ins for Google's own tools: web search, URL context and code execution."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 class Code(msgspec.Struct, frozen=True):
-    """What was run and what it printed."""
+    """A program and its output."""
 
     source: str
     output: str
@@ -44,13 +44,16 @@ def find_urls(words: str) -> tuple[str, ...]:
 
 
 def is_reachable(url: str) -> bool:
-    """Whether a page can be read: names that end in `.invalid` are nobody's, and no network is asked."""
+    """Whether the URL counts as readable. Hosts in `.invalid` (RFC 2606) do not; no network is used."""
     host = url.partition("://")[2].partition("/")[0].partition(":")[0]
     return not host.endswith(".invalid")
 
 
 def write_code(words: str) -> Code | None:
-    """A program for the sum in the words; a greeting where only the word computing is used."""
+    """Return a program for the arithmetic in the text, or None.
+
+    Text that only mentions computing gets a program that prints a greeting.
+    """
     for found in _ARITHMETIC.finditer(words[:2000]):
         expression = " ".join(found.group().split())
         value = _evaluate(expression) if not _DATE.search(expression) else None
@@ -60,7 +63,7 @@ def write_code(words: str) -> Code | None:
 
 
 def _evaluate(expression: str) -> float | None:
-    """The value of plain arithmetic with at least one operator; None for anything else."""
+    """Return the value of plain arithmetic with at least one operator, or None for anything else."""
     try:
         tree = ast.parse(expression, mode="eval").body
         return _value(tree) if isinstance(tree, ast.BinOp) else None

@@ -1,4 +1,4 @@
-"""Picking a tool: by the name the user wrote, or by how well its name and description fit the words."""
+"""Choose a tool by the name in the user's text, or by similarity to its name and description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.emulator.turn import Function
 _NAME_WEIGHT = 4.0
 _DESCRIPTION_LIMIT = 3
 _THRESHOLD = 3.0
-#: A question is short; pasted documents overlap with everything.
+#: Only the first words are scored: long pasted documents match every tool.
 _WORDS_READ = 80
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
@@ -31,7 +31,7 @@ remove rename replace reset restart revoke rm run schedule script send set shell
 todo transfer unlink update upload worktree workflow write
 """
 _ACTING = frozenset(_ACTING_WORDS.split())
-#: Not in a parameter's name, where they are nouns as often as not.
+#: These count only in function names; in parameter names they are often nouns.
 _ACTING_NAME_WORDS = """
 add append approve buy cancel chmod chown click destroy disable enable erase mkdir modify overwrite press purchase
 purge reboot refund register reject reserve restore revert save sell shutdown subscribe terminate touch trigger
@@ -46,7 +46,10 @@ _STOP = frozenset(re.findall(r"\w+", _STOP_WORDS))
 
 
 def find_by_name(name: str, functions: Sequence[Function]) -> Function | None:
-    """The exact name, else ignoring case, else the one that ends with or contains it."""
+    """Return the function with this name.
+
+    An exact match wins over one that ignores case, then a suffix, then a substring.
+    """
     lowered = name.lower()
     for fits in (
         lambda declared: declared == name,
@@ -61,16 +64,17 @@ def find_by_name(name: str, functions: Sequence[Function]) -> Function | None:
 
 
 def find_by_words(words: str, functions: Sequence[Function]) -> Function | None:
-    """The best fitting harmless function above the threshold; the first declared wins a tie.
+    """Return the best harmless function above the threshold; the first declared one wins a tie.
 
-    Only a directive makes the emulator run, write or send anything: it understands no "do not".
+    Tools that run, write or send anything are never chosen by similarity, because the emulator does not
+    understand "do not".
     """
     ranked = rank(words, [function for function in functions if is_harmless(function)])
     return ranked[0][1] if ranked and ranked[0][0] >= _THRESHOLD else None
 
 
 def is_harmless(function: Function) -> bool:
-    """Whether neither its name nor its parameters speak of running or changing something."""
+    """Whether neither the name nor the parameters suggest that the function changes something."""
     properties = function.schema.get("properties")
     named = properties if isinstance(properties, Mapping) else {}
     words = {word for name in named for word in _split_name(name)}
@@ -79,7 +83,7 @@ def is_harmless(function: Function) -> bool:
 
 
 def find_by_verb(verb: str, functions: Sequence[Function]) -> Function | None:
-    """The first harmless function with the verb in its name."""
+    """Return the first harmless function with the verb in its name."""
     return next((item for item in functions if verb in name_words(item) and is_harmless(item)), None)
 
 
@@ -88,7 +92,7 @@ def name_words(function: Function) -> tuple[str, ...]:
 
 
 def rank(words: str, functions: Sequence[Function]) -> list[tuple[float, Function]]:
-    """Every function with its score, best first."""
+    """Return all functions with their scores, best first."""
     asked = set(_content_words(words)[:_WORDS_READ])
     scored = [(_score(asked, function), function) for function in functions]
     return sorted(scored, key=lambda pair: -pair[0])
@@ -96,7 +100,7 @@ def rank(words: str, functions: Sequence[Function]) -> list[tuple[float, Functio
 
 @lru_cache(maxsize=4096)
 def _split_name(name: str) -> tuple[str, ...]:
-    """The same tools come with every request of a conversation."""
+    """Split a name into lower-case words. Cached: all requests of a conversation have the same tools."""
     return tuple(word.lower() for word in _CAMEL.split(name) if word)
 
 
@@ -119,7 +123,7 @@ def _content_words(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    """Enough of a stemmer to let `files` meet `file` and `reading` meet `read`."""
+    """Strip common endings, so that `files` matches `file` and `reading` matches `read`."""
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)].removesuffix("e")

@@ -1,4 +1,4 @@
-"""Free words taken apart: steps one after the other, clauses asked for together, and lists spread out."""
+"""Split prose into consecutive steps, the clauses of each step, and the values of lists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BETWEEN = r"(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s*)(?:(?:in|for|of|at|from|to|
 _MOST_VALUES = 8
 _HIDDEN = "\ue000"
 
-#: A clause begins with one of these; after `and` anything else goes on with the clause before.
+#: A clause begins with one of these; any other word after `and` continues the clause before it.
 _OPENERS = frozenset(
     """
     add append ask calculate check compute count create delete describe download edit exec execute explain
@@ -28,7 +28,7 @@ _OPENERS = frozenset(
     write
     """.split()
 )
-#: A list of these in the words for a property of that kind asks for one call each.
+#: Literals of these kinds; a list of them for a property of that kind asks for one call each.
 _LISTED = {
     "path": ("quoted", "path"),
     "url": ("url",),
@@ -47,7 +47,7 @@ _LIST = {
 
 
 def split_steps(words: str) -> list[list[str]]:
-    """The clauses of each step, in order; what stands in quotes is never taken apart."""
+    """Return the clauses of each step, in order. Quoted text is never split."""
     hidden = _hide_quoted(words)
     steps = [_clauses(words, hidden, start, end) for start, end in _spans(_STEP_END, hidden, 0, len(words))]
     return [step for step in steps if step]
@@ -59,7 +59,7 @@ def first_word(clause: str) -> str:
 
 
 def spread(clause: str, kind: str) -> list[str]:
-    """One clause for each value of a list of values: `read a and b` is `read a`, `read b`."""
+    """Return one clause for each value of a list: `read a and b` becomes `read a`, `read b`."""
     found = _LIST[kind].search(clause)
     if found is None:
         return [clause]
@@ -82,7 +82,7 @@ def _clauses(words: str, hidden: str, start: int, end: int) -> list[str]:
 
 
 def _bare(clause: str) -> str:
-    """Without the words that only say that something is asked for, or when."""
+    """Strip leading words such as `please` and `then`."""
     clause = clause.strip()
     leading = _LEADING.match(clause)
     return clause[leading.end() :] if leading else clause

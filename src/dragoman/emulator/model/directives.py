@@ -1,11 +1,11 @@
-"""Words that steer the model exactly.
+"""Directives: exact instructions to the model in the text of the user.
 
     plan  = [think TEXT] step { then step } [ then say TEXT [ then cite URL ] ]
     step  = use { and use }
     use   = `use NAME with {JSON}`
 
-Other prose may stand around. TEXT is a JSON string, or runs to the next `then` before a directive or to the
-end of its line. A `say` before a `use` becomes the text in front of that step's calls.
+Other prose may surround them. TEXT is a JSON string, or ends at the next `then` before a directive or at the
+end of its line. A `say` before a `use` becomes the text before the calls of that step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 _USE = re.compile(r"\buse\s+[`\"']?(?P<name>[A-Za-z_][\w.:-]*)[`\"']?\s+with\s+(?=\{\s*[\"}])", re.IGNORECASE)
-#: They count only where a sentence or clause begins: prose may contain the words.
+#: Recognized only at the start of a sentence or clause, because prose can contain these words.
 _WORD = re.compile(
     r"(?:^|(?<=[.:;!?,\n])|\b(?:then|and|please|just))[ \t]*\b(?P<verb>say|think|cite(?=\s+https?:))[ \t]+(?P<rest>\S)",
     re.IGNORECASE | re.MULTILINE,
@@ -31,21 +31,21 @@ _decoder = json.JSONDecoder(strict=False)
 
 
 class Use(msgspec.Struct, frozen=True):
-    """One call to make, by the name the user wrote."""
+    """One call to make, by the name in the user's text."""
 
     name: str
     args: Mapping[str, Any]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Calls to make together, with the text in front of them."""
+    """The calls of one step, with the text before them."""
 
     uses: tuple[Use, ...]
     text: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the user's directives ask for in this turn."""
+    """Everything that the user's directives ask for in this turn."""
 
     steps: tuple[Step, ...] = ()
     say: str | None = None
@@ -62,7 +62,7 @@ class _Token(msgspec.Struct, frozen=True):
 
 
 def read_plan(words: str) -> Plan:
-    """The plan in the user's words; empty when they hold no directive."""
+    """Return the plan in the user's text; empty if it has no directive."""
     steps: list[Step] = []
     say = think = None
     cites: tuple[str, ...] = ()
@@ -86,13 +86,13 @@ def read_plan(words: str) -> Plan:
 
 
 def _tokens(words: str) -> Iterator[_Token]:
-    """Directives in order; one that begins inside another's JSON or text is no directive."""
+    """Yield the directives in order, without those inside the JSON or text of another directive."""
     position = 0
     use, word = _next_use(words, 0), _WORD.search(words)
     while token := _first(words, use, word):
         yield token
         position = max(token.end, position + 1)
-        # Searched for again only where the last find lies behind us: pasted logs hold thousands of these words.
+        # Search again only after a match is consumed: pasted logs have thousands of these words.
         if use is not None and use.start < position:
             use = _next_use(words, position)
         if word is not None and word.start() < position:

@@ -1,4 +1,4 @@
-"""The deterministic model: it reads the conversation, uses the declared tools, and reports their results."""
+"""The model itself: choose the next step for a request."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from dragoman.emulator.model.wording import (
 )
 from dragoman.emulator.turn import Tools, Turn, read_tools, read_turn
 
-#: Clients that ask for a summary declare their tools all the same.
+#: Clients declare their tools even when they only ask for a summary.
 _FORBIDS_TOOLS = re.compile(r"\bdo not (?:call|use) any tools\b", re.IGNORECASE)
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A function the model wants called."""
+    """A function call."""
 
     name: str
     args: Mapping[str, Any]
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model says: a thought, then what Google's own tools did, then text, then calls.
+    """The output of the model: a thought, results of Google's own tools, text, and calls, in this order.
 
-    `search` is what it looked up, `urls` what it read, `code` what it ran, `cites` where the text is from.
+    `search` is the search query, `urls` are the pages that were read, `code` is the program that was run, and
+    `cites` are the cited sources.
     """
 
     thought: str
@@ -52,7 +53,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def respond(request: Mapping[str, Any]) -> Reply:
-    """The model's next step for a valid request; the same request always gets the same one."""
+    """Return the model's reply to a valid request; the same request always gets the same reply."""
     turn = read_turn(request.get("contents", ()))
     tools = read_tools(request)
     plan = read_plan(turn.words)
@@ -68,9 +69,10 @@ def respond(request: Mapping[str, Any]) -> Reply:
 
 
 def _look(turn: Turn, tools: Tools, *, answering: bool) -> Reply:
-    """What Google's own tools are used for: once in a turn, and before a call only when the words ask for it.
+    """Use Google's own tools, at most once per turn.
 
-    Beside functions a search is no matter of course either.
+    They run before function calls, and a search runs next to declared functions, only if the text asks for
+    it.
     """
     words = turn.words
     asked = asks_to_look_up(words)
@@ -85,7 +87,7 @@ def _look(turn: Turn, tools: Tools, *, answering: bool) -> Reply:
 
 
 def _act(turn: Turn, tools: Tools, plan: Plan) -> tuple[tuple[Call, ...], str]:
-    """The calls of the next step, and the text that goes with them or explains why there are none."""
+    """Return the calls of the next step, and the text before them or the reason why there are none."""
     if plan.steps:
         if turn.steps < len(plan.steps):
             return _follow(plan.steps[turn.steps], tools)
@@ -96,7 +98,7 @@ def _act(turn: Turn, tools: Tools, plan: Plan) -> tuple[tuple[Call, ...], str]:
 
 
 def _next_calls(turn: Turn, tools: Tools) -> tuple[Call, ...]:
-    """The next step of what the free words ask for; a failure ends it."""
+    """Return the next calls that the prose asks for; a failed result ends the plan."""
     steps = read_wishes(turn.words, tools.functions)
     if turn.steps >= len(steps) or any(map(is_failure, turn.results)):
         return ()
@@ -122,6 +124,6 @@ def _say(request: Mapping[str, Any], turn: Turn, plan: Plan, explanation: str, c
     config = request.get("generationConfig", {})
     answer = explanation or plan.say
     if answer is None:
-        said = say_result(code) if code is not None else echo(turn)
-        answer = report(turn.results) if turn.results else said
+        default = say_result(code) if code is not None else echo(turn)
+        answer = report(turn.results) if turn.results else default
     return write_json(config, turn, answer)

@@ -1,4 +1,7 @@
-"""What free words ask for: functions to call, step by step, worked out anew from the words each time."""
+"""Read from prose which functions to call, step by step.
+
+Nothing is stored between requests: each request derives the same plan from the text of the turn.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,17 @@ _MOST_CALLS = 8
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """A function to call, and the words that ask for it; `acting` ones take their arguments word by word."""
+    """A function to call and the clause that asks for it.
+
+    An `acting` function, which has side effects, takes its arguments literally from the clause.
+    """
 
     function: Function
     words: str
     acting: bool = False
 
     def arguments(self, earlier: str | None) -> dict[str, Any] | None:
-        """The arguments, or None when what an acting function needs is not there."""
+        """Return the arguments, or None if an argument of an acting function is missing."""
         if self.acting:
             return acting_arguments(self.function, self.words, earlier)
         return fill_arguments(self.function.schema, self.words)
@@ -38,29 +44,29 @@ Steps = tuple[tuple[Wish, ...], ...]
 
 
 def read_wishes(words: str, functions: Sequence[Function]) -> Steps:
-    """The calls of each step; never more steps than clauses, so every plan ends."""
+    """Return the calls of each step. There are never more steps than clauses, so every plan ends."""
     if len(words.strip()) > SHORT:
         return _whole(words, functions)
     steps: list[tuple[Wish, ...]] = []
     obeying = may_act(words)
     forbidden = False
     for clauses in split_steps(words):
-        asked: list[Wish] = []
+        wishes: list[Wish] = []
         for clause in clauses:
             if _FORBIDDING.match(clause):
                 forbidden = True
                 continue
-            later = bool(steps or asked)
+            later = bool(steps or wishes)
             order = find_acting(clause, functions, "" if later else None) if obeying else None
             found = _look(clause, functions, later=later) if order is None else []
-            if order is not None and asked:
-                steps.append(tuple(asked))
-                asked = []
-            asked += found or ([Wish(order, clause, acting=True)] if order is not None else [])
-            # Every clause must be understood before anything acts, those that come later too.
+            if order is not None and wishes:
+                steps.append(tuple(wishes))
+                wishes = []
+            wishes += found or ([Wish(order, clause, acting=True)] if order is not None else [])
+            # Nothing acts unless every clause is understood, including later ones.
             obeying = obeying and _is_understood(clause, found, order)
-        if asked:
-            steps.append(tuple(asked[:_MOST_CALLS]))
+        if wishes:
+            steps.append(tuple(wishes[:_MOST_CALLS]))
     if not obeying:
         steps = _until_acting(steps)
     return tuple(steps) or (() if forbidden else _whole(words, functions))
@@ -72,13 +78,13 @@ def _whole(words: str, functions: Sequence[Function]) -> Steps:
 
 
 def _look(clause: str, functions: Sequence[Function], *, later: bool) -> list[Wish]:
-    """The calls of a function that looks and reads: one for each value where the words list several."""
+    """Return the calls of a read-only function, one for each value if the clause lists several."""
     supply = Supply(clause)
     chosen = find_by_words(clause, functions)
     if chosen is None and supply.has_literal:
         chosen = find_by_verb(first_word(clause), functions)
     if chosen is None or (later and _needs_something(chosen) and not supply.has_literal):
-        return []  # `then tell me what is in the file` asks for no second look
+        return []  # `then tell me what is in the file` needs no second call
     kind = _single_kind(chosen)
     return [Wish(chosen, words) for words in (spread(clause, kind) if kind else [clause])]
 
@@ -99,7 +105,7 @@ def _needs_something(function: Function) -> bool:
 
 
 def _single_kind(function: Function) -> str:
-    """The kind of the one text that the function needs; empty when it needs several, or a list."""
+    """Return the kind of the only string that the function requires, or "" if it needs more or a list."""
     root = resolve(function.schema, function.schema)
     named = root.get("properties") or {}
     required = [name for name in root.get("required") or () if isinstance(name, str) and name in named]
@@ -107,6 +113,6 @@ def _single_kind(function: Function) -> str:
     if any(type_of(node) == "array" for _, node in needed):
         return ""
     kinds = [kind_of(name, str(node.get("format", ""))) for name, node in needed if type_of(node) == "string"]
-    # `fetch URL` needs a prompt as well: what tells the calls apart is the more particular of them.
-    telling = [kind for kind in kinds if kind != "text"] or kinds
-    return telling[0] if len(telling) == 1 else ""
+    # `fetch URL` requires a prompt too: the more specific of two kinds decides.
+    specific = [kind for kind in kinds if kind != "text"] or kinds
+    return specific[0] if len(specific) == 1 else ""

@@ -1,4 +1,4 @@
-"""The model's sentences: echoes, reports on tool results, and JSON when JSON was asked for."""
+"""The model's texts: echoes, reports on tool results, and JSON if the request wants JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.emulator.model.builtin import Code
 from dragoman.emulator.turn import Result, Tools, Turn
 
 _QUOTE_CHARS = 600
-#: Where clients put a tool's output, in the order Google reads it.
+#: The keys in which clients put a tool's output, in the order in which Google reads them.
 _OUTPUT_KEYS = ("output", "result", "content")
 
 
@@ -29,7 +29,7 @@ def echo(turn: Turn) -> str:
 
 
 def report(results: Sequence[Result]) -> str:
-    """One line per result: the function, what it returned or how it failed, and media that came along."""
+    """Return one line per result: the function, its output or error, and its media."""
     return "\n".join(_describe(result) for result in results)
 
 
@@ -38,7 +38,7 @@ def is_failure(result: Result) -> bool:
 
 
 def quote(result: Result) -> str:
-    """All of what a function returned, as text."""
+    """Return the whole output of a function as text."""
     value = _output(result)
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
@@ -55,7 +55,7 @@ def missing_tools(names: Sequence[str], tools: Tools) -> str:
 
 
 def write_json(config: Mapping[str, Any], turn: Turn, answer: str) -> str:
-    """The answer itself, or an instance of the response schema when the request wants JSON."""
+    """Return the answer, or an instance of the response schema if the request wants JSON."""
     wanted, schema = _response_shape(config)
     if wanted == "text/x.enum":
         return str(fill_value(schema or {}, turn.words))
@@ -66,7 +66,7 @@ def write_json(config: Mapping[str, Any], turn: Turn, answer: str) -> str:
 
 
 def wanted_form(config: Mapping[str, Any]) -> str:
-    """The mime type that the answer must have."""
+    """Return the mime type that the answer must have."""
     return _response_shape(config)[0] or "text/plain"
 
 

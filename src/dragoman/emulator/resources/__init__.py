@@ -1,1 +1,1 @@
-"""What stands beside the models: caches, files, embeddings and the lists of all of them."""
+"""The resources next to generation: models, caches, files and embeddings."""

@@ -1,4 +1,4 @@
-"""Explicit caches: contents kept under a name, to stand in front of a later request."""
+"""The cachedContents API: stored contents that later requests start with."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from dragoman.emulator.validate.fields import field_problems
 
 _ROOT = "CreateCachedContentRequest"
 _METHOD = "createCachedContent"
-_DEFAULT_LIFE = timedelta(hours=1)
-#: What a cache may hold, and what a request that uses one may not say again.
-_HELD = ("systemInstruction", "tools", "toolConfig")
+_DEFAULT_TTL = timedelta(hours=1)
+#: The fields of a cache that a request which uses one must not set.
+_CACHED_FIELDS = ("systemInstruction", "tools", "toolConfig")
 _NAMES = {
     "studio": re.compile(r"cachedContents/[a-z0-9-]+"),
     "vertex": re.compile(r"projects/[^/]+/locations/[^/]+/cachedContents/\w+"),
@@ -45,7 +45,7 @@ _MOST_PER_PAGE = 1000
 
 
 class Cache(msgspec.Struct, frozen=True, kw_only=True):
-    """A cache: `request` is what it stands for, `counts` its tokens by modality."""
+    """A cache: `request` has the stored fields, `counts` its tokens by modality."""
 
     name: str
     model: str
@@ -59,7 +59,7 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """About its bytes: those of its text, and the media as they are."""
+        """The approximate size in bytes: text by its tokens, media by their data."""
         parts = (part for content in self.request.get("contents", ()) for part in content.get("parts", ()))
         blobs = (blob_of(part) or {} for part in parts)
         return CHARS_PER_TOKEN * self.counts.get("TEXT", 0) + sum(
@@ -68,14 +68,14 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caches:
-    """All caches, under their full names: AI Studio's and each Vertex project's do not meet."""
+    """All caches by full name, so AI Studio and each Vertex project have separate caches."""
 
     def __init__(self) -> None:
         self._shelf: Shelf[Cache] = Shelf(most_bytes=_MOST_BYTES)
         self._serial = 0
 
     def create(self, route: Route, question: Question, body: Mapping[str, Any]) -> dict[str, Any]:
-        """`body` has the bytes of its files in it; what it holds is kept even when they are gone."""
+        """Create a cache. `body` contains the data of its files, which may be deleted later."""
         self._serial += 1
         alphabet, length = (DIGITS, 19) if route.backend.is_vertex else (LETTERS, 40)
         name = make_name("cache", self._serial, question.now, alphabet=alphabet, length=length)
@@ -116,11 +116,11 @@ class Caches:
 
 
 def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: datetime) -> Cache:
-    """A new cache from a parsed body, or the reason why not."""
-    said = body.get("model", "")
-    name_of_model, model = _read_model(said, backend)
-    request = {field: body[field] for field in ("contents", *_HELD) if field in body}
-    # Unlike a request, a cache may consist of a system instruction or tools alone.
+    """Return a new cache from a parsed body; raise a `Refusal` if it is invalid."""
+    resource = body.get("model", "")
+    model_id, model = _read_model(resource, backend)
+    request = {field: body[field] for field in ("contents", *_CACHED_FIELDS) if field in body}
+    # Unlike a request, a cache may contain only a system instruction or tools.
     problems = [
         f"cached_content.{line}"
         for line in field_problems(request, model, backend)
@@ -136,20 +136,20 @@ def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: dat
         )
     return Cache(
         name=name,
-        model=said,
-        model_id=name_of_model,
+        model=resource,
+        model_id=model_id,
         display_name=body.get("displayName", ""),
         created=now,
         updated=now,
-        expires=_expiry(body, now) or now + _DEFAULT_LIFE,
+        expires=_expiry(body, now) or now + _DEFAULT_TTL,
         request=request,
         counts=counts,
     )
 
 
 def prolong(cache: Cache, body: Mapping[str, Any], mask: str, now: datetime) -> Cache:
-    """The cache after an update: only its end can be moved."""
-    changed = set(filter(None, mask.split(","))) or set(body) & (_UPDATABLE | {"contents", *_HELD})
+    """Return the updated cache. Only its expiration can be changed."""
+    changed = set(filter(None, mask.split(","))) or set(body) & (_UPDATABLE | {"contents", *_CACHED_FIELDS})
     if changed - _UPDATABLE:
         raise Refusal("Only the expiration of a CachedContent can be updated.")
     expires = _expiry(body, now)
@@ -159,7 +159,7 @@ def prolong(cache: Cache, body: Mapping[str, Any], mask: str, now: datetime) -> 
 
 
 def show_cache(cache: Cache) -> dict[str, Any]:
-    """The resource; what it holds is never shown."""
+    """Return the resource. Google never returns the contents of a cache."""
     shown: dict[str, Any] = {
         "name": cache.name,
         "model": cache.model,
@@ -174,7 +174,7 @@ def show_cache(cache: Cache) -> dict[str, Any]:
 
 
 def check_name(name: str, backend: Backend) -> None:
-    """The shape of a name in a request."""
+    """Raise unless the name in a request has the right format."""
     if not _NAMES[backend.surface].fullmatch(name):
         raise bullets(["cached_content: unexpected CachedContent name format"])
 
@@ -186,8 +186,8 @@ def no_such_cache(name: str, backend: Backend) -> Refusal:
 
 
 def use_cache(cache: Cache, request: Mapping[str, Any], model: str) -> Mapping[str, Any]:
-    """The request with everything the cache holds in front of it."""
-    if any(field in request for field in _HELD):
+    """Return the request with the contents of the cache before its own."""
+    if any(field in request for field in _CACHED_FIELDS):
         raise Refusal(_CONFLICT)
     if cache.model_id != model:
         raise Refusal(
@@ -195,15 +195,15 @@ def use_cache(cache: Cache, request: Mapping[str, Any], model: str) -> Mapping[s
             f"(models/{cache.model_id}) has to be the same."
         )
     if not request.get("contents"):
-        return request  # refused later: contents are required even with a cache
+        return request  # validation rejects this: contents are required even with a cache
     contents = [*cache.request.get("contents", ()), *request["contents"]]
     return {**cache.request, **request, "contents": contents}
 
 
 def _read_model(resource: str, backend: Backend) -> tuple[str, Model]:
-    """The id and the facts of a model that takes caches."""
+    """Return the id and the properties of a model that supports caching."""
     if resource.startswith("models/publishers/") and not backend.is_vertex:
-        # What Vertex calls a model is a name like any other here, but nobody's (recorded).
+        # Recorded: AI Studio takes a Vertex model name for the name of a model that does not exist.
         raise no_such_model(resource.removeprefix("models/"), backend, _METHOD, resource)
     named = _MODELS[backend.surface].fullmatch(resource)
     if named is None:
@@ -223,7 +223,7 @@ def _expiry(body: Mapping[str, Any], now: datetime) -> datetime | None:
             expires = now + read_span(body["ttl"])
         else:
             return None
-    except (ValueError, OverflowError):  # the 31st of February, or the year 300,000
+    except (ValueError, OverflowError):  # such as the 31st of February, or the year 300,000
         raise unclear("no such point in time") from None
     if expires <= now:
         raise Refusal("The expiration of a CachedContent must be in the future.")

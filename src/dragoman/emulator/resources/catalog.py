@@ -1,4 +1,4 @@
-"""The list of models with what each can do: the talking ones of the table, and those that embed."""
+"""The models API: generative and embedding models with their supported methods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_PER_PAGE = 1000
 
 
 class Embedder(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that turns contents into vectors."""
+    """An embedding model; `size` is the dimension of its vectors."""
 
     id: str
     title: str
@@ -36,14 +36,14 @@ EMBEDDERS = {
 
 
 def require_speaker(route: Route) -> Model:
-    """The facts of a model that generates, or Google's 404."""
+    """Return the properties of a generative model, or raise Google's 404."""
     if route.model in EMBEDDERS and route.method != "countTokens":
         raise no_such_model(route.model, route.backend, route.method, route.resource)
     return require_model(route.model, route.backend, route.method, route.resource)
 
 
 def require_embedder(route: Route) -> Embedder:
-    """The facts of a model that embeds, or Google's 404."""
+    """Return the properties of an embedding model, or raise Google's 404."""
     found = EMBEDDERS.get(route.model)
     if found is None:
         raise no_such_model(route.model, route.backend, route.method, route.resource)
@@ -51,7 +51,7 @@ def require_embedder(route: Route) -> Embedder:
 
 
 def show_model(route: Route) -> dict[str, Any]:
-    """The answer of `models.get`."""
+    """Return the response of `models.get`."""
     if route.model in EMBEDDERS:
         shown = _describe_embedder(EMBEDDERS[route.model])
     else:
@@ -60,12 +60,12 @@ def show_model(route: Route) -> dict[str, Any]:
 
 
 def show_models(backend: Backend, query: Mapping[str, str]) -> dict[str, Any]:
-    """The answer of `models.list`; v1beta also shows the aliases."""
+    """Return the response of `models.list`. v1beta also lists the aliases."""
     aliases = ALIASES if backend.version == "v1beta" else {}
-    behind = [(name, find_model(name, backend.version)) for name in aliases]
+    aliased = [(name, find_model(name, backend.version)) for name in aliases]
     shown = [
         *map(_describe, MODELS),
-        *({**_describe(model), "name": f"models/{name}"} for name, model in behind if model is not None),
+        *({**_describe(model), "name": f"models/{name}"} for name, model in aliased if model is not None),
         *map(_describe_embedder, EMBEDDERS.values()),
     ]
     field = "models"

@@ -1,4 +1,4 @@
-"""Vertex's computeTokens: the pieces a text is counted by, with a number for each."""
+"""The computeTokens method of Vertex: the tokens of a text, with an id for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.emulator.tokens import split_tokens, token_id
 
 
 def compute_tokens(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
-    """`{tokensInfo: [{role, tokenIds, tokens}]}`, one for each content."""
+    """Return `{tokensInfo: [{role, tokenIds, tokens}]}`, one item for each content."""
     require_speaker(route)
     return {"tokensInfo": [_describe(content) for content in request.get("contents", ())]}
 

@@ -1,4 +1,4 @@
-"""The one place with state: what was cached and uploaded, and who answers for it."""
+"""Dispatch requests for resources, and hold the stored caches, files and uploads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.emulator.resources.uploads import Uploads
 from dragoman.emulator.routes import Collection, Method, Route
 from dragoman.emulator.wire import Answer, whole
 
-#: The message that a body must be, by (collection, method); the others have no body.
+#: The message type of the body by (collection, method); other methods have no body.
 BODIES: Mapping[tuple[Collection, Method], str] = {
     ("models", "embedContent"): "EmbedContentRequest",
     ("models", "batchEmbedContents"): "BatchEmbedContentsRequest",
@@ -36,14 +36,14 @@ _NOTHING: Mapping[str, int] = {}
 
 
 class Expanded(msgspec.Struct, frozen=True):
-    """A request with its cache and its files in it, and the tokens of the cache by modality."""
+    """A request with its cache and files inserted, and the tokens of the cache by modality."""
 
     request: Mapping[str, Any]
     cached: Mapping[str, int] = _NOTHING
 
 
 class Desk:
-    """Answers for everything that is not generated. Everybody may ask at once: one at a time is served."""
+    """Answers all requests that do not generate. Thread-safe: one lock serializes all calls."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class Desk:
         }
 
     def answer(self, route: Route, question: Question, body: Mapping[str, Any]) -> Answer:
-        """`body` is parsed as `BODIES` says."""
+        """Answer a request. `body` is parsed as the message type in `BODIES`."""
         with self._lock:
             if route.method == "upload":
                 return self._uploads.answer(route, question)
@@ -79,7 +79,7 @@ class Desk:
             return whole(handler(route, question, body))
 
     def expand(self, route: Route, request: Mapping[str, Any], now: str) -> Expanded:
-        """What the model really reads when a request names files or a cache."""
+        """Return the request as the model sees it, with its files and its cache inserted."""
         with self._lock:
             request = self._with_files(route, request, now)
             name = request.get("cachedContent")
@@ -93,7 +93,10 @@ class Desk:
         return self._caches.create(route, question, self._with_files(route, body, question.now))
 
     def _with_files(self, route: Route, request: Mapping[str, Any], now: str) -> Mapping[str, Any]:
-        """Only AI Studio has files; Vertex reads buckets, which are not looked into."""
+        """Insert the data of the files that AI Studio requests name.
+
+        Vertex reads Cloud Storage instead, which the emulator does not access.
+        """
         contents = request.get("contents", ())
         if route.backend.is_vertex or not names_files(contents):
             return request

@@ -1,4 +1,4 @@
-"""embedContent, batchEmbedContents and Vertex's predict: one embedder behind three shapes of request."""
+"""The methods embedContent, batchEmbedContents, and predict (Vertex)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _MOST_PER_BATCH = 100
 
 
 def embed_one(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
-    """`{embedding: {values}}`; Vertex has its settings in a message of their own, and counts."""
+    """Return `{embedding: {values}}`.
+
+    On Vertex the settings can be in a message of their own, and the response has token counts.
+    """
     embedder = require_embedder(route)
     settings = {**request, **request.get("embedContentConfig", {})}
     content = request.get("content", {})
@@ -31,7 +34,7 @@ def embed_one(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def embed_batch(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
-    """`{embeddings: [{values}]}`, one for each request."""
+    """Return `{embeddings: [{values}]}`, one for each request."""
     embedder = require_embedder(route)
     requests: Sequence[Mapping[str, Any]] = request.get("requests", ())
     root = "BatchEmbedContentsRequest"
@@ -53,7 +56,7 @@ def embed_batch(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Instance(msgspec.Struct, frozen=True):
-    """One text of a prediction."""
+    """One text of a predict request."""
 
     content: str
     task_type: str | None = None
@@ -61,14 +64,14 @@ class _Instance(msgspec.Struct, frozen=True):
 
 
 class _Parameters(msgspec.Struct, frozen=True, rename="camel"):
-    """Of all texts of a prediction."""
+    """The parameters of all texts of a predict request."""
 
     output_dimensionality: int | None = None
     auto_truncate: bool | None = None
 
 
 def predict(route: Route, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The older shape of Vertex: instances in, predictions out."""
+    """Answer the older API of Vertex, with instances and predictions."""
     embedder = require_embedder(route)
     try:
         instances = msgspec.convert(request.get("instances", []), list[_Instance])

@@ -1,4 +1,4 @@
-"""The Files API: what a file looks like, and how a request sees the files it names."""
+"""The Files API, and the insertion of files into the requests that name them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dragoman.emulator.resources.paging import write_page
 from dragoman.emulator.resources.shelf import Shelf
 from dragoman.emulator.routes import Route
 
-#: Google keeps 20 GB; an emulator lives in somebody's memory.
+#: Google stores 20 GB; the emulator stores files in memory.
 MOST_BYTES = 256 * 1024 * 1024
 _DEFAULT_PAGE = 10
 _MOST_PER_PAGE = 100
 
-_LIFE = timedelta(hours=48)
-#: Google cuts a video into frames before it can be used; everything else is ready at once.
+_TTL = timedelta(hours=48)
+#: Google processes a video before it can be used; all other files are ready at once.
 _VIDEO_PROCESSING = timedelta(seconds=1)
 
 _NAME = re.compile(r"files/[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
@@ -36,7 +36,7 @@ _URI = re.compile(r"(?:https?://[^/]+/v1(?:beta|alpha)?/)?files/([a-z0-9-]+)")
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
-    """An uploaded file with its bytes."""
+    """An uploaded file with its data."""
 
     name: str
     display_name: str
@@ -50,7 +50,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client wants its file to be."""
+    """The file metadata that the client requests."""
 
     name: str = ""
     display_name: str = ""
@@ -65,7 +65,7 @@ class Files:
         self._serial = 0
 
     def add(self, wish: Wish, data: bytes, route: Route, question: Question) -> dict[str, Any]:
-        """Keep a complete upload; the answer is the `file` of the upload's answer."""
+        """Store a complete upload; return the `file` of the response."""
         now = read_moment(question.now)
         self.check_wish(wish, now)
         if len(data) > MOST_BYTES:
@@ -74,7 +74,7 @@ class Files:
         name = wish.name or "files/" + make_name(
             "file", self._serial, question.now, alphabet=LETTERS, length=12
         )
-        # A client that follows the address stays with the emulator.
+        # The URI has the host of the request, so that clients which follow it stay with the emulator.
         host = question.headers.get("host", "generativelanguage.googleapis.com")
         file = File(
             name=name,
@@ -84,11 +84,15 @@ class Files:
             created=now,
             uri=f"http://{host}/{route.backend.version}/{name}",
         )
-        self._shelf.put(name, file, expires=now + _LIFE, size=len(data))
+        self._shelf.put(name, file, expires=now + _TTL, size=len(data))
         return show_file(file, now)
 
     def check_wish(self, wish: Wish, now: datetime) -> None:
-        """Whether such a file can be kept: of what kind does not matter, if it is one."""
+        """Raise a `Refusal` unless a file with this metadata can be stored.
+
+        Any well-formed mime type is accepted here; the supported types are checked when a request uses the
+        file.
+        """
         if not _MIME_TYPE.fullmatch(wish.mime_type):
             raise Refusal(f"Unsupported MIME type: {wish.mime_type}")
         if wish.name and not _NAME.fullmatch(wish.name):
@@ -126,7 +130,7 @@ class Files:
 
 
 def show_file(file: File, now: datetime) -> dict[str, Any]:
-    """The resource as `files.get` answers."""
+    """Return the resource as `files.get` does."""
     created = write_moment(file.created)
     shown: dict[str, Any] = {
         "name": file.name,
@@ -134,8 +138,8 @@ def show_file(file: File, now: datetime) -> dict[str, Any]:
         "sizeBytes": str(len(file.data)),
         "createTime": created,
         "updateTime": created,
-        "expirationTime": write_moment(file.created + _LIFE),
-        # Google encodes the hexadecimal digits of the hash, not its bytes.
+        "expirationTime": write_moment(file.created + _TTL),
+        # Google base64-encodes the hexadecimal digits of the hash, not its bytes.
         "sha256Hash": base64.b64encode(hashlib.sha256(file.data).hexdigest().encode()).decode(),
         "uri": file.uri,
         "state": "ACTIVE" if file.is_ready(now) else "PROCESSING",
@@ -164,7 +168,7 @@ def names_files(contents: Sequence[Mapping[str, Any]]) -> bool:
 def attach_files(
     contents: Sequence[Mapping[str, Any]], find: Callable[[str], File | None], now: datetime
 ) -> list[Mapping[str, Any]]:
-    """The contents with the bytes of every named file in its part, to be counted and looked at."""
+    """Return the contents with the data of every named file, so that it can be counted and checked."""
     return [
         {**content, "parts": [_attach(part, find, now) for part in content.get("parts", ())]}
         for content in contents

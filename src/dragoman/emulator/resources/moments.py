@@ -1,4 +1,4 @@
-"""Points in time and spans as Google writes them; the clock itself is always an argument."""
+"""Timestamps and durations in Google's format. The current time is always an argument."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 
 def read_moment(text: str) -> datetime:
-    """RFC 3339, with up to nanoseconds, which Python cuts to microseconds."""
+    """Parse RFC 3339. Python truncates nanoseconds to microseconds."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -16,5 +16,5 @@ def write_moment(moment: datetime) -> str:
 
 
 def read_span(text: str) -> timedelta:
-    """`300s`, `1.5s`"""
+    """Parse a duration such as `300s` or `1.5s`."""
     return timedelta(seconds=float(text.removesuffix("s")))

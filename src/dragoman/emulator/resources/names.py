@@ -1,4 +1,4 @@
-"""Names for new things: as long and as random-looking as Google's, and the same for the same history."""
+"""Names for new resources: of the same length and alphabet as Google's, but deterministic."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ DIGITS = "123456789"
 
 
 def make_name(kind: str, serial: int, now: str, *, alphabet: str, length: int) -> str:
-    """Different for every serial number of a kind; `now` keeps a restarted emulator from repeating itself."""
+    """Return a name that differs for every serial number of a kind.
+
+    `now` makes the names of a restarted emulator differ from those before.
+    """
     digest = hashlib.blake2b(f"{kind}|{serial}|{now}".encode(), digest_size=64).digest()
     return "".join(alphabet[byte % len(alphabet)] for byte in digest[:length])

@@ -1,4 +1,4 @@
-"""Lists in pages: `pageSize` and `pageToken` in, a page and the next token out."""
+"""Pagination by `pageSize` and `pageToken`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.emulator.refusal import Refusal, bad_fields
 def write_page(
     field: str, items: Sequence[Any], query: Mapping[str, str], *, default: int, most: int
 ) -> dict[str, Any]:
-    """`{field: […], nextPageToken}`; an empty list is an empty object, as Google's JSON leaves it out."""
+    """Return `{field: […], nextPageToken}`. Google's JSON omits an empty list, so this does too."""
     size = min(_read_size(query) or default, most)
     start = _read_token(query)
     page = list(items[start : start + size])
@@ -43,9 +43,9 @@ def _read_token(query: Mapping[str, str]) -> int:
     if not token:
         return 0
     try:
-        word, _, start = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().partition(":")
-        if word == "from" and start.isdecimal():
+        prefix, _, start = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().partition(":")
+        if prefix == "from" and start.isdecimal():
             return int(start)
-    except ValueError:  # no base64, no text, or a number without end
+    except ValueError:  # not base64, not text, or too many digits
         pass
     raise Refusal("The page token is invalid.")

@@ -1,4 +1,4 @@
-"""Google's upload protocol, without I/O: sessions that take a file in chunks, and the two ways in one request.
+"""Google's upload protocols, without I/O: resumable sessions, and two ways to upload in one request.
 
 session = start (upload* | query*)* (upload finalize | cancel)
 """
@@ -27,12 +27,12 @@ GRANULARITY = 8_388_608
 _SESSION_LIFE = timedelta(days=7)
 _SIZE = re.compile(r"[0-9]{1,18}")
 _ANY_TYPE = "application/octet-stream"
-#: The `uploadType` of Google's other protocol, and what it is called here.
+#: The `uploadType` of Google's other protocol, with the name in this one.
 _TYPES = {"media": "raw", "multipart": "multipart", "resumable": "resumable"}
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """A session: what has arrived so far, and how much is announced (-1: not said)."""
+    """A resumable session: the data received so far, and the announced size (-1 if unknown)."""
 
     wish: Wish
     expected: int
@@ -46,7 +46,7 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Uploads:
-    """The open sessions, and where their files go."""
+    """The open sessions. Complete uploads are added to `files`."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -105,9 +105,9 @@ class Uploads:
 
 
 def read_protocol(question: Question) -> str:
-    """`resumable`, `raw` or `multipart`; anything else is for the caller to refuse."""
-    said = question.headers.get("x-goog-upload-protocol", "")
-    return said.lower() or _TYPES.get(question.query.get("uploadType", ""), "")
+    """Return `resumable`, `raw`, `multipart` or an unsupported value, which the caller rejects."""
+    protocol = question.headers.get("x-goog-upload-protocol", "")
+    return protocol.lower() or _TYPES.get(question.query.get("uploadType", ""), "")
 
 
 def read_commands(question: Question) -> set[str]:
@@ -115,7 +115,7 @@ def read_commands(question: Question) -> set[str]:
 
 
 def read_wish(file: Mapping[str, Any], mime_type: str) -> Wish:
-    """The metadata of a CreateFileRequest; the header's type wins over the body's."""
+    """Return the metadata of a CreateFileRequest. The mime type of the header takes precedence."""
     return Wish(
         name=file.get("name", ""),
         display_name=file.get("displayName", ""),
@@ -135,7 +135,7 @@ def start_upload(question: Question, file: Mapping[str, Any]) -> Upload:
 
 
 def take_chunk(upload: Upload, question: Question, *, final: bool) -> Upload:
-    """The session after this chunk, or the reason why it does not fit."""
+    """Return the session with this chunk appended; raise a `Refusal` if it does not fit."""
     if upload.final:
         raise Refusal("Upload has already been finalized.")
     chunk = question.body
@@ -181,13 +181,16 @@ def write_cancelled() -> Answer:
 
 
 def write_problem(refusal: Refusal, upload: Upload) -> Answer:
-    """A refused command leaves the session as it was, and says so: clients retry an answer without a status."""
+    """Return the error of a rejected command, with the status of the session.
+
+    Clients retry a response without the status header.
+    """
     body = whole(refusal.body(), refusal.code)
     return msgspec.structs.replace(body, headers=(("x-goog-upload-status", upload.status),))
 
 
 def split_multipart(question: Question) -> tuple[bytes, str, bytes]:
-    """The metadata, the media type and the bytes of a `multipart/related` body."""
+    """Return the metadata, the media type and the data of a `multipart/related` body."""
     header = Message()
     header["content-type"] = question.headers.get("content-type", "")
     boundary = str(header.get_param("boundary", "")).encode()

@@ -1,4 +1,4 @@
-"""Vectors without a model: a hashed bag of words, so that texts with common words lie close together."""
+"""Embeddings without a model: a hashed bag of words, so that texts with common words are close."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dragoman.emulator.contents import blob_of
 
 _WORD = re.compile(r"\w+")
 _BLOB_WEIGHT = 1.0
-_LETTER_WEIGHT = 0.15  # long words say more than "the" and "of"
-_GRAM_WEIGHT = 0.3  # parts of words: "cat" and "cats" are neighbours
+_LETTER_WEIGHT = 0.15  # per letter: long words mean more than "the" and "of"
+_GRAM_WEIGHT = 0.3  # trigrams: "cat" and "cats" are close
 _TASK_WEIGHT = 0.1
-_SPREAD = 4  # places one feature touches, so that two features rarely cancel each other out
+_SPREAD = 4  # dimensions per feature, so that two features rarely cancel out
 
 Feature = tuple[bytes, float]
 
 
 def embed(parts: Sequence[Mapping[str, Any]], task: str, title: str, size: int) -> list[float]:
-    """A unit vector of that size; the same input always gives the same one."""
+    """Return a unit vector of this size; the same input always gives the same vector."""
     values = [0.0] * size
     for feature, weight in (*_features(parts), *_words(title), (b"task " + task.encode(), _TASK_WEIGHT)):
         digest = hashlib.blake2b(feature, digest_size=4 * _SPREAD).digest()

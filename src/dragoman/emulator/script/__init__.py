@@ -1,1 +1,1 @@
-"""Scripts: what the emulator answers, step by step, and what it expects to be asked."""
+"""Scripts: the answers of the emulator, step by step, and the requests that it expects."""

@@ -1,4 +1,7 @@
-"""What the types cannot say about a script: one answer per step, readable patterns, known faults, Google's order."""
+"""Rules for scripts that the types cannot express.
+
+A step has one answer, patterns compile, faults exist, and a reply has Google's order.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ _TEXTS = ("says", "results", "system")
 _WITH_REPLY = ("finish", "usage")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\u0100-\U0010ffff]*")
-#: The listener frames the message.
+#: The listener writes these headers itself.
 _OWN_HEADERS = frozenset("content-length transfer-encoding connection".split())
 
 
 def check_script(script: Script) -> Found:
-    """Each problem with its place."""
+    """Yield each problem with its path."""
     for index, step in enumerate(script.steps):
         yield from _under(("steps", index), _check_step(step))
 

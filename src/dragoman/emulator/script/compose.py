@@ -1,4 +1,4 @@
-"""A step's answer: what the model says in Google's manner, exact chunks, or raw HTTP; and how slowly it comes."""
+"""Build the answer of a step: a reply in Google's format, exact chunks, or raw HTTP; and its timing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _COUNTED = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "t
 
 
 def compose_reply(step: Step, request: Mapping[str, Any]) -> Callable[[Setting], list[Chunk]]:
-    """The chunks of a `reply` step, made when the model and the signer are known."""
+    """Return a function that builds the chunks of a `reply` step.
+
+    The model and the signer are known only when the step is played.
+    """
     said = [Said(text=step.reply)] if isinstance(step.reply, str) else step.reply or []
     reply = Reply(
         thought="".join(item.thought or "" for item in said),
@@ -42,7 +45,7 @@ def _is_empty_thought(chunk: Chunk) -> bool:
 
 
 def _end(chunk: Chunk, step: Step) -> Chunk:
-    """The last chunk with the step's own finish and usage."""
+    """Apply the step's own finish reason and usage to the last chunk."""
     candidate = dict(chunk["candidates"][0])
     if step.finish is not None:
         candidate["finishReason"] = step.finish
@@ -57,7 +60,7 @@ def _end(chunk: Chunk, step: Step) -> Chunk:
 
 
 def compose_chunks(bits: Sequence[Bit], asked: Asked) -> Answer:
-    """The answer of a `chunks` step, in the framing the request asked for."""
+    """Return the answer of a `chunks` step, in the framing of the request."""
     if asked.framing == "whole":
         return _merge(bits, asked)
     acts = tuple(_acts(bits, asked))
@@ -74,7 +77,7 @@ def _acts(bits: Sequence[Bit], asked: Asked) -> Iterator[Act]:
     for bit in bits:
         chunk = _chunk(bit, asked)
         if chunk is None:
-            yield from _happening(bit)
+            yield from _other_acts(bit)
         elif asked.framing == "sse":
             yield frame_sse(chunk)
         else:
@@ -85,17 +88,20 @@ def _acts(bits: Sequence[Bit], asked: Asked) -> Iterator[Act]:
 
 
 def _merge(bits: Sequence[Bit], asked: Asked) -> Answer:
-    """A unary request gets the chunks in one: an error is the answer, `raw` alone is the body."""
+    """Return the unary response of a `chunks` step.
+
+    An error is the whole response. The texts of `raw` are the body if there are no chunks.
+    """
     failure = next((bit.error for bit in bits if bit.error is not None), None)
     if failure is not None:
         return Answer(status=failure.code, acts=(msgspec.json.encode(_error(failure)),))
     chunks = [chunk for bit in bits if (chunk := _chunk(bit, asked)) is not None]
-    spoken = [chunk for chunk in chunks if _has_content(chunk)]
-    happenings = [act for bit in bits for act in _happening(bit)]
-    raw = b"".join(act for act in happenings if isinstance(act, bytes))
-    body = msgspec.json.encode(merge_chunks(spoken) if spoken else chunks[-1]) if chunks else raw
-    waits = tuple(act for act in happenings if isinstance(act, Wait))
-    cut = next((act for act in happenings if isinstance(act, Cut)), None)
+    with_content = [chunk for chunk in chunks if _has_content(chunk)]
+    other_acts = [act for bit in bits for act in _other_acts(bit)]
+    raw = b"".join(act for act in other_acts if isinstance(act, bytes))
+    body = msgspec.json.encode(merge_chunks(with_content) if with_content else chunks[-1]) if chunks else raw
+    waits = tuple(act for act in other_acts if isinstance(act, Wait))
+    cut = next((act for act in other_acts if isinstance(act, Cut)), None)
     acts: tuple[Act, ...] = (body,) if cut is None else (body[: len(body) // 2], cut)
     return Answer(status=200, before=waits, acts=acts, streamed=cut is not None)
 
@@ -111,7 +117,7 @@ def _has_content(chunk: Chunk) -> bool:
 
 
 def _chunk(bit: Bit, asked: Asked) -> Chunk | None:
-    """What the bit sends as JSON, if it does."""
+    """Return the JSON that the bit sends, or None if it sends none."""
     if bit.json is not None:
         return bit.json
     if bit.error is not None:
@@ -127,7 +133,7 @@ def _chunk(bit: Bit, asked: Asked) -> Chunk | None:
     return {**chunk, "modelVersion": asked.route.model, "responseId": make_response_id(asked.raw)}
 
 
-def _happening(bit: Bit) -> Iterator[Act]:
+def _other_acts(bit: Bit) -> Iterator[Act]:
     if bit.raw is not None:
         yield bit.raw.encode()
     if bit.wait is not None:
@@ -145,7 +151,7 @@ def _error(failure: Failure) -> Chunk:
 
 
 def compose_http(http: Http) -> Answer:
-    """The answer of an `http` step."""
+    """Return the answer of an `http` step."""
     headers = {name.lower(): value for name, value in http.headers.items()}
     content_type = headers.pop("content-type", JSON_TYPE)
     if http.pieces is not None:
@@ -177,7 +183,7 @@ def _piece(piece: Any) -> Iterator[Act]:
 
 
 def pace(step: Step) -> Callable[[Answer], Answer] | None:
-    """How the framed answer is slowed down and cut into writes, if it is."""
+    """Return a function that delays the framed answer and splits its writes, or None if nothing is to do."""
     if step.split is None and step.delay is None and step.pause is None:
         return None
 
@@ -191,7 +197,7 @@ def pace(step: Step) -> Callable[[Answer], Answer] | None:
 
 
 def _split(acts: Sequence[Act], size: int) -> tuple[Act, ...]:
-    """Writes of this size, over the borders of chunks; waits and cuts stay where they are."""
+    """Split into writes of this size, across chunk boundaries. Waits and cuts stay in place."""
     written: list[Act] = []
     rest = b""
     for act in (*acts, None):

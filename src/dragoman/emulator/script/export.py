@@ -1,4 +1,4 @@
-"""Exchanges that somebody kept, as a script that plays them."""
+"""Export recorded exchanges as a script that replays them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEAD = "# Exported from a capture.\notherwise: refuse\nvalidate: false\nsteps:\
 
 
 def write_script(exchanges: Sequence[tuple[int, str, bytes, bytes]], *, stream: bool) -> str:
-    """Of each exchange: the status, the model, what was asked and what was answered."""
+    """Return a script. An exchange is (status, model, request body, response body)."""
     return _HEAD + "".join(write_step(_step(*one, stream=stream)) for one in exchanges)
 
 

@@ -1,4 +1,4 @@
-"""An emulator for tests: a real server in a thread, steps added in one line, and all requests to look at."""
+"""The emulator for tests: a server in a thread, with steps added by method calls and recorded requests."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ from dragoman.emulator.service import Service
 from dragoman.emulator.wire import Answer
 
 KEY = "emulator"
-#: Whatever would lead a client of Google's past the emulator.
+#: Environment variables that would make a Google client bypass the emulator.
 MISLEADING = ("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 
 
 class ScriptNotFollowed(AssertionError):
-    """The program did not do what the script says."""
+    """The requests did not follow the script."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that came: `method` is generate, stream, count or another of Google's, `status` what it got."""
+    """A recorded request.
+
+    `method` is generate, stream, count or the name of another method; `status` is the status of the response.
+    """
 
     method: str
     model: str
@@ -40,7 +43,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def json(self) -> dict[str, Any]:
-        """The body as it came."""
+        """The body as it was sent; empty if it is no JSON object."""
         try:
             document = msgspec.json.decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -53,7 +56,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last_text(self) -> str:
-        """The text of the last content that has any and is the user's."""
+        """The text of the last user content that has text."""
         for content in reversed(self.contents):
             texts = [part.get("text") for part in _objects(content.get("parts"))]
             said = [text for text in texts if isinstance(text, str) and text]
@@ -62,18 +65,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def __repr__(self) -> str:
-        # Headers hold the key, and a body can be long: neither belongs into a test's report.
+        # Leave out the headers, which contain the API key, and the body, which can be long.
         return f"<{self.method} {self.model or self.path} {self.status} {self.last_text[:60]!r}>"
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    """What can be read of a list of objects; one alone is a list of one, as for Google."""
+    """Return the objects in a list. Google accepts a single object as a list of one, so this does too."""
     items = value if isinstance(value, list) else [value]
     return [item for item in items if isinstance(item, dict)]
 
 
 class Emulator:
-    """A running emulator. Without steps the deterministic model answers."""
+    """A running emulator. The deterministic model answers if there are no steps."""
 
     def __init__(self, *, seed: str) -> None:
         self.url = ""
@@ -83,7 +86,7 @@ class Emulator:
 
     @property
     def env(self) -> dict[str, str]:
-        """What a program's environment needs to find the emulator, and nothing of Google."""
+        """The environment variables with which a program uses the emulator and not Google."""
         bypass = ",".join(
             filter(None, ["127.0.0.1", os.environ.get("NO_PROXY") or os.environ.get("no_proxy")])
         )
@@ -98,7 +101,7 @@ class Emulator:
 
     @property
     def otherwise(self) -> Literal["model", "refuse"]:
-        """What a request gets that no step fits."""
+        """The answer to a request that matches no step."""
         return self._player.otherwise
 
     @otherwise.setter
@@ -106,38 +109,41 @@ class Emulator:
         self._player.otherwise = load_data({"otherwise": value}).script.otherwise
 
     def script(self, source: Source) -> Self:
-        """Play a script too: a file, its text or a dict."""
+        """Add a script: a file, its text or a dict."""
         self._player.add(load_script(source))
         return self
 
     def say(self, text: str) -> Self:
-        """One answer with this text."""
+        """Add a step that answers with this text."""
         return self._step(reply=[{"text": text}])
 
     def call(self, name: str, /, **args: Any) -> Self:
-        """One answer that calls a function."""
+        """Add a step that calls a function."""
         return self.call_all((name, args))
 
     def call_all(self, *calls: tuple[str, Mapping[str, Any]]) -> Self:
-        """One answer that calls several functions at once."""
+        """Add a step that calls several functions in parallel."""
         return self._step(reply=[{"call": {"name": name, "args": dict(args)}} for name, args in calls])
 
     def fail(self, fault: str, argument: float | None = None) -> Self:
-        """One answer with a fault: `overloaded`, `quota_minute`, `cut_after` … (`dragoman emulator --list-faults`)."""
+        """Add a step with a fault, such as `overloaded`, `quota_minute` or `cut_after`.
+
+        `dragoman emulator --list-faults` lists all faults.
+        """
         return self._step(fault={fault: argument})
 
     def problems(self) -> list[str]:
-        """What did not go as the script says, until now."""
+        """Return how the requests deviated from the script so far."""
         return self._player.problems()
 
     def check(self) -> None:
-        """Raise if something did not go as the script says."""
+        """Raise `ScriptNotFollowed` if the requests deviated from the script."""
         problems = self.problems()
         if problems:
             raise ScriptNotFollowed("\n".join(problems))
 
     def answer(self, question: Question) -> Answer:
-        """What the server asks for each request."""
+        """Answer a request of the HTTP server and record it."""
         answer = self._service.answer(question)
         route = find_route(question.verb, question.path)
         method = route.method if route is not None else ""
@@ -168,7 +174,10 @@ def running(
     seed: str = "dragoman",
     check: bool = True,
 ) -> Iterator[Emulator]:
-    """An emulator for as long as the block lasts; at its end a script that was not followed is an error."""
+    """Run an emulator for the duration of the block.
+
+    With `check`, raise `ScriptNotFollowed` at the end if the requests deviated from the script.
+    """
     emulator = Emulator(seed=seed)
     if script is not None:
         emulator.script(script)

@@ -1,4 +1,4 @@
-"""A script file to a script: every problem that can be found, each with its line."""
+"""Load a script file, and report all problems at once, each with its line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS = {
     "float": "a number",
 }
 _KINDS |= {"bool": "true or false", "null": "nothing"}
-#: What YAML 1.1 would have read as something else.
+#: Scalars that YAML 1.1 reads as booleans.
 _OLD_BOOLEANS = frozenset("yes no on off y n".split())
 _OCTAL = re.compile(r"[-+]?0[0-7]+")
 
@@ -39,7 +39,7 @@ Path_ = tuple[str | int, ...]
 
 
 class ScriptError(ConfigError):
-    """The script is wrong, in as many ways as `problems` says."""
+    """The script is invalid; `problems` lists all reasons."""
 
     def __init__(self, problems: list[Problem], file: str) -> None:
         self.problems = tuple(problems)
@@ -47,7 +47,7 @@ class ScriptError(ConfigError):
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """A script, the file it came from and the line of each of its steps (0: none)."""
+    """A script, its file, and the line of each of its steps (0 if unknown)."""
 
     script: Script
     file: str
@@ -58,7 +58,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 
 
 def load_script(source: Source) -> Loaded:
-    """The script in a file, in a text or in a value."""
+    """Load a script from a file, a text or a mapping."""
     if isinstance(source, Mapping):
         return load_data(source)
     if isinstance(source, str) and _is_text(source):
@@ -95,7 +95,7 @@ def _load(root: Node, problems: list[Problem], file: str) -> Loaded:
     if script is not None:
         for path, what in check_script(script):
             node = _find(root, path)
-            if id(node) not in converter.touched:  # its other problem is told already
+            if id(node) not in converter.touched:  # the node has another problem, which is reported already
                 problems.append(Problem(node.line, node.where, what))
     if problems or script is None:
         problems.sort(key=lambda problem: problem.line)
@@ -105,16 +105,19 @@ def _load(root: Node, problems: list[Problem], file: str) -> Loaded:
 
 
 class _Converter:
-    """Lets msgspec find the first problem, reports it, takes it out, and asks again."""
+    """Collects all validation errors of a document, although msgspec stops at the first.
+
+    It reports the error, removes the invalid node, and converts again.
+    """
 
     def __init__(self, root: Node, problems: list[Problem]) -> None:
         self._root = root
         self._problems = problems
         self._removed: set[tuple[int, str]] = set()
-        self.touched: set[int] = set()  # the nodes from which something was taken
+        self.touched: set[int] = set()  # ids of nodes from which a child was removed
 
     def convert(self) -> Script | None:
-        """The script, of what is left of it if something is wrong."""
+        """Return the script without its invalid parts, or None if nothing is left."""
         for _ in range(_ROUNDS):
             try:
                 return msgspec.convert(plain(self._root), Script)
@@ -122,29 +125,29 @@ class _Converter:
                 what, _, path = str(error).rpartition(" - at `$")
                 if not what:
                     what, path = path, ""
-                if not self._treat(what, _steps_of(path.rstrip("`"))):
+                if not self._report_and_remove(what, _steps_of(path.rstrip("`"))):
                     return None
         return None
 
-    def _treat(self, what: str, path: Path_) -> bool:
-        """Report and remove; False when nothing would be left."""
+    def _report_and_remove(self, what: str, path: Path_) -> bool:
+        """Report the error and remove its node. Return False if nothing would be left."""
         node, path = _follow(self._root, path)
         if (found := _UNKNOWN.fullmatch(what)) is not None:
             hint = did_you_mean(found[1], _keys_at(path))
-            self._say(node.value[found[1]], f"there is no such key{hint}")
+            self._report(node.value[found[1]], f"there is no such key{hint}")
             return self._remove((*path, found[1]))
         if (found := _MISSING.fullmatch(what)) is not None:
             if (id(node), found[1]) not in self._removed:
-                self._say(node, f"{found[1]} is missing")
+                self._report(node, f"{found[1]} is missing")
             return self._remove(path)
         expected = _EXPECTED.fullmatch(what)
         if expected is not None and node.text is not None and "str" in expected[1].split(" | "):
-            node.value = node.text  # text was due and this is how it was written
+            node.value = node.text  # text was expected: use the scalar as it was written
             return True
-        self._say(node, _explain(what, node, path))
+        self._report(node, _explain(what, node, path))
         return self._remove(path)
 
-    def _say(self, node: Node, what: str) -> None:
+    def _report(self, node: Node, what: str) -> None:
         self._problems.append(Problem(node.line, node.where, what))
 
     def _remove(self, path: Path_) -> bool:
@@ -163,7 +166,10 @@ def _steps_of(path: str) -> Path_:
 
 
 def _follow(root: Node, path: Path_) -> tuple[Node, Path_]:
-    """The node at a path of msgspec's, which does not name the keys of free mappings: the wrong one is meant."""
+    """Return the node at one of msgspec's paths, and the path with all keys.
+
+    msgspec writes `...` for the keys of a free mapping; that is the first entry whose value is not text.
+    """
     node = root
     steps: list[str | int] = []
     for step in path:
@@ -175,7 +181,7 @@ def _follow(root: Node, path: Path_) -> tuple[Node, Path_]:
 
 
 def _find(root: Node, path: Path_) -> Node:
-    """The node at a path, or the nearest around it."""
+    """Return the node at a path, or the nearest ancestor that exists."""
     node = root
     for step in path:
         if isinstance(node.value, dict):
@@ -189,13 +195,13 @@ def _find(root: Node, path: Path_) -> Node:
 
 
 def _keys_at(path: Path_) -> list[str]:
-    """The keys of the table at this place."""
+    """Return the keys of the table at this path."""
     table = next(part for part in _parts(_type_at(path)) if _is_table(part))
     return [field.encode_name for field in msgspec.structs.fields(table)]
 
 
 def _type_at(path: Path_) -> Any:
-    """What the model says about a place."""
+    """Return the type annotation at this path."""
     annotation: Any = Script
     for step in path:
         table = next((part for part in _parts(annotation) if _is_table(part)), None)
@@ -206,7 +212,7 @@ def _type_at(path: Path_) -> Any:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """The types and the literal values of which an annotation is made."""
+    """Yield the types and literal values of which an annotation consists."""
     yield annotation
     for inner in getattr(annotation, "__args__", ()):
         yield from _parts(inner)
@@ -223,7 +229,7 @@ def _explain(what: str, node: Node, path: Path_) -> str:
         return f"expected {' or '.join(kinds)}, got {got}{_hint(node, kinds)}"
     if (bound := _BOUND.fullmatch(what)) is not None:
         return f"expected {_KINDS.get(bound[1], bound[1])} {bound[2]}, got {node.value!r}"
-    # What is left is a word that is none of the known ones.
+    # The remaining errors are about a value that is not in a Literal.
     parts = list(_parts(_type_at(path)))
     words = [part for part in parts if isinstance(part, str)]
     kinds = [_KINDS[kind.__name__] for kind in (int, bool) if kind in parts]

@@ -1,4 +1,7 @@
-"""Does a request fit? The answer is a list of what does not, in words; an empty list means yes."""
+"""Match a request against conditions.
+
+The result is a list of differences, for error messages; an empty list means that the request matches.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from dragoman.emulator.script.model import Exactly, Method, Names, Text, When
 from dragoman.emulator.turn import read_tools, read_turn
 from dragoman.emulator.validate.scalars import Unreadable, read_bytes
 
-_LONGEST = 200
+_MAX_SHOWN_CHARS = 200
 _TEXTS = (("says", "words"), ("results", "results"), ("system", "system"))
 METHODS: Mapping[str, Method] = {
     "generateContent": "generate",
@@ -27,7 +30,7 @@ METHODS: Mapping[str, Method] = {
 
 
 class View:
-    """A request as conditions look at it; what nobody asks for is not worked out."""
+    """The properties of a request that conditions test, computed on first use."""
 
     def __init__(self, asked: Asked, number: int) -> None:
         self.number = number
@@ -55,7 +58,7 @@ class View:
 
     @cached_property
     def results(self) -> str:
-        """The last results as JSON; one result stands alone, ids are left out."""
+        """The function responses of the last content as JSON, without ids; a single one is not in a list."""
         bodies = [response.get("response", {}) for response in self._responses]
         return write_json(bodies[0] if len(bodies) == 1 else bodies) if bodies else ""
 
@@ -70,41 +73,41 @@ class View:
 
 
 def differences(when: When, view: View) -> list[str]:
-    """Each condition that does not hold: `says: expected …, got …`."""
+    """Return a line for each condition that does not hold: `says: expected …, got …`."""
     return [line for check in _CHECKS for line in check(when, view)]
 
 
 def write_json(value: Any) -> str:
-    """One spelling for one value; bytes are base64 as on the wire."""
+    """Encode a value canonically: keys are sorted, and bytes are base64 as on the wire."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 
 def _texts(when: When, view: View) -> Iterator[str]:
     for name, attribute in _TEXTS:
-        said: Text | None = getattr(when, name)
-        if said is not None and not _fits(said, got := getattr(view, attribute)):
-            yield f"{name}: expected {_show_text(said)}, got {shorten(got)}"
+        expected: Text | None = getattr(when, name)
+        if expected is not None and not _fits(expected, got := getattr(view, attribute)):
+            yield f"{name}: expected {_show_text(expected)}, got {shorten(got)}"
 
 
-def _fits(said: Text, got: str) -> bool:
-    if isinstance(said, str):
-        return re.search(said, got) is not None
-    whole = said.is_ is None or said.is_ == got
-    start = said.starts is None or got.startswith(said.starts)
-    return whole and start and (said.sha256 is None or said.sha256.lower() == digest(got))
+def _fits(expected: Text, got: str) -> bool:
+    if isinstance(expected, str):
+        return re.search(expected, got) is not None
+    whole = expected.is_ is None or expected.is_ == got
+    start = expected.starts is None or got.startswith(expected.starts)
+    return whole and start and (expected.sha256 is None or expected.sha256.lower() == digest(got))
 
 
 def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _show_text(said: Text) -> str:
-    if not isinstance(said, Exactly):
-        return f"/{said}/"
-    if said.is_ is not None:
-        return shorten(said.is_)
-    start = f"a text that starts {shorten(said.starts)}" if said.starts else "a text"
-    return f"{start} with SHA-256 {said.sha256}" if said.sha256 else start
+def _show_text(expected: Text) -> str:
+    if not isinstance(expected, Exactly):
+        return f"/{expected}/"
+    if expected.is_ is not None:
+        return shorten(expected.is_)
+    start = f"a text that starts {shorten(expected.starts)}" if expected.starts else "a text"
+    return f"{start} with SHA-256 {expected.sha256}" if expected.sha256 else start
 
 
 def _model(when: When, view: View) -> Iterator[str]:
@@ -146,7 +149,7 @@ def _headers(when: When, view: View) -> Iterator[str]:
     for name, pattern in (when.header or {}).items():
         got = view.headers.get(name.lower())
         if got is None or not re.search(pattern, got):
-            # The value may be a secret: it is not repeated.
+            # The value may be a secret, so it is not shown.
             yield f"header: expected {name} to be /{pattern}/, got {'another value' if got else 'no such header'}"
 
 
@@ -181,7 +184,10 @@ _CHECKS: tuple[Callable[[When, View], Iterator[str]], ...] = (
 
 
 def missing(part: Any, whole: Any, where: str) -> Iterator[str]:
-    """What of `part` is not in `whole`: mappings by key, lists in order, everything else by value."""
+    """Yield what of `part` is not in `whole`.
+
+    Mappings are compared by key, lists as ordered subsequences, everything else by value.
+    """
     if isinstance(part, Mapping) and isinstance(whole, Mapping):
         for key, value in part.items():
             found = next((name for name in (key, _camel(key)) if name in whole), None)
@@ -216,7 +222,7 @@ def _same(part: Any, whole: Any) -> bool:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Bytes as a request may write them."""
+    """Decode base64 as leniently as in a request, or return None."""
     try:
         return read_bytes(text)
     except Unreadable:
@@ -234,5 +240,5 @@ def _show(value: Any) -> str:
 
 def shorten(text: str | None, *, quoted: bool = True) -> str:
     text = text or ""
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    shown = text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
     return repr(shown) if quoted else shown

@@ -1,4 +1,7 @@
-"""What a script may say: these types are the only definition, of the file, its JSON Schema and the docs."""
+"""The data model of scripts: the only definition of the file format, its JSON Schema and its documentation.
+
+The class docstrings and the descriptions of the fields are published in both.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Seconds = Annotated[float, Meta(ge=0, le=3600)]
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A mapping of the file: an unknown key is an error."""
+    """A mapping in the file; unknown keys are errors."""
 
 
 class Exactly(_Table, frozen=True):
@@ -27,7 +30,7 @@ class Exactly(_Table, frozen=True):
     ] = None
 
 
-#: A regular expression that is searched for, or an exact text.
+#: A regular expression to search for, or an exact text.
 Text = str | Exactly
 
 Method = Literal["generate", "stream", "count"]
@@ -197,7 +200,7 @@ class Script(_Table, frozen=True):
     ] = []
 
 
-#: The tables and where they stand in the file, in the order in which the documentation explains them.
+#: The tables and their place in the file, in the order of the documentation.
 TABLES: Mapping[str, type[msgspec.Struct]] = {
     "The file": Script,
     "`steps`, each": Step,
@@ -213,7 +216,7 @@ TABLES: Mapping[str, type[msgspec.Struct]] = {
 
 
 def script_schema() -> dict[str, Any]:
-    """The JSON Schema of a script file."""
+    """Return the JSON Schema of a script file."""
     schema = msgspec.json.schema(Script)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -223,6 +226,6 @@ def script_schema() -> dict[str, Any]:
 
 
 def describe(table: type[msgspec.Struct]) -> list[tuple[str, str]]:
-    """Each key of a table with its sentence."""
+    """Return each key of a table with its description."""
     properties = msgspec.json.schema_components([table])[1][table.__name__]["properties"]
     return [(key, properties[key].get("description", "")) for key in properties]

@@ -1,4 +1,4 @@
-"""The player: it decides by the script what each request gets, and keeps account of what did not go as written."""
+"""The director that plays scripts: it selects a step for each request and records deviations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dragoman.emulator.script.troubles import faults_of
 
 _GENERATING = ("generate", "stream")
 _MOST_SHOWN = 3
-_MOST_KEPT = 1000  # failures: an emulator may run for days
+_MOST_KEPT = 1000  # failures; limits the memory of a long-running emulator
 _ANY = When()
 _SIGNATURE = re.compile(r'"thought_?[sS]ignature"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 class _Entry:
-    """A step and how often it was played."""
+    """A step and the number of times that it was played."""
 
     def __init__(self, step: Step, number: int, line: int) -> None:
         self.step = step
@@ -42,7 +42,7 @@ class _Entry:
 
     @property
     def unused(self) -> str:
-        """What should have been played and was not."""
+        """The message for a step that was played less often than required, or ""."""
         wanted = 1 if self.step.times == "always" else self.step.times
         if self.step.optional or self.used >= wanted:
             return ""
@@ -56,7 +56,7 @@ class _Entry:
 
 
 class Player:
-    """A director that follows scripts; steps may be added at any time, and threads may ask at once."""
+    """A director that plays scripts. It is thread-safe, and steps can be added at any time."""
 
     def __init__(self, *loaded: Loaded) -> None:
         self._lock = threading.Lock()
@@ -71,7 +71,7 @@ class Player:
             self.add(one)
 
     def add(self, loaded: Loaded) -> None:
-        """Play this script too; its settings hold from now on."""
+        """Add a script. Its settings replace those of earlier scripts."""
         with self._lock:
             for step, line in zip(loaded.script.steps, loaded.lines, strict=True):
                 self._entries.append(_Entry(step, len(self._entries) + 1, line))
@@ -95,17 +95,17 @@ class Player:
                 entry.used += 1
                 self._check(entry, view)
             scene = self._unscripted(view) if entry is None else self._scene(entry.step, asked)
-            return msgspec.structs.replace(scene, on_refused=partial(self._take_back, entry))
+            return msgspec.structs.replace(scene, on_refused=partial(self._undo, entry))
 
     def problems(self) -> list[str]:
-        """What did not go as the script says, until now."""
+        """Return how the requests deviated from the scripts so far."""
         with self._lock:
             unused = [entry.unused for entry in self._entries if entry.unused]
             refusals = [f"a request was refused: {message}" for message in self._refusals] if unused else []
             return [*self._failures, *unused, *refusals]
 
-    def _take_back(self, entry: _Entry | None, message: str) -> None:
-        """What validation refuses was not played."""
+    def _undo(self, entry: _Entry | None, message: str) -> None:
+        """Undo the selection of a step, because validation rejected the request."""
         with self._lock:
             self._refusals.append(message)
             self._number -= 1
@@ -151,7 +151,7 @@ class Player:
 
 
 def signatures_of(script: Script) -> Iterator[bytes]:
-    """Thought signatures written in a script: whoever gets them may bring them back."""
+    """Yield the thought signatures in a script. Clients that receive them send them back."""
     for step in script.steps:
         for text in _texts(step):
             for found in _SIGNATURE.finditer(text):

@@ -1,6 +1,7 @@
-"""YAML or JSON text to values that remember their lines.
+"""Parse YAML or JSON into values with line numbers.
 
-Scalars follow YAML 1.2: `no`, `on`, `12:30`, dates and numbers with leading zeros are text. Keys are always text.
+Scalars follow YAML 1.2: `no`, `on`, `12:30`, dates and numbers with leading zeros are text. Keys are always
+text.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ _WORDS: Mapping[str, Any] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
 }
-#: A character beyond the basic plane as JSON escapes it; before it an even number of backslashes.
+#: A surrogate pair as JSON escapes it, after an even number of backslashes.
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89aAbB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _TEXT_TAGS = (None, "!", "tag:yaml.org,2002:str")
 _LARGEST = 2**63
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something wrong with a script: the line (0 if there are none), the place in it, and what."""
+    """A problem of a script: the line (0 if unknown), the path, and the message."""
 
     line: int
     where: str
@@ -35,7 +36,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Unreadable(Exception):
-    """The text is no YAML at all."""
+    """The text is not YAML, or its structure exceeds a limit."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
@@ -43,8 +44,10 @@ class Unreadable(Exception):
 
 
 class Node(msgspec.Struct, kw_only=True):
-    """A value of the file and its place. `value` is a scalar, a list of nodes or a dict of them; `text` is how a
-    plain scalar was written."""
+    """A value of the file and its position.
+
+    `value` is a scalar, a list of nodes or a dict of nodes. `text` is the source of a plain scalar.
+    """
 
     value: Any
     line: int
@@ -53,10 +56,10 @@ class Node(msgspec.Struct, kw_only=True):
 
 
 def read_text(text: str) -> tuple[Node, list[Problem]]:
-    """The document, and what is wrong with it that does not stop the reading."""
-    import yaml  # only who plays a script pays for it
+    """Return the document and its problems; raise `Unreadable` if it cannot be parsed."""
+    import yaml  # imported here because only scripts need it
 
-    # What JSON may and YAML may not: tabs between tokens (inside its strings there are none), escapes in pairs.
+    # Unlike YAML, JSON allows tabs between tokens (never in strings) and escaped surrogate pairs.
     text = text.encode("utf-8", "replace").decode().removeprefix("\ufeff")
     if text.lstrip()[:1] == "{":
         text = _PAIR.sub(_join_pair, text.replace("\t", " "))
@@ -77,7 +80,7 @@ def read_text(text: str) -> tuple[Node, list[Problem]]:
 
 
 def from_data(value: Any, where: str = "", depth: int = 0) -> Node:
-    """The same for a value made in Python."""
+    """Return the nodes of a Python value."""
     if depth > _MAX_DEPTH:
         raise Unreadable(0, f"it is nested deeper than {_MAX_DEPTH} levels")
     if isinstance(value, Mapping):
@@ -92,14 +95,14 @@ def from_data(value: Any, where: str = "", depth: int = 0) -> Node:
 
 
 def under(where: str, step: str | int) -> str:
-    """The place of a key or an item of what is at `where`."""
+    """Return the path of a key or an item of the value at `where`."""
     if isinstance(step, int):
         return f"{where}[{step}]"
     return f"{where}.{step}" if where else step
 
 
 def plain(node: Node) -> Any:
-    """The value without its lines."""
+    """Return the value without positions."""
     if isinstance(node.value, dict):
         return {key: plain(item) for key, item in node.value.items()}
     if isinstance(node.value, list):
@@ -108,7 +111,7 @@ def plain(node: Node) -> Any:
 
 
 class _Builder:
-    """Builds nodes from the parser's events; `budget` stops aliases that multiply."""
+    """Builds nodes from parser events; `budget` limits the size of expanded aliases."""
 
     def __init__(self, events: Iterator[Any], problems: list[Problem], budget: int) -> None:
         self._events = events
@@ -121,7 +124,7 @@ class _Builder:
         for event in self._events:
             kind = type(event).__name__
             if kind == "DocumentStartEvent" and root is not None:
-                self._say(event, "", "a script is one document: this one begins a second")
+                self._report(event, "", "a script is one document: this one begins a second")
                 break
             if kind in ("StreamStartEvent", "StreamEndEvent", "DocumentStartEvent", "DocumentEndEvent"):
                 continue
@@ -136,7 +139,7 @@ class _Builder:
         if kind == "AliasEvent":
             return self._alias(event, where, line)
         if event.tag not in _TEXT_TAGS:
-            self._say(event, where, f"tags are not understood here: {event.tag}")
+            self._report(event, where, f"tags are not understood here: {event.tag}")
         node = Node(value=None, line=line, where=where)
         if kind == "ScalarEvent":
             node.value, node.text = self._scalar(event)
@@ -144,7 +147,7 @@ class _Builder:
             node.value = self._list(where, depth)
         else:
             node.value = self._mapping(where, depth)
-        # Known only when complete, so no node can contain itself.
+        # Register an anchor only when its node is complete, so that no node contains itself.
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
@@ -152,7 +155,7 @@ class _Builder:
     def _alias(self, event: Any, where: str, line: int) -> Node:
         found = self._anchors.get(event.anchor)
         if found is None:
-            self._say(event, where, f"there is no anchor &{event.anchor} before this")
+            self._report(event, where, f"there is no anchor &{event.anchor} before this")
             return Node(value=None, line=line, where=where)
         return self._copy(found, line, where)
 
@@ -180,29 +183,29 @@ class _Builder:
             place = under(where, key)
             value = self._node(next(self._events), place, depth + 1)
             if key in entries:
-                self._say(event, place, f"this key is already in line {entries[key].line}")
+                self._report(event, place, f"this key is already in line {entries[key].line}")
             else:
                 entries[key] = msgspec.structs.replace(value, line=event.start_mark.line + 1)
         return entries
 
     def _key(self, event: Any, where: str, depth: int) -> str:
         if type(event).__name__ == "ScalarEvent":
-            return _mend(event.value)
-        self._node(event, where, depth + 1)  # its end must be found
-        self._say(event, where, "a key must be text")
+            return _replace_surrogates(event.value)
+        self._node(event, where, depth + 1)  # consume its events
+        self._report(event, where, "a key must be text")
         return f"key in line {event.start_mark.line + 1}"
 
     def _scalar(self, event: Any) -> tuple[Any, str | None]:
-        text = _mend(event.value)
+        text = _replace_surrogates(event.value)
         is_plain = event.implicit[0] and event.tag is None
         return (_resolve(text), text) if is_plain else (text, None)
 
-    def _say(self, event: Any, where: str, what: str) -> None:
+    def _report(self, event: Any, where: str, what: str) -> None:
         self._problems.append(Problem(event.start_mark.line + 1, where, what))
 
 
 def _resolve(text: str) -> Any:
-    """What a plain scalar means; numbers that JSON could not carry stay text."""
+    """Return the value of a plain scalar. Numbers that do not fit JSON stay text."""
     if text in _WORDS:
         return _WORDS[text]
     if len(text) < 400 and any(digit in text for digit in "0123456789"):
@@ -218,8 +221,8 @@ def _join_pair(found: re.Match[str]) -> str:
     return found[1] + pair.decode("utf-16-be")
 
 
-def _mend(text: str) -> str:
-    """Half a character, which a reader without libyaml lets pass, becomes the sign for what cannot be shown."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which the pure Python parser of PyYAML accepts, by U+FFFD."""
     if text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

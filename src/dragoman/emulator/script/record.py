@@ -1,4 +1,4 @@
-"""Recording: requests go on to the real service, answers come back as they arrive, and a script is written of both."""
+"""Record a script: forward requests to the real service, and write each exchange as a step."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ from dragoman.emulator.validate.salvage import salvage
 from dragoman.errors import ConfigError
 
 _KEY_HEADER = "x-goog-api-key"
-#: Of one connection, and not of the message; or answered by us.
-_NOT_PASSED = frozenset(
+#: Hop-by-hop headers (RFC 9110 section 7.6.1), and headers that this proxy sets itself.
+_NOT_FORWARDED = frozenset(
     "host connection keep-alive proxy-connection proxy-authorization te trailer transfer-encoding upgrade "
     "content-length accept-encoding expect".split()
 )
-_NOT_RELAYED = _NOT_PASSED | {"content-encoding", "date", "server"}
+_NOT_RETURNED = _NOT_FORWARDED | {"content-encoding", "date", "server"}
 _MAX_BODY_BYTES = 128 * 1024 * 1024
 _TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=600)
 
 
 class Recorder:
-    """A server in front of `upstream`. The file is made with the first exchange, and always holds whole steps."""
+    """A proxy in front of `upstream`.
+
+    It creates the file with the first exchange, and the file always contains complete steps.
+    """
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class Recorder:
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> str:
-        """Listen; the base URL. An OSError says why not."""
+        """Start to listen and return the base URL. Raise OSError if the port is not available."""
         context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=context), timeout=_TIMEOUT, trust_env=True
@@ -91,7 +94,7 @@ class Recorder:
         except (aiohttp.ClientError, TimeoutError) as error:
             why = str(error) or type(error).__name__
             reason = f"the emulator cannot reach {self._upstream.host}: {why}"
-            refusal = Refusal(reason, code=503)  # of the way there: nothing to record
+            refusal = Refusal(reason, code=503)  # the proxy's own error is not recorded
             return web.json_response(refusal.body(), status=refusal.code)
         async with answer:
             response, heard = await self._pass_back(request, answer, started)
@@ -101,15 +104,20 @@ class Recorder:
         return response
 
     def _address(self, request: web.Request) -> tuple[URL, dict[str, str], list[str]]:
-        """Where the request goes; a key in the query moves into its header."""
+        """Return the upstream URL, the headers and the secrets of a request.
+
+        A key in the query moves to its header.
+        """
         headers = {
-            name.lower(): value for name, value in request.headers.items() if name.lower() not in _NOT_PASSED
+            name.lower(): value
+            for name, value in request.headers.items()
+            if name.lower() not in _NOT_FORWARDED
         }
         query = request.rel_url.query.copy()
         key = query.pop("key", "")
         if key:
             headers.setdefault(_KEY_HEADER, key)
-        headers["accept-encoding"] = "identity"  # what is recorded is what was said
+        headers["accept-encoding"] = "identity"  # record the body uncompressed
         path = self._upstream.raw_path.rstrip("/") + request.rel_url.raw_path
         url = self._upstream.with_path(path, encoded=True).with_query(query)
         token = headers.get("authorization", "").rpartition(" ")[2]
@@ -118,17 +126,17 @@ class Recorder:
     async def _pass_back(
         self, request: web.Request, answer: aiohttp.ClientResponse, started: float
     ) -> tuple[web.StreamResponse, Heard]:
-        kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _NOT_RELAYED]
+        kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _NOT_RETURNED]
         response = web.StreamResponse(status=answer.status)
         response.headers.extend(kept)
-        # Of an answer that comes compressed all the same, the length is not that of what is passed on.
+        # aiohttp decompresses the body, so the length of a compressed response does not apply.
         length = None if "content-encoding" in answer.headers else answer.content_length
         if length is not None:
             response.content_length = length
         pieces: list[tuple[float, bytes]] = []
         cut = False
         piece, last = b"", started
-        # A client that leaves does not end the recording: the answer is heard to its end.
+        # If the client disconnects, the recording continues to the end of the response.
         listening = True
         try:
             await response.prepare(request)
@@ -160,13 +168,13 @@ class Recorder:
             step = (
                 f"# Recorded from {self._upstream.host}.\notherwise: refuse\nvalidate: false\nsteps:\n{step}"
             )
-        # One write per step: whatever ends this process, the file holds whole steps.
+        # One write per step, so that the file has complete steps even if the process is killed.
         with self._file.open("ab", buffering=0) as file:
             file.write(step.encode())
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> bool:
-    """Whether the client is still there."""
+    """Write to the client; return whether it is still connected."""
     try:
         await response.write(data)
     except ConnectionError:
@@ -185,7 +193,7 @@ def _check_upstream(upstream: str) -> URL:
 
 
 def _asked(route: Route, body: bytes, headers: Mapping[str, str]) -> Asked:
-    """The request as the emulator will see it when the script is played."""
+    """Return the request as the emulator sees it when it plays the script."""
     message = DIRECTED[route.method]
     try:
         request = parse(body, route.backend, message)

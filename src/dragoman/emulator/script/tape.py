@@ -1,4 +1,7 @@
-"""An exchange as a step of a script: played again it gives the same bytes, and a changed program is noticed."""
+"""Convert an exchange to a step of a script.
+
+The step replays the same bytes, and its conditions detect when the requests of a program change.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import msgspec
 from dragoman.emulator.direct import Asked
 from dragoman.emulator.script.match import View, digest
 
-#: A text longer than this is written as its beginning and its digest.
+#: A longer text is written as its beginning and its digest.
 _LONGEST = 400
 _SHOWN = 200
 _KEPT_HEADERS = ("content-type", "retry-after")
@@ -20,7 +23,10 @@ _SHORTEST_SECRET = 8
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer as it came: each piece with the seconds since what came before; `cut` if its end was missing."""
+    """A recorded response: each piece has the seconds since the previous one.
+
+    `cut` means that the connection closed before the end of the body.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -30,7 +36,10 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_step(asked: Asked, heard: Heard, *, timing: bool) -> dict[str, Any]:
-    """`when` tells this request from others that may come at the same time, `expect` what else was asked."""
+    """Return the step as a dict.
+
+    `when` distinguishes the request from concurrent ones; `expect` has its other properties.
+    """
     view = View(asked, 0)
     expect: dict[str, Any] = {}
     if view.system:
@@ -58,7 +67,7 @@ def make_step(asked: Asked, heard: Heard, *, timing: bool) -> dict[str, Any]:
 
 
 def hide(heard: Heard, secrets: Sequence[str]) -> Heard:
-    """The answer without what must not be written down; as many other characters stand there."""
+    """Return the response with all secrets replaced by as many `x`."""
     found = [secret.encode() for secret in secrets if len(secret) >= _SHORTEST_SECRET]
     whole = b"".join(piece for _, piece in heard.pieces)
     if not any(secret in whole for secret in found):
@@ -74,8 +83,8 @@ def hide(heard: Heard, secrets: Sequence[str]) -> Heard:
 
 
 def write_step(step: dict[str, Any], secrets: Sequence[str] = ()) -> str:
-    """As an item of `steps:`, in YAML."""
-    import yaml  # only who records pays for it
+    """Return a step as a YAML item of `steps:`."""
+    import yaml  # imported here because only recordings need it
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump([step], Dumper=dumper, sort_keys=False, allow_unicode=True, width=2**30)

@@ -1,4 +1,4 @@
-"""The faults a script names, made from the emulator's table of them."""
+"""The faults of a script, created from the table of faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from dragoman.errors import ConfigError
 
 
 def fault_problem(name: str, argument: Any, *, own_chunks: bool) -> str:
-    """Why this fault cannot be had, or nothing; `own_chunks` is a step that writes its chunks itself."""
+    """Return why a step cannot have this fault, or "".
+
+    `own_chunks` is true for a step that defines its own chunks or HTTP response.
+    """
     try:
         fault = make_fault(name, argument)
     except ConfigError as error:
@@ -26,11 +29,11 @@ def faults_of(step: Step) -> tuple[Fault, ...]:
     return tuple(make_fault(name, argument) for name, argument in _named(step.fault))
 
 
-def _named(said: FaultSaid | list[FaultSaid] | None) -> Iterator[tuple[str, Any]]:
-    if isinstance(said, list):
-        for item in said:
+def _named(entry: FaultSaid | list[FaultSaid] | None) -> Iterator[tuple[str, Any]]:
+    if isinstance(entry, list):
+        for item in entry:
             yield from _named(item)
-    elif isinstance(said, str):
-        yield said, None
-    elif said is not None:
-        yield from said.items()
+    elif isinstance(entry, str):
+        yield entry, None
+    elif entry is not None:
+        yield from entry.items()

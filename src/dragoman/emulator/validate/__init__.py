@@ -1,4 +1,4 @@
-"""Staged validation: parse (all violations), fields (all bullets), model and conversation (first error)."""
+"""Validation in Google's order: parse (all violations), fields (all bullets), semantics (first error)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ __all__ = ["check_count", "check_request", "parse"]
 
 
 def check_request(request: Mapping[str, Any], model: Model, backend: Backend, signer: Signer) -> None:
-    """Stages 2 and 3 for generateContent, on a parsed request.
+    """Run stages 2 and 3 of the validation of generateContent on a parsed request.
 
-    What has passed before is not looked at again. Where anything is wrong all is: the words depend on places.
+    Parts that passed the same rules before are skipped. If the rest fails, everything is checked again,
+    because the error texts contain positions in the whole request.
     """
     if isinstance(request, Parsed):
         rules = f"{backend.surface} {backend.version} {model.id}"
@@ -46,7 +47,11 @@ def check_request(request: Mapping[str, Any], model: Model, backend: Backend, si
 def _check(
     request: Mapping[str, Any], unseen: Mapping[str, Any], model: Model, backend: Backend, signer: Signer
 ) -> None:
-    """`unseen` is what the rules need that look at each content, and at all the rest, by itself."""
+    """Check a request. `unseen` is the part of it that did not pass yet.
+
+    Rules that check each content on its own, or only the other fields, read `unseen`; the rest read
+    `request`.
+    """
     problems = field_problems(unseen, model, backend)
     if problems:
         raise bullets(problems)
@@ -63,7 +68,7 @@ def _check(
 
 
 def check_count(request: Mapping[str, Any]) -> None:
-    """What countTokens insists on: contents that could be counted."""
+    """Check the contents of a countTokens request."""
     problems = list(content_problems(request))
     if problems:
         raise bullets(problems, "CountTokensRequest")

@@ -1,4 +1,4 @@
-"""Stage 3, second half: who may speak when, and how function responses answer function calls."""
+"""Stage 3, second half: the order of roles, and the pairing of function responses with calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ def check_roles(contents: Sequence[Content], model: Model, backend: Backend) -> 
 
 
 def check_turns(contents: Sequence[Content], model: Model) -> None:
-    """Calls after a user or response turn, responses after their calls, as many as there were calls."""
+    """Check the order and number of function calls and responses.
+
+    A call must follow a user or response turn, responses must follow their calls, and there must be as many
+    responses as calls.
+    """
     turns = [(index, content) for index, content in enumerate(contents) if not _is_aside(content)]
     for position, (_, content) in enumerate(turns):
         previous = turns[position - 1][1] if position else {"role": "model"}
@@ -56,19 +60,26 @@ def check_turns(contents: Sequence[Content], model: Model) -> None:
 
 
 def check_ending(contents: Sequence[Content], model: Model) -> None:
-    """Strict models do not continue a model turn; an empty user text behind it does not count as a turn."""
-    spoken = list(contents)
+    """Check the last turn.
+
+    Strict models do not continue a model turn, and a user content with empty text after it does not hide it.
+    Other models only reject unanswered calls at the end.
+    """
+    turns = list(contents)
     if model.strict_turns:
-        while spoken and role_of(spoken[-1]) != "model" and _is_empty(spoken[-1]):
-            spoken.pop()
-        if spoken and role_of(spoken[-1]) == "model":
+        while turns and role_of(turns[-1]) != "model" and _is_empty(turns[-1]):
+            turns.pop()
+        if turns and role_of(turns[-1]) == "model":
             raise Refusal(_TRAILING)
-    elif spoken and _calls(spoken[-1]):
+    elif turns and _calls(turns[-1]):
         raise Refusal(_COUNTS)
 
 
 def check_responses(contents: Sequence[Content], model: Model) -> None:
-    """References inside a response must name media that came with it; only Gemini 3 takes such media."""
+    """Check the media of function responses: a `$ref` must name a media part of the same response.
+
+    Only models with `takes_response_media` accept media there.
+    """
     for index, content in enumerate(contents):
         for response in responses_of(content):
             parts = response.get("parts", ())
@@ -82,7 +93,7 @@ def check_responses(contents: Sequence[Content], model: Model) -> None:
 
 
 def check_tool_parts(contents: Sequence[Content]) -> None:
-    """What Google ran comes back whole: each toolCall with its toolResponse."""
+    """Check that every toolCall is sent back together with its toolResponse."""
     for index, content in enumerate(contents):
         parts = content.get("parts", ())
         calls = [str(part["toolCall"].get("id")) for part in parts if "toolCall" in part]
@@ -111,12 +122,18 @@ def _check_pairs(calls: Sequence[Content], responses: Sequence[Content], index: 
 
 
 def _calls(content: Content) -> list[Content]:
-    """The calls of a content; what has no name continues the arguments of the call before it (Vertex)."""
+    """Return the function calls of a content that have a name.
+
+    On Vertex a call without a name continues the arguments of the call before it.
+    """
     return [call for call in calls_of(content) if call.get("name")]
 
 
 def _is_aside(content: Content) -> bool:
-    """Thoughts, streamed arguments, the empty part at the end: Google's SDK keeps each as its own content."""
+    """Whether a content has only thoughts, streamed arguments or empty text.
+
+    Google's SDK stores each of these chunks as a content of its own.
+    """
     return role_of(content) == "model" and all(
         part.get("thought")
         or part.get("text") == ""

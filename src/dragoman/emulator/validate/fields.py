@@ -1,4 +1,4 @@
-"""Stage 2: what each field may hold, every violation as a bullet of one message."""
+"""Stage 2: the allowed values of each field. All violations are reported in one message."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BUDGET_LIMIT = 65_535
 
 
 def field_problems(request: Mapping[str, Any], model: Model, backend: Backend) -> list[str]:
-    """Every bullet, without the root name, in the order of the request's fields."""
+    """Return all bullets, without the root name, in the order of the request's fields."""
     return [
         *content_problems(request, in_pieces=backend.is_vertex),
         *_tool_problems(request, backend),
@@ -47,9 +47,10 @@ def field_problems(request: Mapping[str, Any], model: Model, backend: Backend) -
 
 
 def content_problems(request: Mapping[str, Any], *, in_pieces: bool = False) -> Iterator[str]:
-    """Contents and the system instruction: present, not empty, one kind of data per part.
+    """Yield the problems of the contents and the system instruction.
 
-    Vertex streams the arguments of a call in pieces without a name, and takes them back so.
+    Both must not be empty, and each part needs data. `in_pieces` allows function calls without a name: Vertex
+    streams the arguments of a call in such parts and accepts them in the history.
     """
     contents = request.get("contents", ())
     if not contents:
@@ -142,7 +143,7 @@ def _config_problems(config: Mapping[str, Any], model: Model, backend: Backend) 
 
 
 def _output_problems(config: Mapping[str, Any], path: str, backend: Backend) -> Iterator[str]:
-    """What shape the answer shall have: mime type, schema, voice."""
+    """Yield the problems of the response mime type, the response schema and the speech config."""
     if config.get("responseMimeType") not in (None, "", *_MIME_TYPES):
         yield f"{path}.response_mime_type: {_MIME_RULE}"
     if "responseSchema" in config:

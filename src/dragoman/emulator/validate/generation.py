@@ -1,4 +1,4 @@
-"""Stage 3, first half: what a model can be asked for; the first violation is the answer."""
+"""Stage 3, first half: which features and limits a model supports. Raises the first violation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dragoman.emulator.validate.schemas import check_vertex_schema
 
 Rule = Callable[[Mapping[str, Any], Model, Backend], None]
 
-#: Answered by the client like its own functions, so both may stand together (recorded on 2.5-computer-use).
+#: The client executes these itself, so they can be combined (recorded on 2.5-computer-use).
 _NOT_BUILT_IN = frozenset({"functionDeclarations", "computerUse"})
 
-#: What Vertex lets stand beside each other.
+#: The tools that Vertex allows to be combined.
 _SEARCH_TOOLS = frozenset(
     {
         "googleSearch",

@@ -1,4 +1,4 @@
-"""Which key may call what: any will do, except a few names that stand for the keys Google refuses."""
+"""API keys: any key is accepted, except a few names that select the errors of a rejected key."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dragoman.emulator.models import find_model
 from dragoman.emulator.refusal import Refusal, invalid_key, no_key, wrong_token
 from dragoman.emulator.routes import Route
 
-#: A key that never called a closed model before.
+#: A key that never called a model which is closed to new users.
 NEW_USER = "new-user-key"
 
 
 def check_key(key: str, route: Route) -> None:
-    """Raise what Google answers to a key of this name; the model is looked at last."""
+    """Raise Google's error for a key with this name. The model is checked last."""
     refuse = REFUSED_KEYS.get(key)
     if refuse is not None:
         raise refuse(route)

@@ -1,4 +1,4 @@
-"""Stage 3: the kinds of media a request may carry, and whether they are what they say."""
+"""Stage 3: the supported media types, and whether image data is an image."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _MIME_TYPES = frozenset(
     }
 )
 _IN_RESPONSES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
-#: (offset, bytes) by which the readable kinds of image are known; the declared mime type does not matter.
-_IMAGE_MARKS = ((0, b"\x89PNG\r\n\x1a\n"), (0, b"\xff\xd8\xff"), (8, b"WEBP"), (4, b"ftyp"))
+#: (offset, magic bytes) of the supported image formats. Google ignores the declared mime type.
+_IMAGE_MAGIC = ((0, b"\x89PNG\r\n\x1a\n"), (0, b"\xff\xd8\xff"), (8, b"WEBP"), (4, b"ftyp"))
 _BAD_IMAGE = (
     "Unable to process input image. Please retry or report in "
     "https://developers.generativeai.google/guide/troubleshooting"
 )
-_FILES_OF_STUDIO = "https://generativelanguage.googleapis.com/"
+_STUDIO_FILES = "https://generativelanguage.googleapis.com/"
 
 
 def check_media(request: Mapping[str, Any], backend: Backend) -> None:
@@ -57,14 +57,14 @@ def _check_blob(blob: Mapping[str, Any], inside_response: bool, backend: Backend
 
 def _check_address(address: str, backend: Backend) -> None:
     if backend.is_vertex:
-        if address.startswith(_FILES_OF_STUDIO):
+        if address.startswith(_STUDIO_FILES):
             raise Refusal(f"Permission denied: Vertex cannot read {address}", code=403)
     elif address.startswith("gs://"):
         raise Refusal("Invalid or unsupported file uri: " + address)
 
 
 def _is_image(data: bytes) -> bool:
-    return any(data.startswith(mark, offset) for offset, mark in _IMAGE_MARKS)
+    return any(data.startswith(magic, offset) for offset, magic in _IMAGE_MAGIC)
 
 
 def _blobs(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], bool]]:

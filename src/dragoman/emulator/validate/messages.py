@@ -1,4 +1,7 @@
-"""The messages that no published table has, in the notation of fields.json: counting, embedding, caches, files."""
+"""Message types that no published table contains: counting, embedding, caches and files.
+
+They have the notation of fields.json.
+"""
 
 from __future__ import annotations
 
@@ -96,5 +99,5 @@ _VERTEX: dict[str, Fields] = {
 
 
 def unpublished_messages(table: str) -> dict[str, Fields]:
-    """Those of one contract: `mldev` is AI Studio, the rest is Vertex."""
+    """Return the messages of one contract: `mldev` is AI Studio, every other table is Vertex."""
     return _STUDIO if table == "mldev" else _VERTEX

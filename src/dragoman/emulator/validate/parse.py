@@ -1,10 +1,11 @@
-"""Stage 1: JSON to message, table-driven, reporting every violation at once in Google's words.
+"""Stage 1: parse JSON into a message by the field tables, and report all violations at once.
 
-The result is the same document in canonical spelling: camelCase names, enum names as published, numbers as
-numbers, bytes decoded, lists always lists, nulls gone. The later stages see only that.
+The result is the same document in canonical form: camelCase names, enum names as published, numbers as
+numbers, bytes decoded, lists always lists, no nulls. The later stages rely on that.
 
-A request repeats most of the one before it, so it is read in pieces, and a piece seen before is not read again.
-Where anything is wrong the whole document is read at once: what is reported never depends on what was seen.
+Most of a request repeats the previous one, so it is parsed in pieces and pieces are cached by their bytes
+(`pieces`). If anything is wrong, the whole document is parsed again at once, so that the errors never depend
+on the cache.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from dragoman.emulator.refusal import Refusal, bad_fields
 from dragoman.emulator.validate.tables import Message, load_messages
 from dragoman.emulator.validate.walk import Walker
 
-#: Objects and lists inside each other: the default of Google's open JSON parser.
+#: The nesting limit of objects and lists, which is the default of Google's open source JSON parser.
 _MAX_DEPTH = 100
-#: A piece of a document has at most this many levels around it.
-_LEVELS_AROUND = 3
+#: The maximum number of levels around a piece.
+_MAX_PARENTS = 3
 
 _CONTENTS, _NESTED = "contents", "generateContentRequest"
 _NULL = b"null"
@@ -36,16 +37,16 @@ _decode = msgspec.json.Decoder().decode
 
 
 def parse(raw: bytes, backend: Backend, message: str = "GenerateContentRequest") -> dict[str, Any]:
-    """The canonical document, or Google's refusal naming everything that is wrong with it."""
+    """Return the canonical document, or raise Google's error with all violations."""
     table = load_messages(backend)[message]
     try:
         return _read_pieces(raw or b"{}", table, backend)
-    except (_Imperfect, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (_NeedsWholeDocument, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_whole(raw or b"{}", table, backend)
 
 
-class _Imperfect(Exception):
-    """This piece needs a look at the whole document."""
+class _NeedsWholeDocument(Exception):
+    """The piece cannot be parsed on its own; parse the whole document instead."""
 
 
 def _read_whole(raw: bytes, message: Message, backend: Backend) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def _read_pieces(raw: bytes, message: Message, backend: Backend) -> Parsed:
         _read_rest(tuple(skeleton.items()), message, backend),
     )
     if nested != _NULL:
-        # A count of a whole request: it has the same pieces as the request itself.
+        # A countTokens request that contains a whole request shares the pieces of that request.
         request[_NESTED] = _read_pieces(nested, load_messages(backend)["GenerateContentRequest"], backend)
     return request
 
@@ -94,7 +95,7 @@ def _read_contents(raw: bytes, message: Message, backend: Backend) -> list[Piece
 
 
 def _read_rest(rest: tuple[tuple[str, bytes], ...], message: Message, backend: Backend) -> Piece:
-    """Everything but the contents as one piece, made of the pieces that its fields are."""
+    """Return all fields but the contents as one piece, built from one cached piece per field."""
     whole = (backend.table, message.name, rest)
     known = recall(whole)
     if known is not None:
@@ -103,7 +104,7 @@ def _read_rest(rest: tuple[tuple[str, bytes], ...], message: Message, backend: B
     for name, raw in rest:
         field = message.fields.get(name)
         if field is None or field.oneof or field.name in parsed:
-            raise _Imperfect
+            raise _NeedsWholeDocument
         if raw != _NULL:
             key = (backend.table, f"{message.name}.{name}", raw)
             piece = recall(key) or keep(
@@ -114,23 +115,23 @@ def _read_rest(rest: tuple[tuple[str, bytes], ...], message: Message, backend: B
 
 
 def _read_alone(name: str, value: Any, message: Message, backend: Backend) -> Any:
-    """One field without regard to its neighbours."""
+    """Parse one field on its own."""
     walker = Walker(backend)
     parsed = walker.read_message({name: value}, message, None, 0)
     if walker.violations:
-        raise _Imperfect
+        raise _NeedsWholeDocument
     return parsed[message.fields[name].name]
 
 
 def _decode_piece(raw: bytes) -> Any:
     value = _decode(raw)
-    if _is_deeper(value, raw, _MAX_DEPTH - _LEVELS_AROUND):
-        raise _Imperfect
+    if _is_deeper(value, raw, _MAX_DEPTH - _MAX_PARENTS):
+        raise _NeedsWholeDocument
     return value
 
 
 def _is_deeper(value: Any, raw: bytes, levels: int) -> bool:
-    """Whether objects and lists stand inside each other more than `levels` times."""
+    """Whether objects and lists are nested more than `levels` deep."""
     if len(raw.translate(None, _NO_BRACKETS)) <= 2 * levels:
         return False
     nodes = [value]
@@ -147,7 +148,7 @@ def _too_deep() -> Refusal:
 
 
 def _broken_json(raw: bytes) -> Refusal:
-    """Google quotes the place; ours is the start of the body."""
+    """Return the error for a syntax error. Google quotes the position; the emulator quotes the start."""
     snippet = raw[:40].decode("utf-8", "replace")
     line = f"Invalid JSON payload received. Unexpected token.\n{snippet}\n^"
     return bad_fields([("", line)])

@@ -1,4 +1,7 @@
-"""What can be understood of a request that the parser refuses: for answers that were written beforehand."""
+"""Recover the readable part of a request that the parser rejects.
+
+A script with `validate: false` answers such requests too, and matches them by their content.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,20 @@ from dragoman.emulator.validate.walk import Walker
 
 
 def salvage(raw: bytes, backend: Backend, message: str) -> dict[str, Any]:
-    """The canonical document without all that is wrong in it."""
+    """Return the canonical document without its invalid fields; empty if nothing is readable."""
     try:
         document = msgspec.json.decode(raw)
         if not isinstance(document, dict):
             return {}
         parsed = Walker(backend).read_message(document, load_messages(backend)[message], None, 0)
-        sound = _without_gaps(parsed)
+        valid = _without_gaps(parsed)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    return sound if isinstance(sound, dict) else {}
+    return valid if isinstance(valid, dict) else {}
 
 
 def _without_gaps(value: Any) -> Any:
-    """The walker leaves None where something did not fit."""
+    """Remove the None values that the walker puts in place of invalid values."""
     if isinstance(value, dict):
         return {key: _without_gaps(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Single values as Google's JSON parser takes them: the leniencies live here and nowhere else."""
+"""Scalar values as Google's JSON parser accepts them. All of its leniency is in this module."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _DURATION = re.compile(r"-?\d+(\.\d{1,9})?s")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
 _FLOAT_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _BOOL_WORDS = {"true": True, "false": False}
-#: base64url to base64; the characters of the other alphabet become ones that neither has.
+#: Base64url to base64. Characters of the plain alphabet become invalid, because the two must not be mixed.
 _URL_SAFE = bytes.maketrans(b"-_+/", b"+/!!")
 _SPACES = b" \t\r\n"
 _MAX_FLOAT = 3.4028234663852886e38
 
-#: The word of each kind in `Invalid value at 'x' (WORD), …`; messages and enums use their type URL.
+#: The type in `Invalid value at 'x' (TYPE), …`; messages and enums use their type URL.
 TYPE_WORDS = {
     "string": "TYPE_STRING",
     "bool": "TYPE_BOOL",
@@ -36,7 +36,10 @@ TYPE_WORDS = {
 
 
 class Unreadable(ValueError):
-    """The value does not fit; the message is what follows the type word, empty for the value itself."""
+    """The value does not fit the field.
+
+    The message follows the type in the error text; if it is empty, the error shows the value.
+    """
 
 
 def read_string(value: Any) -> str:
@@ -69,7 +72,7 @@ def _read_float(largest: float) -> Callable[[Any], float]:
 
 
 def read_bytes(value: Any) -> bytes:
-    """Base64 or base64url, not both at once, padding optional."""
+    """Decode base64 or base64url, but not a mixture. Padding is optional."""
     if not isinstance(value, str):
         raise Unreadable
     try:

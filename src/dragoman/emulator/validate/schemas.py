@@ -15,7 +15,10 @@ _MAX_REFERENCES = 16
 
 
 def schema_problems(schema: Mapping[str, Any], path: str, backend: Backend) -> Iterator[str]:
-    """Every bullet for one node and all below it; property paths read `properties[name]`."""
+    """Yield the bullets of a schema node and all nodes below it.
+
+    The path of a property is `properties[name]`.
+    """
     kind = schema.get("type", "")
     properties = schema.get("properties") or {}
     yield from _object_problems(schema, kind, path)
@@ -37,7 +40,10 @@ def schema_problems(schema: Mapping[str, Any], path: str, backend: Backend) -> I
 
 
 def json_schema_problem(schema: Any, path: str) -> Iterator[str]:
-    """The root of parametersJsonSchema must describe an object; below it nothing is known to be refused."""
+    """Check that the root of parametersJsonSchema describes an object.
+
+    Google is not known to reject anything below the root.
+    """
     node = schema
     for _ in range(_MAX_REFERENCES):
         if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
@@ -48,7 +54,7 @@ def json_schema_problem(schema: Any, path: str) -> Iterator[str]:
 
 
 def check_vertex_schema(function: str, schema: Mapping[str, Any], path: str = "parameters") -> None:
-    """Vertex wants a type on every node, and nothing beside any_of."""
+    """Raise unless every node has a type and no node has other fields next to `any_of` (Vertex)."""
     if schema.get("anyOf"):
         if len(schema) > 1:
             raise _vertex(
@@ -74,7 +80,7 @@ def check_vertex_schema(function: str, schema: Mapping[str, Any], path: str = "p
 def _object_problems(schema: Mapping[str, Any], kind: str, path: str) -> Iterator[str]:
     properties = schema.get("properties") or {}
     if kind == "OBJECT":
-        # Vertex alone has `additionalProperties`: a map of anything is an object there (recorded).
+        # Only Vertex has `additionalProperties`, and accepts a map of anything as an object (recorded).
         if not properties and "additionalProperties" not in schema:
             yield f"{path}.properties: should be non-empty for OBJECT type"
         if "" in properties:

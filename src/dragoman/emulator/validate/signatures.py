@@ -1,4 +1,4 @@
-"""Stage 3: thought signatures come back as they were issued, on the first call of each step of the turn."""
+"""Stage 3: the first call of each step of the current turn must have the thought signature it came with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from dragoman.emulator.signature import ON_TEXT, Signer, on_call
 def check_signatures(
     contents: Sequence[Mapping[str, Any]], model: Model, backend: Backend, signer: Signer
 ) -> None:
-    """Gemini 3 refuses a wrong signature anywhere and a missing one in this turn; others ignore them."""
+    """Reject wrong signatures anywhere, and missing ones in the current turn (Gemini 3).
+
+    Other models ignore signatures.
+    """
     if not model.wants_signatures:
         return
     start = _turn_start(contents)
@@ -39,7 +42,7 @@ def _check_signed(parts: Sequence[Mapping[str, Any]], index: int) -> None:
 
 
 def _turn_start(contents: Sequence[Mapping[str, Any]]) -> int:
-    """The last user content that answers no call."""
+    """Return the index of the last user content without function responses, or -1."""
     for index in reversed(range(len(contents))):
         if role_of(contents[index]) == "user" and not responses_of(contents[index]):
             return index

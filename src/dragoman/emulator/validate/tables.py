@@ -1,4 +1,4 @@
-"""fields.json compiled: for each contract, every message with its fields under every accepted spelling."""
+"""The compiled fields.json: for each contract, every message with its fields by all accepted spellings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.validate.messages import ENUMS, unpublished_messages
 
-#: What a part is: exactly one of these. Discovery documents do not say so, Google's parser does.
+#: A part has exactly one of these. Google's parser enforces it; discovery documents do not say so.
 PART_DATA = (
     "text",
     "inlineData",
@@ -25,23 +25,23 @@ PART_DATA = (
     "toolResponse",
 )
 
-#: What no published table has either: a second spelling on AI Studio.
+#: AI Studio accepts these spellings too; no published table has them.
 _EXTRA_SPELLINGS = {
     "_responseJsonSchema": "responseJsonSchema",
     "_response_json_schema": "responseJsonSchema",
 }
 
-#: Kinds whose values need no reading when they come as this type.
+#: Kinds whose values are accepted without conversion if they have this Python type.
 _PLAIN = {"string": str, "bool": bool, "struct": dict}
 
-#: Discovery nests these enums; the protos and the error texts do not.
+#: Enums that are nested in discovery documents, but not in the protos and in error texts.
 _ENUM_TYPE_NAMES = {"Schema.Type": "Type"}
 
 
 class Field:
-    """One field: its canonical and snake_case names, what it holds, and how often.
+    """One field: its canonical and snake_case names, its type, and whether it is a list or a map.
 
-    `plain` is the type of the values that are taken as they are.
+    Values of the type `plain` are accepted without conversion.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class Field:
 
 
 class Message:
-    """One message: its fields by every accepted spelling."""
+    """One message type: its fields by every accepted spelling."""
 
     __slots__ = ("fields", "name")
 
@@ -85,7 +85,7 @@ def to_snake(name: str) -> str:
 
 
 def load_messages(backend: Backend) -> dict[str, Message]:
-    """Every message of the contract behind a back end."""
+    """Return all message types of the contract of a backend."""
     return _compile(backend.table)
 
 

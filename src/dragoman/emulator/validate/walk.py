@@ -1,4 +1,4 @@
-"""The walk along the tables: one JSON document in, the canonical one and every violation out."""
+"""Walk a JSON document along the field tables; return the canonical form and collect all violations."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dragoman.emulator.backend import Backend
 from dragoman.emulator.validate.scalars import READERS, TYPE_WORDS, Unreadable
 from dragoman.emulator.validate.tables import Field, Message
 
-#: Levels of `properties` that still pass (measured 2026-09).
+#: Measured 2026-09: this many levels of `properties` are accepted.
 _MAX_PROPERTY_DEPTH = 30
 
 _NOT_REPEATING = "Proto field is not repeating, cannot start list."
 
-#: A place: (parent place, snake name, index). Rendered only when something is wrong there.
+#: A place is (parent place, snake name, index). It is rendered only for an error.
 Place = tuple[Any, str, int | None] | None
 
 
 class Walker:
-    """Walks one document and collects (path, line) violations."""
+    """Walks one document and collects violations as (path, line)."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -107,7 +107,7 @@ class Walker:
         return name
 
     def _wrong_shape(self, value: Any, field: Field, parent: Place, place: Place) -> None:
-        """A list, an object or a scalar where the field wants another of them."""
+        """Report a list, an object or a scalar where the field expects another of the three."""
         if isinstance(value, list):
             self._unknown(field.snake, parent, _NOT_REPEATING)
         elif isinstance(value, dict):
@@ -131,7 +131,7 @@ class Walker:
 
 
 def render(place: Place) -> str:
-    """`tools[0].function_declarations[1].parameters.properties[2].value`"""
+    """Return a place as `tools[0].function_declarations[1].parameters.properties[2].value`."""
     names: list[str] = []
     while place is not None:
         parent, name, index = place
