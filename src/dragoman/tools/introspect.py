@@ -1,4 +1,4 @@
-"""A Python function or model as a tool: what it takes is read off its annotations and its docstring."""
+"""Derive a tool's name, description, schema and executor from a Python function or model."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_function(function: Callable[..., Any]) -> Read:
+    """Read the tool from a function's signature, annotations and docstring.
+
+    Parameters annotated with `Context` receive the context and are not part of the schema. Raises `InvalidTool`.
+    """
     name = _name_of(function)
     signature = _signature(function, name)
     documented = read_docstring(inspect.getdoc(function))
@@ -57,6 +61,10 @@ def read_function(function: Callable[..., Any]) -> Read:
 
 
 def read_model(model: type, execute: Callable[..., Any] | None) -> Read:
+    """Read the tool from a model; its docstring, or else that of `execute`, is the description.
+
+    Dataclasses without a docstring get a generated one, `Name(field: type, …)`, which is ignored.
+    """
     described = describe_model(model, model.__name__)
     schema = {key: value for key, value in described.schema.items() if key not in ("title", "description")}
     words = "" if (model.__doc__ or "").startswith(f"{model.__name__}(") else inspect.getdoc(model)
@@ -81,7 +89,7 @@ def read_model(model: type, execute: Callable[..., Any] | None) -> Read:
 def _executor(
     function: Callable[..., Any], prepare: Callable[[dict[str, Any], Context], Callable[[], Any]]
 ) -> Executor:
-    """Async like the function itself, so that the handler knows where to run it."""
+    """Return an executor that is async exactly when `function` is: the handler runs sync ones in a thread."""
 
     async def call_async(args: dict[str, Any], context: Context) -> Any:
         return await prepare(args, context)()
@@ -129,7 +137,7 @@ def _is_context(annotation: Any) -> bool:
 
 
 def _annotated_words(annotation: Any) -> str:
-    """`Annotated[str, "the words"]`, or the words in a `Meta`, `Doc` or `Field`."""
+    """Return the description in `Annotated[str, "description"]`, or that of a `Meta`, `Doc` or `Field`."""
     for word in getattr(annotation, "__metadata__", ()):
         text = word if isinstance(word, str) else None
         text = text or getattr(word, "description", None) or getattr(word, "documentation", None)

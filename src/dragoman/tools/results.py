@@ -1,4 +1,4 @@
-"""What a tool returned, as the neutral result of its call: normalised, capped, readable as text."""
+"""Turn what an executor returned into a `ToolResult`: normalise it, limit its size, render it as text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ import msgspec
 from dragoman.ir import Media, Text, ToolCall, ToolResult
 from dragoman.tools.definition import ToolOutput
 
-MAX_MEDIA_BYTES = 15 * 1024 * 1024  # base64 of one result; Google takes 20 MB inline in a whole request
+# Base64 per result. Google accepts 20 MB of inline data in a whole request.
+MAX_MEDIA_BYTES = 15 * 1024 * 1024
 _ENCODER_SORTED = msgspec.json.Encoder(order="sorted")
 
 
 def to_output(value: Any) -> ToolOutput:
-    """Text stays text; everything else becomes a JSON object, below `output` if it is none itself."""
+    """Convert an executor's return value.
+
+    Text and files become `content`. Any other value becomes a JSON object in `response`; a value that is no
+    object is wrapped as `{"output": value}`. Raises `TypeError` for a value that JSON cannot represent.
+    """
     match value:
         case ToolOutput():
             return value
@@ -47,7 +52,7 @@ def to_result(output: ToolOutput, call: ToolCall) -> ToolResult:
 
 
 def result_text(result: ToolResult | ToolOutput) -> str:
-    """A result for people, and for APIs that take text only."""
+    """Render a result as text, for people and for APIs that accept only text; files are left out."""
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))
     if not result.response:
         return text
@@ -58,18 +63,21 @@ def result_text(result: ToolResult | ToolOutput) -> str:
 
 
 def size_of(output: ToolOutput) -> int:
-    """The bytes of a result as they weigh on a conversation."""
+    """Return the size of a result in bytes: its JSON, text, base64 data and URIs."""
     return len(output.response) + sum(map(_weigh, output.content))
 
 
 def cap_output(output: ToolOutput, max_bytes: int) -> ToolOutput:
-    """The same, or the beginning of it with a note that says how much is missing."""
+    """Limit a result to `max_bytes` of text or JSON, with a note that says how much is missing.
+
+    Files count against `MAX_MEDIA_BYTES` instead; a file that does not fit is replaced by a note.
+    """
     content = _fitting_media(output.content)
     texts = [part for part in content if isinstance(part, Text)]
     total = len(output.response) + sum(map(_weigh, texts))
     if total <= max_bytes:
         return msgspec.structs.replace(output, content=content)
-    # Half a JSON document is no document: it is shown as the text it is.
+    # A truncated JSON document is no longer valid JSON, so it becomes text.
     whole = result_text(msgspec.structs.replace(output, content=tuple(texts)))
     kept = whole.encode()[:max_bytes].decode("utf-8", "ignore")
     total = len(whole.encode())
@@ -79,12 +87,12 @@ def cap_output(output: ToolOutput, max_bytes: int) -> ToolOutput:
 
 
 def canonical(args: Any) -> bytes:
-    """The same bytes for the same arguments, whatever their order."""
+    """Encode arguments as JSON with sorted keys, so that equal arguments give equal bytes."""
     return _ENCODER_SORTED.encode(args)
 
 
 def plain_value(value: Any) -> Any:
-    """What msgspec does not know: pydantic's models, and paths."""
+    """Encode types that msgspec does not know: pydantic models and paths. Raise `TypeError` for any other."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, PurePath):
@@ -122,7 +130,7 @@ def _encode(value: Any) -> bytes:
 
 
 def _whole(text: str) -> str:
-    """Half a surrogate pair is no text and would fail the whole request."""
+    """Replace lone surrogates, which cannot be encoded as UTF-8 and would fail the whole request."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
