@@ -1,6 +1,6 @@
-"""Sessions that outlive the process: every message is on disk before the next thing happens.
+"""Persistent sessions: every message is on disk before the agent continues.
 
-A saved turn is what was added to a history, or a whole history that takes the place of what was before.
+Each saved turn in the store holds either messages to append to the history or a history that replaces it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the list of sessions."""
+    """One entry of the list of sessions."""
 
     name: str
     title: str = ""
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session notes about itself."""
+    """Metadata of a session, stored beside its turns."""
 
     spent: Spent = Spent()
     model: str = ""
@@ -50,7 +50,7 @@ class _Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Session:
-    """One conversation; `keep` appends to it. Opened by `Sessions`."""
+    """A saved session; created by `Sessions.open`."""
 
     def __init__(
         self, turns: Turns, name: str, head: str, history: tuple[Message, ...], noted: _Noted
@@ -64,7 +64,11 @@ class Session:
         self._head = head
 
     async def keep(self, save: Save) -> None:
-        """A session that somebody else goes on with is not mixed with theirs: this one goes on under a new name."""
+        """Save messages.
+
+        If another process has continued this session meanwhile, save the whole history under a new name instead of
+        mixing the two.
+        """
         self.history = save.messages if save.instead else (*self.history, *save.messages)
         kept = _Kept(messages=save.messages, instead=save.instead)
         turn = Turn(id=f"turn_{new_token()}", scope=SCOPE, parent=self._head, data=msgspec.json.encode(kept))
@@ -80,20 +84,21 @@ class Session:
         self._head = turn.id
 
     async def note(self, spent: Spent, model: str, root: str) -> None:
+        """Save the session's metadata."""
         self.spent, self.model, self.root = spent, model, root
         data = msgspec.json.encode(_Noted(spent=spent, model=model, root=root))
         await self._turns.put_conversation(Conversation(name=self.name, scope=SCOPE, data=data))
 
 
 class Sessions:
-    """All sessions of a state folder."""
+    """All sessions in a store."""
 
     def __init__(self, turns: Turns, now: Callable[[], float] = time.time) -> None:
         self._turns = turns
         self._now = now
 
     async def open(self, name: str) -> Session:
-        """The session of this name as it was left, or a new one."""
+        """Open the session of this name, or create it. Raise `InvalidRequest` for an invalid name."""
         check_name(name)
         found = await self._turns.conversation(SCOPE, name)
         if found is None:
@@ -107,7 +112,7 @@ class Sessions:
         noted = msgspec.json.decode(found.data, type=_Noted)
         session = Session(self._turns, name, found.head, history, noted)
         lost = mend(history)[len(history) :]
-        if lost:  # their process died while they ran
+        if lost:  # the process died while tools were running
             await session.keep(Save(lost))
         return session
 
@@ -115,12 +120,15 @@ class Sessions:
         return await self._turns.conversation(SCOPE, name) is not None
 
     async def list(self) -> list[Entry]:
-        """The last used first."""
+        """Return the entries, most recently used first."""
         index = await self._turns.conversation(SCOPE, _INDEX)
         return msgspec.json.decode(index.data, type=list[Entry]) if index is not None else []
 
     async def enlist(self, session: Session) -> None:
-        """Put it into the list; a list that somebody else is writing is left for the next time."""
+        """Add the session to the list, or move it to the front.
+
+        Do nothing if it is empty, or if another process is writing the list: the next save tries again.
+        """
         holder = new_token()
         if not session.history or not await self._turns.lease(_INDEX_LEASE, holder, _LEASE_S):
             return

@@ -1,4 +1,4 @@
-"""The conversation at the prompt: read a line, run a turn, and let Ctrl-C mean what people expect."""
+"""The interactive chat: reads lines, runs turns and slash commands, and handles Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABEL = "> "
 
 
 class Chat:
-    """`run` until the user leaves; a turn that fails never ends the conversation."""
+    """The chat loop; `run` returns when the user quits. A failed turn does not end the chat."""
 
     def __init__(self, room: Room, screen: TerminalScreen, prompt: Prompt, style: Style) -> None:
         self._room = room
@@ -57,7 +57,7 @@ class Chat:
                     self._complain(str(error))
 
     def _ctrl_c(self) -> None:
-        """Stops the turn; just before the prompt has the keyboard, it is meant for the prompt."""
+        """Interrupt the turn, or the prompt if it is about to read but does not handle the keyboard yet."""
         if self._reading is None:
             self._room.desk.interrupt()
         else:
@@ -95,6 +95,6 @@ class Chat:
 
 
 def _is_cancelled() -> bool:
-    """Whether we are to end ourselves, not only what we wait for."""
+    """Return whether this task itself is being cancelled, not only the one it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
