@@ -1,4 +1,4 @@
-"""What the model is told about the file tools: names, descriptions, schemas."""
+"""Names, descriptions and schemas of the file tools, as they are declared to the model."""
 
 from __future__ import annotations
 
