@@ -1,4 +1,4 @@
-"""The addon for mitmproxy: Gemini's requests and answers through the interceptor, everything else untouched."""
+"""The mitmproxy addon: passes Gemini requests and responses through the interceptor, everything else unchanged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = logging.getLogger("dragoman")
 
 
 class GeminiAddon:
-    """`upstream` is where Google's hosts are looked for instead, if anywhere."""
+    """A mitmproxy addon; `upstream` is a base URL that replaces Google's hosts, if given."""
 
     def __init__(self, interceptor: Interceptor, client: UpstreamClient, *, upstream: str = "") -> None:
         self._interceptor = interceptor
@@ -88,7 +88,7 @@ class GeminiAddon:
             chunks = await self._ask(flow, prepared)
 
     async def _ask(self, flow: Any, prepared: Prepared) -> list[Json]:
-        """The next round of the same answer, as the program would have sent it."""
+        """Send the next request of the same answer, with the program's own headers, and return its chunks."""
         headers = {
             name: value for name, value in flow.request.headers.items() if name.lower() not in _NOT_OURS
         }

@@ -1,4 +1,7 @@
-"""A session's tools in a program's traffic: into its requests, their calls out of the answers; no network here."""
+"""`Interceptor`: adds a session's tools to a program's requests and removes their calls from the responses.
+
+It does no network I/O; `addon` does that.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from dragoman.tools.inject import (
     withhold,
 )
 
-#: Runs calls at once, in their order; without one somebody else brings the results.
+#: Runs calls immediately and returns their results in order. Without a runner, results arrive through the session.
 Runner = Callable[[Sequence[ToolCall]], Awaitable[Sequence[ToolResult]]]
 
 MAX_ROUNDS = 16
@@ -36,7 +39,7 @@ _LOOK_S = 0.1
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A request on its way to Google: `body` is what is sent, `asked` what the program asks."""
+    """A request to Google: `body` is what is sent, `asked` the hash of the program's question."""
 
     target: Target
     body: Json
@@ -48,7 +51,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interceptor:
-    """`wait_s` is how long a follow-up may wait for results; `now` gives seconds since the epoch."""
+    """Applies one session to a program's traffic.
+
+    `wait_s` is how long a follow-up waits for results; `now` returns seconds since the epoch.
+    """
 
     def __init__(
         self,
@@ -64,7 +70,10 @@ class Interceptor:
         self._runner = runner
 
     async def prepare(self, target: Target, body: Json) -> Prepared | None:
-        """None where the session has nothing; a follow-up to calls without results waits, or is refused."""
+        """Return the request to send, or None if the session does not exist.
+
+        A follow-up to calls without results waits for them, and raises a `DragomanError` after `wait_s`.
+        """
         held = await self._session.held()
         if held is None:
             return None
@@ -82,7 +91,7 @@ class Interceptor:
         )
 
     async def receive(self, prepared: Prepared, chunks: list[Json]) -> list[Json] | Prepared:
-        """The answer for the program, or the request that must be sent first because its calls were run here."""
+        """Return the response for the program, or the next request if the model's calls were run here."""
         target = prepared.target
         question = question_of(prepared.body) if self._runner else prepared.asked
         calls = captured_calls(chunks, prepared.declared, question=question, origin=origin_of(target))
@@ -98,7 +107,7 @@ class Interceptor:
         return withhold(chunks, calls) if calls else chunks
 
     async def _results_of(self, body: Json) -> list[list[KeptCall]]:
-        """The steps that this request goes on from, with all their results."""
+        """Return the steps that this request continues from, once all their results have arrived."""
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
             steps = [
@@ -153,7 +162,7 @@ def _captured(calls: Sequence[KeptCall]) -> tuple[CapturedCall, ...]:
 
 
 def _call_result(result: ToolResult, target: Target) -> CallResult:
-    """As Google wants it; files a model cannot take inside a response are told of in words."""
+    """Convert a result to Google's format; files that the model does not accept are described in text."""
     (content,) = gemini.encode_results([result], target=target)
     wire = content["parts"][0]["functionResponse"]
     return CallResult(id=result.call_id, response=wire["response"], parts=tuple(wire.get("parts", ())))
@@ -166,7 +175,7 @@ def _tool_call(call: CapturedCall, names: NameMap) -> ToolCall:
 def _continued(
     prepared: Prepared, calls: tuple[CapturedCall, ...], results: Sequence[ToolResult]
 ) -> Prepared:
-    """The next round of an answer: the same request with the calls and their results behind it."""
+    """Return the next request of an answer: the same one with the calls and their results appended."""
     pending = tuple(_call_result(result, prepared.target) for result in results)
     context = fit(ToolContext(last_calls=calls, pending_results=pending), prepared.body, prepared.target)
     body = modify_request(prepared.body, context)

@@ -59,7 +59,10 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def find_ripgrep(sandbox: Sandbox, name: str = "rg") -> str:
-    """Return the path of ripgrep, or "" if it is missing, or is part of the project and so untrusted."""
+    """Return the path of ripgrep, or "" if it cannot be used.
+
+    It needs /proc/self/fd, and a program that is part of the project is not trusted.
+    """
     found = shutil.which(name)
     if not found or not os.path.isdir("/proc/self/fd"):
         return ""
