@@ -48,8 +48,8 @@ class MachineApprover:
         self, definition: ToolDefinition, args: dict[str, Any], context: Context, preview: str
     ) -> Verdict:
         subject = definition.subject(args) if definition.subject is not None else ""
-        wish = (context.session, definition.name, subject)
-        if self._post is None or wish in self._never:
+        key = (context.session, definition.name, subject)
+        if self._post is None or key in self._never:
             return "no"
         self._asked += 1
         question = Question(id=f"q{self._asked}", tool=definition.name, subject=subject, preview=preview)
@@ -65,7 +65,7 @@ class MachineApprover:
             if waits is not None:
                 waits.seconds += self._clock() - began
         if given == "never":
-            self._never.add(wish)
+            self._never.add(key)
         return _VERDICTS[given]
 
     def settle(self, question_id: str, answer: Answer) -> None:

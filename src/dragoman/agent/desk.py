@@ -49,7 +49,7 @@ class Desk:
         self.model_name = model_name
         self._setup = setup
         self._listed = False
-        self._runner = self._sit_down(session)
+        self._runner = self._make_runner(session)
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -60,15 +60,18 @@ class Desk:
         return self._runner.machine.spent
 
     async def say(self, text: str) -> Stop:
+        """Run a turn with the user's message and return how it ended."""
         return await self._turn(UserSaid(text))
 
     async def compact(self) -> Stop:
+        """Summarise the old part of the history."""
         return await self._turn(CompactionWanted())
 
     def interrupt(self) -> None:
         self._runner.post(Interrupted())
 
     def limit(self, detail: str) -> None:
+        """End the running turn because of an external limit, such as time; `detail` is its reason."""
         self._runner.post(LimitReached(detail))
 
     def use_model(self, name: str) -> None:
@@ -102,16 +105,17 @@ class Desk:
     async def rename(self, name: str) -> None:
         """Continue under another name; the session saved under the old name stays."""
         history, spent = self.history, self.spent
-        await self._change(await self._setup.sessions.open(name), spent)
+        await self._switch(await self._setup.sessions.open(name), spent)
         await self._replace(history)
-        await self._note()
+        await self._save_metadata()
 
     async def resume(self, name: str) -> None:
-        await self._change(await self._setup.sessions.open(name))
+        """Switch to the session of this name, with its history, model and usage."""
+        await self._switch(await self._setup.sessions.open(name))
 
     async def clear(self) -> None:
         """Start an empty session under a generated name; usage counts on."""
-        await self._change(await self._setup.sessions.open(new_session_name()), self.spent)
+        await self._switch(await self._setup.sessions.open(new_session_name()), self.spent)
 
     async def _turn(self, first: Event) -> Stop:
         machine = self._runner.machine
@@ -119,24 +123,24 @@ class Desk:
         try:
             return await self._runner.turn(first)
         finally:
-            await self._note()
+            await self._save_metadata()
 
     async def _replace(self, history: tuple[Message, ...]) -> None:
         await self.session.keep(self._runner.machine.replace_history(history))
 
-    async def _change(self, session: Session, spent: Spent | None = None) -> None:
+    async def _switch(self, session: Session, spent: Spent | None = None) -> None:
         self.session = session
         self._listed = False
         self.model_name = session.model or self.model_name
         if spent is not None:
             session.spent = spent
-        self._runner = self._sit_down(session)
+        self._runner = self._make_runner(session)
 
-    async def _note(self) -> None:
+    async def _save_metadata(self) -> None:
         await self.session.note(self.spent, self.model_name, str(self._setup.root))
         await self._setup.sessions.enlist(self.session)
 
-    def _sit_down(self, session: Session) -> Runner:
+    def _make_runner(self, session: Session) -> Runner:
         setup = self._setup
         words = instructions(setup.root, read_only=setup.read_only)
         template = ir.Request(

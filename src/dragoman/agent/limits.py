@@ -34,6 +34,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
         return self.input_tokens + self.output_tokens
 
     def plus(self, usage: ir.Usage, model: str) -> Spent:
+        """Return the usage with one more request added."""
         price = price_of(model)
         cost = None if price is None or self.cost_usd is None else self.cost_usd + cost_usd(usage, price)
         return Spent(

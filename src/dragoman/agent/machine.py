@@ -64,7 +64,7 @@ from dragoman.ir import Message, Text, ToolCall, ToolResult
 from dragoman.repeats import Repeats
 
 #: Stop reasons after which the calls of a response are complete.
-_WHOLE: frozenset[ir.StopReason] = frozenset({"end", "tool_calls"})
+_COMPLETE: frozenset[ir.StopReason] = frozenset({"end", "tool_calls"})
 #: How a response without calls ends the turn, by its stop reason.
 _ENDS: dict[ir.StopReason, Reason] = {
     "end": "done",
@@ -190,14 +190,14 @@ class Machine:
         calls = tuple(part for part in response.parts if isinstance(part, ToolCall))
         if not calls:
             kept = self._add(Message(role="model", parts=response.parts)) if response.parts else []
-            empty = not response.parts and finished.reason in _WHOLE
+            empty = not response.parts and finished.reason in _COMPLETE
             reason = "failed" if empty else _ENDS[finished.reason]
             detail = "the model said nothing" if empty else finished.detail or finished.raw
             return [*kept, *self._stop(Stop(reason, "" if reason == "done" else detail))]
         said = self._add(Message(role="model", parts=response.parts))
         self._calls = {call.id: call for call in calls}
         self._results = {}
-        if finished.reason in _WHOLE:
+        if finished.reason in _COMPLETE:
             self.state = "running"
             return [*said, *map(ShowCall, calls), Run(calls)]
         why = NOT_RUN.format(raw=finished.raw or finished.reason)
@@ -253,7 +253,7 @@ class Machine:
 
     def _failed(self, error: DragomanError) -> list[Command]:
         if self.state == "summarising":
-            return self._go_on(f"the history could not be summarised: {error}")
+            return self._continue(f"the history could not be summarised: {error}")
         if error.kind == "overflow" and self._may_compact:
             self.steps -= 1
             commands = self._summarise(then_ask=True)
@@ -289,12 +289,12 @@ class Machine:
     def _summarised(self, response: ir.Response) -> list[Command]:
         summary = "".join(part.text for part in response.parts if isinstance(part, Text))
         if self._cut is None or not summary.strip():
-            return self._go_on("the model gave no summary; the history stays as it is")
+            return self._continue("the model gave no summary; the history stays as it is")
         before = len(self.history)
         saved = self.replace_history(compaction.compacted(self._cut, summary))
-        return [saved, *self._go_on(f"{before} messages became {len(self.history)}")]
+        return [saved, *self._continue(f"{before} messages became {len(self.history)}")]
 
-    def _go_on(self, remark: str) -> list[Command]:
+    def _continue(self, remark: str) -> list[Command]:
         return [Remark(remark), *(self._ask() if self._then_ask else self._stop(Stop("done")))]
 
     def _add(self, message: Message) -> list[Command]:

@@ -27,7 +27,7 @@ _TITLE_CHARS = 60
 _MAX_NAME_CHARS = 100
 
 
-class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+class _SavedMessages(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     instead: bool = False
 
@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     messages: int = 0
 
 
-class _Noted(msgspec.Struct, frozen=True, kw_only=True):
+class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a session, stored beside its turns."""
 
     spent: Spent = Spent()
@@ -53,7 +53,7 @@ class Session:
     """A saved session; created by `Sessions.open`."""
 
     def __init__(
-        self, turns: Turns, name: str, head: str, history: tuple[Message, ...], noted: _Noted
+        self, turns: Turns, name: str, head: str, history: tuple[Message, ...], noted: _Metadata
     ) -> None:
         self.name = name
         self.history = history
@@ -70,7 +70,7 @@ class Session:
         mixing the two.
         """
         self.history = save.messages if save.instead else (*self.history, *save.messages)
-        kept = _Kept(messages=save.messages, instead=save.instead)
+        kept = _SavedMessages(messages=save.messages, instead=save.instead)
         turn = Turn(id=f"turn_{new_token()}", scope=SCOPE, parent=self._head, data=msgspec.json.encode(kept))
         try:
             await self._turns.save(turn, self.name)
@@ -78,7 +78,7 @@ class Session:
             self.name = f"{self.name}-{new_token()[:6]}"
             self._head = ""
             await self.note(self.spent, self.model, self.root)
-            whole = msgspec.json.encode(_Kept(messages=self.history, instead=True))
+            whole = msgspec.json.encode(_SavedMessages(messages=self.history, instead=True))
             turn = Turn(id=turn.id, scope=SCOPE, data=whole)
             await self._turns.save(turn, self.name)
         self._head = turn.id
@@ -86,7 +86,7 @@ class Session:
     async def note(self, spent: Spent, model: str, root: str) -> None:
         """Save the session's metadata."""
         self.spent, self.model, self.root = spent, model, root
-        data = msgspec.json.encode(_Noted(spent=spent, model=model, root=root))
+        data = msgspec.json.encode(_Metadata(spent=spent, model=model, root=root))
         await self._turns.put_conversation(Conversation(name=self.name, scope=SCOPE, data=data))
 
 
@@ -104,12 +104,12 @@ class Sessions:
         if found is None:
             created = Conversation(name=name, scope=SCOPE, created_s=int(self._now()))
             await self._turns.put_conversation(created)
-            return Session(self._turns, name, "", (), _Noted())
+            return Session(self._turns, name, "", (), _Metadata())
         history: tuple[Message, ...] = ()
         for turn in await self._turns.chain(SCOPE, found.head) if found.head else ():
-            kept = msgspec.json.decode(turn.data, type=_Kept)
+            kept = msgspec.json.decode(turn.data, type=_SavedMessages)
             history = kept.messages if kept.instead else (*history, *kept.messages)
-        noted = msgspec.json.decode(found.data, type=_Noted)
+        noted = msgspec.json.decode(found.data, type=_Metadata)
         session = Session(self._turns, name, found.head, history, noted)
         lost = mend(history)[len(history) :]
         if lost:  # the process died while tools were running
@@ -147,6 +147,7 @@ class Sessions:
 
 
 def check_name(name: str) -> None:
+    """Raise `InvalidRequest` for an invalid session name; names that begin with `*` are reserved."""
     if not name.strip() or name.startswith("*") or len(name) > _MAX_NAME_CHARS or not name.isprintable():
         why = f"a session's name is 1 to {_MAX_NAME_CHARS} printable characters and does not begin with *"
         raise InvalidRequest(why, where=repr(name))

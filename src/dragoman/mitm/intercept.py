@@ -35,7 +35,7 @@ from dragoman.tools.inject import (
 Runner = Callable[[Sequence[ToolCall]], Awaitable[Sequence[ToolResult]]]
 
 MAX_ROUNDS = 16
-_LOOK_S = 0.1
+_POLL_S = 0.1
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class Interceptor:
         if calls and self._runner is not None:
             results = await self._runner([_tool_call(call, prepared.names) for call in calls])
             if not calls[0].beside and prepared.rounds < MAX_ROUNDS:
-                return _continued(prepared, calls, results)
+                return _next_request(prepared, calls, results)
             await self._capture(prepared, calls)
             await self._session.answer(results)
         elif calls:
@@ -121,7 +121,7 @@ class Interceptor:
                 return shown
             if asyncio.get_running_loop().time() >= deadline:
                 raise unanswered(self._session.name, calls)
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     async def _capture(self, prepared: Prepared, calls: tuple[CapturedCall, ...]) -> None:
         kept = [
@@ -172,7 +172,7 @@ def _tool_call(call: CapturedCall, names: NameMap) -> ToolCall:
     return ToolCall(id=call.id, name=names.from_wire(call.name), args=msgspec.json.encode(call.args))
 
 
-def _continued(
+def _next_request(
     prepared: Prepared, calls: tuple[CapturedCall, ...], results: Sequence[ToolResult]
 ) -> Prepared:
     """Return the next request of an answer: the same one with the calls and their results appended."""

@@ -20,6 +20,7 @@ OnReady = Callable[[str], None]
 
 
 def check_installed() -> None:
+    """Raise `ConfigError` if the optional mitmproxy package is missing."""
     if find_spec("mitmproxy") is None:
         raise ConfigError("the proxy needs mitmproxy\npip install 'dragoman[mitm]'")
 

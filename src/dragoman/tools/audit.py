@@ -20,7 +20,7 @@ from dragoman.tools.hooks import Execution
 AUDIT_FILE = "audit.jsonl"
 MIB = 1024 * 1024
 _MAX_TEXT = 8 * 1024  # per argument in a full entry: the content of a written file does not belong in the log
-_DIGITS = 16
+_DIGEST_CHARS = 16
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,7 +93,7 @@ class AuditLog:
             caller=entry.caller or f"uid {os.getuid()}",
             request=entry.request,
             profile=entry.profile,
-            digest=hashlib.sha256(entry.args).hexdigest()[:_DIGITS],
+            digest=hashlib.sha256(entry.args).hexdigest()[:_DIGEST_CHARS],
             args=_arguments(entry.args) if self._full else None,
             bytes=entry.result_bytes,
             seconds=round(entry.duration_s, 4),

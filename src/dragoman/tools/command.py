@@ -26,7 +26,7 @@ NAME = "run_command"
 SHELL = "/bin/sh"
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 600.0
-_SPARE_S = 10.0  # the handler's timeout must come after ours, which keeps the output
+_TIMEOUT_MARGIN_S = 10.0  # the handler's timeout must come after ours, which keeps the output
 
 # Environment variables that a command inherits; the settings can add more.
 ENVIRONMENT = (
@@ -118,7 +118,7 @@ def command_tool(
         description=_DESCRIPTION,
         schema=msgspec.json.encode(_SCHEMA),
         execute=execute,
-        timeout_s=MAX_TIMEOUT_S + _SPARE_S,
+        timeout_s=MAX_TIMEOUT_S + _TIMEOUT_MARGIN_S,
         risk="run",
         subject=subject,
         preview=preview,

@@ -89,11 +89,11 @@ def _load(file: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise _mistake(error, file) from error
+        raise _locate_error(error, file) from error
     return module
 
 
-def _mistake(error: BaseException, file: Path) -> InvalidTool:
+def _locate_error(error: BaseException, file: Path) -> InvalidTool:
     """Return the error with the last line of the file in its traceback."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return InvalidTool(f"SyntaxError: {error.msg}", where=f"{file}:{error.lineno}")

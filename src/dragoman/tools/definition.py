@@ -17,11 +17,11 @@ Risk = Literal["read", "write", "run"]
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
-_MARK = "__dragoman_tool__"
+_ATTRIBUTE = "__dragoman_tool__"
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,128}")
 
 
-def _silent(_line: str) -> None:
+def _discard_line(_line: str) -> None:
     """Discard the line: the default for `Context.progress`."""
 
 
@@ -40,7 +40,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     caller: str = ""  # `caller`, `request` and `profile` are recorded in the audit log
     request: str = ""
     profile: str = ""
-    progress: Callable[[str], None] = _silent
+    progress: Callable[[str], None] = _discard_line
     stopped: Callable[[], bool] = _never
 
 
@@ -176,13 +176,13 @@ def tool(function: Any = None, **settings: Any) -> Any:
 
 
 def _mark(function: Any, *, settings: dict[str, Any]) -> Any:
-    setattr(function, _MARK, ToolDefinition.from_function(function, **settings))
+    setattr(function, _ATTRIBUTE, ToolDefinition.from_function(function, **settings))
     return function
 
 
 def marked(thing: object) -> ToolDefinition | None:
     """Return the definition attached by `@tool`, `thing` itself if it is a definition, or None."""
-    found = thing if isinstance(thing, ToolDefinition) else getattr(thing, _MARK, None)
+    found = thing if isinstance(thing, ToolDefinition) else getattr(thing, _ATTRIBUTE, None)
     return found if isinstance(found, ToolDefinition) else None
 
 

@@ -8,6 +8,8 @@ import msgspec
 
 
 class Documented(msgspec.Struct, frozen=True):
+    """The description of a tool and of its parameters by name."""
+
     description: str = ""
     parameters: dict[str, str] = {}
 

@@ -32,7 +32,7 @@ from dragoman.tools.running import OutOfTime, run
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_MAX_OUTPUT_BYTES = 256 * 1024
 _MAX_PROBLEMS = 5
-_ANYONE = Context()
+_DEFAULT_CONTEXT = Context()
 
 
 class Executed(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()  # repairs of the arguments, or why strict validation was not possible
 
 
-class _Run(msgspec.Struct, kw_only=True):
+class _CallState(msgspec.Struct, kw_only=True):
     """The state of one call while it is executed; the outcome is "cancelled" until something else is known."""
 
     output: ToolOutput = ToolOutput()
@@ -97,11 +97,13 @@ class Handler:
         self._clock = clock
         self._now = now
 
-    async def execute(self, call: ToolCall, context: Context = _ANYONE) -> ToolResult:
+    async def execute(self, call: ToolCall, context: Context = _DEFAULT_CONTEXT) -> ToolResult:
         """Execute one call and return its result; see the module's docstring for what it raises."""
         return (await self.run(call, context)).result
 
-    async def execute_all(self, calls: Sequence[ToolCall], context: Context = _ANYONE) -> list[ToolResult]:
+    async def execute_all(
+        self, calls: Sequence[ToolCall], context: Context = _DEFAULT_CONTEXT
+    ) -> list[ToolResult]:
         """Execute calls concurrently, at most `max_parallel` at a time; return results in the calls' order."""
         room = asyncio.Semaphore(self._max_parallel)
 
@@ -113,9 +115,9 @@ class Handler:
             tasks = [group.create_task(one(call)) for call in calls]
         return [task.result() for task in tasks]
 
-    async def run(self, call: ToolCall, context: Context = _ANYONE) -> Executed:
+    async def run(self, call: ToolCall, context: Context = _DEFAULT_CONTEXT) -> Executed:
         """Execute one call, as `execute` does, and return the result with outcome, duration and decision."""
-        state = _Run(args=call.args)
+        state = _CallState(args=call.args)
         began_s, at_s = self._clock(), self._now()
         definition = self.registry.get(call.name)
         try:
@@ -137,7 +139,7 @@ class Handler:
         )
 
     async def _attempt(
-        self, definition: ToolDefinition, call: ToolCall, context: Context, state: _Run
+        self, definition: ToolDefinition, call: ToolCall, context: Context, state: _CallState
     ) -> None:
         problems = self._read_args(definition, call, state)
         if problems:
@@ -156,7 +158,7 @@ class Handler:
         await self._perform(definition, args, context, state)
         self._cache.keep(definition, args, state.output)
 
-    def _read_args(self, definition: ToolDefinition, call: ToolCall, state: _Run) -> tuple[str, ...]:
+    def _read_args(self, definition: ToolDefinition, call: ToolCall, state: _CallState) -> tuple[str, ...]:
         if self._strict:
             problems, state.notes = check_args_strictly(call.args, definition.schema, where=call.name)
             return problems
@@ -173,7 +175,7 @@ class Handler:
             return Decision(allowed=False, reason=reason, by="a broken guard")
 
     async def _perform(
-        self, definition: ToolDefinition, args: dict[str, Any], context: Context, state: _Run
+        self, definition: ToolDefinition, args: dict[str, Any], context: Context, state: _CallState
     ) -> None:
         timeout_s = definition.timeout_s or self._timeout_s
         try:
@@ -192,13 +194,13 @@ class Handler:
         if state.output.is_error:
             state.output = cap_output(state.output, self._max_output_bytes)
 
-    def _count(self, name: str, state: _Run, duration_s: float) -> None:
+    def _count(self, name: str, state: _CallState, duration_s: float) -> None:
         metrics = self.metrics.setdefault(name, ToolMetrics())
         size = size_of(state.output)
         count(metrics, state.outcome, is_error=state.outcome != "ok", seconds=duration_s, size=size)
         metrics.cached += state.cached
 
-    def _record(self, name: str, context: Context, state: _Run, at_s: float, duration_s: float) -> None:
+    def _record(self, name: str, context: Context, state: _CallState, at_s: float, duration_s: float) -> None:
         if self._journal is None:
             return
         entry = Execution(

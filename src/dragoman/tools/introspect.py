@@ -19,6 +19,8 @@ _VARIADIC = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWOR
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """What was derived from a function or model: the fields of a `ToolDefinition`."""
+
     name: str
     description: str
     schema: bytes
@@ -125,7 +127,7 @@ def _read_parameter(parameter: inspect.Parameter, documented: dict[str, str], wh
         )
     if parameter.annotation is inspect.Parameter.empty:
         raise InvalidTool("needs an annotation: a model must know what to send", where=place)
-    words = _annotated_words(parameter.annotation) or documented.get(parameter.name, "")
+    words = _annotated_description(parameter.annotation) or documented.get(parameter.name, "")
     default = msgspec.UNSET if parameter.default is inspect.Parameter.empty else parameter.default
     return Parameter(name=parameter.name, type=parameter.annotation, description=words, default=default)
 
@@ -136,7 +138,7 @@ def _is_context(annotation: Any) -> bool:
     return annotation is Context
 
 
-def _annotated_words(annotation: Any) -> str:
+def _annotated_description(annotation: Any) -> str:
     """Return the description in `Annotated[str, "description"]`, or that of a `Meta`, `Doc` or `Field`."""
     for word in getattr(annotation, "__metadata__", ()):
         text = word if isinstance(word, str) else None

@@ -59,7 +59,7 @@ def isolated(function: Callable[..., Any], *, plain: bool = False) -> Executor:
 
     async def execute(args: dict[str, Any], context: Context) -> ToolOutput:
         order = Order(reference=reference, args=args, session=context.session, caller=context.caller)
-        frame = await _answer(msgspec.json.encode(order), context)
+        frame = await _run_child(msgspec.json.encode(order), context)
         match frame.kind:
             case "refused":
                 raise ToolRefused(frame.text)
@@ -83,7 +83,7 @@ def _reference(function: Callable[..., Any], plain: bool) -> Reference:
     return Reference(module=module, qualname=qualname, file=os.path.abspath(file), plain=plain)
 
 
-async def _answer(order: bytes, context: Context) -> Frame:
+async def _run_child(order: bytes, context: Context) -> Frame:
     loop = asyncio.get_running_loop()
     # Same as `create_subprocess_exec`, but gives access to the transport, which is needed to close the pipes.
     transport, protocol = await loop.subprocess_exec(
@@ -100,14 +100,14 @@ async def _answer(order: bytes, context: Context) -> Frame:
     )
     process = asyncio.subprocess.Process(transport, protocol, loop)
     try:
-        return await _converse(process, order, context)
+        return await _exchange(process, order, context)
     finally:
         _kill(process)
         transport.close()
         await process.wait()
 
 
-async def _converse(process: asyncio.subprocess.Process, order: bytes, context: Context) -> Frame:
+async def _exchange(process: asyncio.subprocess.Process, order: bytes, context: Context) -> Frame:
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None  # noqa: S101 (they are pipes)
     assert stdout is not None  # noqa: S101

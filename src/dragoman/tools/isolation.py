@@ -97,6 +97,7 @@ async def find_isolation(
 
 
 def home_secrets(home: Path | None = None) -> tuple[Path, ...]:
+    """Return the paths of credentials in the home directory, whether they exist or not."""
     home = home or Path.home()
     return tuple(home / name for name in (*SECRET_FOLDERS, *SECRET_FILES))
 

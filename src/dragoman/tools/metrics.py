@@ -11,6 +11,8 @@ UNKNOWN = "(unknown)"
 
 
 class ToolMetrics(msgspec.Struct, kw_only=True):
+    """The counters of one tool."""
+
     calls: int = 0
     errors: int = 0  # all error results, including the four kinds below
     timeouts: int = 0
@@ -31,6 +33,7 @@ _COUNTED: dict[Outcome, str] = {
 
 
 def count(metrics: ToolMetrics, outcome: Outcome, *, is_error: bool, seconds: float, size: int) -> None:
+    """Add one call to the counters."""
     metrics.calls += 1
     metrics.errors += is_error
     metrics.seconds += seconds

@@ -42,6 +42,7 @@ class RuleGuard:
         self._granted: dict[str, set[tuple[str, tuple[str, ...], str]]] = {}
 
     async def decide(self, definition: ToolDefinition, args: dict[str, Any], context: Context) -> Decision:
+        """Apply the rules, and ask the approver if they say so; deny a call whose subject cannot be determined."""
         try:
             subjects = self._subjects(definition, args)
         except Exception as error:
@@ -102,16 +103,16 @@ def path_names(path: str, root: str | None) -> tuple[str, ...]:
         return (posixpath.normpath(path),)
     given = os.path.normpath(os.path.join(root, path))
     real = os.path.realpath(os.path.join(root, path))
-    names = (_below(root, given), _below(root, real))
+    names = (_relative(root, given), _relative(root, real))
     # The sandbox refuses paths outside the root when it opens the file; here only names are compared.
-    return tuple(dict.fromkeys(name for name in names if not _leads_out(name))) or (names[0],)
+    return tuple(dict.fromkeys(name for name in names if not _is_outside(name))) or (names[0],)
 
 
-def _below(root: str, path: str) -> str:
+def _relative(root: str, path: str) -> str:
     return os.path.relpath(path, root).replace(os.sep, "/")
 
 
-def _leads_out(name: str) -> bool:
+def _is_outside(name: str) -> bool:
     return name == ".." or name.startswith("../")
 
 

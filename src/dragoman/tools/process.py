@@ -64,12 +64,12 @@ class _Collector(asyncio.Protocol):
         self._output = output
         self._progress = progress
         self._clock = loop.time
-        self._told_s = float("-inf")
+        self._reported_s = float("-inf")
 
     def data_received(self, data: bytes) -> None:
         self._output.feed(data)
-        if self._clock() - self._told_s >= _PROGRESS_S:
-            self._told_s = self._clock()
+        if self._clock() - self._reported_s >= _PROGRESS_S:
+            self._reported_s = self._clock()
             self._progress(data[-_MAX_LINE:].decode(errors="replace").rstrip().rpartition("\n")[2])
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002

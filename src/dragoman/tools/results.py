@@ -28,7 +28,7 @@ def to_output(value: Any) -> ToolOutput:
         case None:
             return ToolOutput()
         case str():
-            return ToolOutput(content=(Text(text=_whole(value)),))
+            return ToolOutput(content=(Text(text=_without_surrogates(value)),))
         case Text() | Media():
             return ToolOutput(content=(value,))
         case list() | tuple() if value and all(isinstance(one, Text | Media) for one in value):
@@ -38,7 +38,7 @@ def to_output(value: Any) -> ToolOutput:
 
 
 def error_output(message: str) -> ToolOutput:
-    return ToolOutput(content=(Text(text=_whole(message)),), is_error=True)
+    return ToolOutput(content=(Text(text=_without_surrogates(message)),), is_error=True)
 
 
 def to_result(output: ToolOutput, call: ToolCall) -> ToolResult:
@@ -64,7 +64,7 @@ def result_text(result: ToolResult | ToolOutput) -> str:
 
 def size_of(output: ToolOutput) -> int:
     """Return the size of a result in bytes: its JSON, text, base64 data and URIs."""
-    return len(output.response) + sum(map(_weigh, output.content))
+    return len(output.response) + sum(map(_part_size, output.content))
 
 
 def cap_output(output: ToolOutput, max_bytes: int) -> ToolOutput:
@@ -74,7 +74,7 @@ def cap_output(output: ToolOutput, max_bytes: int) -> ToolOutput:
     """
     content = _fitting_media(output.content)
     texts = [part for part in content if isinstance(part, Text)]
-    total = len(output.response) + sum(map(_weigh, texts))
+    total = len(output.response) + sum(map(_part_size, texts))
     if total <= max_bytes:
         return msgspec.structs.replace(output, content=content)
     # A truncated JSON document is no longer valid JSON, so it becomes text.
@@ -113,7 +113,7 @@ def _fitting_media(content: Sequence[Text | Media]) -> tuple[Text | Media, ...]:
     return tuple(fitting)
 
 
-def _weigh(part: Text | Media) -> int:
+def _part_size(part: Text | Media) -> int:
     return len(part.data) + len(part.uri) if isinstance(part, Media) else len(part.text.encode())
 
 
@@ -126,20 +126,24 @@ def _encode(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value, enc_hook=plain_value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_whole_values(msgspec.to_builtins(value, enc_hook=plain_value)))
+        return msgspec.json.encode(
+            _values_without_surrogates(msgspec.to_builtins(value, enc_hook=plain_value))
+        )
 
 
-def _whole(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Replace lone surrogates, which cannot be encoded as UTF-8 and would fail the whole request."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
-def _whole_values(value: Any) -> Any:
+def _values_without_surrogates(value: Any) -> Any:
     match value:
         case str():
-            return _whole(value)
+            return _without_surrogates(value)
         case dict():
-            return {_whole_values(key): _whole_values(one) for key, one in value.items()}
+            return {
+                _values_without_surrogates(key): _values_without_surrogates(one) for key, one in value.items()
+            }
         case list():
-            return [_whole_values(one) for one in value]
+            return [_values_without_surrogates(one) for one in value]
     return value

@@ -34,7 +34,7 @@ _TOOL = re.compile(r"[A-Za-z_*][\w.:*-]*", re.ASCII)
 _OPERATORS = ";|&<>$`\n\r\0"
 _SAFE = f"[^{_OPERATORS}]"
 _WILD = re.compile(r"\*\*/|\*\*|\*|\?")
-_WORDS = {
+_WILDCARDS = {
     "path": {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"},
     "command": {"**/": ".*/", "**": ".*", "*": ".*", "?": "."},
     "careful": {"**/": f"{_SAFE}*/", "**": f"{_SAFE}*", "*": f"{_SAFE}*", "?": _SAFE},
@@ -65,8 +65,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             return True
         if not subjects:
             return strict
-        words = "path" if risk != "run" else "command" if strict else "careful"
-        matcher = _translate(self.pattern, words, strict)
+        syntax = "path" if risk != "run" else "command" if strict else "careful"
+        matcher = _translate(self.pattern, syntax, strict)
         found = (matcher.fullmatch(subject) is not None for subject in subjects)
         return any(found) if strict else all(found)
 
@@ -175,29 +175,29 @@ def _weight(rule: Rule) -> tuple[bool, int]:
 
 
 @lru_cache(maxsize=1024)
-def _translate(pattern: str, words: str, ignore_case: bool) -> re.Pattern[str]:
+def _translate(pattern: str, syntax: str, ignore_case: bool) -> re.Pattern[str]:
     """Compile a pattern to a regular expression; `folder/**` matches the folder and everything below it."""
     tail = ""
-    if words == "path":
+    if syntax == "path":
         pattern = re.sub("/+", "/", pattern).removeprefix("./")  # subjects are normalised in the same way
         if pattern.endswith("/**"):
             pattern, tail = pattern[:-3], "(?:/.*)?"
     start, parts = 0, []
     for wild in _WILD.finditer(pattern):
-        parts += [re.escape(pattern[start : wild.start()]), _WORDS[words][wild[0]]]
+        parts += [re.escape(pattern[start : wild.start()]), _WILDCARDS[syntax][wild[0]]]
         start = wild.end()
     parts += [re.escape(pattern[start:]), tail]
-    regex = "".join(parts) if words == "path" else _linear(parts, words)
+    regex = "".join(parts) if syntax == "path" else _linear(parts, syntax)
     return re.compile(regex, re.DOTALL | (re.IGNORECASE if ignore_case else 0))
 
 
-def _linear(parts: Sequence[str], words: str) -> str:
+def _linear(parts: Sequence[str], syntax: str) -> str:
     """Join the parts so that matching takes linear time.
 
     A piece between two stars is an atomic group (`(?>…)`) that matches at its first position and is never
     retried, so that a long command cannot cause catastrophic backtracking.
     """
-    star = _WORDS[words]["*"]
+    star = _WILDCARDS[syntax]["*"]
     first, *others = "".join(parts).replace(f"{star}{star}", star).split(star)
     if not others:
         return first

@@ -39,11 +39,11 @@ async def run(
         done, _ = await asyncio.wait({task}, timeout=timeout_s)
     except asyncio.CancelledError:
         over.set()
-        await _end(task, grace_s)
+        await _cancel(task, grace_s)
         raise
     over.set()
     if not done:
-        await _end(task, grace_s)
+        await _cancel(task, grace_s)
         raise OutOfTime
     if task.cancelled():
         raise ToolFailed("the tool cancelled itself")
@@ -118,13 +118,13 @@ def _call_soon(loop: asyncio.AbstractEventLoop, *call: Any) -> None:
         return
 
 
-async def _end(task: asyncio.Task[Any], grace_s: float) -> None:
-    task.add_done_callback(_forget)
+async def _cancel(task: asyncio.Task[Any], grace_s: float) -> None:
+    task.add_done_callback(_retrieve_exception)
     task.cancel()
     await asyncio.wait({task}, timeout=grace_s)
 
 
-def _forget(task: asyncio.Task[Any]) -> None:
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
     """Retrieve the exception of an abandoned task, or asyncio logs that it was never retrieved."""
     if not task.cancelled():
         task.exception()

@@ -31,6 +31,7 @@ class Prompt(Protocol):
 
 
 def open_prompt(home: Path, words: Sequence[str]) -> Prompt:
+    """Return the prompt for stdin; `words` are offered as completions, `home` holds the history file."""
     return EditorPrompt(home / HISTORY_FILE, words) if sys.stdin.isatty() else PlainPrompt()
 
 

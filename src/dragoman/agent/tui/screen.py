@@ -178,13 +178,13 @@ def describe_call(call: ir.ToolCall, width: int = 80) -> str:
 
 def describe_result(result: ir.ToolResult, width: int = 80) -> str:
     """Describe a result by its first line and the number of further lines."""
-    text = harmless(_words_of(result)).strip()
+    text = harmless(_as_text(result)).strip()
     first, _, rest = text.partition("\n")
     more = f"  (+{rest.count(chr(10)) + 1} lines)" if rest else ""
     return shorten(first, max(10, width - len(more))) + more
 
 
-def _words_of(result: ir.ToolResult) -> str:
+def _as_text(result: ir.ToolResult) -> str:
     """Return a result as text: a list as one entry per line, any other JSON value as JSON."""
     if not result.response:
         return "\n".join(part.text for part in result.content if isinstance(part, ir.Text))

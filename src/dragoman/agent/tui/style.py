@@ -46,6 +46,7 @@ class Style(msgspec.Struct, frozen=True, kw_only=True):
     width: int = 80
 
     def paint(self, text: str, *names: str) -> str:
+        """Return the text in the named colours and styles, or unchanged if the terminal has no colours."""
         if not self.colour or not names or not text:
             return text
         codes = ";".join(_CODES[name] for name in names)

@@ -27,6 +27,8 @@ def _schema(required: str = "", **properties: dict[str, Any]) -> bytes:
 
 
 class Told(msgspec.Struct, frozen=True):
+    """A tool's description and JSON Schema."""
+
     description: str
     schema: bytes
 

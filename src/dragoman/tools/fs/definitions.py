@@ -72,7 +72,7 @@ class Files:
             include_ignored=args.get("include_ignored", False),
             limit=limit + 1,
         )
-        found = [_sayable(path) for path in list_tree(self.sandbox, args.get("path") or ".", wanted)]
+        found = [_printable(path) for path in list_tree(self.sandbox, args.get("path") or ".", wanted)]
         if len(found) <= limit:
             return found
         note = f"only the first {limit} files are listed: a pattern or a path would narrow it"
@@ -93,12 +93,12 @@ class Files:
     def write_file(self, args: Args, context: Context) -> str:
         parents = args.get("create_parents", True)
         change = write_change(args)
-        return _say(
+        return _describe_write(
             self._writer.write(args["path"], change, context, tool="write_file", create_parents=parents)
         )
 
     def edit_file(self, args: Args, context: Context) -> str:
-        return _say(self._writer.write(args["path"], edit_change(args), context, tool="edit_file"))
+        return _describe_write(self._writer.write(args["path"], edit_change(args), context, tool="edit_file"))
 
     async def search_files(self, args: Args, context: Context) -> Any:
         self._meter.read(context.session)
@@ -119,7 +119,7 @@ class Files:
         return self.backups.entries(self.sandbox.resolve(path) if path else "")
 
     def restore_backup(self, args: Args, context: Context) -> str:
-        return _say(self._writer.restore(args["id"], context))
+        return _describe_write(self._writer.restore(args["id"], context))
 
     def _define(
         self,
@@ -186,7 +186,7 @@ def _appended(old: bytes, content: str) -> bytes:
     return old + encoding.encode(content, bom=False)
 
 
-def _say(written: Written) -> str:
+def _describe_write(written: Written) -> str:
     if not written.backup:
         return f"{written.path} has this content already: nothing was written"
     if not written.size_bytes and not written.created:
@@ -199,6 +199,6 @@ def _with_note(text: str, note: str) -> Any:
     return ToolOutput(content=(Text(text=text), Text(text=f"[{note}]"))) if note else text
 
 
-def _sayable(path: str) -> str:
+def _printable(path: str) -> str:
     """Make a file name that is not valid UTF-8 printable; the result cannot be used to open the file."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -44,7 +44,7 @@ class Glob:
 
     def may_enter(self, folder: str) -> bool:
         """Return whether anything below this folder can match; a listing skips the other folders."""
-        return self._name is not None or any(_on_the_way(folder.split("/"), way) for way in self._ways)
+        return self._name is not None or any(_may_contain_match(folder.split("/"), way) for way in self._ways)
 
 
 def compile_any(regexes: Iterable[str | None]) -> Callable[[str], object]:
@@ -67,7 +67,7 @@ def _part(name: str) -> Callable[[str], object] | None:
     return None if _DEEP.fullmatch(name) else compile_any([translate(name)])
 
 
-def _on_the_way(names: list[str], way: list[Callable[[str], object] | None]) -> bool:
+def _may_contain_match(names: list[str], way: list[Callable[[str], object] | None]) -> bool:
     for name, part in zip(names, way, strict=False):
         if part is None:
             return True

@@ -19,6 +19,8 @@ _MAX_SESSIONS = 1000
 
 
 class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings and limits of the file tools."""
+
     state: Path | None = None  # folder for backups; None means DRAGOMAN_HOME or the user's data folder
     max_read_bytes: int = 1024 * 1024
     max_write_bytes: int = 10 * 1024 * 1024

@@ -27,6 +27,8 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """The text that was read, and a note about its encoding and range."""
+
     text: str
     note: str = ""
 

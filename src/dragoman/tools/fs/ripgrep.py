@@ -28,7 +28,7 @@ _OPTIONS = (
     "--no-config --json --hidden --no-messages --no-follow --no-require-git --no-ignore-global "
     "--no-ignore-dot --no-ignore-exclude --no-ignore-parent --glob=!.git"
 ).split()
-_ENOUGH = 20  # hints per wanted result: some are dropped, and sorting needs all of them
+_HINTS_PER_RESULT = 20  # hints per wanted result: some are dropped, and sorting needs all of them
 _FAILED = 2  # ripgrep's exit code for errors; 1 means no match
 
 
@@ -47,6 +47,8 @@ class Submatch(msgspec.Struct, frozen=True):
 
 
 class Hint(msgspec.Struct, frozen=True):
+    """A matching line as ripgrep reports it, before it is verified."""
+
     path: Text = Text()
     lines: Text = Text()
     line_number: int = 0
@@ -54,6 +56,8 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
+    """One line of ripgrep's JSON output."""
+
     type: str
     data: Hint = Hint()
 
@@ -76,11 +80,11 @@ def ripgrep_engine(program: str) -> Engine:
     async def engine(sandbox: Sandbox, query: Query) -> AsyncGenerator[Hit]:
         with sandbox.directory(query.path) as (folder, real):
             hints = await _hints(program, folder, query)
-        witness = _Witness(sandbox, query, f"{real}/" if real else "")
-        confirmed = await asyncio.to_thread(witness.confirmed, hints or [])
+        verifier = _Verifier(sandbox, query, f"{real}/" if real else "")
+        confirmed = await asyncio.to_thread(verifier.confirmed, hints or [])
         # If there were too many hints and most were dropped, valid ones may be missing: search with Python.
-        flooded = hints is not None and _is_flood(hints, query) and len(confirmed) <= query.max_results
-        if hints is not None and not flooded:
+        incomplete = hints is not None and _too_many(hints, query) and len(confirmed) <= query.max_results
+        if hints is not None and not incomplete:
             for hit in confirmed:
                 yield hit
             return
@@ -97,7 +101,7 @@ async def _hints(program: str, folder: int, query: Query) -> list[Hint] | None:
     If there are too many, run again with ripgrep's slower sorted mode, to get the first ones by path.
     """
     found = await _run(program, folder, query, [])
-    if found is not None and _is_flood(found, query):
+    if found is not None and _too_many(found, query):
         found = await _run(program, folder, query, ["--sort=path"])
     return found and sorted(found, key=lambda hint: (_order(str(hint.path)), hint.line_number))
 
@@ -116,16 +120,16 @@ async def _run(program: str, folder: int, query: Query, more: list[str]) -> list
                 message = msgspec.json.decode(line, type=Message)
                 if message.type == "match":
                     hints.append(message.data)
-                if _is_flood(hints, query):
+                if _too_many(hints, query):
                     break
         return None if child.code == _FAILED and not hints else hints
 
 
-def _is_flood(hints: list[Hint], query: Query) -> bool:
-    return len(hints) >= query.max_results * _ENOUGH
+def _too_many(hints: list[Hint], query: Query) -> bool:
+    return len(hints) >= query.max_results * _HINTS_PER_RESULT
 
 
-class _Witness:
+class _Verifier:
     """Verifies hints by reading the lines again through the sandbox; `prefix` is ripgrep's working directory."""
 
     def __init__(self, sandbox: Sandbox, query: Query, prefix: str) -> None:

@@ -27,6 +27,8 @@ _MAX_CPU_S = 60  # limit for a child process that outlives us
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """A search: a regular expression, and the files to search in."""
+
     pattern: str
     path: str = "."
     glob: str = "**/*"
@@ -49,6 +51,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The hits, and a note if they are incomplete."""
+
     hits: list[Hit]
     note: str = ""
 

@@ -16,6 +16,8 @@ _MAGIC = {
 
 
 class Encoding(msgspec.Struct, frozen=True):
+    """A text encoding and its byte order mark."""
+
     name: str = "utf-8"
     bom: bytes = b""
 

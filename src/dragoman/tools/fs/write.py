@@ -24,6 +24,8 @@ Change = Callable[[bytes | None], bytes]
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What a write did; `backup` is the id of the backup of the old content."""
+
     path: str
     created: bool
     size_bytes: int

@@ -67,7 +67,7 @@ def withhold(answer: Answer, calls: Sequence[CapturedCall], *, waiting: bool = T
                 candidates[index], hidden = _without(candidate, names, hidden)
         chunks.append(put(chunk, "candidates", candidates))
     if waiting and not calls[0].beside:
-        chunks[-1] = _saying(chunks[-1], stand_in(calls))
+        chunks[-1] = _with_text(chunks[-1], stand_in(calls))
     return chunks
 
 
@@ -82,13 +82,13 @@ class _Reader:
         for part in _parts(_chunks(answer)):
             call = read(part, _CALL)
             if isinstance(call, dict):
-                self._take(call, read(part, "thoughtSignature") or "")
-        self._end()
+                self._add(call, read(part, "thoughtSignature") or "")
+        self._finish()
         return self._found
 
-    def _take(self, call: Json, signature: str) -> None:
+    def _add(self, call: Json, signature: str) -> None:
         if call.get("name"):
-            self._end()
+            self._finish()
             known = {"id": call.get("id") or "", "name": call["name"], "args": call.get("args") or {}}
             self._found.append({**known, "signature": signature})
         pieces = read(call, "partialArgs")
@@ -96,7 +96,7 @@ class _Reader:
             self._partial = self._partial or PartialArgs()
             self._partial.feed(msgspec.convert(pieces or [], list[PartialArg]))
 
-    def _end(self) -> None:
+    def _finish(self) -> None:
         if self._partial is not None:
             self._found[-1]["args"] = msgspec.json.decode(self._partial.close())
             self._partial = None
@@ -133,7 +133,7 @@ def _without(candidate: Json, names: set[str], hidden: bool) -> tuple[Json, bool
     return put(put(candidate, "content", put(content, "parts", kept)), "finishMessage", None), hidden
 
 
-def _saying(chunk: Json, text: str) -> Json:
+def _with_text(chunk: Json, text: str) -> Json:
     """Append a text part to the first candidate."""
     candidates = objects(read(chunk, "candidates")) or [{}]
     content = read(candidates[0], "content") or {"role": "model"}

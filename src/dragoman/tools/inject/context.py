@@ -27,7 +27,7 @@ class CapturedCall(msgspec.Struct, frozen=True, kw_only=True):
     args: dict[str, Any] = {}
     signature: str = ""  # returned with the call, unchanged
     sent_id: str = ""
-    origin: str = ""  # the backend that issued the signature; empty means any
+    origin: str = ""  # backend and model family that issued the signature; empty means any
     index: int = 0  # position among all calls of the step
     question: str = ""
     beside: tuple[str, ...] = ()

@@ -47,7 +47,10 @@ def _calls(calls: tuple[CapturedCall, ...], profile: Profile, origin: str) -> tu
 
 
 def _call(call: CapturedCall, profile: Profile, origin: str, *, first: bool) -> CapturedCall:
-    """Drop a signature of another backend; the first call of a step needs one, or Google's sentinel value."""
+    """Drop a signature of another backend or model family.
+
+    The first call of a step needs a signature, or else Google's sentinel value.
+    """
     signature = call.signature if call.origin in ("", origin) else ""
     if first and call.index == 0 and not signature:
         signature = SENTINEL

@@ -36,11 +36,11 @@ def with_results(body: Json, context: ToolContext) -> Json:
     last = Step(context.last_calls, context.pending_results)
     pending = any(call.id in known for call in last.calls)
     steps = [step for step in (*context.earlier, *([last] if pending else [])) if step.calls]
-    places = _Places(body)
+    places = _HistoryIndex(body)
     if not steps or not places.turns:
         return body
     marked: dict[int, Step] = {}
-    behind: list[Step] = []
+    appended: list[Step] = []
     for step in steps:
         place = places.find(step)
         if place is None and step is last and not places.asks_again(step):
@@ -48,15 +48,15 @@ def with_results(body: Json, context: ToolContext) -> Json:
         if place:  # not None and not 0: calls must follow a user turn
             marked.setdefault(place, step)
         elif place is None and places.may_go_on and (step is last or places.asks_again(step)):
-            behind.append(step)
-    if not marked and not behind:
+            appended.append(step)
+    if not marked and not appended:
         return body
-    return put(body, "contents", [*_rewritten(places.turns, marked), *_continued(behind)])
+    return put(body, "contents", [*_rewritten(places.turns, marked), *_as_turns(appended)])
 
 
 def follows_up(body: Json, calls: Sequence[CapturedCall]) -> bool:
     """Return whether a request continues from these calls: its history shows them, or it repeats the question."""
-    places, step = _Places(body), Step(tuple(calls))
+    places, step = _HistoryIndex(body), Step(tuple(calls))
     return places.find(step) is not None or places.asks_again(step)
 
 
@@ -67,7 +67,7 @@ def question_of(body: Json) -> str:
     return blake2b(said, digest_size=16).hexdigest()
 
 
-class _Places:
+class _HistoryIndex:
     """An index of a history: its turns, and the model turn of each call key and stand-in.
 
     Clients that store a stream chunk by chunk send several contents for one model turn, so these are grouped.
@@ -123,17 +123,17 @@ def _rewritten(turns: list[list[Json]], marked: dict[int, Step]) -> list[Json]:
     for index, turn in enumerate(turns):
         if step is not None:  # the results of the previous turn's calls come here
             if any(read(part, _RESPONSE) for part in _parts(turn)):
-                turn = [_answered(turn[0], step, order)]
+                turn = [_with_responses(turn[0], step, order)]
             else:
                 out.append(_responses(step))
         step = marked.get(index)
         if step is not None:
-            turn, order = _calling(turn, step)
+            turn, order = _with_calls(turn, step)
         out += turn
     return [*out, _responses(step)] if step is not None else out
 
 
-def _continued(steps: list[Step]) -> list[Json]:
+def _as_turns(steps: list[Step]) -> list[Json]:
     return [
         content
         for step in steps
@@ -144,7 +144,7 @@ def _continued(steps: list[Step]) -> list[Json]:
     ]
 
 
-def _calling(turn: list[Json], step: Step) -> tuple[list[Json], list[CapturedCall | None]]:
+def _with_calls(turn: list[Json], step: Step) -> tuple[list[Json], list[CapturedCall | None]]:
     """Return the model's turn with the calls inserted, and the order of all its calls; None is a client's call."""
     parts = _parts(turn)
     theirs = [part for part in parts if read(part, _CALL)]
@@ -157,10 +157,10 @@ def _calling(turn: list[Json], step: Step) -> tuple[list[Json], list[CapturedCal
         order.insert(call.index, call)
     waiting = iter(theirs)
     calls = [next(waiting) if call is None else _call_part(call) for call in order]
-    return [put(turn[0], "parts", [*_said(parts, step), *_signed_once(calls)])], order
+    return [put(turn[0], "parts", [*_other_parts(parts, step), *_signed_once(calls)])], order
 
 
-def _said(parts: list[Json], step: Step) -> list[Json]:
+def _other_parts(parts: list[Json], step: Step) -> list[Json]:
     """Return the other parts of the turn, without the stand-in of this step.
 
     A turn without calls and without the stand-in was matched only by position; its parts are dropped.
@@ -187,7 +187,7 @@ def _signed_once(calls: list[Json]) -> list[Json]:
     return [put(bare[0], _SIGNATURE, SENTINEL), *bare[1:]]
 
 
-def _answered(content: Json, step: Step, order: list[CapturedCall | None]) -> Json:
+def _with_responses(content: Json, step: Step, order: list[CapturedCall | None]) -> Json:
     """Return the content with the client's results and ours, in the order of the calls."""
     parts = objects(read(content, "parts"))
     theirs = [part for part in parts if read(part, _RESPONSE)]

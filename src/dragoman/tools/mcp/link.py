@@ -27,7 +27,7 @@ from dragoman.tools.mcp.servers import Change, Timing
 
 _MAX_PAGES = 100
 # Error codes of a lost connection. Over HTTP a restarted server rejects the old session as an invalid request.
-_GONE = {mcp_types.CONNECTION_CLOSED, mcp_types.INVALID_REQUEST}
+_LOST_CODES = {mcp_types.CONNECTION_CLOSED, mcp_types.INVALID_REQUEST}
 
 
 class Link:
@@ -86,7 +86,9 @@ class Link:
         try:
             return convert_result(await client.call_tool(tool, args, progress_callback=tell))
         except mcp.MCPError as error:
-            if error.code not in _GONE or (error.code == mcp_types.INVALID_REQUEST and not self._server.url):
+            if error.code not in _LOST_CODES or (
+                error.code == mcp_types.INVALID_REQUEST and not self._server.url
+            ):
                 raise ToolFailed(f"{self.name}: {error.message}") from None
             self._lose(client)
             reason = f"the MCP server {self.name} went away while {tool} ran; it is being restarted"
@@ -150,11 +152,11 @@ class Link:
         return mcp.Client(
             open_streams(self._server, self._cwd, stderr, on_end=self._end),
             client_info=mcp_types.Implementation(name="dragoman", version="1"),
-            message_handler=self._hear,
+            message_handler=self._on_message,
             cache=None,
         )
 
-    async def _hear(self, message: object) -> None:
+    async def _on_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             self._wake.set()
 

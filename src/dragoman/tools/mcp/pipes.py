@@ -23,7 +23,7 @@ Streams = tuple[Any, Any]
 
 # Prints its process id and then becomes the server: the SDK does not expose the id of the process it starts.
 _LAUNCHER = ("/bin/sh", "-c", 'echo $$ >&2; exec "$@"', "sh")
-_KEPT = 2000  # bytes of stderr
+_MAX_STDERR_BYTES = 2000  # bytes of stderr
 _LAST_WORDS_S = 0.5  # wait for stderr output that is still in the pipe after the server's exit
 _CONNECT_S = 30.0
 _READ_S = 300.0  # a server may take long to respond; each call has its own timeout
@@ -45,7 +45,7 @@ class Stderr(asyncio.Protocol):
         if b"\n" not in self._first:
             self._first, newline, data = (self._first + data).partition(b"\n")
             self._first += newline
-        self._kept = (self._kept + data)[-_KEPT:]
+        self._kept = (self._kept + data)[-_MAX_STDERR_BYTES:]
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self.ended.set_result(None)
@@ -67,7 +67,7 @@ async def open_streams(
     """Connect and yield a reading and a writing stream; `on_end` is called when the reading stream ends."""
     connect = _over_http(server) if server.url else _over_pipes(server, cwd, stderr)
     async with connect as (reading, writing):
-        yield _Watched(reading, on_end), writing
+        yield _NotifyingStream(reading, on_end), writing
 
 
 @asynccontextmanager
@@ -103,7 +103,7 @@ def _end_group(group: int) -> None:
             os.killpg(group, signal.SIGKILL)
 
 
-class _Watched:
+class _NotifyingStream:
     """A reading stream that calls `on_end` when it ends; the SDK only notifies pending requests."""
 
     def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
@@ -113,7 +113,7 @@ class _Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def __aiter__(self) -> _Watched:
+    def __aiter__(self) -> _NotifyingStream:
         return self
 
     async def __anext__(self) -> Any:
@@ -123,7 +123,7 @@ class _Watched:
             self._on_end()
             raise
 
-    async def __aenter__(self) -> _Watched:
+    async def __aenter__(self) -> _NotifyingStream:
         await self._stream.__aenter__()
         return self
 

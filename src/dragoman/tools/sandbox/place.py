@@ -96,7 +96,7 @@ def replace(
             file.write(data)
             file.flush()
             if mode is not None:
-                _keep(descriptor, like, mode)
+                _copy_attributes(descriptor, like, mode)
             os.fsync(descriptor)
         os.rename(draft, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except BaseException:
@@ -126,10 +126,10 @@ def explained(path: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
             raise ToolRefused(f"{error.strerror}", where=shown(path)) from None
-        raise ToolFailed(_WORDS.get(error.errno or 0) or f"{error.strerror}", where=shown(path)) from None
+        raise ToolFailed(_MESSAGES.get(error.errno or 0) or f"{error.strerror}", where=shown(path)) from None
 
 
-_WORDS = {
+_MESSAGES = {
     errno.ENOENT: "no such file or directory",
     errno.EACCES: "the system does not permit it",
     errno.EISDIR: "is a directory",
@@ -142,7 +142,7 @@ def _must_be_file(status: os.stat_result, path: str) -> None:
         raise _NOT_A_FILE.get(kind, ToolRefused)(_KINDS.get(kind, "is no regular file"), where=shown(path))
 
 
-def _keep(descriptor: int, like: os.stat_result | None, mode: int) -> None:
+def _copy_attributes(descriptor: int, like: os.stat_result | None, mode: int) -> None:
     now = os.fstat(descriptor)
     if like and (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
         with contextlib.suppress(PermissionError):
