@@ -1,1 +1,1 @@
-"""The agent: a pure loop, an async runner around it, and the terminal in front of both."""
+"""The terminal agent: a loop without I/O (`machine`), the async runner that drives it, and the user interface."""

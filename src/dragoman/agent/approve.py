@@ -1,4 +1,8 @@
-"""Between a tool that needs a yes and the person who gives it: the machine asks, this waits."""
+"""`MachineApprover`: connects the permission guard of the tools with the agent's machine.
+
+The guard awaits `approve`, which posts the question as an event; the machine decides when the person is asked and
+returns the answer through `settle`.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +20,18 @@ _VERDICTS: dict[Answer, Verdict] = {"once": "once", "always": "always", "no": "n
 
 
 class Waits:
-    """How long a call has waited for a person: that is not the tool's time."""
+    """How long a call has waited for approval; this time is subtracted from the tool's duration."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
 
-#: Set by the runner around each call.
+#: Set by the runner for each call.
 WAITS: ContextVar[Waits | None] = ContextVar("waits", default=None)
 
 
 class MachineApprover:
-    """An `Approver` that posts the question as an event and waits until the machine settles it."""
+    """An `Approver` that posts each question as an event and waits for the machine's answer."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -37,15 +41,15 @@ class MachineApprover:
         self._never: set[tuple[str, str, str]] = set()
 
     def connect(self, post: Callable[[Event], None]) -> None:
-        """Where questions go; without it the answer is no."""
+        """Set where questions are posted; until then every answer is `no`."""
         self._post = post
 
     async def approve(
         self, definition: ToolDefinition, args: dict[str, Any], context: Context, preview: str
     ) -> Verdict:
         subject = definition.subject(args) if definition.subject is not None else ""
-        wish = (context.session, definition.name, subject)
-        if self._post is None or wish in self._never:
+        key = (context.session, definition.name, subject)
+        if self._post is None or key in self._never:
             return "no"
         self._asked += 1
         question = Question(id=f"q{self._asked}", tool=definition.name, subject=subject, preview=preview)
@@ -61,10 +65,11 @@ class MachineApprover:
             if waits is not None:
                 waits.seconds += self._clock() - began
         if given == "never":
-            self._never.add(wish)
+            self._never.add(key)
         return _VERDICTS[given]
 
     def settle(self, question_id: str, answer: Answer) -> None:
+        """Deliver the answer to the waiting `approve`; an unknown or settled question is ignored."""
         waiting = self._waiting.get(question_id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)

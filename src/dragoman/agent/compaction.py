@@ -1,7 +1,7 @@
-"""Make a long history short: what is old becomes a summary, the last turns stay whole, signatures included.
+"""Compaction: replace the old part of a history by a summary and keep the last turns with their signatures.
 
-A history may be cut only in front of a turn of the user's, or inside a turn in front of a step of the model's:
-there every call still has its result behind it, and every step still brings its own signature.
+A history may only be cut before a user turn, or inside a turn before a message of the model. At these places every
+call in the kept part still has its result, and every step its own thought signature.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dragoman.counting import estimate_tokens
 from dragoman.ir import Message, Request, Text, ToolChoice, ToolResult
 
 KEPT_TURNS = 2
-KEPT_SHARE = 0.4  # of the context window, for what stays whole
-_SUMMARY_SHARE = 0.9  # of the context window, for what is summarised
-_RESULT_CHARS = 2_000  # of each tool result, for the summary
+KEPT_SHARE = 0.4  # share of the context window for the messages that are kept
+_SUMMARY_SHARE = 0.9  # share of the context window for the messages to summarise
+_RESULT_CHARS = 2_000  # per tool result in the summary request
 
 INSTRUCTIONS = (
     "Summarise this conversation so that the work can go on without it. Say what the user wants, what was decided,"
@@ -27,14 +27,18 @@ TASK_HEADING = "What the user asked last, word for word:"
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """The messages to summarise and those that stay."""
+    """The messages to summarise and the messages to keep."""
 
     old: tuple[Message, ...]
     kept: tuple[Message, ...]
 
 
 def find_cut(messages: tuple[Message, ...], context_tokens: int) -> Cut | None:
-    """Keep as many of the last turns as there is room for, or else of the last steps; None if nothing is old."""
+    """Choose where to cut a history; return None if there is nothing worth summarising.
+
+    Keep the last turns that fit into `KEPT_SHARE` of the context window; if not even the last turn fits, keep the
+    last steps that do.
+    """
     turns = [index for index, message in enumerate(messages) if starts_turn(message)]
     steps = [
         index
@@ -50,7 +54,10 @@ def find_cut(messages: tuple[Message, ...], context_tokens: int) -> Cut | None:
 
 
 def summary_request(template: Request, old: tuple[Message, ...], context_tokens: int) -> Request:
-    """Ask for the summary; results are shortened and the oldest left out, so that the request itself fits."""
+    """Build the request for the summary.
+
+    Tool results are shortened and the oldest messages dropped until the request fits into the context window.
+    """
     short = tuple(_shorten(message) for message in old)
     room = int(context_tokens * _SUMMARY_SHARE)
     while len(short) > 1 and _size(short) > room:
@@ -62,7 +69,10 @@ def summary_request(template: Request, old: tuple[Message, ...], context_tokens:
 
 
 def compacted(cut: Cut, summary: str) -> tuple[Message, ...]:
-    """The new history; inside a turn the user's words are repeated, because they were cut off."""
+    """Return the new history: the summary and the kept messages.
+
+    If the cut is inside a turn, the summary message repeats the user's request, which was cut off.
+    """
     text = f"{HEADING}\n\n{summary.strip()}"
     if not any(starts_turn(message) for message in cut.kept):
         text += f"\n\n{TASK_HEADING}\n\n{_last_words(cut.old)}"
@@ -74,12 +84,12 @@ def _size(messages: tuple[Message, ...]) -> int:
 
 
 def _says_much(messages: tuple[Message, ...]) -> bool:
-    """A summary of nothing but the user's own words would be no shorter."""
+    """Return whether a summary is worthwhile; one of user messages alone would be no shorter."""
     return any(message.role == "model" for message in messages)
 
 
 def _last_words(messages: tuple[Message, ...]) -> str:
-    """The user's, taken out of an earlier summary if that is all that is left of them."""
+    """Return the user's last request, taken from an earlier summary message if that is where it is."""
     said = next(message for message in reversed(messages) if starts_turn(message))
     text = "\n".join(part.text for part in said.parts if isinstance(part, Text))
     return text.rpartition(TASK_HEADING)[2].strip() if text.startswith(HEADING) else text
@@ -101,7 +111,7 @@ def _short_result(result: ToolResult) -> ToolResult:
 
 
 def _without_first_exchange(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Without the first message and what belongs to it: never a result without its call."""
+    """Drop the first message and the results of its calls, so that no result is left without its call."""
     rest = messages[1:]
     while rest and isinstance(rest[0].parts[0], ToolResult):
         rest = rest[1:]

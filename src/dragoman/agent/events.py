@@ -1,4 +1,4 @@
-"""What can happen to an agent, and what it wants done about it: the two vocabularies of `agent.machine`."""
+"""The events that `agent.machine` handles, and the commands that it returns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import msgspec
 
 from dragoman import ir
 
-#: What a person answers to "may I?": this time, from now on, not this time, never again.
+#: A person's answer to an approval question; `always` and `never` apply for the rest of the session.
 Answer = Literal["once", "always", "no", "never"]
 
-#: Why a turn ended; `done` is the only good end.
+#: Why a turn ended; only `done` is a normal end.
 Reason = Literal[
     "done",
     "interrupted",
@@ -27,7 +27,7 @@ Reason = Literal[
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool wants to do something that needs a yes; `preview` is a diff or what else helps to decide."""
+    """A tool call that needs approval; `preview` is a diff or another description of what it would do."""
 
     id: str
     tool: str
@@ -43,7 +43,7 @@ class UserSaid(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """One event of the model's answer to the `Ask` with that number."""
+    """One event of the model's response to the `Ask` with this number."""
 
     ask: int
     event: ir.Event
@@ -64,17 +64,17 @@ class ApprovalAnswered(msgspec.Struct, frozen=True):
 
 
 class LimitReached(msgspec.Struct, frozen=True):
-    """A limit only the outside can watch, such as time."""
+    """A limit that the machine cannot check itself was reached, such as a time limit."""
 
     detail: str
 
 
 class Interrupted(msgspec.Struct, frozen=True):
-    """The user wants this turn to end now."""
+    """The user wants to end this turn now."""
 
 
 class CompactionWanted(msgspec.Struct, frozen=True):
-    """The user wants the history summarised."""
+    """The user wants to compact the history."""
 
 
 Event = (
@@ -93,7 +93,7 @@ Event = (
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """Send this request and bring every event of the answer back as `Heard` with this number."""
+    """Send this request and post every event of the response as `Heard` with this number."""
 
     number: int
     request: ir.Request
@@ -101,32 +101,32 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Run these calls at the same time; each ends in exactly one `ToolFinished`."""
+    """Run these calls concurrently; each must end with exactly one `ToolFinished`."""
 
     calls: tuple[ir.ToolCall, ...]
 
 
 class AskApproval(msgspec.Struct, frozen=True):
-    """Ask the person; the next question comes only after the answer to this one."""
+    """Ask the person; the machine sends the next question only after the answer to this one."""
 
     question: Question
 
 
 class Settle(msgspec.Struct, frozen=True):
-    """Tell the waiting tool."""
+    """Deliver the answer to the tool that waits for it."""
 
     question_id: str
     answer: Answer
 
 
 class Say(msgspec.Struct, frozen=True):
-    """A piece of the model's text."""
+    """Show a piece of the model's text."""
 
     text: str
 
 
 class Think(msgspec.Struct, frozen=True):
-    """A piece of the model's thoughts."""
+    """Show a piece of the model's thoughts."""
 
     text: str
 
@@ -142,20 +142,20 @@ class ShowResult(msgspec.Struct, frozen=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """A sentence of the agent's own."""
+    """Show a message from the agent program itself."""
 
     text: str
 
 
 class Save(msgspec.Struct, frozen=True):
-    """Keep these messages: behind what is kept already, or instead of it."""
+    """Save these messages: append them to the saved history, or replace it (`instead`)."""
 
     messages: tuple[ir.Message, ...]
     instead: bool = False
 
 
 class Cancel(msgspec.Struct, frozen=True):
-    """Stop the running request and the running tools, and wait until they are stopped."""
+    """Cancel the running request and the running tools, and wait until they have stopped."""
 
 
 class Stop(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What the agent itself puts into a history, so that whatever happened leaves one that can go on."""
+"""Messages that the agent itself adds to a history, so that it stays valid after errors and interruptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def user_message(text: str) -> Message:
 
 
 def remark_message(text: str) -> Message:
-    """A remark of the program's for the model, which starts no turn."""
+    """Return a message from the program to the model; unlike a user message it does not start a turn."""
     return Message(role="system", parts=(Text(text=text),))
 
 
@@ -28,12 +28,12 @@ def error_result(call: ToolCall, text: str) -> ToolResult:
 
 
 def starts_turn(message: Message) -> bool:
-    """Whether the user says something here, instead of a tool or the program."""
+    """Return whether this is a message of the user, as opposed to tool results or program messages."""
     return message.role == "user" and not isinstance(message.parts[0], ToolResult)
 
 
 def mend(history: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A history that ends in calls gets error results: its process died while the tools ran."""
+    """Add error results to a history that ends with calls, because its process died while the tools ran."""
     calls = [part for part in history[-1].parts if isinstance(part, ToolCall)] if history else []
     if not calls:
         return history
@@ -41,6 +41,6 @@ def mend(history: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def without_last_turn(history: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What was there before the user spoke last."""
+    """Return the messages before the user's last one."""
     starts = [index for index, message in enumerate(history) if starts_turn(message)]
     return history[: starts[-1]] if starts else ()

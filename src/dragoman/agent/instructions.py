@@ -1,4 +1,4 @@
-"""What the agent is told about itself and where it is."""
+"""The agent's system instructions."""
 
 from __future__ import annotations
 

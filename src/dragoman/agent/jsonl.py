@@ -1,4 +1,4 @@
-"""A turn as one JSON object per line, for scripts."""
+"""`JsonScreen`: writes a turn as one JSON object per line, for scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.ir import Text, ToolCall, ToolResult
 
 
 class JsonScreen:
-    """Nobody can be asked here: a call that needs a yes is refused."""
+    """A screen for scripts; it refuses every call that needs approval."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

@@ -1,4 +1,4 @@
-"""What keeps a loop from running away: steps, tokens, money."""
+"""Limits of the agent's loop (steps, tokens, cost), and what a session has used."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dragoman.observe.prices import cost_usd, price_of
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Zero is no limit. Steps are counted per turn, tokens and money per session."""
+    """Limits of a session; 0 means no limit. Steps count per turn, tokens and cost per session."""
 
     max_steps: int = 50
     max_tokens: int = 0
     max_cost_usd: float = 0.0
-    repeats_told: int = 3  # the model is told that it goes round in circles
-    repeats_stopped: int = 5
-    compact_at: float = 0.8  # of the context window
+    repeats_told: int = 3  # equal calls until the model gets a message that it repeats itself
+    repeats_stopped: int = 5  # equal calls until the turn is stopped
+    compact_at: float = 0.8  # share of the context window
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session has used. `cost_usd` is None once a part of it has no known price."""
+    """What a session has used; `cost_usd` is None if the price of any part is unknown."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -34,6 +34,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
         return self.input_tokens + self.output_tokens
 
     def plus(self, usage: ir.Usage, model: str) -> Spent:
+        """Return the usage with one more request added."""
         price = price_of(model)
         cost = None if price is None or self.cost_usd is None else self.cost_usd + cost_usd(usage, price)
         return Spent(
@@ -46,7 +47,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def blown_fuse(limits: Limits, spent: Spent, steps: int) -> Stop | None:
-    """The first limit that forbids another request."""
+    """Return the stop for the first limit that forbids another request, or None."""
     if limits.max_steps and steps >= limits.max_steps:
         return Stop("max_steps", f"the limit of {limits.max_steps} steps for one turn is reached")
     if limits.max_tokens and spent.tokens >= limits.max_tokens:

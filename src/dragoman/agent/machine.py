@@ -1,4 +1,4 @@
-"""The agent's loop without any I/O: events in, commands out.
+"""The agent's loop as a state machine without I/O: events in, commands out.
 
     session = (turn | compaction)*
     turn    = UserSaid step* Stop
@@ -7,10 +7,10 @@
     summary = Ask("summary") Heard*                                      when the context window fills up
     compaction = CompactionWanted summary Stop
 
-Always, at every moment between two events:
-- every call in the history has exactly one result directly behind it before the model is asked again;
-- what is shown and saved is in the history; whatever ends a turn leaves a history Google accepts;
-- `Interrupted` and `LimitReached` end any turn with `Cancel`; what still comes in afterwards is ignored.
+Invariants between two events:
+- before the next request, every call in the history has exactly one result directly after it;
+- everything shown and saved is in the history, and a turn always ends with a history that Google accepts;
+- `Interrupted` and `LimitReached` end any turn with `Cancel`; events that arrive afterwards are ignored.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ from dragoman.errors import DragomanError
 from dragoman.ir import Message, Text, ToolCall, ToolResult
 from dragoman.repeats import Repeats
 
-#: Ends of an answer after which its calls are whole.
-_WHOLE: frozenset[ir.StopReason] = frozenset({"end", "tool_calls"})
-#: How an answer without calls ends the turn.
+#: Stop reasons after which the calls of a response are complete.
+_COMPLETE: frozenset[ir.StopReason] = frozenset({"end", "tool_calls"})
+#: How a response without calls ends the turn, by its stop reason.
 _ENDS: dict[ir.StopReason, Reason] = {
     "end": "done",
     "tool_calls": "done",
@@ -77,7 +77,10 @@ _ENDS: dict[ir.StopReason, Reason] = {
 
 
 class Machine:
-    """`template` is a request without messages: model, instructions, tools. `history` may come from a saved session."""
+    """`handle` takes one event and returns the commands to perform, in order.
+
+    `template` is a request without messages (model, instructions, tools); `history` may come from a saved session.
+    """
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ class Machine:
         self.state: Literal["idle", "asking", "running", "summarising"] = "idle"
         self.steps = 0
         self.context_tokens = context_tokens
-        self._known_tokens = 0  # of the last request and its answer
+        self._known_tokens = 0  # reported for the last request and its response
         self._asks = 0
         self._answer = ir.Collector()
         self._said: list[str] = []
@@ -129,12 +132,12 @@ class Machine:
                 assert_never(event)
 
     def replace_history(self, history: tuple[Message, ...]) -> Save:
-        """Another past: a resumed session, a turn taken back, a clean sheet."""
+        """Replace the history, for example after an undo or a compaction; return the command to save it."""
         self.history = mend(history)
         self._known_tokens = 0
         return Save(self.history, instead=True)
 
-    # One step: ask, hear, run
+    # One step: request, response, tool calls
 
     def _user_said(self, text: str) -> list[Command]:
         if self.state != "idle":
@@ -187,14 +190,14 @@ class Machine:
         calls = tuple(part for part in response.parts if isinstance(part, ToolCall))
         if not calls:
             kept = self._add(Message(role="model", parts=response.parts)) if response.parts else []
-            empty = not response.parts and finished.reason in _WHOLE
+            empty = not response.parts and finished.reason in _COMPLETE
             reason = "failed" if empty else _ENDS[finished.reason]
             detail = "the model said nothing" if empty else finished.detail or finished.raw
             return [*kept, *self._stop(Stop(reason, "" if reason == "done" else detail))]
         said = self._add(Message(role="model", parts=response.parts))
         self._calls = {call.id: call for call in calls}
         self._results = {}
-        if finished.reason in _WHOLE:
+        if finished.reason in _COMPLETE:
             self.state = "running"
             return [*said, *map(ShowCall, calls), Run(calls)]
         why = NOT_RUN.format(raw=finished.raw or finished.reason)
@@ -223,7 +226,7 @@ class Machine:
         return [*told, *self._ask()]
 
     def _all_results(self, otherwise: str) -> Message:
-        """The results of this step in call order; a call without one gets an error."""
+        """Return the results of this step in call order; a call without a result gets the error `otherwise`."""
         results = (
             self._results.get(id_) or error_result(call, otherwise) for id_, call in self._calls.items()
         )
@@ -232,10 +235,10 @@ class Machine:
     def _approval_wanted(self, question: Question) -> list[Command]:
         return self._questions.want(question) if self.state == "running" else [Settle(question.id, "no")]
 
-    # Ends
+    # Ending a turn
 
     def _end_now(self, stop: Stop) -> list[Command]:
-        """Leave a history that can go on: what was said stays, calls without results get an error."""
+        """End the turn with a valid history: text received so far stays, calls without results get an error."""
         if self.state == "idle":
             return []
         kept: list[Command] = []
@@ -250,7 +253,7 @@ class Machine:
 
     def _failed(self, error: DragomanError) -> list[Command]:
         if self.state == "summarising":
-            return self._go_on(f"the history could not be summarised: {error}")
+            return self._continue(f"the history could not be summarised: {error}")
         if error.kind == "overflow" and self._may_compact:
             self.steps -= 1
             commands = self._summarise(then_ask=True)
@@ -263,7 +266,7 @@ class Machine:
         self._calls, self._results = {}, {}
         return [*self._questions.drop(), stop]
 
-    # The summary
+    # Compaction
 
     def _compaction_wanted(self) -> list[Command]:
         if self.state != "idle":
@@ -273,8 +276,8 @@ class Machine:
         )
 
     def _summarise(self, *, then_ask: bool) -> list[Command]:
-        """Nothing if no part of the history is old enough to be summarised."""
-        self._may_compact = False  # once in a turn; if that is not enough, nothing is
+        """Start a summary; return no commands if no part of the history is old enough."""
+        self._may_compact = False  # once per turn: a second summary would not help
         self._cut = compaction.find_cut(self.history, self.context_tokens)
         if self._cut is None:
             return []
@@ -286,12 +289,12 @@ class Machine:
     def _summarised(self, response: ir.Response) -> list[Command]:
         summary = "".join(part.text for part in response.parts if isinstance(part, Text))
         if self._cut is None or not summary.strip():
-            return self._go_on("the model gave no summary; the history stays as it is")
+            return self._continue("the model gave no summary; the history stays as it is")
         before = len(self.history)
         saved = self.replace_history(compaction.compacted(self._cut, summary))
-        return [saved, *self._go_on(f"{before} messages became {len(self.history)}")]
+        return [saved, *self._continue(f"{before} messages became {len(self.history)}")]
 
-    def _go_on(self, remark: str) -> list[Command]:
+    def _continue(self, remark: str) -> list[Command]:
         return [Remark(remark), *(self._ask() if self._then_ask else self._stop(Stop("done")))]
 
     def _add(self, message: Message) -> list[Command]:

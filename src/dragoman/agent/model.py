@@ -1,4 +1,4 @@
-"""The model as the agent meets it: a Gemini address, usually the gateway's, so retries and keys are the gateway's."""
+"""The agent's connection to a model: the Gemini API, usually the gateway's, which does retries and key rotation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.upstream.hosts import Host
 
 
 class Model(Protocol):
-    """Whoever answers requests with events in the order of `ir.events`, always ending in `Finished` or `Failed`."""
+    """Answers a request with events in the order of `ir.events`, always ending with `Finished` or `Failed`."""
 
     def ask(self, request: ir.Request) -> AsyncIterator[ir.Event]: ...
 
@@ -28,7 +28,7 @@ def new_call_id() -> str:
 
 
 class GeminiModel:
-    """Speaks `streamGenerateContent` to `base_url`; closing the iterator ends the request at once."""
+    """Calls `streamGenerateContent` at `base_url`; closing the iterator of `ask` aborts the request."""
 
     def __init__(self, base_url: str, token: str, client: UpstreamClient) -> None:
         self._host = Host(backend="gemini", base_url=base_url)

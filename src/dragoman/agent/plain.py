@@ -1,4 +1,4 @@
-"""A turn without a terminal: the answer on one stream, everything else on the other."""
+"""`PlainScreen`: output without a terminal, the model's answer on one stream and everything else on another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.agent.tui.style import harmless
 
 
 class PlainScreen:
-    """`out` gets the model's words exactly as they are; `aside` a line per call, result and remark."""
+    """Writes the model's text unchanged to `out`, and a line per call, result and remark to `aside`."""
 
     def __init__(self, out: TextIO, aside: TextIO) -> None:
         self._out = out
@@ -43,7 +43,7 @@ class PlainScreen:
         self._aside.flush()
 
     def close(self) -> None:
-        """An answer ends with a newline."""
+        """End the answer with a newline if it has none."""
         if self._open:
             self._out.write("\n")
             self._out.flush()

@@ -1,4 +1,4 @@
-"""Questions to the person, one at a time, however many tools wait."""
+"""The queue of approval questions: only one is asked at a time, however many tools wait."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dragoman.agent.events import Answer, AskApproval, Command, Question, Settle
 
 
 class Questions:
-    """`want` and `answer` give what is to be done: ask the next question, tell the tools that waited."""
+    """Queues questions; each method returns the commands to perform: ask the next question, deliver answers."""
 
     def __init__(self) -> None:
         self._waiting: list[Question] = []
@@ -16,7 +16,10 @@ class Questions:
         return [AskApproval(question)] if len(self._waiting) == 1 else []
 
     def answer(self, question_id: str, answer: Answer) -> list[Command]:
-        """`always` and `never` are meant for everything that waits with the same wish."""
+        """Settle the current question and ask the next.
+
+        `always` and `never` also settle all waiting questions with the same tool and subject.
+        """
         if not self._waiting or self._waiting[0].id != question_id:
             return []
         asked, *rest = self._waiting
@@ -27,7 +30,7 @@ class Questions:
         return [*(Settle(one.id, answer) for one in (asked, *same)), *following]
 
     def drop(self) -> list[Command]:
-        """Nobody answers any more: the tools that wait get a no."""
+        """Answer all waiting questions with `no`."""
         settled: list[Command] = [Settle(one.id, "no") for one in self._waiting]
         self._waiting = []
         return settled

@@ -1,4 +1,4 @@
-"""Drives the machine: asks the model, runs the tools in parallel, shows, saves, and cancels for real."""
+"""Performs the machine's commands: sends requests, runs tools concurrently, shows, saves and cancels."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ from dragoman.tools.definition import Context
 
 
 class Screen(Protocol):
-    """Where a turn is seen."""
+    """Displays a turn and asks the person for approval."""
 
     def show(self, shown: Shown) -> None: ...
 
     def progress(self, line: str) -> None:
-        """A line of a running tool."""
+        """Show a status line of a running tool."""
         ...
 
     async def approve(self, question: Question) -> Answer: ...
 
 
 class Hands(Protocol):
-    """Who runs tools: `tools.handler.Handler`."""
+    """Executes tool calls; implemented by `tools.handler.Handler`."""
 
     async def execute(self, call: ir.ToolCall, context: Context) -> ir.ToolResult: ...
 
 
 class Keeper(Protocol):
-    """Who keeps what is said."""
+    """Saves messages of the history."""
 
     async def keep(self, save: Save) -> None: ...
 
 
 class Runner:
-    """One per session. `turn` runs from an event to its `Stop`; `interrupt` may be called meanwhile."""
+    """Drives the machine of one session; `interrupt` and `post` may be called while `turn` runs."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Runner:
         self._clock = clock
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._unsaved = False  # the disk knows less than the machine
+        self._unsaved = False  # the history on disk is behind the machine's
         self._approver.connect(self.post)
 
     def post(self, event: Event) -> None:
@@ -99,7 +99,10 @@ class Runner:
         self.post(Interrupted())
 
     async def turn(self, first: Event) -> Stop:
-        """A caller that is cancelled takes everything it started with it."""
+        """Run a turn from its first event and return its `Stop`.
+
+        If this is cancelled or a command fails, everything the turn started is cancelled.
+        """
         self._events = asyncio.Queue()
         if self._unsaved:
             await self._keeper.keep(Save(self.machine.history, instead=True))
@@ -111,7 +114,7 @@ class Runner:
                 if stop is not None:
                     return stop
         except BaseException:
-            self.machine.handle(Interrupted())  # a turn that broke off is over all the same
+            self.machine.handle(Interrupted())  # the machine must be idle again
             self._unsaved = True
             raise
         finally:
@@ -165,7 +168,7 @@ class Runner:
         self.post(ToolFinished(result, max(0.0, self._clock() - began - waits.seconds)))
 
     async def _approve(self, question: Question) -> None:
-        """A screen that cannot ask says no: nothing happens without a yes."""
+        """Ask the person; a screen that raises counts as `no`."""
         try:
             answer = await self._screen.approve(question)
         except Exception as error:

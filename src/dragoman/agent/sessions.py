@@ -1,6 +1,6 @@
-"""Sessions that outlive the process: every message is on disk before the next thing happens.
+"""Persistent sessions: every message is on disk before the agent continues.
 
-A saved turn is what was added to a history, or a whole history that takes the place of what was before.
+Each saved turn in the store holds either messages to append to the history or a history that replaces it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _TITLE_CHARS = 60
 _MAX_NAME_CHARS = 100
 
 
-class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+class _SavedMessages(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     instead: bool = False
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the list of sessions."""
+    """One entry of the list of sessions."""
 
     name: str
     title: str = ""
@@ -41,8 +41,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     messages: int = 0
 
 
-class _Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session notes about itself."""
+class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """Metadata of a session, stored beside its turns."""
 
     spent: Spent = Spent()
     model: str = ""
@@ -50,10 +50,10 @@ class _Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Session:
-    """One conversation; `keep` appends to it. Opened by `Sessions`."""
+    """A saved session; created by `Sessions.open`."""
 
     def __init__(
-        self, turns: Turns, name: str, head: str, history: tuple[Message, ...], noted: _Noted
+        self, turns: Turns, name: str, head: str, history: tuple[Message, ...], noted: _Metadata
     ) -> None:
         self.name = name
         self.history = history
@@ -64,9 +64,13 @@ class Session:
         self._head = head
 
     async def keep(self, save: Save) -> None:
-        """A session that somebody else goes on with is not mixed with theirs: this one goes on under a new name."""
+        """Save messages.
+
+        If another process has continued this session meanwhile, save the whole history under a new name instead of
+        mixing the two.
+        """
         self.history = save.messages if save.instead else (*self.history, *save.messages)
-        kept = _Kept(messages=save.messages, instead=save.instead)
+        kept = _SavedMessages(messages=save.messages, instead=save.instead)
         turn = Turn(id=f"turn_{new_token()}", scope=SCOPE, parent=self._head, data=msgspec.json.encode(kept))
         try:
             await self._turns.save(turn, self.name)
@@ -74,40 +78,41 @@ class Session:
             self.name = f"{self.name}-{new_token()[:6]}"
             self._head = ""
             await self.note(self.spent, self.model, self.root)
-            whole = msgspec.json.encode(_Kept(messages=self.history, instead=True))
+            whole = msgspec.json.encode(_SavedMessages(messages=self.history, instead=True))
             turn = Turn(id=turn.id, scope=SCOPE, data=whole)
             await self._turns.save(turn, self.name)
         self._head = turn.id
 
     async def note(self, spent: Spent, model: str, root: str) -> None:
+        """Save the session's metadata."""
         self.spent, self.model, self.root = spent, model, root
-        data = msgspec.json.encode(_Noted(spent=spent, model=model, root=root))
+        data = msgspec.json.encode(_Metadata(spent=spent, model=model, root=root))
         await self._turns.put_conversation(Conversation(name=self.name, scope=SCOPE, data=data))
 
 
 class Sessions:
-    """All sessions of a state folder."""
+    """All sessions in a store."""
 
     def __init__(self, turns: Turns, now: Callable[[], float] = time.time) -> None:
         self._turns = turns
         self._now = now
 
     async def open(self, name: str) -> Session:
-        """The session of this name as it was left, or a new one."""
+        """Open the session of this name, or create it. Raise `InvalidRequest` for an invalid name."""
         check_name(name)
         found = await self._turns.conversation(SCOPE, name)
         if found is None:
             created = Conversation(name=name, scope=SCOPE, created_s=int(self._now()))
             await self._turns.put_conversation(created)
-            return Session(self._turns, name, "", (), _Noted())
+            return Session(self._turns, name, "", (), _Metadata())
         history: tuple[Message, ...] = ()
         for turn in await self._turns.chain(SCOPE, found.head) if found.head else ():
-            kept = msgspec.json.decode(turn.data, type=_Kept)
+            kept = msgspec.json.decode(turn.data, type=_SavedMessages)
             history = kept.messages if kept.instead else (*history, *kept.messages)
-        noted = msgspec.json.decode(found.data, type=_Noted)
+        noted = msgspec.json.decode(found.data, type=_Metadata)
         session = Session(self._turns, name, found.head, history, noted)
         lost = mend(history)[len(history) :]
-        if lost:  # their process died while they ran
+        if lost:  # the process died while tools were running
             await session.keep(Save(lost))
         return session
 
@@ -115,12 +120,15 @@ class Sessions:
         return await self._turns.conversation(SCOPE, name) is not None
 
     async def list(self) -> list[Entry]:
-        """The last used first."""
+        """Return the entries, most recently used first."""
         index = await self._turns.conversation(SCOPE, _INDEX)
         return msgspec.json.decode(index.data, type=list[Entry]) if index is not None else []
 
     async def enlist(self, session: Session) -> None:
-        """Put it into the list; a list that somebody else is writing is left for the next time."""
+        """Add the session to the list, or move it to the front.
+
+        Do nothing if it is empty, or if another process is writing the list: the next save tries again.
+        """
         holder = new_token()
         if not session.history or not await self._turns.lease(_INDEX_LEASE, holder, _LEASE_S):
             return
@@ -139,6 +147,7 @@ class Sessions:
 
 
 def check_name(name: str) -> None:
+    """Raise `InvalidRequest` for an invalid session name; names that begin with `*` are reserved."""
     if not name.strip() or name.startswith("*") or len(name) > _MAX_NAME_CHARS or not name.isprintable():
         why = f"a session's name is 1 to {_MAX_NAME_CHARS} printable characters and does not begin with *"
         raise InvalidRequest(why, where=repr(name))

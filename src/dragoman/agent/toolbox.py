@@ -1,4 +1,4 @@
-"""The tools of an agent: files, the user's own, MCP servers, behind one guard and one journal."""
+"""The agent's tools: file tools, `run_command`, custom tools and MCP servers, with one guard and one audit log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOOLS_FOLDER = "tools"
 
 
 class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent can do, and what the user should know about it."""
+    """The agent's tools and their handler; `remarks` are warnings to show to the user."""
 
     registry: Registry
     handler: Handler
@@ -43,7 +43,10 @@ async def open_toolbox(
     approver: Approver | None = None,
     strict: bool = False,
 ) -> AsyncIterator[Toolbox]:
-    """All tools for one project; MCP servers run as long as the block does."""
+    """Open all tools of one project; MCP servers run until the block ends.
+
+    `home` is the state folder, with the backups, the audit log and by default the folder of custom tools.
+    """
     files = Files(root, limits=FileLimits(state=home))
     registry = Registry(files.definitions())
     remarks: list[str] = []
@@ -59,7 +62,7 @@ async def open_toolbox(
     served: dict[str, tuple[str, ...]] = {}
 
     def change(server: str, definitions: tuple[ToolDefinition, ...]) -> None:
-        """A server's tools are others than before: the old ones go, the new ones come."""
+        """Replace the tools of an MCP server in the registry."""
         for name in served.pop(server, ()):
             registry.remove(name)
         for definition in definitions:

@@ -1,4 +1,4 @@
-"""Take the file changes of a turn back, from the backups that the tools named in their results."""
+"""Undo the file changes of a turn, using the backup ids in the results of the file tools."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dragoman.tools.errors import ToolError
 from dragoman.tools.fs import Files
 
 _WRITERS = frozenset({"write_file", "edit_file", "restore_backup"})
-# At the end only: a file may be called `(backup …)`, and the result begins with its name.
+# Only at the end of the text: it begins with a file name, which may itself look like `(backup …)`.
 _BACKUP = re.compile(r"\(backup (\d{20}-[0-9a-f]{8})\)\Z")
 
 
 def restore_files(files: Files, turn: Sequence[Message]) -> list[str]:
-    """Every file as it was before its first change in the turn; one line for each."""
+    """Restore each file to its state before its first change in the turn; return one line per file."""
     said: list[str] = []
     done: set[str] = set()
     for backup in backup_ids(turn):
@@ -31,7 +31,7 @@ def restore_files(files: Files, turn: Sequence[Message]) -> list[str]:
 
 
 def backup_ids(turn: Sequence[Message]) -> list[str]:
-    """Oldest first; only what a tool that writes has said of its own work."""
+    """Return the backup ids in successful results of the tools that write files, oldest first."""
     results = [part for message in turn for part in message.parts if isinstance(part, ToolResult)]
     own = [one for one in results if one.name in _WRITERS and not one.is_error]
     texts = [part.text for one in own for part in one.content if isinstance(part, Text)]

@@ -1,1 +1,1 @@
-"""Tools for a Gemini program on this machine whose base URL cannot be changed: a proxy of its own, by mitmproxy."""
+"""A local mitmproxy that adds tools to Gemini programs whose base URL cannot be changed."""

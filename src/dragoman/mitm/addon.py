@@ -1,4 +1,4 @@
-"""The addon for mitmproxy: Gemini's requests and answers through the interceptor, everything else untouched."""
+"""The mitmproxy addon: passes Gemini requests and responses through the interceptor, everything else unchanged."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from dragoman.mitm.traffic import (
 from dragoman.store import StoreUnavailable
 from dragoman.upstream.client import UpstreamClient
 
-_MARK = "dragoman"
-_NOT_OURS = frozenset(
+_METADATA_KEY = "dragoman"
+_DROPPED_HEADERS = frozenset(
     {"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "proxy-connection"}
 )
 _log = logging.getLogger("dragoman")
 
 
 class GeminiAddon:
-    """`upstream` is where Google's hosts are looked for instead, if anywhere."""
+    """A mitmproxy addon; `upstream` is a base URL that replaces Google's hosts, if given."""
 
     def __init__(self, interceptor: Interceptor, client: UpstreamClient, *, upstream: str = "") -> None:
         self._interceptor = interceptor
@@ -41,6 +41,7 @@ class GeminiAddon:
         self._upstream = urlsplit(upstream) if upstream else None
 
     async def request(self, flow: Any) -> None:
+        """mitmproxy's `request` hook: modify a Gemini request before it is sent."""
         host: str = flow.request.pretty_host
         if not is_gemini(host):
             return
@@ -59,11 +60,12 @@ class GeminiAddon:
             _answer(flow, GeminiClient().encode_error(error))
             return
         if prepared is not None:
-            flow.metadata[_MARK] = prepared
+            flow.metadata[_METADATA_KEY] = prepared
             flow.request.content = msgspec.json.encode(prepared.body)
 
     async def response(self, flow: Any) -> None:
-        prepared: Prepared | None = flow.metadata.get(_MARK)
+        """mitmproxy's `response` hook: run or withhold the calls of injected tools."""
+        prepared: Prepared | None = flow.metadata.get(_METADATA_KEY)
         if prepared is None or flow.response.status_code != 200:
             return
         found = read_answer(flow.response.get_content(strict=False) or b"")
@@ -88,9 +90,11 @@ class GeminiAddon:
             chunks = await self._ask(flow, prepared)
 
     async def _ask(self, flow: Any, prepared: Prepared) -> list[Json]:
-        """The next round of the same answer, as the program would have sent it."""
+        """Send the next request of the same answer, with the program's own headers, and return its chunks."""
         headers = {
-            name: value for name, value in flow.request.headers.items() if name.lower() not in _NOT_OURS
+            name: value
+            for name, value in flow.request.headers.items()
+            if name.lower() not in _DROPPED_HEADERS
         }
         body = msgspec.json.encode(prepared.body)
         async with self._client.post(flow.request.url, headers, body, stream=True) as answer:

@@ -1,4 +1,7 @@
-"""A session's tools in a program's traffic: into its requests, their calls out of the answers; no network here."""
+"""`Interceptor`: adds a session's tools to a program's requests and removes their calls from the responses.
+
+It does no network I/O; `addon` does that.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +31,15 @@ from dragoman.tools.inject import (
     withhold,
 )
 
-#: Runs calls at once, in their order; without one somebody else brings the results.
+#: Runs calls immediately and returns their results in order. Without a runner, results arrive through the session.
 Runner = Callable[[Sequence[ToolCall]], Awaitable[Sequence[ToolResult]]]
 
 MAX_ROUNDS = 16
-_LOOK_S = 0.1
+_POLL_S = 0.1
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A request on its way to Google: `body` is what is sent, `asked` what the program asks."""
+    """A request to Google: `body` is what is sent, `asked` the hash of the program's question."""
 
     target: Target
     body: Json
@@ -48,7 +51,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interceptor:
-    """`wait_s` is how long a follow-up may wait for results; `now` gives seconds since the epoch."""
+    """Applies one session to a program's traffic.
+
+    `wait_s` is how long a follow-up waits for results; `now` returns seconds since the epoch.
+    """
 
     def __init__(
         self,
@@ -64,7 +70,10 @@ class Interceptor:
         self._runner = runner
 
     async def prepare(self, target: Target, body: Json) -> Prepared | None:
-        """None where the session has nothing; a follow-up to calls without results waits, or is refused."""
+        """Return the request to send, or None if the session does not exist.
+
+        A follow-up to calls without results waits for them, and raises a `DragomanError` after `wait_s`.
+        """
         held = await self._session.held()
         if held is None:
             return None
@@ -82,14 +91,14 @@ class Interceptor:
         )
 
     async def receive(self, prepared: Prepared, chunks: list[Json]) -> list[Json] | Prepared:
-        """The answer for the program, or the request that must be sent first because its calls were run here."""
+        """Return the response for the program, or the next request if the model's calls were run here."""
         target = prepared.target
         question = question_of(prepared.body) if self._runner else prepared.asked
         calls = captured_calls(chunks, prepared.declared, question=question, origin=origin_of(target))
         if calls and self._runner is not None:
             results = await self._runner([_tool_call(call, prepared.names) for call in calls])
             if not calls[0].beside and prepared.rounds < MAX_ROUNDS:
-                return _continued(prepared, calls, results)
+                return _next_request(prepared, calls, results)
             await self._capture(prepared, calls)
             await self._session.answer(results)
         elif calls:
@@ -98,7 +107,7 @@ class Interceptor:
         return withhold(chunks, calls) if calls else chunks
 
     async def _results_of(self, body: Json) -> list[list[KeptCall]]:
-        """The steps that this request goes on from, with all their results."""
+        """Return the steps that this request continues from, once all their results have arrived."""
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
             steps = [
@@ -112,7 +121,7 @@ class Interceptor:
                 return shown
             if asyncio.get_running_loop().time() >= deadline:
                 raise unanswered(self._session.name, calls)
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     async def _capture(self, prepared: Prepared, calls: tuple[CapturedCall, ...]) -> None:
         kept = [
@@ -153,7 +162,7 @@ def _captured(calls: Sequence[KeptCall]) -> tuple[CapturedCall, ...]:
 
 
 def _call_result(result: ToolResult, target: Target) -> CallResult:
-    """As Google wants it; files a model cannot take inside a response are told of in words."""
+    """Convert a result to Google's format; files that the model does not accept are described in text."""
     (content,) = gemini.encode_results([result], target=target)
     wire = content["parts"][0]["functionResponse"]
     return CallResult(id=result.call_id, response=wire["response"], parts=tuple(wire.get("parts", ())))
@@ -163,10 +172,10 @@ def _tool_call(call: CapturedCall, names: NameMap) -> ToolCall:
     return ToolCall(id=call.id, name=names.from_wire(call.name), args=msgspec.json.encode(call.args))
 
 
-def _continued(
+def _next_request(
     prepared: Prepared, calls: tuple[CapturedCall, ...], results: Sequence[ToolResult]
 ) -> Prepared:
-    """The next round of an answer: the same request with the calls and their results behind it."""
+    """Return the next request of an answer: the same one with the calls and their results appended."""
     pending = tuple(_call_result(result, prepared.target) for result in results)
     context = fit(ToolContext(last_calls=calls, pending_results=pending), prepared.body, prepared.target)
     body = modify_request(prepared.body, context)

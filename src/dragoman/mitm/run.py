@@ -1,4 +1,4 @@
-"""mitmproxy inside our process: on loopback, for Google's Gemini hosts alone, with a certificate authority of its own."""
+"""Run mitmproxy in this process: on loopback, only for Google's Gemini hosts, with its own certificate authority."""
 
 from __future__ import annotations
 
@@ -20,23 +20,28 @@ OnReady = Callable[[str], None]
 
 
 def check_installed() -> None:
+    """Raise `ConfigError` if the optional mitmproxy package is missing."""
     if find_spec("mitmproxy") is None:
         raise ConfigError("the proxy needs mitmproxy\npip install 'dragoman[mitm]'")
 
 
 async def serve(addon: GeminiAddon, *, port: int, folder: Path, on_ready: OnReady) -> None:
-    """Until SIGINT or SIGTERM; `folder` keeps the certificate authority, which is made at the first start."""
+    """Serve until SIGINT or SIGTERM.
+
+    `folder` holds the certificate authority, which is created at the first start. `on_ready` is called with the
+    proxy's URL.
+    """
     from mitmproxy.options import Options
     from mitmproxy.tools.dump import DumpMaster
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    trusted = os.environ.get("SSL_CERT_FILE") or None  # as everywhere
+    trusted = os.environ.get("SSL_CERT_FILE") or None  # the same variable as in OpenSSL
     options = Options(
         listen_host=LOOPBACK,
         listen_port=port,
         confdir=str(folder),
         allow_hosts=[rf"^{host}:\d+$" for host in HOSTS],
-        upstream_cert=False,  # Google is not asked before the program asks something
+        upstream_cert=False,  # no connection to Google before the program sends a request
         ssl_verify_upstream_trusted_ca=trusted,
     )
     master = DumpMaster(options, with_termlog=False, with_dumper=False)
@@ -49,7 +54,7 @@ async def serve(addon: GeminiAddon, *, port: int, folder: Path, on_ready: OnRead
 
 
 class _Ready:
-    """Tells where the proxy listens, once it does."""
+    """An addon that reports the proxy's URL once it listens."""
 
     def __init__(self, master: object, on_ready: OnReady) -> None:
         self._master = master

@@ -1,4 +1,4 @@
-"""What passes by: which requests are Gemini's, and their answers as chunks, in whatever framing they came."""
+"""Recognise Gemini requests, and decode and encode responses in any framing: JSON object, JSON array or SSE."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.sse import on_its_lines
 Json = dict[str, Any]
 Framing = Literal["whole", "array", "sse"]
 
-#: Google's Gemini hosts: AI Studio, and Vertex with and without a place. Nothing else is ever opened.
+#: Google's Gemini hosts: AI Studio, and Vertex AI with and without a region. TLS to other hosts is not intercepted.
 HOSTS = (
     r"generativelanguage\.googleapis\.com",
     r"([a-z0-9-]+-)?aiplatform\.googleapis\.com",
@@ -31,7 +31,7 @@ def is_gemini(host: str) -> bool:
 
 
 def target_of(host: str, path: str) -> Target | None:
-    """The model a request asks to generate something; None for everything else Google serves there."""
+    """Return the target of a `generateContent` or `streamGenerateContent` request, or None for any other path."""
     found = _GENERATE.search(urlsplit(path).path)
     if found is None:
         return None
@@ -40,7 +40,7 @@ def target_of(host: str, path: str) -> Target | None:
 
 
 def read_request(body: bytes) -> Json | None:
-    """None for what Google will refuse anyway."""
+    """Decode a request body; return None if it is not a JSON object, which Google will reject."""
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -49,7 +49,7 @@ def read_request(body: bytes) -> Json | None:
 
 
 def read_answer(body: bytes) -> tuple[list[Json], Framing] | None:
-    """The chunks of an answer; None if it is not one."""
+    """Return the chunks of a response and its framing, or None if it cannot be decoded."""
     first = body.lstrip()[:1]
     framing: Framing = {b"{": "whole", b"[": "array"}.get(first, "sse")  # type: ignore[assignment]
     decoder = FrameDecoder()
@@ -62,6 +62,7 @@ def read_answer(body: bytes) -> tuple[list[Json], Framing] | None:
 
 
 def write_answer(chunks: list[Json], framing: Framing) -> bytes:
+    """Encode chunks in the given framing; a "whole" response joins them into one object."""
     if framing == "whole":
         return msgspec.json.encode(chunks[0] if len(chunks) == 1 else joined(chunks))
     if framing == "array":
@@ -70,12 +71,12 @@ def write_answer(chunks: list[Json], framing: Framing) -> bytes:
 
 
 def words_of(chunks: list[Json]) -> str:
-    """What a program would show of an answer."""
+    """Return the text of a response without thoughts."""
     return "".join(part["text"] for part in _parts(chunks) if part.get("text") and not part.get("thought"))
 
 
 def saying_first(chunks: list[Json], words: str) -> list[Json]:
-    """The same answer behind words of an earlier round."""
+    """Return the response with the text of earlier rounds in front."""
     if not words:
         return chunks
     opening = {
@@ -85,7 +86,7 @@ def saying_first(chunks: list[Json], words: str) -> list[Json]:
 
 
 def joined(chunks: list[Json]) -> Json:
-    """Chunks as one answer: the last one with the parts of all."""
+    """Join chunks into one response: the last chunk with the parts of all."""
     last = chunks[-1]
     candidates = last.get("candidates") or [{"content": {"role": "model"}}]
     content = {"role": "model", **(candidates[0].get("content") or {}), "parts": _parts(chunks)}

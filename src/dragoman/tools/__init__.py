@@ -1,4 +1,9 @@
-"""The tool runtime: define a tool, declare it to any API, run its calls safely, give the results back."""
+"""The tool runtime: define tools, declare them to any API, and execute the model's calls.
+
+`ToolDefinition` (or the `@tool` decorator) describes a tool, `Registry` holds definitions by name, and `Handler`
+validates, authorises, executes and records calls. `tools.convert` translates tools, calls and results to and
+from each API's format.
+"""
 
 from dragoman.tools.definition import (
     Context,

@@ -1,7 +1,7 @@
-"""Python types to JSON Schema, and a model's arguments to those types.
+"""Generate JSON Schema from Python types, and convert a model's arguments to those types.
 
-msgspec does both; what it cannot (pydantic's models and fields, unions of two models, paths) pydantic does,
-if it is installed.
+msgspec does both. pydantic, if installed, handles what msgspec cannot: pydantic models and fields, unions of two
+models, paths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """One parameter; without a default it is required."""
+    """One parameter of a tool; it is required if it has no default."""
 
     name: str
     type: Any
@@ -34,14 +34,18 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """A JSON Schema, and how arguments that fit it are read."""
+    """A JSON Schema, and the function that converts arguments which match it; it raises `ToolFailed`."""
 
     schema: Json
     read: Callable[[Json], Any]
 
 
 def describe_parameters(parameters: Sequence[Parameter], where: str) -> Described:
-    """`read` gives the arguments by name; those not given stay out, so that the function's defaults hold."""
+    """Describe a function's parameters; `read` returns the arguments by name.
+
+    Arguments that were not given are left out, so that the function's own defaults apply. Raises `InvalidTool` for
+    a type that cannot be described.
+    """
     described = _describe_all(parameters)
     if described is None:
         broken = [one.name for one in parameters if _describe_all([one]) is None]
@@ -58,7 +62,7 @@ def describe_parameters(parameters: Sequence[Parameter], where: str) -> Describe
 
 
 def describe_model(model: type, where: str) -> Described:
-    """`read` gives one of the model."""
+    """Describe a model; `read` returns an instance of it. Raise `InvalidTool` if it has no object schema."""
     if hasattr(model, "model_json_schema"):
         return Described(model.model_json_schema(), _pydantic_reader(model))
     try:
@@ -78,12 +82,12 @@ def _describe_all(parameters: Sequence[Parameter]) -> Described | None:
             pass
     try:
         return _with_pydantic(parameters)
-    except (ImportError, TypeError, ValueError, RuntimeError):  # the last are pydantic's own kinds
+    except (ImportError, TypeError, ValueError, RuntimeError):  # pydantic raises the last three
         return None
 
 
 def _with_msgspec(parameters: Sequence[Parameter]) -> Described:
-    """Fields have names of ours, because those of the author's may mean something to the struct."""
+    """Build a struct for the parameters; its fields get generated names that cannot clash with struct attributes."""
     fields: list[Any] = []
     for index, one in enumerate(parameters):
         kind = one.type if one.required else typing.Union[one.type, UnsetType]  # noqa: UP007 (built at run time)
@@ -124,7 +128,7 @@ def _with_pydantic(parameters: Sequence[Parameter]) -> Described:
 
 
 def _needs_pydantic(kind: Any) -> bool:
-    """Constraints written with pydantic's words are lost on everybody else."""
+    """Return whether a type has pydantic or annotated_types constraints, which msgspec ignores."""
     words = getattr(kind, "__metadata__", ())
     if any(type(word).__module__.split(".")[0] in ("pydantic", "annotated_types") for word in words):
         return True
@@ -136,7 +140,7 @@ def _msgspec_reader(kind: type) -> Callable[[Json], Any]:
 
     def read(args: Json) -> Any:
         try:
-            # They were checked before: what is left to be lenient about is 5.0 for a whole number.
+            # The handler has validated the arguments; lenient decoding only accepts 5.0 as an integer.
             return decoder.decode(msgspec.json.encode(args))
         except msgspec.ValidationError as error:
             raise ToolFailed(f"The arguments do not fit: {error}") from None
@@ -158,7 +162,7 @@ def _pydantic_reader(model: Any) -> Callable[[Json], Any]:
 
 
 def _inlined(schema: Json) -> Json:
-    """The root written out instead of referred to; kept among the definitions only if others refer to it."""
+    """Inline a root `$ref`; its definition stays in `$defs` only if another definition refers to it."""
     ref = schema.get("$ref", "")
     if not ref:
         return schema

@@ -1,4 +1,4 @@
-"""The audit log: one JSON line per execution, appended in one write, rotated by size, never with a secret."""
+"""The audit log: one JSON line per execution, appended in one write, rotated by size, with secrets redacted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dragoman.tools.hooks import Execution
 
 AUDIT_FILE = "audit.jsonl"
 MIB = 1024 * 1024
-_MAX_TEXT = 8 * 1024  # of one argument in a full entry: the file a tool wrote does not belong into the log
-_DIGITS = 16
+_MAX_TEXT = 8 * 1024  # per argument in a full entry: the content of a written file does not belong in the log
+_DIGEST_CHARS = 16
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the log; `args` only where the settings ask for full entries."""
+    """One line of the log; `args` is only set if the log records full entries."""
 
     at: datetime
     tool: str
@@ -45,9 +45,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AuditLog:
-    """Appends to a file of its owner's; safe for any number of processes, because a write is one system call.
+    """Appends to a file that only its owner can read.
 
-    A file that would outgrow `max_bytes` is set aside as `.1`, the older ones move up, and `keep` of them stay.
+    Any number of processes may write, because each line is one `O_APPEND` write. A file that would exceed
+    `max_bytes` is renamed to `.1`, older ones are renumbered, and `keep` of them stay. The constructor raises
+    `ConfigError` if the file cannot be written.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class AuditLog:
             raise ConfigError(f"cannot be written: {error.strerror}", where=str(path)) from None
 
     def record(self, entry: Execution) -> None:
-        """Write it down; what cannot be written raises, or is told to `on_loss` where work must go on."""
+        """Append an entry. On a write error call `on_loss` with a message, or raise `OSError` if there is none."""
         line = msgspec.json.encode(self._entry(entry)) + b"\n"
         try:
             self._append(line)
@@ -91,7 +93,7 @@ class AuditLog:
             caller=entry.caller or f"uid {os.getuid()}",
             request=entry.request,
             profile=entry.profile,
-            digest=hashlib.sha256(entry.args).hexdigest()[:_DIGITS],
+            digest=hashlib.sha256(entry.args).hexdigest()[:_DIGEST_CHARS],
             args=_arguments(entry.args) if self._full else None,
             bytes=entry.result_bytes,
             seconds=round(entry.duration_s, 4),
@@ -105,7 +107,7 @@ class AuditLog:
         descriptor = self._open()
         try:
             if os.write(descriptor, line) < len(line):
-                os.write(descriptor, b"\n")  # a torn line must not swallow the next one
+                os.write(descriptor, b"\n")  # end the partial line, so that the next entry starts a new one
                 raise OSError(0, "the disk took only a part of it")
         finally:
             os.close(descriptor)
@@ -122,7 +124,10 @@ class AuditLog:
         return os.open(self.path, flags, 0o600)
 
     def _rotate(self, line: bytes) -> None:
-        """Move the files up; whoever waited for the lock finds it done. A writer in between keeps its file."""
+        """Rotate the files under a lock; a process that waited for the lock finds it done.
+
+        A writer that has already opened the old file still appends to it under its new name.
+        """
         with _locked(self.path.with_name(self.path.name + ".lock")):
             if self._fits(line):
                 return
@@ -133,7 +138,7 @@ class AuditLog:
 
 
 def numbered(path: Path, number: int) -> Path:
-    """The name of a file that was set aside; 1 is the youngest."""
+    """Return the name of a rotated file; number 1 is the newest."""
     return path.with_name(f"{path.name}.{number}")
 
 

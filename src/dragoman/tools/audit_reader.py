@@ -1,4 +1,4 @@
-"""Reading the audit log: the last entries over all its files, and new ones as they come."""
+"""Read the audit log: the last entries across rotated files, and new entries as they are written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Wanted = Callable[[Entry], bool]
 
 
 def log_files(path: Path) -> list[Path]:
-    """All files of a log that exist, youngest first."""
+    """Return the existing files of a log, newest first."""
     found = [
         (int(suffix), one)
         for one in path.parent.glob(f"{path.name}.*")
@@ -26,7 +26,7 @@ def log_files(path: Path) -> list[Path]:
 
 
 def last_entries(path: Path, wanted: Wanted, count: int) -> tuple[list[Entry], int]:
-    """The last `count` wanted entries in the order they happened, and how many damaged lines were passed."""
+    """Return the last `count` matching entries, oldest first, and how many damaged lines were skipped."""
     found: list[Entry] = []
     damaged = 0
     for line in _backwards(path):
@@ -41,7 +41,7 @@ def last_entries(path: Path, wanted: Wanted, count: int) -> tuple[list[Entry], i
 
 
 def read_line(line: bytes) -> Entry | None:
-    """An entry, or nothing where a line was damaged."""
+    """Decode a line; return None if it is damaged."""
     try:
         return msgspec.json.decode(line, type=Entry)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -49,7 +49,7 @@ def read_line(line: bytes) -> Entry | None:
 
 
 class Tail:
-    """`feed()` gives the entries written since the last time, also when the file was set aside meanwhile."""
+    """Follows a log: `feed()` returns the entries written since the last call, also across a rotation."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -61,7 +61,7 @@ class Tail:
     def feed(self) -> list[Entry]:
         entries = self._read()
         if self._moved():
-            entries += self._read()  # what was written between the read and the move
+            entries += self._read()  # written between the first read and the rotation
             self.close()
             self._file = self._open()
             entries += self._read()

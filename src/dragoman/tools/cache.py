@@ -1,4 +1,4 @@
-"""Results of tools that always answer the same to the same, kept within a bound."""
+"""A bounded cache for the results of deterministic tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OVERHEAD_BYTES = 300
 
 
 class ResultCache:
-    """Only of tools declared deterministic, and never of an error: what failed may work the next time."""
+    """Caches results of tools declared deterministic, but no errors: a failed call may succeed the next time."""
 
     def __init__(self, max_bytes: int) -> None:
         self._memo: Memo[tuple[object, bytes], ToolOutput] = Memo(max_bytes)
@@ -27,5 +27,5 @@ class ResultCache:
 
 
 def _key(definition: ToolDefinition, args: dict[str, Any]) -> tuple[object, bytes]:
-    """By the executor itself: another tool that takes over the name starts afresh."""
+    """Key by the executor, not by the name: a tool that replaces another must not see its results."""
     return definition.execute, canonical(args)

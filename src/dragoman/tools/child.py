@@ -1,4 +1,4 @@
-"""The other process of `isolate`: reads one order, runs one function, answers in lines of JSON."""
+"""The child process of `isolate`: read one order from stdin, run the function, write JSON lines to stdout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dragoman.tools.results import to_output
 
 
 def answer(order: Order, tell: Callable[[Frame], None]) -> Frame:
-    """The last frame; progress is told before it."""
+    """Run the function and return the final frame; progress frames go to `tell` while it runs."""
 
     def progress(line: str) -> None:
         tell(Frame(kind="progress", text=line))
@@ -38,11 +38,12 @@ def answer(order: Order, tell: Callable[[Frame], None]) -> Frame:
         return Frame(kind="refused", text=str(error))
     except ToolFailed as error:
         return Frame(kind="failed", text=str(error))
-    except Exception as error:  # told to the model by the parent
+    except Exception as error:  # the parent process reports it to the model
         return Frame(kind="error", text=f"{type(error).__name__}: {error}")
 
 
 def find(reference: Reference) -> Executor:
+    """Import the referenced function and return its executor."""
     function = attrgetter(reference.qualname)(_module(reference))
     if reference.plain:
         executor: Executor = function
@@ -53,7 +54,7 @@ def find(reference: Reference) -> Executor:
 
 
 def _module(reference: Reference) -> ModuleType:
-    """By its name; by its file where it is the program itself, or lies outside the path."""
+    """Import the module by name, or from its file if it is `__main__` or not on the import path."""
     if reference.module != "__main__":
         try:
             return importlib.import_module(reference.module)
@@ -76,7 +77,7 @@ async def _wait_for(value: Any) -> Any:
 
 def main() -> None:
     out = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what a tool prints is no answer
+    os.dup2(2, 1)  # what a tool prints goes to stderr, not into the protocol
 
     def tell(frame: Frame) -> None:
         out.write(msgspec.json.encode(frame) + b"\n")

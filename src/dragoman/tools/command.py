@@ -1,4 +1,8 @@
-"""`run_command`: programs for a model, off unless asked for, without a shell, a terminal or a key."""
+"""The `run_command` tool: runs programs for a model.
+
+Disabled by default. Programs run without a terminal, without API keys in the environment, and without a shell
+unless the call asks for one.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +26,20 @@ NAME = "run_command"
 SHELL = "/bin/sh"
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 600.0
-_SPARE_S = 10.0  # the handler's time-out comes after our own, which keeps the output
+_TIMEOUT_MARGIN_S = 10.0  # the handler's timeout must come after ours, which keeps the output
 
-# What a command inherits; whatever else it needs is named in the settings.
+# Environment variables that a command inherits; the settings can add more.
 ENVIRONMENT = (
     "HOME LANG LANGUAGE LC_ALL LC_CTYPE LOGNAME PATH SHELL TERM TMPDIR TZ USER "
     "VIRTUAL_ENV CONDA_PREFIX GOPATH CARGO_HOME RUSTUP_HOME JAVA_HOME NVM_DIR"
 ).split()
-# A folder of the project can be a bare repository, and its `config` names programs that `git status` starts.
+# A project can contain a bare repository whose `config` names programs that `git status` would start.
 _GIT = {
     "GIT_CONFIG_COUNT": "1",
     "GIT_CONFIG_KEY_0": "safe.bareRepository",
     "GIT_CONFIG_VALUE_0": "explicit",
 }
-# Never passed on, not even when the settings name them: the gateway's and Google's own keys.
+# Never inherited, even if the settings name them: API keys of the gateway and of the model vendors.
 _FORBIDDEN = re.compile(r"(?i)(dragoman|gemini|google|vertex|anthropic|openai)_.*|.*_APPLICATION_CREDENTIALS")
 
 _SCHEMA = {
@@ -81,7 +85,11 @@ def command_tool(
     max_output_bytes: int = 64 * 1024,
     environ: Mapping[str, str] = os.environ,
 ) -> ToolDefinition:
-    """The tool for one project; `isolation` comes from `find_isolation`, and its note is told when it is none."""
+    """Return the tool for one project.
+
+    `isolation` comes from `find_isolation`; its note, if any, is reported as progress of each call. `pass_env` are
+    names of further environment variables to inherit.
+    """
     real_root = Path(os.path.realpath(root))
     env = {**_GIT, **minimal_environment(environ, pass_env)}
 
@@ -110,7 +118,7 @@ def command_tool(
         description=_DESCRIPTION,
         schema=msgspec.json.encode(_SCHEMA),
         execute=execute,
-        timeout_s=MAX_TIMEOUT_S + _SPARE_S,
+        timeout_s=MAX_TIMEOUT_S + _TIMEOUT_MARGIN_S,
         risk="run",
         subject=subject,
         preview=preview,
@@ -118,24 +126,27 @@ def command_tool(
 
 
 def minimal_environment(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
-    """Only what programs need to run, and what the settings name; never a key of ours."""
+    """Return the variables in `ENVIRONMENT` and `pass_env` that are set, except API keys."""
     names = (*ENVIRONMENT, *pass_env)
     return {name: environ[name] for name in names if name in environ and not _FORBIDDEN.fullmatch(name)}
 
 
 def subject(args: dict[str, Any]) -> str:
-    """What permission patterns see: the exact argument list, quoted where a shell would need it."""
+    """Return the string that permission patterns match: the argument list, quoted where a shell would need it."""
     return shlex.join(read_argv(args))
 
 
 def preview(args: dict[str, Any]) -> str:
-    """What a person is shown before a command runs."""
+    """Return what a person sees before approving the command."""
     where = args.get("cwd", ".")
     return f"$ {subject(args)}" + (f"\n(in {where})" if where not in ("", ".") else "")
 
 
 def read_argv(args: dict[str, Any]) -> list[str]:
-    """The program and its arguments; a string that only a shell could understand is not guessed at."""
+    """Return the program and its arguments.
+
+    Raises `ToolFailed` for a string with shell operators when `shell` is not set.
+    """
     command = args["command"]
     if args.get("shell"):
         return [SHELL, "-c", command if isinstance(command, str) else shlex.join(command)]
@@ -162,7 +173,10 @@ def _operators(command: str) -> list[str]:
 
 
 def _inside(root: Path, given: str) -> Path:
-    """The folder, which is for order and not a wall: where a program goes from there, only isolation limits."""
+    """Return the working directory, which must be inside the project.
+
+    This is no security boundary: only isolation restricts what the program does from there.
+    """
     try:
         folder = Path(os.path.realpath(root / given))
     except ValueError:

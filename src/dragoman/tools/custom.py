@@ -1,6 +1,6 @@
-"""Tools of the user's own: Python files in one folder, and packages that offer some as entry points.
+"""Load custom tools: Python files in the user's folder, and entry points (`dragoman.tools`) of installed packages.
 
-The folder comes from the user's settings and must be absolute: a project that was just cloned brings no code.
+The folder comes from the user's settings and must be absolute, so that a cloned project cannot add code.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dragoman.tools.errors import InvalidTool
 
 ENTRY_POINTS = "dragoman.tools"
 _PREFIX = "dragoman_tools_"
-_OWNERS = os.name == "posix"  # elsewhere a file's mode says nothing
+_OWNERS = os.name == "posix"  # on other systems a file's mode and owner mean nothing
 
 
 def load_tools(folder: Path, *, must_exist: bool = False) -> list[ToolDefinition]:
-    """All tools of the folder and of installed packages; the first thing that is wrong with one is raised."""
+    """Load all tools of the folder and of installed packages. Raise `InvalidTool` for the first problem."""
     found: dict[str, ToolDefinition] = {}
     places: dict[str, str] = {}
     for definition, place in (*_from_folder(folder, must_exist), *_from_packages()):
@@ -36,7 +36,7 @@ def load_tools(folder: Path, *, must_exist: bool = False) -> list[ToolDefinition
 
 
 def load_file(folder: Path, name: str) -> list[ToolDefinition]:
-    """The tools of one file in the folder."""
+    """Load the tools of one file in the folder. Raise `InvalidTool` for the first problem."""
     file = _absolute(folder) / f"{name}.py"
     if not file.is_file():
         raise InvalidTool("there is no such file", where=str(file))
@@ -66,7 +66,7 @@ def _absolute(folder: Path) -> Path:
 
 
 def _check_owner(path: Path) -> None:
-    """What others can write, others can run as you."""
+    """Raise `InvalidTool` if other users could write code here that would run as this user."""
     if _OWNERS:
         found = path.stat()
         if found.st_mode & stat.S_IWOTH or found.st_uid not in _trusted():
@@ -74,7 +74,7 @@ def _check_owner(path: Path) -> None:
 
 
 def _trusted() -> tuple[int, ...]:
-    """You, and root, who could do anything anyway."""
+    """Return the user ids whose files are trusted: this user and root."""
     return os.getuid(), 0
 
 
@@ -84,17 +84,17 @@ def _load(file: Path) -> ModuleType:
     assert spec is not None  # noqa: S101 (a source file has one)
     assert spec.loader is not None  # noqa: S101
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # types are looked up there
+    sys.modules[name] = module  # annotations are resolved there
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise _mistake(error, file) from error
+        raise _locate_error(error, file) from error
     return module
 
 
-def _mistake(error: BaseException, file: Path) -> InvalidTool:
-    """The error with the last line of the file that led to it."""
+def _locate_error(error: BaseException, file: Path) -> InvalidTool:
+    """Return the error with the last line of the file in its traceback."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return InvalidTool(f"SyntaxError: {error.msg}", where=f"{file}:{error.lineno}")
     lines = [
@@ -125,7 +125,7 @@ def _from_packages() -> Iterator[tuple[ToolDefinition, str]]:
 
 
 def _tools_of(module: ModuleType, place: str) -> Iterator[tuple[ToolDefinition, str]]:
-    """What the module itself defines; a tool that it only imports is another's."""
+    """Yield the tools that the module itself defines; functions it only imports are left out."""
     for thing in vars(module).values():
         definition = marked(thing)
         home = getattr(thing, "__module__", module.__name__)

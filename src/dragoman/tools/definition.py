@@ -1,4 +1,4 @@
-"""A tool as a value: its name, what it takes, who runs it."""
+"""`ToolDefinition`, the `@tool` decorator, and the values that executors receive and return."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Risk = Literal["read", "write", "run"]
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
-_MARK = "__dragoman_tool__"
+_ATTRIBUTE = "__dragoman_tool__"
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,128}")
 
 
-def _silent(_line: str) -> None:
-    """Nobody watches."""
+def _discard_line(_line: str) -> None:
+    """Discard the line: the default for `Context.progress`."""
 
 
 def _never() -> bool:
@@ -30,42 +30,50 @@ def _never() -> bool:
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """For whom a tool runs. `progress` shows a line while it runs; `stopped` says that nobody waits any more."""
+    """Who a tool runs for, and its link to the caller while it runs.
+
+    An executor calls `progress` to report a status line and polls `stopped`, which returns True once the caller
+    no longer waits for the result (timeout or cancellation).
+    """
 
     session: str = ""
-    caller: str = ""  # for the audit log, as are the next two
+    caller: str = ""  # `caller`, `request` and `profile` are recorded in the audit log
     request: str = ""
     profile: str = ""
-    progress: Callable[[str], None] = _silent
+    progress: Callable[[str], None] = _discard_line
     stopped: Callable[[], bool] = _never
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """A result with everything said: text and files, or a JSON object (`response`, JSON text)."""
+    """A complete tool result: text and files in `content`, or a JSON object as JSON text in `response`."""
 
     content: tuple[ir.Text | ir.Media, ...] = ()
     response: bytes = b""
     is_error: bool = False
 
 
-#: What an executor may return: text, anything JSON can say, models, or a `ToolOutput` for exact control.
+#: What an executor may return: text, any JSON-serialisable value, a model, or a `ToolOutput` for full control.
 Output = Any
 Executor = Callable[[dict[str, Any], Context], "Output | Awaitable[Output]"]
 
 
 class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """`schema` is JSON Schema as JSON text; without `execute` somebody else runs the tool.
+    """A tool: its name, description, parameters, and optionally the function that executes it.
 
-    `subject` is what permission patterns match (a path, a command), `preview` what is shown before asking.
+    `schema` is a JSON Schema object as JSON text. A definition without `execute` can only be declared to a model.
+    `subject` returns the string that permission patterns match (a path, a command); `preview` returns the text
+    that a person sees before approving a call.
+
+    Raises `InvalidTool` for an unusable name, schema or timeout.
     """
 
     name: str
     description: str = ""
     schema: bytes = NO_PARAMETERS
     execute: Executor | None = None
-    timeout_s: float | None = None  # None: the handler's default
+    timeout_s: float | None = None  # None means the handler's default
     risk: Risk = "run"
-    deterministic: bool = False  # results may be cached
+    deterministic: bool = False  # allow the handler to cache results
     subject: Callable[[dict[str, Any]], str] | None = None
     preview: Callable[[dict[str, Any]], str] | None = None
 
@@ -81,9 +89,11 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
     def from_function(
         cls, function: Callable[..., Any], *, name: str | None = None, process: bool = False, **more: Any
     ) -> ToolDefinition:
-        """A typed function, sync or async: its docstring describes it and its parameters.
+        """Build a definition from a typed function, sync or async.
 
-        `process` runs it in a process of its own, which a time-out really ends.
+        The annotations give the schema; the docstring gives the descriptions of the tool and its parameters.
+        With `process=True` every call runs in a separate process that is killed on timeout. `more` are further
+        fields of the definition. Raises `InvalidTool` for a parameter that cannot be described.
         """
         from dragoman.tools.introspect import read_function
         from dragoman.tools.isolate import isolated
@@ -97,9 +107,9 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
     def from_model(
         cls, model: type, execute: Callable[..., Any] | None = None, *, name: str | None = None, **more: Any
     ) -> ToolDefinition:
-        """Arguments described by a pydantic or msgspec model (or dataclass, TypedDict); `execute` gets one of it.
+        """Build a definition whose arguments are a pydantic or msgspec model, a dataclass or a TypedDict.
 
-        A second parameter of `execute` is given the `Context`.
+        `execute` receives an instance of the model, and the `Context` if it has a second parameter.
         """
         from dragoman.tools.introspect import read_model
 
@@ -117,7 +127,11 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
         process: bool = False,
         **more: Any,
     ) -> ToolDefinition:
-        """A tool that already has a JSON Schema; `execute` gets the arguments as a dict, and the `Context`."""
+        """Build a definition from an existing JSON Schema.
+
+        `execute` receives the arguments as a dict, and the `Context`. With `process=True` every call runs in a
+        separate process that is killed on timeout.
+        """
         from dragoman.tools.isolate import isolated
 
         if isinstance(schema, str):
@@ -151,33 +165,37 @@ def tool(
 
 
 def tool(function: Any = None, **settings: Any) -> Any:
-    """`@tool` or `@tool(risk="read", …)`: the function stays what it is, and becomes a tool where tools are read."""
+    """Mark a function as a tool: `@tool` or `@tool(risk="read", …)`.
+
+    The function is returned unchanged, with its `ToolDefinition` attached as an attribute; `Registry.register`
+    and the loader of custom tools read it from there.
+    """
     if function is None:
         return functools.partial(_mark, settings=settings)
     return _mark(function, settings={})
 
 
 def _mark(function: Any, *, settings: dict[str, Any]) -> Any:
-    setattr(function, _MARK, ToolDefinition.from_function(function, **settings))
+    setattr(function, _ATTRIBUTE, ToolDefinition.from_function(function, **settings))
     return function
 
 
 def marked(thing: object) -> ToolDefinition | None:
-    """The definition that `@tool` left on a function."""
-    found = thing if isinstance(thing, ToolDefinition) else getattr(thing, _MARK, None)
+    """Return the definition attached by `@tool`, `thing` itself if it is a definition, or None."""
+    found = thing if isinstance(thing, ToolDefinition) else getattr(thing, _ATTRIBUTE, None)
     return found if isinstance(found, ToolDefinition) else None
 
 
 def definition_of(thing: ToolDefinition | Callable[..., Any]) -> ToolDefinition:
-    """The tool that a definition, a decorated or a bare function means."""
+    """Return the definition of a `ToolDefinition`, a function decorated with `@tool`, or a plain function."""
     return marked(thing) or ToolDefinition.from_function(thing)  # type: ignore[arg-type]
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives an awaitable, seen through `partial` and objects that can be called."""
+    """Return whether calling `function` returns a coroutine; looks through `partial` and callable objects."""
     while isinstance(function, functools.partial):
         function = function.func
-    call = getattr(type(function), "__call__", None)  # noqa: B004 (the method itself is asked)
+    call = getattr(type(function), "__call__", None)  # noqa: B004 (the method itself is inspected)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 

@@ -1,4 +1,4 @@
-"""What a docstring says, in Google's, NumPy's or reST style: of the whole, and of each parameter."""
+"""Parse docstrings in Google, NumPy or reST style into a description and parameter descriptions."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ import msgspec
 
 
 class Documented(msgspec.Struct, frozen=True):
+    """The description of a tool and of its parameters by name."""
+
     description: str = ""
     parameters: dict[str, str] = {}
 
 
 def read_docstring(text: str | None) -> Documented:
-    """The words before the sections, and one line of words for each parameter."""
-    from docstring_parser import ParseError, parse  # only those who define functions pay for it
+    """Return the text before the sections, and the description of each parameter as one line."""
+    from docstring_parser import ParseError, parse  # imported here: only tools from functions need it
 
     if not text or not text.strip():
         return Documented()
     try:
         found = parse(text)
-    except ParseError:  # a section that is broken: the words are still the author's
+    except ParseError:  # a malformed section: use the whole text
         return Documented(inspect.cleandoc(text))
     words = [found.short_description or "", found.long_description or ""]
     parameters = {one.arg_name: " ".join((one.description or "").split()) for one in found.params}

@@ -1,10 +1,10 @@
-"""What a tool may raise, and what is raised about one.
+"""Exceptions of the tool runtime.
 
 DragomanError
-├── InvalidTool      a definition that cannot be made: the tool's author reads this
-└── ToolError        raised inside an executor, answered to the model
-    ├── ToolRefused  it was not allowed: sandbox, policy (exit code 3 of `dragoman tools call`)
-    └── ToolFailed   it was tried and did not work: no such file… (exit code 4)
+├── InvalidTool      a tool definition is invalid; the message is for the tool's author
+└── ToolError        raised by an executor; the message is returned to the model
+    ├── ToolRefused  not allowed by the sandbox or a policy (exit code 3 of `dragoman tools call`)
+    └── ToolFailed   tried without success, such as a missing file (exit code 4)
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dragoman.errors import DragomanError, ErrorKind
 
 
 class InvalidTool(DragomanError):
-    """A definition that cannot be made; `where` names the function, parameter or file and line."""
+    """A tool definition is invalid; `where` names the function, the parameter, or the file and line."""
 
     kind: ErrorKind = "invalid_request"
 
 
 class ToolError(DragomanError):
-    """Why a tool has no result; the message is for the model."""
+    """A tool has no result; the message is for the model."""
 
 
 class ToolRefused(ToolError):
-    """It was not allowed."""
+    """The call was not allowed."""
 
     kind: ErrorKind = "permission"
 
 
 class ToolFailed(ToolError):
-    """It was tried and did not work."""
+    """The call was tried and failed."""
 
     kind: ErrorKind = "invalid_request"

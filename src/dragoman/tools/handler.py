@@ -1,7 +1,10 @@
-"""Calls to results: found, checked, allowed, run within their time, capped, counted, written down.
+"""`Handler`: executes tool calls.
 
-Whatever goes wrong with a call becomes an error result for the model; `execute` raises only when it is
-cancelled itself, or when the journal cannot write: an execution that nobody can account for is no detail.
+Each call passes the same steps: look up the tool, validate the arguments, ask the guard for permission, execute
+with a timeout, truncate the output, update the metrics, write the journal entry.
+
+Every failure of a call becomes an error result for the model. `execute` raises only when it is cancelled itself,
+or when the journal cannot be written: an unrecorded execution must not go unnoticed.
 """
 
 from __future__ import annotations
@@ -29,22 +32,22 @@ from dragoman.tools.running import OutOfTime, run
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_MAX_OUTPUT_BYTES = 256 * 1024
 _MAX_PROBLEMS = 5
-_ANYONE = Context()
+_DEFAULT_CONTEXT = Context()
 
 
 class Executed(msgspec.Struct, frozen=True, kw_only=True):
-    """A result and how it came about."""
+    """A result, how the call ended, and what decided about it."""
 
     result: ToolResult
     outcome: Outcome
     duration_s: float
     decision: Decision = NOT_ASKED
     cached: bool = False
-    notes: tuple[Note, ...] = ()  # what was mended in the arguments, or not validated strictly
+    notes: tuple[Note, ...] = ()  # repairs of the arguments, or why strict validation was not possible
 
 
-class _Run(msgspec.Struct, kw_only=True):
-    """What is known of a call while it goes on."""
+class _CallState(msgspec.Struct, kw_only=True):
+    """The state of one call while it is executed; the outcome is "cancelled" until something else is known."""
 
     output: ToolOutput = ToolOutput()
     outcome: Outcome = "cancelled"
@@ -58,7 +61,13 @@ class _Run(msgspec.Struct, kw_only=True):
 
 
 class Handler:
-    """Runs the tools of a registry; `strict` refuses arguments that the permissive mode would mend."""
+    """Executes calls of the tools in a registry.
+
+    `guard` decides whether a call may run; without one every call is allowed. `journal` records every execution.
+    `strict` rejects arguments that the default mode would repair, and needs the `strict` extra. `cache_bytes` is
+    the size of the cache for deterministic tools. `clock` measures durations; `now` returns seconds since the
+    epoch.
+    """
 
     def __init__(
         self,
@@ -88,11 +97,14 @@ class Handler:
         self._clock = clock
         self._now = now
 
-    async def execute(self, call: ToolCall, context: Context = _ANYONE) -> ToolResult:
+    async def execute(self, call: ToolCall, context: Context = _DEFAULT_CONTEXT) -> ToolResult:
+        """Execute one call and return its result; see the module's docstring for what it raises."""
         return (await self.run(call, context)).result
 
-    async def execute_all(self, calls: Sequence[ToolCall], context: Context = _ANYONE) -> list[ToolResult]:
-        """All at once, as far as `max_parallel` goes; results in the order of the calls."""
+    async def execute_all(
+        self, calls: Sequence[ToolCall], context: Context = _DEFAULT_CONTEXT
+    ) -> list[ToolResult]:
+        """Execute calls concurrently, at most `max_parallel` at a time; return results in the calls' order."""
         room = asyncio.Semaphore(self._max_parallel)
 
         async def one(call: ToolCall) -> ToolResult:
@@ -103,9 +115,9 @@ class Handler:
             tasks = [group.create_task(one(call)) for call in calls]
         return [task.result() for task in tasks]
 
-    async def run(self, call: ToolCall, context: Context = _ANYONE) -> Executed:
-        """As `execute`, with the whole story."""
-        state = _Run(args=call.args)
+    async def run(self, call: ToolCall, context: Context = _DEFAULT_CONTEXT) -> Executed:
+        """Execute one call, as `execute` does, and return the result with outcome, duration and decision."""
+        state = _CallState(args=call.args)
         began_s, at_s = self._clock(), self._now()
         definition = self.registry.get(call.name)
         try:
@@ -127,7 +139,7 @@ class Handler:
         )
 
     async def _attempt(
-        self, definition: ToolDefinition, call: ToolCall, context: Context, state: _Run
+        self, definition: ToolDefinition, call: ToolCall, context: Context, state: _CallState
     ) -> None:
         problems = self._read_args(definition, call, state)
         if problems:
@@ -146,7 +158,7 @@ class Handler:
         await self._perform(definition, args, context, state)
         self._cache.keep(definition, args, state.output)
 
-    def _read_args(self, definition: ToolDefinition, call: ToolCall, state: _Run) -> tuple[str, ...]:
+    def _read_args(self, definition: ToolDefinition, call: ToolCall, state: _CallState) -> tuple[str, ...]:
         if self._strict:
             problems, state.notes = check_args_strictly(call.args, definition.schema, where=call.name)
             return problems
@@ -158,12 +170,12 @@ class Handler:
             return UNGUARDED
         try:
             return await self.guard.decide(definition, args, context)
-        except Exception as error:  # a guard that fails has allowed nothing
+        except Exception as error:  # a guard that raises denies the call
             reason = f"The permission for {definition.name} could not be checked: {_describe(error)}"
             return Decision(allowed=False, reason=reason, by="a broken guard")
 
     async def _perform(
-        self, definition: ToolDefinition, args: dict[str, Any], context: Context, state: _Run
+        self, definition: ToolDefinition, args: dict[str, Any], context: Context, state: _CallState
     ) -> None:
         timeout_s = definition.timeout_s or self._timeout_s
         try:
@@ -177,18 +189,18 @@ class Handler:
             state.end("timeout", f"{definition.name} was stopped: it took longer than {timeout_s:g} s.")
         except ToolError as error:
             state.end("refused" if isinstance(error, ToolRefused) else "failed", str(error))
-        except Exception as error:  # a tool's mistake is the model's to hear of
+        except Exception as error:  # reported to the model as an error result
             state.end("failed", _describe(error))
         if state.output.is_error:
             state.output = cap_output(state.output, self._max_output_bytes)
 
-    def _count(self, name: str, state: _Run, duration_s: float) -> None:
+    def _count(self, name: str, state: _CallState, duration_s: float) -> None:
         metrics = self.metrics.setdefault(name, ToolMetrics())
         size = size_of(state.output)
         count(metrics, state.outcome, is_error=state.outcome != "ok", seconds=duration_s, size=size)
         metrics.cached += state.cached
 
-    def _record(self, name: str, context: Context, state: _Run, at_s: float, duration_s: float) -> None:
+    def _record(self, name: str, context: Context, state: _CallState, at_s: float, duration_s: float) -> None:
         if self._journal is None:
             return
         entry = Execution(

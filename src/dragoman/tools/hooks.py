@@ -1,4 +1,4 @@
-"""Who may stop an execution before it begins, and who writes it down afterwards."""
+"""Interfaces that a `Handler` calls: a `Guard` before an execution, a `Journal` after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Outcome = Literal["ok", "failed", "refused", "timeout", "cancelled", "unknown", 
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a call may run, why, and who said so (a rule, a person, nobody)."""
+    """Whether a call may run, the reason, and what decided it (`by`: a rule, a person, a default)."""
 
     allowed: bool
     reason: str = ""
@@ -21,13 +21,15 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Guard(Protocol):
+    """Decides whether a call may run; an exception counts as a denial."""
+
     async def decide(
         self, definition: ToolDefinition, args: dict[str, Any], context: Context
     ) -> Decision: ...
 
 
 class Execution(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the journal."""
+    """One entry of the journal."""
 
     session: str
     caller: str
@@ -37,7 +39,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
     result_bytes: int
     duration_s: float
     decision: Decision
-    at_s: float  # seconds since the epoch, at the beginning
+    at_s: float  # start, in seconds since the epoch
     outcome: Outcome = "ok"
     cached: bool = False
     request: str = ""
@@ -45,6 +47,8 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Journal(Protocol):
+    """Records executions; an exception is raised to the caller of the handler."""
+
     def record(self, entry: Execution) -> None: ...
 
 

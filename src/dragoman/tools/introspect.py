@@ -1,4 +1,4 @@
-"""A Python function or model as a tool: what it takes is read off its annotations and its docstring."""
+"""Derive a tool's name, description, schema and executor from a Python function or model."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _VARIADIC = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWOR
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """What was derived from a function or model: the fields of a `ToolDefinition`."""
+
     name: str
     description: str
     schema: bytes
@@ -26,6 +28,10 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_function(function: Callable[..., Any]) -> Read:
+    """Read the tool from a function's signature, annotations and docstring.
+
+    Parameters annotated with `Context` receive the context and are not part of the schema. Raises `InvalidTool`.
+    """
     name = _name_of(function)
     signature = _signature(function, name)
     documented = read_docstring(inspect.getdoc(function))
@@ -57,6 +63,10 @@ def read_function(function: Callable[..., Any]) -> Read:
 
 
 def read_model(model: type, execute: Callable[..., Any] | None) -> Read:
+    """Read the tool from a model; its docstring, or else that of `execute`, is the description.
+
+    Dataclasses without a docstring get a generated one, `Name(field: type, …)`, which is ignored.
+    """
     described = describe_model(model, model.__name__)
     schema = {key: value for key, value in described.schema.items() if key not in ("title", "description")}
     words = "" if (model.__doc__ or "").startswith(f"{model.__name__}(") else inspect.getdoc(model)
@@ -81,7 +91,7 @@ def read_model(model: type, execute: Callable[..., Any] | None) -> Read:
 def _executor(
     function: Callable[..., Any], prepare: Callable[[dict[str, Any], Context], Callable[[], Any]]
 ) -> Executor:
-    """Async like the function itself, so that the handler knows where to run it."""
+    """Return an executor that is async exactly when `function` is: the handler runs sync ones in a thread."""
 
     async def call_async(args: dict[str, Any], context: Context) -> Any:
         return await prepare(args, context)()
@@ -117,7 +127,7 @@ def _read_parameter(parameter: inspect.Parameter, documented: dict[str, str], wh
         )
     if parameter.annotation is inspect.Parameter.empty:
         raise InvalidTool("needs an annotation: a model must know what to send", where=place)
-    words = _annotated_words(parameter.annotation) or documented.get(parameter.name, "")
+    words = _annotated_description(parameter.annotation) or documented.get(parameter.name, "")
     default = msgspec.UNSET if parameter.default is inspect.Parameter.empty else parameter.default
     return Parameter(name=parameter.name, type=parameter.annotation, description=words, default=default)
 
@@ -128,8 +138,8 @@ def _is_context(annotation: Any) -> bool:
     return annotation is Context
 
 
-def _annotated_words(annotation: Any) -> str:
-    """`Annotated[str, "the words"]`, or the words in a `Meta`, `Doc` or `Field`."""
+def _annotated_description(annotation: Any) -> str:
+    """Return the description in `Annotated[str, "description"]`, or that of a `Meta`, `Doc` or `Field`."""
     for word in getattr(annotation, "__metadata__", ()):
         text = word if isinstance(word, str) else None
         text = text or getattr(word, "description", None) or getattr(word, "documentation", None)

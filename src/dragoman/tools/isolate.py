@@ -1,4 +1,8 @@
-"""A tool in a process of its own: the only way to really stop Python code that does not listen."""
+"""Run a tool in a separate process: the only way to stop Python code that does not check for cancellation.
+
+The parent starts `python -m dragoman.tools.child`, writes one `Order` as JSON to its stdin and reads `Frame`s as
+JSON lines from its stdout.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """Where another process finds the function; `plain` executors take the arguments as they are."""
+    """How the child process imports the function; a `plain` one is an executor that takes the raw arguments."""
 
     module: str
     qualname: str
@@ -29,7 +33,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What the other process is told."""
+    """The message to the child process."""
 
     reference: Reference
     args: dict[str, Any]
@@ -38,7 +42,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of what it answers: progress, then one of the others."""
+    """One line from the child process: any number of `progress` frames, then one of another kind."""
 
     kind: Literal["progress", "output", "refused", "failed", "error"]
     text: str = ""
@@ -46,12 +50,16 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def isolated(function: Callable[..., Any], *, plain: bool = False) -> Executor:
-    """The executor that starts a process for each call, and kills it with all it started when time is over."""
+    """Return an executor that starts a process for each call and kills its process group afterwards.
+
+    Raises `InvalidTool` unless `function` is defined at the top level of a module with a source file, because the
+    child process must be able to import it.
+    """
     reference = _reference(function, plain)
 
     async def execute(args: dict[str, Any], context: Context) -> ToolOutput:
         order = Order(reference=reference, args=args, session=context.session, caller=context.caller)
-        frame = await _answer(msgspec.json.encode(order), context)
+        frame = await _run_child(msgspec.json.encode(order), context)
         match frame.kind:
             case "refused":
                 raise ToolRefused(frame.text)
@@ -75,9 +83,9 @@ def _reference(function: Callable[..., Any], plain: bool) -> Reference:
     return Reference(module=module, qualname=qualname, file=os.path.abspath(file), plain=plain)
 
 
-async def _answer(order: bytes, context: Context) -> Frame:
+async def _run_child(order: bytes, context: Context) -> Frame:
     loop = asyncio.get_running_loop()
-    # As `create_subprocess_exec` does it, but with the transport at hand: only that closes the pipes.
+    # Same as `create_subprocess_exec`, but gives access to the transport, which is needed to close the pipes.
     transport, protocol = await loop.subprocess_exec(
         lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=MAX_FRAME_BYTES, loop=loop),
         sys.executable,
@@ -92,18 +100,18 @@ async def _answer(order: bytes, context: Context) -> Frame:
     )
     process = asyncio.subprocess.Process(transport, protocol, loop)
     try:
-        return await _converse(process, order, context)
+        return await _exchange(process, order, context)
     finally:
         _kill(process)
         transport.close()
         await process.wait()
 
 
-async def _converse(process: asyncio.subprocess.Process, order: bytes, context: Context) -> Frame:
+async def _exchange(process: asyncio.subprocess.Process, order: bytes, context: Context) -> Frame:
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None  # noqa: S101 (they are pipes)
     assert stdout is not None  # noqa: S101
-    with contextlib.suppress(ConnectionError):  # it died at once; its silence is answered below
+    with contextlib.suppress(ConnectionError):  # the child died at once; reported below
         stdin.write(order)
         stdin.write_eof()
         await stdin.drain()
@@ -119,7 +127,7 @@ async def _converse(process: asyncio.subprocess.Process, order: bytes, context: 
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    """The whole session it leads: what a tool starts does not outlive it."""
+    """Kill the process and everything it started: it leads its own session and process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

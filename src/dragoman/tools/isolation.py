@@ -1,4 +1,4 @@
-"""Kernel isolation of commands with bubblewrap: what it may see, and whether it works on this machine."""
+"""Isolate commands with bubblewrap (Linux namespaces), and detect whether it works on this machine."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dragoman.errors import ConfigError
 Wanted = Literal["auto", "required", "off"]
 
 _PROBE_S = 10.0
-# Folders in a home that hold keys of other programs; a command that is isolated finds them empty.
+# Folders in the home directory that hold credentials of other programs; isolated commands see them empty.
 SECRET_FOLDERS = (
     ".ssh .gnupg .aws .azure .kube .docker .config/gcloud .config/gh .config/op .password-store "
     ".local/share/keyrings .mozilla .config/google-chrome .claude .codex .gemini"
 ).split()
 SECRET_FILES = (".netrc", ".git-credentials", ".npmrc", ".pypirc", ".pgpass")
-# Name resolution, and the programs themselves on NixOS.
+# Needed for name resolution, and on NixOS for the programs themselves.
 _KEPT_IN_RUN = ("/run/systemd/resolve", "/run/current-system", "/run/wrappers")
 _NAMESPACES = (
     "--unshare-user-try",
@@ -34,7 +34,7 @@ _NAMESPACES = (
 
 
 class Isolation(msgspec.Struct, frozen=True, kw_only=True):
-    """How commands are shut in; `program` is empty where they are not, and `note` says why."""
+    """How commands are isolated; if they are not, `program` is empty and `note` gives the reason."""
 
     program: str = ""
     note: str = ""
@@ -42,7 +42,7 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     hidden: tuple[Path, ...] = ()
 
     def wrap(self, argv: Sequence[str], *, root: Path, cwd: Path) -> list[str]:
-        """The command as it is started: the root can be written, the rest only read, secrets not even that."""
+        """Return the command line to start: only `root` is writable, the rest read-only, and secrets are hidden."""
         if not self.program:
             return list(argv)
         return [
@@ -52,7 +52,7 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
             *(() if self.network else ("--unshare-net",)),
             *("--cap-drop", "ALL"),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"),  # noqa: S108
-            *("--tmpfs", "/run"),  # sockets of daemons that would work for anybody
+            *("--tmpfs", "/run"),  # hides the sockets of daemons such as Docker
             *(word for path in _KEPT_IN_RUN for word in ("--ro-bind-try", path, path)),
             *("--bind", str(root), str(root)),
             *self._hide(root),
@@ -61,9 +61,9 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def _hide(self, root: Path) -> list[str]:
-        """A folder that holds the root cannot be hidden: the root would go with it."""
+        """Return the flags that hide secrets; a folder that contains the root is left visible."""
         flags: list[str] = []
-        for path in map(Path.resolve, self.hidden):  # bubblewrap mounts nothing on a link
+        for path in map(Path.resolve, self.hidden):  # bubblewrap cannot mount on a symlink
             if path.is_dir() and not root.is_relative_to(path):
                 flags += ["--tmpfs", str(path)]
             elif path.is_file():
@@ -78,7 +78,11 @@ async def find_isolation(
     hidden: Sequence[Path] = (),
     search_path: str | None = None,
 ) -> Isolation:
-    """What this machine offers; `hidden` is what else to hide, such as the state folder with the keys."""
+    """Return the isolation that works on this machine.
+
+    `hidden` are further paths to hide, such as the state folder with the keys. Raises `ConfigError` if isolation
+    is `required` and does not work.
+    """
     if wanted == "off":
         return Isolation(note="commands are not isolated: it is switched off")
     program = shutil.which("bwrap", path=search_path)
@@ -93,12 +97,13 @@ async def find_isolation(
 
 
 def home_secrets(home: Path | None = None) -> tuple[Path, ...]:
+    """Return the paths of credentials in the home directory, whether they exist or not."""
     home = home or Path.home()
     return tuple(home / name for name in (*SECRET_FOLDERS, *SECRET_FILES))
 
 
 async def _probe(isolation: Isolation) -> str:
-    """Many containers and some distributions forbid namespaces: only trying tells."""
+    """Try bubblewrap and return what is wrong, or "". Many containers and some distributions forbid namespaces."""
     argv = isolation.wrap(["true"], root=Path("/"), cwd=Path("/"))
     try:
         process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""What each tool was asked and what became of it."""
+"""Counters per tool: calls, outcomes, time and bytes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import msgspec
 
 from dragoman.tools.hooks import Outcome
 
-#: Where calls of tools that do not exist are counted: a model can invent any number of names.
+#: Key for all calls of tools that do not exist: a model can invent any number of names, so they share one entry.
 UNKNOWN = "(unknown)"
 
 
 class ToolMetrics(msgspec.Struct, kw_only=True):
+    """The counters of one tool."""
+
     calls: int = 0
-    errors: int = 0  # every result that is an error; the next four are parts of it
+    errors: int = 0  # all error results, including the four kinds below
     timeouts: int = 0
     refused: int = 0
-    invalid: int = 0  # arguments that do not fit
+    invalid: int = 0  # arguments that do not match the schema
     cancelled: int = 0
     cached: int = 0
     seconds: float = 0.0
@@ -31,6 +33,7 @@ _COUNTED: dict[Outcome, str] = {
 
 
 def count(metrics: ToolMetrics, outcome: Outcome, *, is_error: bool, seconds: float, size: int) -> None:
+    """Add one call to the counters."""
     metrics.calls += 1
     metrics.errors += is_error
     metrics.seconds += seconds

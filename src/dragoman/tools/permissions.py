@@ -1,4 +1,4 @@
-"""Who may run what: the rules, and a person where they say ask."""
+"""`RuleGuard`: decides by rules whether a call may run, and asks a person where the rules say `ask`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Verdict = Literal["once", "always", "no"]
 
 
 class Approver(Protocol):
-    """A person, or a program that speaks for one."""
+    """Asks a person, or decides on their behalf, whether a call may run."""
 
     async def approve(
         self, definition: ToolDefinition, args: dict[str, Any], context: Context, preview: str
@@ -28,9 +28,10 @@ class Approver(Protocol):
 
 
 class RuleGuard:
-    """Decides by rules; asks one question at a time, and without an approver what must be asked is denied.
+    """A guard that applies permission rules; it asks one question at a time.
 
-    With a root, a path is judged by all its names: as it was given, and where its links lead inside the root.
+    Without an approver, calls that need approval are denied. With a root, rules see all names of a path: as it was
+    given, and with symlinks resolved inside the root.
     """
 
     def __init__(self, rules: Rules, approver: Approver | None = None, *, root: Path | None = None) -> None:
@@ -41,6 +42,7 @@ class RuleGuard:
         self._granted: dict[str, set[tuple[str, tuple[str, ...], str]]] = {}
 
     async def decide(self, definition: ToolDefinition, args: dict[str, Any], context: Context) -> Decision:
+        """Apply the rules, and ask the approver if they say so; deny a call whose subject cannot be determined."""
         try:
             subjects = self._subjects(definition, args)
         except Exception as error:
@@ -55,7 +57,7 @@ class RuleGuard:
         return await self._ask(definition, args, context, subjects)
 
     def always_means(self, definition: ToolDefinition, args: dict[str, Any]) -> str:
-        """What the verdict `always` would allow for the rest of the session, to be shown beside the question."""
+        """Return what the verdict `always` would allow for the rest of the session, for display in the question."""
         subjects = self._subjects(definition, args)
         return f"{definition.name}({subjects[0]})" if subjects else definition.name
 
@@ -66,8 +68,8 @@ class RuleGuard:
             reason = f"{definition.name} needs a person's approval, and nobody can be asked"
             return Decision(allowed=False, by="nobody to ask", reason=reason)
         granted = self._granted.setdefault(context.session, set())
-        async with self._asking:  # the answer to one question may spare the next
-            # A command is what was shown of it, its folder too: `make` elsewhere is another program.
+        async with self._asking:  # an answer of `always` may settle the next question
+            # A grant for a command includes its preview and so its folder: `make` elsewhere is another command.
             is_command = definition.risk == "run" and definition.subject is not None
             preview = await _preview(definition, args) if is_command else ""
             grant = (definition.name, subjects, preview)
@@ -87,32 +89,35 @@ class RuleGuard:
         subject = definition.subject(args)
         if definition.risk == "run":
             return (subject,)
-        given = args.get("path")  # the subject may have its links resolved, and rules may name the link
+        given = args.get("path")  # rules may name a symlink that the subject has resolved
         paths = (given, subject) if isinstance(given, str) and given else (subject,)
         return tuple(dict.fromkeys(name for path in paths for name in path_names(path, self._root)))
 
 
 def path_names(path: str, root: str | None) -> tuple[str, ...]:
-    """The names of a path as patterns see them: without dots, relative to the root, links followed inside it."""
+    """Return the names of a path for matching: normalised, relative to the root, as given and with links resolved.
+
+    Without a root the path is only normalised.
+    """
     if root is None:
         return (posixpath.normpath(path),)
     given = os.path.normpath(os.path.join(root, path))
     real = os.path.realpath(os.path.join(root, path))
-    names = (_below(root, given), _below(root, real))
-    # What leads out of the root is for the sandbox to refuse: it opens the file, this only reads names.
-    return tuple(dict.fromkeys(name for name in names if not _leads_out(name))) or (names[0],)
+    names = (_relative(root, given), _relative(root, real))
+    # The sandbox refuses paths outside the root when it opens the file; here only names are compared.
+    return tuple(dict.fromkeys(name for name in names if not _is_outside(name))) or (names[0],)
 
 
-def _below(root: str, path: str) -> str:
+def _relative(root: str, path: str) -> str:
     return os.path.relpath(path, root).replace(os.sep, "/")
 
 
-def _leads_out(name: str) -> bool:
+def _is_outside(name: str) -> bool:
     return name == ".." or name.startswith("../")
 
 
 async def _preview(definition: ToolDefinition, args: dict[str, Any]) -> str:
-    """What would change; a tool that cannot say is shown with all its arguments, a yes is for those."""
+    """Return the tool's preview of a call, or its arguments as JSON if the tool has no preview."""
     if definition.preview is None:
         return msgspec.json.format(msgspec.json.encode(args), indent=2).decode() if args else ""
     try:

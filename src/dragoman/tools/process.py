@@ -1,4 +1,4 @@
-"""One program, run to its end or to the end of its time, with everything it started."""
+"""Run a program with a timeout, capture its output, and kill everything it started."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 
 import msgspec
 
-_TERM_S = 0.5  # between the polite signal and the other one
-_DRAIN_S = 1.0  # for the last output, once nobody is left who could write
-_PROGRESS_S = 0.1  # between two lines for the person who watches
+_TERM_S = 0.5  # between SIGTERM and SIGKILL
+_DRAIN_S = 1.0  # wait for buffered output after the process group was killed
+_PROGRESS_S = 0.1  # minimum interval between two progress lines
 _MAX_LINE = 500
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """`code` is the exit code, negative for a signal; none where the time was over."""
+    """A program's output and exit code: negative for a signal, None if the program was stopped by the timeout."""
 
     output: str
     code: int | None
 
 
 class HeadAndTail:
-    """Keeps the beginning and the end of a text of any length: errors stand in either."""
+    """Buffer that keeps the beginning and the end of an output: errors are usually in one of them."""
 
     def __init__(self, max_bytes: int) -> None:
         self._head_max = max_bytes // 2
@@ -38,7 +38,7 @@ class HeadAndTail:
         room = self._head_max - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
-        if len(self._tail) > 2 * self._tail_max:  # not at every chunk: cutting copies
+        if len(self._tail) > 2 * self._tail_max:  # not for every chunk, because cutting copies
             self._cut()
 
     def text(self) -> str:
@@ -56,7 +56,7 @@ class HeadAndTail:
 
 
 class _Collector(asyncio.Protocol):
-    """The reading end of the pipe."""
+    """Protocol for the reading end of the pipe; collects the output and reports its last line as progress."""
 
     def __init__(self, output: HeadAndTail, progress: Callable[[str], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -64,12 +64,12 @@ class _Collector(asyncio.Protocol):
         self._output = output
         self._progress = progress
         self._clock = loop.time
-        self._told_s = float("-inf")
+        self._reported_s = float("-inf")
 
     def data_received(self, data: bytes) -> None:
         self._output.feed(data)
-        if self._clock() - self._told_s >= _PROGRESS_S:
-            self._told_s = self._clock()
+        if self._clock() - self._reported_s >= _PROGRESS_S:
+            self._reported_s = self._clock()
             self._progress(data[-_MAX_LINE:].decode(errors="replace").rstrip().rpartition("\n")[2])
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -85,8 +85,12 @@ async def run_process(
     max_bytes: int,
     progress: Callable[[str], None],
 ) -> Finished:
-    """Stdout and stderr as one text, in the order they were written; nothing it started lives on."""
-    # A pipe of our own: with asyncio's, waiting for the end would wait for every child that inherited it.
+    """Run a program and return its stdout and stderr as one text, in the order they were written.
+
+    After the exit, the timeout or a cancellation the whole process group is killed. Raises `OSError` or
+    `ValueError` if the program cannot be started.
+    """
+    # asyncio's own pipes would make `wait()` wait for every background process that inherited them.
     output = HeadAndTail(max_bytes)
     collector = _Collector(output, progress)
     transport, writing = await open_pipe(collector)
@@ -105,7 +109,7 @@ async def run_process(
         _signal_group(process, signal.SIGTERM)
         await asyncio.wait({collector.ended}, timeout=_TERM_S)
     finally:
-        _signal_group(process, signal.SIGKILL)  # also what a finished command left in the background
+        _signal_group(process, signal.SIGKILL)  # also kills background processes of a finished command
         with contextlib.closing(transport):
             await process.wait()
             await asyncio.wait({collector.ended}, timeout=_DRAIN_S)
@@ -113,7 +117,10 @@ async def run_process(
 
 
 async def open_pipe(reader: asyncio.Protocol) -> tuple[asyncio.ReadTransport, int]:
-    """A pipe that feeds a protocol, and the descriptor to write to; the transport closes its own end."""
+    """Create a pipe that feeds `reader`; return its transport and the descriptor to write to.
+
+    The transport owns the reading end; the caller must close the writing end.
+    """
     reading, writing = os.pipe()
     try:
         pipe = os.fdopen(reading, "rb", 0)

@@ -1,4 +1,4 @@
-"""The tools at hand, by name."""
+"""`Registry`: tool definitions by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_LISTED = 50
 
 
 class Registry:
-    """A dict of definitions that refuses two tools of one name; `@registry.tool` registers a function."""
+    """A mapping of names to definitions that rejects duplicate names; `@registry.tool` registers a function."""
 
     def __init__(self, tools: Iterable[ToolDefinition | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, ToolDefinition] = {}
@@ -22,6 +22,10 @@ class Registry:
             self.register(one)
 
     def register(self, tool: ToolDefinition | Callable[..., Any], *, replace: bool = False) -> ToolDefinition:
+        """Add a tool and return its definition.
+
+        Raises `InvalidTool` if the name is taken, unless `replace` is true.
+        """
         definition = definition_of(tool)
         if definition.name in self._tools and not replace:
             raise InvalidTool("there is already a tool of this name", where=definition.name)
@@ -29,7 +33,7 @@ class Registry:
         return definition
 
     def remove(self, name: str) -> None:
-        """Forget a tool; one that is not there is already forgotten."""
+        """Remove a tool; do nothing if there is no tool of this name."""
         self._tools.pop(name, None)
 
     @overload
@@ -39,7 +43,7 @@ class Registry:
     def tool(self, **settings: Any) -> Callable[[Fn], Fn]: ...
 
     def tool(self, function: Any = None, **settings: Any) -> Any:
-        """`@registry.tool` or `@registry.tool(risk="read", …)`; the function stays what it is."""
+        """Register a function: `@registry.tool` or `@registry.tool(risk="read", …)`. Return it unchanged."""
         if function is None:
             return functools.partial(self.tool, **settings)
         self.register(ToolDefinition.from_function(function, **settings) if settings else function)
@@ -55,12 +59,12 @@ class Registry:
         return tuple(self._tools.values())
 
     def to_ir(self) -> tuple[ir.Tool, ...]:
-        """What is declared to a model."""
+        """Return the tools as they are declared to a model."""
         return tuple(definition.to_ir() for definition in self)
 
     def explain_unknown(self, name: str) -> str:
-        """What to tell a model that called a tool which does not exist."""
-        import difflib  # a model seldom gets a name wrong
+        """Return the error message for a model that called a tool which does not exist."""
+        import difflib  # imported here because it is rarely needed
 
         known = self.names()
         near = difflib.get_close_matches(name, known, n=1)

@@ -1,4 +1,4 @@
-"""What a tool returned, as the neutral result of its call: normalised, capped, readable as text."""
+"""Turn what an executor returned into a `ToolResult`: normalise it, limit its size, render it as text."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ import msgspec
 from dragoman.ir import Media, Text, ToolCall, ToolResult
 from dragoman.tools.definition import ToolOutput
 
-MAX_MEDIA_BYTES = 15 * 1024 * 1024  # base64 of one result; Google takes 20 MB inline in a whole request
+# Base64 per result. Google accepts 20 MB of inline data in a whole request.
+MAX_MEDIA_BYTES = 15 * 1024 * 1024
 _ENCODER_SORTED = msgspec.json.Encoder(order="sorted")
 
 
 def to_output(value: Any) -> ToolOutput:
-    """Text stays text; everything else becomes a JSON object, below `output` if it is none itself."""
+    """Convert an executor's return value.
+
+    Text and files become `content`. Any other value becomes a JSON object in `response`; a value that is no
+    object is wrapped as `{"output": value}`. Raises `TypeError` for a value that JSON cannot represent.
+    """
     match value:
         case ToolOutput():
             return value
         case None:
             return ToolOutput()
         case str():
-            return ToolOutput(content=(Text(text=_whole(value)),))
+            return ToolOutput(content=(Text(text=_without_surrogates(value)),))
         case Text() | Media():
             return ToolOutput(content=(value,))
         case list() | tuple() if value and all(isinstance(one, Text | Media) for one in value):
@@ -33,7 +38,7 @@ def to_output(value: Any) -> ToolOutput:
 
 
 def error_output(message: str) -> ToolOutput:
-    return ToolOutput(content=(Text(text=_whole(message)),), is_error=True)
+    return ToolOutput(content=(Text(text=_without_surrogates(message)),), is_error=True)
 
 
 def to_result(output: ToolOutput, call: ToolCall) -> ToolResult:
@@ -47,7 +52,7 @@ def to_result(output: ToolOutput, call: ToolCall) -> ToolResult:
 
 
 def result_text(result: ToolResult | ToolOutput) -> str:
-    """A result for people, and for APIs that take text only."""
+    """Render a result as text, for people and for APIs that accept only text; files are left out."""
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))
     if not result.response:
         return text
@@ -58,18 +63,21 @@ def result_text(result: ToolResult | ToolOutput) -> str:
 
 
 def size_of(output: ToolOutput) -> int:
-    """The bytes of a result as they weigh on a conversation."""
-    return len(output.response) + sum(map(_weigh, output.content))
+    """Return the size of a result in bytes: its JSON, text, base64 data and URIs."""
+    return len(output.response) + sum(map(_part_size, output.content))
 
 
 def cap_output(output: ToolOutput, max_bytes: int) -> ToolOutput:
-    """The same, or the beginning of it with a note that says how much is missing."""
+    """Limit a result to `max_bytes` of text or JSON, with a note that says how much is missing.
+
+    Files count against `MAX_MEDIA_BYTES` instead; a file that does not fit is replaced by a note.
+    """
     content = _fitting_media(output.content)
     texts = [part for part in content if isinstance(part, Text)]
-    total = len(output.response) + sum(map(_weigh, texts))
+    total = len(output.response) + sum(map(_part_size, texts))
     if total <= max_bytes:
         return msgspec.structs.replace(output, content=content)
-    # Half a JSON document is no document: it is shown as the text it is.
+    # A truncated JSON document is no longer valid JSON, so it becomes text.
     whole = result_text(msgspec.structs.replace(output, content=tuple(texts)))
     kept = whole.encode()[:max_bytes].decode("utf-8", "ignore")
     total = len(whole.encode())
@@ -79,12 +87,12 @@ def cap_output(output: ToolOutput, max_bytes: int) -> ToolOutput:
 
 
 def canonical(args: Any) -> bytes:
-    """The same bytes for the same arguments, whatever their order."""
+    """Encode arguments as JSON with sorted keys, so that equal arguments give equal bytes."""
     return _ENCODER_SORTED.encode(args)
 
 
 def plain_value(value: Any) -> Any:
-    """What msgspec does not know: pydantic's models, and paths."""
+    """Encode types that msgspec does not know: pydantic models and paths. Raise `TypeError` for any other."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, PurePath):
@@ -105,7 +113,7 @@ def _fitting_media(content: Sequence[Text | Media]) -> tuple[Text | Media, ...]:
     return tuple(fitting)
 
 
-def _weigh(part: Text | Media) -> int:
+def _part_size(part: Text | Media) -> int:
     return len(part.data) + len(part.uri) if isinstance(part, Media) else len(part.text.encode())
 
 
@@ -118,20 +126,24 @@ def _encode(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value, enc_hook=plain_value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_whole_values(msgspec.to_builtins(value, enc_hook=plain_value)))
+        return msgspec.json.encode(
+            _values_without_surrogates(msgspec.to_builtins(value, enc_hook=plain_value))
+        )
 
 
-def _whole(text: str) -> str:
-    """Half a surrogate pair is no text and would fail the whole request."""
+def _without_surrogates(text: str) -> str:
+    """Replace lone surrogates, which cannot be encoded as UTF-8 and would fail the whole request."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
-def _whole_values(value: Any) -> Any:
+def _values_without_surrogates(value: Any) -> Any:
     match value:
         case str():
-            return _whole(value)
+            return _without_surrogates(value)
         case dict():
-            return {_whole_values(key): _whole_values(one) for key, one in value.items()}
+            return {
+                _values_without_surrogates(key): _values_without_surrogates(one) for key, one in value.items()
+            }
         case list():
-            return [_whole_values(one) for one in value]
+            return [_values_without_surrogates(one) for one in value]
     return value

@@ -1,12 +1,12 @@
-"""Permission rules: `tool(pattern)` texts, what they match, and what they amount to together.
+"""Permission rules: parse `tool(pattern)` rules, match them against calls, and combine their effects.
 
-    write_file(src/**)       the tool, and what its subject (a path or a command) must look like
-    run_command(git status*) a command is its exact argument list, quoted as a shell would need it
-    mcp__github__*           a tool by pattern, whatever its arguments
+    write_file(src/**)       a tool and a pattern for its subject, a path or a command
+    run_command(git status*) a command is matched as its argument list, quoted as a shell would need it
+    mcp__github__*           a pattern for the tool's name, with any arguments
 
-Deny wins over ask, ask wins over allow, whatever their order and however specific they are; where no rule
-matches, the tool's risk decides. A doubt never allows: an allow rule must match every name of a subject and
-its wildcards stop at shell operators, a deny or ask rule needs to match one name and ignores case.
+Deny overrides ask, and ask overrides allow, regardless of order and specificity. If no rule matches, the tool's
+risk decides. Matching fails safe: an allow rule must match every name of a subject and its wildcards do not match
+shell operators, while a deny or ask rule needs to match only one name and ignores case.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ DEFAULTS: dict[Risk, Effect] = {"read": "allow", "write": "ask", "run": "ask"}
 _COMMAND_TOOL = "run_command"
 _RULE = re.compile(r"(?P<tool>[^\s()]+)(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _TOOL = re.compile(r"[A-Za-z_*][\w.:*-]*", re.ASCII)
-# Where a wildcard of an allow rule stops: behind these a shell would start something else.
+# Wildcards of allow rules do not match these: a shell would start another command after them.
 _OPERATORS = ";|&<>$`\n\r\0"
 _SAFE = f"[^{_OPERATORS}]"
 _WILD = re.compile(r"\*\*/|\*\*|\*|\?")
-_WORDS = {
+_WILDCARDS = {
     "path": {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"},
     "command": {"**/": ".*/", "**": ".*", "*": ".*", "?": "."},
     "careful": {"**/": f"{_SAFE}*/", "**": f"{_SAFE}*", "*": f"{_SAFE}*", "?": _SAFE},
@@ -42,7 +42,7 @@ _WORDS = {
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule; without a pattern it holds for every call of the tool."""
+    """One rule; without a pattern it applies to every call of the tool."""
 
     effect: Effect
     tool: str
@@ -53,7 +53,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
 
     def covers(self, tool: str, risk: Risk, subjects: Sequence[str]) -> bool:
-        """Whether it holds for a call; `subjects` are all names of what the call is about, none: unknown."""
+        """Return whether the rule applies to a call.
+
+        `subjects` are all names of the call's subject (a path as given and resolved); empty if it is unknown, in
+        which case a rule with a pattern applies only if it asks or denies.
+        """
         strict = self.effect != "allow"
         if not _translate(self.tool, "command", strict).fullmatch(tool):
             return False
@@ -61,21 +65,25 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             return True
         if not subjects:
             return strict
-        words = "path" if risk != "run" else "command" if strict else "careful"
-        matcher = _translate(self.pattern, words, strict)
+        syntax = "path" if risk != "run" else "command" if strict else "careful"
+        matcher = _translate(self.pattern, syntax, strict)
         found = (matcher.fullmatch(subject) is not None for subject in subjects)
         return any(found) if strict else all(found)
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rules say about a call, and which of them says so."""
+    """The effect of the rules on a call, and the rule or default it comes from (`by`)."""
 
     effect: Effect
     by: str
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """All rules of a session; `yolo` leaves only the deny rules, `read_only` denies all that is no read."""
+    """All rules of a session and its mode.
+
+    In mode `yolo` everything is allowed that no deny rule forbids; `read_only` denies every tool whose risk is not
+    `read`.
+    """
 
     rules: tuple[Rule, ...] = ()
     mode: Mode = "normal"
@@ -91,7 +99,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         known: Iterable[str] = (),
         where: str = "tools",
     ) -> Rules:
-        """The rules of the settings; with the `known` tools given, a name that is none of them is an error."""
+        """Parse the rules of the settings. Raise `ConfigError` for an invalid rule.
+
+        If `known` tool names are given, a rule for any other tool is an error too.
+        """
         texts: dict[Effect, Iterable[str]] = {"allow": allow, "ask": ask, "deny": deny}
         names = tuple(known)
         rules = tuple(
@@ -102,7 +113,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return cls(rules=rules, mode=mode)
 
     def judge(self, tool: str, risk: Risk, subjects: Sequence[str] = ()) -> Judgement:
-        """Allow, ask or deny; of several rules with the same effect the most specific one is named."""
+        """Decide about a call; among several rules with the same effect, name the most specific one."""
         found = [rule for rule in self.rules if rule.covers(tool, risk, subjects)]
         denied = _name_rule(found, "deny")
         if denied is not None:
@@ -116,7 +127,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_rule(text: str, effect: Effect, *, where: str = "", known: Sequence[str] = ()) -> Rule:
-    """One rule from its text, or an error that says what is wrong with it."""
+    """Parse one rule. Raise `ConfigError` if it is malformed, can never match, or names an unknown tool."""
     text = text.strip()
     found = _RULE.fullmatch(text)
     if found is None or not _TOOL.fullmatch(found["tool"]):
@@ -132,12 +143,15 @@ def parse_rule(text: str, effect: Effect, *, where: str = "", known: Sequence[st
 
 
 def _may_be_missing(tool: str) -> bool:
-    """Rules outlive a server that is down and a command tool that is switched off."""
+    """Return whether a rule may name a tool that does not exist at the moment.
+
+    An MCP server may be down and `run_command` may be disabled; their rules stay valid.
+    """
     return "*" in tool or tool.startswith("mcp__") or tool == _COMMAND_TOOL
 
 
 def _check_pattern(tool: str, pattern: str | None, where: str) -> None:
-    """A pattern that could never match is an error: as a deny rule it would protect nothing."""
+    """Raise `ConfigError` for a pattern that can never match: as a deny rule it would protect nothing."""
     if pattern is None or tool == _COMMAND_TOOL:
         return
     if tool.startswith("mcp__"):
@@ -156,30 +170,34 @@ def _name_rule(found: Sequence[Rule], effect: Effect) -> Judgement | None:
 
 
 def _weight(rule: Rule) -> tuple[bool, int]:
-    """How specific a rule is: what is written out counts, wildcards do not."""
+    """Return how specific a rule is: first whether it has a pattern, then its length without wildcards."""
     return rule.pattern is not None, len(_WILD.sub("", rule.text))
 
 
 @lru_cache(maxsize=1024)
-def _translate(pattern: str, words: str, ignore_case: bool) -> re.Pattern[str]:
-    """A pattern as a regular expression; `folder/**` is the folder and everything below it."""
+def _translate(pattern: str, syntax: str, ignore_case: bool) -> re.Pattern[str]:
+    """Compile a pattern to a regular expression; `folder/**` matches the folder and everything below it."""
     tail = ""
-    if words == "path":
-        pattern = re.sub("/+", "/", pattern).removeprefix("./")  # subjects are tidied alike
+    if syntax == "path":
+        pattern = re.sub("/+", "/", pattern).removeprefix("./")  # subjects are normalised in the same way
         if pattern.endswith("/**"):
             pattern, tail = pattern[:-3], "(?:/.*)?"
     start, parts = 0, []
     for wild in _WILD.finditer(pattern):
-        parts += [re.escape(pattern[start : wild.start()]), _WORDS[words][wild[0]]]
+        parts += [re.escape(pattern[start : wild.start()]), _WILDCARDS[syntax][wild[0]]]
         start = wild.end()
     parts += [re.escape(pattern[start:]), tail]
-    regex = "".join(parts) if words == "path" else _linear(parts, words)
+    regex = "".join(parts) if syntax == "path" else _linear(parts, syntax)
     return re.compile(regex, re.DOTALL | (re.IGNORECASE if ignore_case else 0))
 
 
-def _linear(parts: Sequence[str], words: str) -> str:
-    """A piece between two stars is taken at its first place, once (`(?>…)`): a long command cannot stall us."""
-    star = _WORDS[words]["*"]
+def _linear(parts: Sequence[str], syntax: str) -> str:
+    """Join the parts so that matching takes linear time.
+
+    A piece between two stars is an atomic group (`(?>…)`) that matches at its first position and is never
+    retried, so that a long command cannot cause catastrophic backtracking.
+    """
+    star = _WILDCARDS[syntax]["*"]
     first, *others = "".join(parts).replace(f"{star}{star}", star).split(star)
     if not others:
         return first

@@ -1,4 +1,4 @@
-"""One executor, run so that it can be stopped: async ones as a task, sync ones in a thread of their own."""
+"""Run an executor with a timeout: async executors as a task, sync ones in a daemon thread."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from dragoman.tools.errors import ToolFailed
 
 
 class OutOfTime(Exception):
-    """The executor took longer than it may."""
+    """The executor exceeded its timeout."""
 
 
-#: How long a task may take to tidy up once it is cancelled; then it is left alone and its result dropped.
+#: How long a cancelled task may take to clean up; after that it is abandoned and its result discarded.
 GRACE_S = 2.0
 
 
 async def run(
     execute: Executor, args: dict[str, Any], context: Context, *, timeout_s: float, grace_s: float = GRACE_S
 ) -> Any:
-    """What the executor returns; `OutOfTime` when its time is over, at once, whatever it is doing.
+    """Run the executor and return its value. Raise `OutOfTime` after `timeout_s`, whatever it is doing.
 
-    Cancelling the caller cancels the work. A thread cannot be killed: its result is dropped, and its
-    `context.stopped()` says so.
+    Cancelling the caller cancels the executor. A thread cannot be killed: it runs on, its `context.stopped()`
+    returns True, and its result is discarded.
     """
     loop = asyncio.get_running_loop()
     over = threading.Event()
@@ -39,11 +39,11 @@ async def run(
         done, _ = await asyncio.wait({task}, timeout=timeout_s)
     except asyncio.CancelledError:
         over.set()
-        await _end(task, grace_s)
+        await _cancel(task, grace_s)
         raise
     over.set()
     if not done:
-        await _end(task, grace_s)
+        await _cancel(task, grace_s)
         raise OutOfTime
     if task.cancelled():
         raise ToolFailed("the tool cancelled itself")
@@ -51,7 +51,7 @@ async def run(
 
 
 def _watched(context: Context, loop: asyncio.AbstractEventLoop, over: threading.Event) -> Context:
-    """Progress is told in the loop's own thread, and never after the end."""
+    """Wrap the context: progress is reported in the event loop's thread and dropped once `over` is set."""
 
     def tell(line: str) -> None:
         if not over.is_set():
@@ -74,12 +74,15 @@ async def _work(execute: Executor, args: dict[str, Any], context: Context) -> An
     try:
         value = execute(args, context) if is_async(execute) else await _in_thread(execute, args, context)
         return await value if inspect.isawaitable(value) else value
-    except SystemExit as error:  # a tool may end itself, not the program
+    except SystemExit as error:  # must not end the whole program
         raise ToolFailed(f"the tool called exit({error.code})") from None
 
 
 async def _in_thread(execute: Executor, args: dict[str, Any], context: Context) -> Any:
-    """A daemon thread per call: a pool would be blocked by tools that hang, and so would the program's end."""
+    """Run the executor in its own daemon thread.
+
+    Tools that hang would block a thread pool, and non-daemon threads would block the interpreter's exit.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     inherited = contextvars.copy_context()
@@ -87,7 +90,7 @@ async def _in_thread(execute: Executor, args: dict[str, Any], context: Context) 
     def work() -> None:
         try:
             value = inherited.run(execute, args, context)
-        except BaseException as error:  # raised again where it is awaited
+        except BaseException as error:  # raised again in the awaiting task
             _call_soon(loop, _settle, future, None, error)
         else:
             _call_soon(loop, _settle, future, value, None)
@@ -99,11 +102,11 @@ async def _in_thread(execute: Executor, args: dict[str, Any], context: Context) 
 def _settle(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
     if future.done():
         if isinstance(value, Coroutine):
-            value.close()  # nobody will await it
+            value.close()  # avoids the "never awaited" warning
     elif error is None:
         future.set_result(value)
     else:
-        # StopIteration may not travel through a future; Ctrl-C is never the thread's.
+        # A future rejects StopIteration, and a KeyboardInterrupt must not stop the event loop.
         odd = isinstance(error, StopIteration | KeyboardInterrupt)
         future.set_exception(RuntimeError(type(error).__name__) if odd else error)
 
@@ -111,17 +114,17 @@ def _settle(future: asyncio.Future[Any], value: Any, error: BaseException | None
 def _call_soon(loop: asyncio.AbstractEventLoop, *call: Any) -> None:
     try:
         loop.call_soon_threadsafe(*call)
-    except RuntimeError:  # the loop is closed: nobody waits
+    except RuntimeError:  # the event loop is closed
         return
 
 
-async def _end(task: asyncio.Task[Any], grace_s: float) -> None:
-    task.add_done_callback(_forget)
+async def _cancel(task: asyncio.Task[Any], grace_s: float) -> None:
+    task.add_done_callback(_retrieve_exception)
     task.cancel()
     await asyncio.wait({task}, timeout=grace_s)
 
 
-def _forget(task: asyncio.Task[Any]) -> None:
-    """Look at what is dropped, or asyncio complains about it."""
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Retrieve the exception of an abandoned task, or asyncio logs that it was never retrieved."""
     if not task.cancelled():
         task.exception()

@@ -1,1 +1,1 @@
-"""The terminal: what a person sees and types."""
+"""The agent's terminal user interface."""

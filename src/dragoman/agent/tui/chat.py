@@ -1,4 +1,4 @@
-"""The conversation at the prompt: read a line, run a turn, and let Ctrl-C mean what people expect."""
+"""The interactive chat: reads lines, runs turns and slash commands, and handles Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABEL = "> "
 
 
 class Chat:
-    """`run` until the user leaves; a turn that fails never ends the conversation."""
+    """The chat loop; `run` returns when the user quits. A failed turn does not end the chat."""
 
     def __init__(self, room: Room, screen: TerminalScreen, prompt: Prompt, style: Style) -> None:
         self._room = room
@@ -30,11 +30,11 @@ class Chat:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._ctrl_c)
         try:
-            await self._read_and_take()
+            await self._loop()
         finally:
             loop.remove_signal_handler(signal.SIGINT)
 
-    async def _read_and_take(self) -> None:
+    async def _loop(self) -> None:
         warned = False
         while True:
             try:
@@ -50,14 +50,14 @@ class Chat:
             warned = False
             if line.strip():
                 try:
-                    await self._take(line)
+                    await self._handle_line(line)
                 except Quit:
                     return
                 except (DragomanError, StoreUnavailable, OSError) as error:
-                    self._complain(str(error))
+                    self._show_error(str(error))
 
     def _ctrl_c(self) -> None:
-        """Stops the turn; just before the prompt has the keyboard, it is meant for the prompt."""
+        """Interrupt the turn, or the prompt if it is about to read but does not handle the keyboard yet."""
         if self._reading is None:
             self._room.desk.interrupt()
         else:
@@ -74,27 +74,27 @@ class Chat:
         finally:
             self._reading = None
 
-    async def _take(self, line: str) -> None:
+    async def _handle_line(self, line: str) -> None:
         if line.lstrip().startswith("/"):
             for one in await run_slash(self._room, line):
                 self._screen.line(harmless(one))
             return
         async with self._screen.turn():
             stop = await self._room.desk.say(line)
-        self._end(stop)
+        self._show_stop(stop)
 
-    def _end(self, stop: Stop) -> None:
+    def _show_stop(self, stop: Stop) -> None:
         if stop.reason == "interrupted":
             self._screen.line(self._style.paint("stopped", "yellow"))
         elif stop.reason != "done":
-            self._complain(f"{stop.reason.replace('_', ' ')}: {stop.detail}")
+            self._show_error(f"{stop.reason.replace('_', ' ')}: {stop.detail}")
         self._screen.line(self._style.paint(describe_spent(self._room.desk.spent), "dim"))
 
-    def _complain(self, text: str) -> None:
+    def _show_error(self, text: str) -> None:
         self._screen.line(self._style.paint(harmless(text), "red"))
 
 
 def _is_cancelled() -> bool:
-    """Whether we are to end ourselves, not only what we wait for."""
+    """Return whether this task itself is being cancelled, not only the one it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,4 +1,4 @@
-"""What would change, in colours."""
+"""Coloured previews of changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _COLOURS = {"+": ("green",), "-": ("red",), "@": ("cyan",)}
 
 
 def paint_preview(preview: str, style: Style, max_lines: int = MAX_LINES) -> str:
-    """A unified diff, or any text; a long one is cut in the middle and says so."""
+    """Colour a unified diff or any other text; lines in the middle are left out if there are too many."""
     lines = harmless(preview).splitlines()
     if len(lines) > max_lines:
         half = max_lines // 2

@@ -1,4 +1,4 @@
-"""Markdown painted while it arrives: word by word in paragraphs, line by line in code and tables."""
+"""Render Markdown while it streams: word by word in paragraphs, line by line in code blocks and tables."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ _BULLET = re.compile(r"(\s*)[-*+]\s+(?=\S)")
 _NUMBER = re.compile(r"(\s*)(\d{1,9}[.)])\s+(?=\S)")
 _QUOTE = re.compile(r">\s?(?=\S)")
 _RULE = re.compile(r"\s*([-*_])(\s*\1){2,}\s*")
-#: The beginning of a line that may still become anything: whole lines, markers without what follows them.
+#: The beginning of a line whose block type is still unknown, or that must be complete before it is printed.
 _UNDECIDED = re.compile(
     r"\s*(#{1,6}\s*|[-*+_][-*+_\s]*|\d{1,9}[.)]?\s*|`{1,2}|~{1,2}|(```|~~~).*|>\s?|\|.*)?"
 )
 _MARK = re.compile(r"\*\*|`")
 _OPENS_BOLD = re.compile(r"\*\*[\w`\"'(\[]")
 _RULE_WIDTH = 40
-_MAX_PENDING_CHARS = 2_000  # of a line that cannot be painted yet: nothing may grow with its square
+_MAX_PENDING_CHARS = 2_000  # of an unprinted line: scanning it again for every chunk is quadratic
 
 
 class Markdown:
-    """`feed` pieces of text, get what to print; `close` ends the last line. Without colours the marks stay."""
+    """`feed` takes a piece of Markdown and returns what to print; `close` ends the last line.
+
+    Without colours the emphasis and code marks are printed as they are.
+    """
 
     def __init__(self, style: Style) -> None:
         self._style = style
-        self._pending = ""  # of a line, not yet printed
-        self._fence = ""  # what will close the code block
-        self._inside = False  # a paragraph's line is being printed
+        self._pending = ""  # the part of the current line that is not printed yet
+        self._fence = ""  # the fence that closes the current code block
+        self._inside = False  # a line of a paragraph has been printed in part
         self._column = 0
         self._hang = ""
         self._base: tuple[str, ...] = ()
         self._bold = False
         self._code = False
-        self._gap = False  # a blank is due before the next word
+        self._gap = False  # print a space before the next word
 
     def feed(self, text: str) -> str:
         self._pending += harmless(text)
@@ -48,14 +51,14 @@ class Markdown:
         return "".join(printed)
 
     def close(self) -> str:
-        """Everything that is left, with a newline if there is anything in the line."""
+        """Return the rest of the current line with a newline, or "" if the line is empty."""
         if not self._pending and not self._inside:
             return ""
         rest, self._pending = self._pending, ""
         return self._line(rest)
 
     def _begun(self) -> str:
-        """All words of the unfinished line that are whole."""
+        """Return the complete words of the unfinished line."""
         head = "" if self._inside else self._open()
         cut = max(self._pending.rfind(" "), self._pending.rfind("\t")) + 1
         whole, self._pending = self._pending[:cut], self._pending[cut:]
@@ -88,7 +91,7 @@ class Markdown:
         return f"{self._style.paint('  │', 'dim')} {self._style.paint(line, 'green')}\n"
 
     def _open(self) -> str:
-        """Begin a line of words: print its bullet or number, remember how it hangs."""
+        """Begin a paragraph line: return its bullet or number, and set the indentation of wrapped lines."""
         self._inside, self._bold, self._code, self._gap = True, False, False, False
         self._base, self._hang = (), ""
         head = self._take_head()
@@ -138,7 +141,7 @@ class Markdown:
         return gap + painted
 
     def _inline(self, word: str) -> tuple[str, int]:
-        """The word in its colours, and how wide it is."""
+        """Return the coloured word and its width in columns."""
         if not self._style.colour:
             return word, cells(word)
         painted, width, start = "", 0, 0
@@ -155,7 +158,7 @@ class Markdown:
         return painted + self._paint(word[start:]), width + cells(word[start:])
 
     def _toggles(self, word: str, mark: re.Match[str]) -> bool:
-        """Stars of a glob are no emphasis, and in code nothing is."""
+        """Return whether a mark starts or ends a span; the stars of a glob and those in code do not."""
         if mark[0] == "`":
             return True
         if self._code:

@@ -1,4 +1,4 @@
-"""Where a person types: a line editor with a history on a terminal, plain lines everywhere else."""
+"""Read the user's input: with a line editor and history on a terminal, as plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ HISTORY_FILE = "chat_history"
 
 
 class CtrlC(Exception):
-    """The key; a KeyboardInterrupt inside a task would tear the event loop down."""
+    """Ctrl-C was pressed at the prompt; a KeyboardInterrupt in a task would stop the event loop."""
 
 
 class Prompt(Protocol):
-    """`read` gives what was typed; EOFError for Ctrl-D, CtrlC for Ctrl-C."""
+    """Reads what the user types; raises `EOFError` on Ctrl-D and `CtrlC` on Ctrl-C."""
 
     async def read(self, label: str, /) -> str: ...
 
     async def ask(self, label: str, /) -> str:
-        """A short answer, which is not kept."""
+        """Read a short answer, which is not added to the history."""
         ...
 
 
 def open_prompt(home: Path, words: Sequence[str]) -> Prompt:
+    """Return the prompt for stdin; `words` are offered as completions, `home` holds the history file."""
     return EditorPrompt(home / HISTORY_FILE, words) if sys.stdin.isatty() else PlainPrompt()
 
 
 class PlainPrompt:
-    """Lines from a pipe or a file; a backslash at the end continues on the next line."""
+    """Reads lines from a pipe or a file; a backslash at the end of a line continues it on the next one."""
 
     async def read(self, _label: str, /) -> str:
         lines: list[str] = []
@@ -52,7 +53,7 @@ class PlainPrompt:
 
 
 class EditorPrompt:
-    """Enter sends; Alt-Enter or a backslash before Enter begins a new line; the up arrow goes back."""
+    """A line editor: Enter sends, Alt-Enter or a backslash before Enter begins a new line, Up recalls history."""
 
     def __init__(self, history: Path, words: Sequence[str]) -> None:
         from prompt_toolkit import PromptSession
@@ -78,13 +79,13 @@ class EditorPrompt:
         try:
             return await self._asked.prompt_async(label, handle_sigint=False)
         except CtrlC:
-            signal.raise_signal(signal.SIGINT)  # here it is a key; everywhere else it ends the turn
-            await asyncio.Event().wait()  # and this question with it
+            signal.raise_signal(signal.SIGINT)  # the chat's signal handler interrupts the turn,
+            await asyncio.Event().wait()  # which cancels this question
             raise
 
 
 def _continuation(_width: int, _line: int, wraps: int) -> str:
-    """Lines of the user's own are marked, lines that are only too long are not."""
+    """Return the prefix of a continued line: `…` for a line the user began, spaces for a wrapped one."""
     return "  " if wraps else "… "
 
 
@@ -94,7 +95,7 @@ def _bindings() -> KeyBindings:
     bindings = KeyBindings()
 
     @bindings.add("enter")
-    @bindings.add("c-j")  # an Enter that was typed while nobody read the keys
+    @bindings.add("c-j")  # an Enter typed before the editor switched the terminal to raw mode
     def _enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.document.text_before_cursor.endswith("\\"):

@@ -1,4 +1,4 @@
-"""A turn on a terminal: text as it comes, calls while they run, questions before something changes."""
+"""`TerminalScreen`: shows a turn on a terminal as it happens, and asks for approval."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHOICES = "[y]es  [n]o  [a]lways  ne[v]er"
 
 
 class TerminalScreen:
-    """`read` asks the person for a line; without it every question is answered with no."""
+    """A screen for terminals; `read` prompts the person for a line. Without it every question is answered `no`."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class TerminalScreen:
                 assert_never(shown)
 
     def line(self, text: str) -> None:
-        """A line of its own, behind what the model is saying."""
+        """Print a separate line, after ending the line that the model is writing."""
         self._write(f"{self._markdown.close()}{text}\n")
 
     def progress(self, line: str) -> None:
@@ -85,7 +85,7 @@ class TerminalScreen:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Around a turn: a line below the text says what it waits for, and is gone at the end."""
+        """Show a status line below the text while a turn runs; it is cleared at the end."""
         self._waiting_since = self._clock()
         self._last_line = ""
         ticker = asyncio.create_task(self._tick())
@@ -165,7 +165,7 @@ class TerminalScreen:
 
 
 def describe_call(call: ir.ToolCall, width: int = 80) -> str:
-    """`read_file src/main.rs`: the name and the arguments in a few words."""
+    """Describe a call in one line: its name and its argument values, such as `read_file src/main.rs`."""
     try:
         args: dict[str, Any] = call.arguments
     except (msgspec.DecodeError, msgspec.ValidationError):
@@ -177,15 +177,15 @@ def describe_call(call: ir.ToolCall, width: int = 80) -> str:
 
 
 def describe_result(result: ir.ToolResult, width: int = 80) -> str:
-    """The first line and how much more there is."""
-    text = harmless(_words_of(result)).strip()
+    """Describe a result by its first line and the number of further lines."""
+    text = harmless(_as_text(result)).strip()
     first, _, rest = text.partition("\n")
     more = f"  (+{rest.count(chr(10)) + 1} lines)" if rest else ""
     return shorten(first, max(10, width - len(more))) + more
 
 
-def _words_of(result: ir.ToolResult) -> str:
-    """Text as it is, a list one entry per line, anything else as JSON."""
+def _as_text(result: ir.ToolResult) -> str:
+    """Return a result as text: a list as one entry per line, any other JSON value as JSON."""
     if not result.response:
         return "\n".join(part.text for part in result.content if isinstance(part, ir.Text))
     value = msgspec.json.decode(result.response)

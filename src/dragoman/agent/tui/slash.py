@@ -1,4 +1,4 @@
-"""The commands of a chat: `/help`, `/model`, `/undo`… each a function of the desk that gives lines to show."""
+"""The slash commands of the chat (`/help`, `/model`, `/undo`…); each is a function that returns lines to show."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from dragoman.agent.tui.style import shorten
 from dragoman.ir import Message, Text
 from dragoman.tools.registry import Registry
 
-_SHOWN_COLUMNS = 60  # of a line that only reminds
+_SHOWN_COLUMNS = 60  # of the user's message in the reply to /undo
 
 
 class Room(msgspec.Struct, frozen=True, kw_only=True):
-    """What the commands can reach."""
+    """The objects that the commands work on."""
 
     desk: Desk
     sessions: Sessions
     registry: Registry
-    restore: Callable[[Sequence[Message]], list[str]]  # takes the file changes of a turn back
+    restore: Callable[[Sequence[Message]], list[str]]  # undoes the file changes of a turn
 
 
 class Quit(Exception):
-    """The user has had enough."""
+    """The user wants to leave the chat."""
 
 
 async def run_slash(room: Room, line: str) -> list[str]:
-    """What `/word rest` has to say."""
+    """Run a command line such as `/model NAME` and return the lines to show; raise `Quit` for `/quit`."""
     word, _, rest = line.strip().partition(" ")
     command = COMMANDS.get(word)
     if command is None:

@@ -1,4 +1,4 @@
-"""Colours, widths, and text that cannot play tricks on a terminal."""
+"""Terminal colours, text widths, and escaping of untrusted text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _RESET = "\x1b[0m"
 _MIN_WIDTH = 20
 _MAX_WIDTH = 100  # longer lines are hard to read
 
-# Control characters as their pictures; what reorders text (U+202A…) or is not seen at all (U+200B, tags) could
-# show another file than is written. Joiners (U+200C, U+200D) stay: scripts and emoji need them.
+# Control characters become their Unicode pictures. Characters that reorder text (U+202A…) or are invisible (U+200B,
+# tags) are replaced, because they could display another file name or content than is written. Joiners (U+200C,
+# U+200D) stay: scripts and emoji need them.
 _UNSEEN = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2060, 0x2066), 0xFEFF, *range(0xE0000, 0xE0080))
 _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"}
 _HARMLESS = (
@@ -38,13 +39,14 @@ _HARMLESS = (
 
 
 class Style(msgspec.Struct, frozen=True, kw_only=True):
-    """What the terminal can do: colours, rewriting a line (`live`), and how many columns it has."""
+    """The terminal's capabilities: colours, rewriting the current line (`live`), and its width in columns."""
 
     colour: bool = False
     live: bool = False
     width: int = 80
 
     def paint(self, text: str, *names: str) -> str:
+        """Return the text in the named colours and styles, or unchanged if the terminal has no colours."""
         if not self.colour or not names or not text:
             return text
         codes = ";".join(_CODES[name] for name in names)
@@ -52,7 +54,10 @@ class Style(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_style(stream: TextIO, env: Mapping[str, str]) -> Style:
-    """No colours for files, for dumb terminals, and for whoever asks for none (https://no-color.org)."""
+    """Detect the capabilities of a stream: no colours for files, dumb terminals, or if NO_COLOR is set.
+
+    See https://no-color.org.
+    """
     is_terminal = stream.isatty() and env.get("TERM", "") != "dumb"
     columns = shutil.get_terminal_size().columns if is_terminal else 80
     width = min(max(columns, _MIN_WIDTH), _MAX_WIDTH)
@@ -60,19 +65,19 @@ def find_style(stream: TextIO, env: Mapping[str, str]) -> Style:
 
 
 def harmless(text: str) -> str:
-    """The text without anything a terminal would obey instead of show."""
+    """Replace control sequences and invisible or reordering characters, so that untrusted text is safe to print."""
     return text.replace("\r\n", "\n").translate(_HARMLESS)
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes."""
+    """Return how many terminal columns a text takes."""
     if text.isascii():
         return len(text)
     return sum(map(_cells_of, text))
 
 
 def shorten(text: str, width: int) -> str:
-    """One line that fits."""
+    """Return the text as one line, cut to fit `width` columns."""
     line = " ".join(text.split())
     if cells(line) <= width:
         return line

@@ -1,11 +1,13 @@
-"""Tools, calls and results in the words of each API; the words are the dialects' own, the values plain JSON.
+"""Convert tools, calls and results to and from the wire format of each API, as plain JSON values.
 
-Every module here has the same functions:
+The conversions themselves are those of the dialects. Every module here implements `Form`:
 
     encode_tools(tools) -> list            decode_tools(list) -> tools        the request's list of tools
-    encode_choice(choice) -> value         decode_choice(value) -> choice     may, must, must not, must this one
-    encode_calls(calls) -> list            decode_calls(list) -> calls        entries of the history, by the model
-    encode_results(results) -> list        decode_results(list) -> results    entries of the history, by the caller
+    encode_choice(choice) -> value         decode_choice(value) -> choice     the tool choice: auto, any, none, named
+    encode_calls(calls) -> list            decode_calls(list) -> calls        messages of the model in the history
+    encode_results(results) -> list        decode_results(list) -> results    messages of the caller in the history
+
+Decoders raise `InvalidRequest` for values that do not fit the API's format.
 """
 
 from dragoman.tools.convert import amazonq, anthropic, bedrock, gemini, openai_chat, openai_responses

@@ -1,4 +1,4 @@
-"""Amazon Q's form: `toolSpecification`, `toolUses` and `toolResults`."""
+"""Amazon Q's format: `toolSpecification`, `toolUses` and `toolResults`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def encode_tools(tools: Tools) -> list[Any]:
 
 
 def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
-    """In the order of their names: the client's own order changes with every request."""
+    """Decode the tools, sorted by name because the client's order differs from request to request."""
     return tools_of(msgspec.json.encode(wire))
 
 
 def encode_choice(choice: ToolChoice) -> Any:
+    """Return None: Amazon Q has no tool choice. Raise `InvalidRequest` for any choice but `auto`."""
     outgoing.encode_tool_choice(choice)
 
 
@@ -52,13 +53,16 @@ def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
 
 
 def encode_results(results: Sequence[ToolResult]) -> list[Any]:
-    """Files of a result belong to the message's own `images`, which only a whole message can fill."""
+    """Encode all results as one user message.
+
+    Raises `InvalidRequest` for a result with files: Amazon Q has them only in the message's own `images`.
+    """
     told = [result if not result.content else as_text(result) for result in results]
     return [outgoing.encode_results(told)] if told else []
 
 
 def decode_results(wire: list[Any]) -> tuple[ToolResult, ...]:
-    """Names come from the calls before them, by id; a result itself mostly has none."""
+    """Decode the results; a result without a name, which is usual, gets that of the call with its id."""
     names = {call.id: call.name for call in decode_calls(wire)}
     return tuple(
         msgspec.structs.replace(result, name=result.name or names.get(result.call_id, ""))

@@ -1,4 +1,4 @@
-"""Anthropic's form: `input_schema`, `tool_use` and `tool_result` blocks."""
+"""The format of Anthropic's Messages API: `input_schema`, `tool_use` and `tool_result` blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def encode_tools(tools: Tools) -> list[Any]:
 
 
 def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
-    """All functions, deferred ones too, and the tools that Anthropic defines and the client runs."""
+    """Decode functions, including deferred ones, and the tools that Anthropic defines but the client executes."""
     return decode_tool_set(msgspec.json.encode(wire)).tools
 
 
@@ -39,7 +39,7 @@ def decode_choice(wire: Any) -> ToolChoice:
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str = "", *, signatures: bool = False) -> list[Any]:
-    """One assistant message; `signatures` are carried in thinking blocks that only our gateway understands."""
+    """Encode one assistant message; `signatures=True` adds them in thinking blocks only the gateway understands."""
     return [plain(outgoing.encode_calls(calls, text, signatures=signatures))]
 
 

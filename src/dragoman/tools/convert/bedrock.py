@@ -1,4 +1,4 @@
-"""Bedrock's form, as Converse has it: `toolSpec`, `toolUse` and `toolResult` blocks."""
+"""The format of Bedrock's Converse API: `toolSpec`, `toolUse` and `toolResult` blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def encode_tools(tools: Tools) -> list[Any]:
 
 
 def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
-    """All specifications; tools on Amazon's servers are nobody else's to run and are left out."""
+    """Decode the tool specifications; tools that run on Amazon's servers are left out."""
     return decode_tool_set(msgspec.json.encode(wire)).tools
 
 
@@ -38,7 +38,7 @@ def decode_choice(wire: Any) -> ToolChoice:
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str = "", *, signatures: bool = False) -> list[Any]:
-    """One assistant message; `signatures` are carried in reasoning that only our gateway understands."""
+    """Encode one assistant message; `signatures=True` adds them as reasoning that only the gateway understands."""
     return [plain(outgoing.encode_calls(calls, text, signatures=signatures))]
 
 

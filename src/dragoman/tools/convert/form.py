@@ -1,4 +1,4 @@
-"""What every form can do, and the few steps that all of them share."""
+"""The `Form` protocol of the converters, and helpers they share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Tools = Iterable[ToolDefinition | Tool]
 
 
 class Form(Protocol):
-    """See the package's docstring."""
+    """The functions of a converter module; the package's docstring describes them."""
 
     def encode_tools(self, tools: Tools) -> list[Any]: ...
 
@@ -35,11 +35,12 @@ class Form(Protocol):
 
 
 def neutral(tools: Tools) -> tuple[Tool, ...]:
+    """Return the tools as `ir.Tool`s."""
     return tuple(tool.to_ir() if isinstance(tool, ToolDefinition) else tool for tool in tools)
 
 
 def plain(wire: Any) -> Any:
-    """JSON values without the raw pieces that encoders leave in them."""
+    """Replace `msgspec.Raw` and Structs, which encoders leave in their output, by plain JSON values."""
     return msgspec.json.decode(msgspec.json.encode(wire))
 
 
@@ -52,7 +53,7 @@ def results_in(messages: Iterable[Message]) -> tuple[ToolResult, ...]:
 
 
 def as_text(result: ToolResult) -> ToolResult:
-    """For APIs whose results are text and files: a JSON object is written out."""
+    """Render a JSON `response` as text, for APIs whose results are text and files."""
     if not result.response:
         return result
     files = tuple(part for part in result.content if not isinstance(part, Text))

@@ -1,4 +1,7 @@
-"""Google's own form: `functionDeclarations`, `toolConfig`, `functionCall` and `functionResponse` parts."""
+"""Gemini's format: `functionDeclarations`, `toolConfig`, `functionCall` and `functionResponse` parts.
+
+Gemini restricts function names, so names are mapped reversibly; decoders map them back when given the tools.
+"""
 
 from __future__ import annotations
 
@@ -32,24 +35,24 @@ from dragoman.schema import NameMap
 from dragoman.tokens import new_token
 from dragoman.tools.convert.form import Tools, calls_in, neutral, plain, results_in
 
-#: An alias that Google keeps pointing at its newest.
+#: Google's alias for its newest Flash model.
 NEWEST = Target(model="gemini-flash-latest")
 
 
 def encode_tools(tools: Tools, *, target: Target = NEWEST) -> list[Any]:
-    """`tools` with one entry of `functionDeclarations`; names that Google refuses are mapped reversibly."""
+    """Encode the tools as one `functionDeclarations` entry; return an empty list if there are none."""
     declarations = declare(neutral(tools), target)
     return [{"functionDeclarations": plain(declarations.json)}] if declarations.declared else []
 
 
 def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
-    """The functions; Google's built-in tools are nobody else's to run and are left out."""
+    """Decode the functions; Google's built-in tools are left out."""
     functions, _ = decode_declarations(msgspec.json.encode(wire))
     return functions
 
 
 def encode_choice(choice: ToolChoice, tools: Tools = ()) -> Any:
-    """`toolConfig`; with the tools, names are checked and mapped as `encode_tools` maps them."""
+    """Encode the choice as `toolConfig`; given the tools, check the names and map them as `encode_tools` does."""
     declared = neutral(tools) or tuple(Tool(name=name) for name in choice.names) or (Tool(name="any"),)
     config = encode_tool_choice(choice, declare(declared, NEWEST))
     return config or {"functionCallingConfig": {"mode": "AUTO"}}
@@ -62,25 +65,25 @@ def decode_choice(wire: Any, tools: Tools = ()) -> ToolChoice:
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str = "", *, target: Target = NEWEST) -> list[Any]:
-    """One model content; a first call without its signature gets Google's sentinel."""
+    """Encode one model content; a first call without a thought signature gets Google's sentinel value."""
     parts: tuple[Part, ...] = (Text(text=text), *calls) if text else tuple(calls)
     return _contents(Message(role="model", parts=parts), target)
 
 
 def decode_calls(wire: list[Any], tools: Tools = ()) -> tuple[ToolCall, ...]:
-    """From contents of a history or an answer; calls without an id are numbered. With the tools, names lead back."""
+    """Decode the calls in contents of a request or a response; calls without an id get a numbered one."""
     names = _names(tools)
     calls = calls_in(decode_contents(msgspec.json.encode(wire)))
     return tuple(msgspec.structs.replace(call, name=names.from_wire(call.name)) for call in calls)
 
 
 def encode_results(results: Sequence[ToolResult], *, target: Target = NEWEST) -> list[Any]:
-    """One user content for all results of a step, as Google wants them."""
+    """Encode all results of a step as one user content, as Google requires."""
     return _contents(Message(role="user", parts=tuple(results)), target)
 
 
 def decode_results(wire: list[Any], tools: Tools = ()) -> tuple[ToolResult, ...]:
-    """`{"error": …}` is how Google documents a failure."""
+    """Decode the results; a response of the form `{"error": …}`, as Google documents it, is an error."""
     names = _names(tools)
     found = results_in(decode_contents(msgspec.json.encode(wire)))
     return tuple(
@@ -89,9 +92,10 @@ def decode_results(wire: list[Any], tools: Tools = ()) -> tuple[ToolResult, ...]
 
 
 class Answer:
-    """Google's answer, whole or streamed, as it comes from the network.
+    """Decodes the bytes of a Gemini response, streamed or not, in any chunking.
 
-    `feed(bytes)` gives the calls that have become whole, `close()` the answer; a broken one raises.
+    `feed(data)` returns the calls completed by this data; `close()` returns the whole response, or raises
+    `UpstreamError` if it was malformed, incomplete or an error.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""OpenAI's Chat form: nested functions, `tool_calls` and `tool` messages."""
+"""The format of OpenAI's Chat Completions API: nested functions, `tool_calls` and `tool` messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def decode_choice(wire: Any) -> ToolChoice:
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str = "") -> list[Any]:
-    """One assistant message; signatures travel in `extra_content`, as at Google's own Chat endpoint."""
+    """Encode one assistant message; signatures are in `extra_content`, as in Google's OpenAI-compatible API."""
     return [outgoing.encode_calls(calls, text)]
 
 

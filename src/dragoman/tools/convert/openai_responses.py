@@ -1,4 +1,4 @@
-"""OpenAI's Responses form: flat functions, `function_call` and `function_call_output` items."""
+"""The format of OpenAI's Responses API: flat functions, `function_call` and `function_call_output` items."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def encode_tools(tools: Tools) -> list[Any]:
 
 
 def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
-    """Tools in a namespace are `namespace.name`."""
+    """Decode the tools; one in a namespace is named `namespace.name`."""
     return decode_tool_set(msgspec.json.encode(wire)).tools
 
 
@@ -36,12 +36,12 @@ def decode_choice(wire: Any) -> ToolChoice:
 
 
 def encode_calls(calls: Sequence[ToolCall], text: str = "", *, signatures: bool = False) -> list[Any]:
-    """Input items; `signatures` are carried in reasoning items that only our gateway understands."""
+    """Encode input items; `signatures=True` adds them in reasoning items that only the gateway understands."""
     return outgoing.encode_calls(calls, text, signatures=signatures)
 
 
 def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
-    """From `output` of an answer or `input` of a request."""
+    """Decode the calls in the `output` of a response or the `input` of a request, with their signatures."""
     messages, sealed = _messages(wire)
     by_call = {one.target: one.signature for one in sealed}
     return tuple(msgspec.structs.replace(call, signature=by_call.get(call.id)) for call in calls_in(messages))

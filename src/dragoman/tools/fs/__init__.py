@@ -1,4 +1,4 @@
-"""The file tools: list, read, write, edit, search, and the way back."""
+"""The file tools: list, read, write, edit and search files, list and restore backups."""
 
 from dragoman.tools.fs.backups import Backup, Backups
 from dragoman.tools.fs.definitions import Files, file_tools

@@ -1,4 +1,4 @@
-"""What the model is told about the file tools: names, descriptions, schemas."""
+"""Names, descriptions and schemas of the file tools, as they are declared to the model."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ def _schema(required: str = "", **properties: dict[str, Any]) -> bytes:
 
 
 class Told(msgspec.Struct, frozen=True):
+    """A tool's description and JSON Schema."""
+
     description: str
     schema: bytes
 

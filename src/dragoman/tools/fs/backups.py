@@ -1,4 +1,4 @@
-"""What files were before they were written: kept outside the project, listable, restorable."""
+"""Backups of files before they are written, stored outside the project."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUFFIX = ".backup"
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
-    """The head of a backup file; the old content follows it. `existed` is false for a file that was new."""
+    """The header of a backup file, followed by the old content; `existed` is false if there was no file before."""
 
     id: str
     path: str
@@ -34,7 +34,10 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Backups:
-    """One folder per project root below the state folder; one file per backup, whole or not there."""
+    """The backups of one project root, in its own folder below the state folder.
+
+    Each backup is one file that is written atomically; the oldest beyond `kept` are deleted.
+    """
 
     def __init__(
         self, state: Path, root: Path, *, kept: int = 1000, now: Callable[[], float] = time.time
@@ -45,7 +48,7 @@ class Backups:
         self._swept = False
 
     def save(self, path: str, content: bytes | None, *, mode: int, session: str, tool: str) -> str:
-        """On the disk when this returns; None as the content says that there was no file."""
+        """Save a backup, durably, and return its id; `content` is None if there was no file."""
         at_s = self._now()
         head = Backup(
             id=f"{int(at_s * 1e9):020d}-{secrets.token_hex(4)}",
@@ -64,7 +67,7 @@ class Backups:
         return head.id
 
     def entries(self, path: str = "") -> list[Backup]:
-        """Newest first; of one file, when its path is given."""
+        """Return the backups, newest first; only those of one file if `path` is given."""
         if not self.folder.is_dir():
             return []
         with self._open() as folder:
@@ -72,7 +75,7 @@ class Backups:
         return [head for head in heads if not path or head.path == path]
 
     def load(self, backup: str) -> tuple[Backup, bytes | None]:
-        """A backup and the content the file had; None: there was no file."""
+        """Return a backup and the content of the file, None if there was no file. Raise `ToolFailed` if unknown."""
         if not _ID.fullmatch(backup):
             raise ToolFailed("that is no id of a backup", where=repr(backup))
         try:

@@ -1,4 +1,4 @@
-"""A child process as lines of output, gone when we stop reading."""
+"""Run a child process, read its output line by line, and kill it when the block ends."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _MAX_LINE_BYTES = 16 * 1024 * 1024
 
 
 class Child:
-    """`code` is set when the program ended by itself."""
+    """A running child process; `code` is set once it has exited by itself."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.code: int | None = None
 
     async def lines(self) -> AsyncGenerator[bytes]:
-        assert self._process.stdout  # noqa: S101  asked for below
+        assert self._process.stdout  # noqa: S101  (a pipe, see below)
         async for line in self._process.stdout:
             yield line
         self.code = await self._process.wait()
@@ -27,7 +27,7 @@ class Child:
 async def started(
     argv: Sequence[str], *, stdin: bytes = b"", cwd: str = "/", keep: Sequence[int] = ()
 ) -> AsyncIterator[Child]:
-    """`keep` are descriptors that the program inherits; the environment it does not."""
+    """Start a program with an empty environment; `keep` are the descriptors it inherits. Kill it at the end."""
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.PIPE,
@@ -47,12 +47,12 @@ async def started(
             process.kill()
         await asyncio.gather(feeding, process.wait(), return_exceptions=True)
         if process.stdout:
-            await process.stdout.read()  # so that the pipe is closed with the process
+            await process.stdout.read()  # read to the end, so that the pipe's transport is closed
 
 
 async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
     assert process.stdin  # noqa: S101
-    with contextlib.suppress(ConnectionError):  # it found enough and left
+    with contextlib.suppress(ConnectionError):  # the child exited before it had read everything
         process.stdin.write(data)
         await process.stdin.drain()
     process.stdin.close()

@@ -1,4 +1,4 @@
-"""The file tools of one project, as definitions for a registry."""
+"""The file tools of one project, as tool definitions for a registry."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ _DEFAULTS = FileLimits()
 
 
 def file_tools(root: Path, *, limits: FileLimits = _DEFAULTS) -> list[ToolDefinition]:
-    """The tools for one project, each confined to its root."""
+    """Return the file tools of one project, confined to its root directory."""
     return Files(root, limits=limits).definitions()
 
 
 class Files:
-    """What the tools do, for those who call it from Python: the agent's `/undo`, tests."""
+    """The implementation of the file tools; the agent's `/undo` and tests call it directly.
+
+    Searches use ripgrep if it is installed. The constructor creates the state folder for the backups.
+    """
 
     def __init__(
         self, root: Path, *, limits: FileLimits = _DEFAULTS, clock: Callable[[], float] = time.monotonic
@@ -69,7 +72,7 @@ class Files:
             include_ignored=args.get("include_ignored", False),
             limit=limit + 1,
         )
-        found = [_sayable(path) for path in list_tree(self.sandbox, args.get("path") or ".", wanted)]
+        found = [_printable(path) for path in list_tree(self.sandbox, args.get("path") or ".", wanted)]
         if len(found) <= limit:
             return found
         note = f"only the first {limit} files are listed: a pattern or a path would narrow it"
@@ -90,12 +93,12 @@ class Files:
     def write_file(self, args: Args, context: Context) -> str:
         parents = args.get("create_parents", True)
         change = write_change(args)
-        return _say(
+        return _describe_write(
             self._writer.write(args["path"], change, context, tool="write_file", create_parents=parents)
         )
 
     def edit_file(self, args: Args, context: Context) -> str:
-        return _say(self._writer.write(args["path"], edit_change(args), context, tool="edit_file"))
+        return _describe_write(self._writer.write(args["path"], edit_change(args), context, tool="edit_file"))
 
     async def search_files(self, args: Args, context: Context) -> Any:
         self._meter.read(context.session)
@@ -116,7 +119,7 @@ class Files:
         return self.backups.entries(self.sandbox.resolve(path) if path else "")
 
     def restore_backup(self, args: Args, context: Context) -> str:
-        return _say(self._writer.restore(args["id"], context))
+        return _describe_write(self._writer.restore(args["id"], context))
 
     def _define(
         self,
@@ -137,7 +140,7 @@ class Files:
         )
 
     def _subject(self, args: Args) -> str:
-        """Where a call really goes, links resolved, so that a rule about `secret/**` cannot be walked around."""
+        """Return the path of a call with symlinks resolved, so that a link cannot bypass a rule for `secret/**`."""
         try:
             path = self.backups.load(args["id"])[0].path if "id" in args else args.get("path") or "."
             return self.sandbox.resolve(path)
@@ -158,6 +161,7 @@ class Files:
 
 
 def write_change(args: Args) -> Change:
+    """Return the change that a `write_file` call makes: overwrite or append."""
     content = args["content"]
     if args.get("mode", "overwrite") == "overwrite":
         return lambda _: PLAIN.encode(content)
@@ -165,6 +169,8 @@ def write_change(args: Args) -> Change:
 
 
 def edit_change(args: Args) -> Change:
+    """Return the change that an `edit_file` call makes."""
+
     def change(old: bytes | None) -> bytes:
         if old is None:
             raise ToolFailed("no such file or directory", where=args["path"])
@@ -180,7 +186,7 @@ def _appended(old: bytes, content: str) -> bytes:
     return old + encoding.encode(content, bom=False)
 
 
-def _say(written: Written) -> str:
+def _describe_write(written: Written) -> str:
     if not written.backup:
         return f"{written.path} has this content already: nothing was written"
     if not written.size_bytes and not written.created:
@@ -193,6 +199,6 @@ def _with_note(text: str, note: str) -> Any:
     return ToolOutput(content=(Text(text=text), Text(text=f"[{note}]"))) if note else text
 
 
-def _sayable(path: str) -> str:
-    """A name that is no UTF-8 can be shown, if not opened."""
+def _printable(path: str) -> str:
+    """Make a file name that is not valid UTF-8 printable; the result cannot be used to open the file."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

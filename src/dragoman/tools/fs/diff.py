@@ -1,4 +1,4 @@
-"""What a write would change, as a unified diff."""
+"""Unified diffs of file changes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import difflib
 import re
 
 _CONTEXT = 3
-_MAX_LINES = 4000  # of the changed middle: a diff is quadratic, and nobody reads a longer one
+_MAX_LINES = 4000  # of the changed part: difflib takes quadratic time, and longer diffs are not readable
 _HUNK = re.compile(r"@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
 
 
 def unified(path: str, old: str | None, new: str) -> str:
-    """Empty when nothing changes; `old` is None for a file that does not exist."""
+    """Return the diff, or "" if nothing changes; `old` is None for a file that does not exist.
+
+    The equal beginning and end are cut off before difflib compares the rest.
+    """
     before, after = (old or "").splitlines(keepends=True), new.splitlines(keepends=True)
     if old is not None and before == after:
         return ""
@@ -28,7 +31,7 @@ def unified(path: str, old: str | None, new: str) -> str:
 
 
 def _same(one: list[str], other: list[str]) -> int:
-    """How many lines at the beginning are equal."""
+    """Return how many lines at the beginning are equal."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 

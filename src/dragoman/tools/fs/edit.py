@@ -1,4 +1,4 @@
-"""Replacing an exact piece of text, and saying well why it cannot be done."""
+"""Replace an exact piece of text, or explain to the model why that is not possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\'": "'", r"\\": "\\"}
 
 
 def edit_bytes(data: bytes, old: str, new: str, *, replace_all: bool) -> bytes:
-    """The file with `old` replaced, in its own encoding and with its own line endings."""
+    """Return the file with `old` replaced, in its own encoding and with its own line endings.
+
+    Raises `ToolFailed` for binary data, for bytes that do not survive decoding, and as `edit_text` does.
+    """
     encoding = detect(data)
     if encoding is None:
         raise ToolFailed(f"it {describe_binary(data)} and cannot be edited as text")
@@ -25,12 +28,13 @@ def edit_bytes(data: bytes, old: str, new: str, *, replace_all: bool) -> bytes:
 
 
 def edit_text(text: str, old: str, new: str, *, replace_all: bool = False) -> str:
+    """Return the text with `old` replaced; raise `ToolFailed` unless it occurs once, or `replace_all` is set."""
     if not old:
         raise ToolFailed("old is empty: give the text to replace, or use write_file for a new file")
     if old == new:
         raise ToolFailed("old and new are the same: nothing would change")
     if old not in text and "\r\n" in text and "\r" not in old:
-        # Models write \n; a file that has \r\n throughout keeps it.
+        # Models write \n; in a file with \r\n line ends the edit is made with \r\n.
         crlf_old, crlf_new = (part.replace("\n", "\r\n") for part in (old, new))
         if crlf_old in text:
             old, new = crlf_old, crlf_new
@@ -56,9 +60,9 @@ def _lines_of(text: str, old: str) -> list[int]:
 
 
 def _hint(text: str, old: str) -> str:
-    """Where the text that was meant probably is."""
+    """Return a hint where the intended text probably is, or ""."""
     plain = re.sub(r"\\[nt\"'\\]", lambda found: _ESCAPES[found[0]], old)
-    if plain != old and text.count(plain) == 1:  # pain P2: never done for them, only said
+    if plain != old and text.count(plain) == 1:  # pain P2: only reported, never repaired silently
         return f": without its backslash escapes it is at line {_lines_of(text, plain)[0]}"
     lines = text.splitlines()[:_MAX_COMPARED_LINES]
     wanted = [line for line in old.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Patterns of file names, as git and shells write them, compiled so that no pattern can be slow."""
+"""Glob patterns as in git and shells, compiled to regular expressions that match in linear time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.tools.errors import ToolFailed
 
 _MAX_ALTERNATIVES = 64
 _DEEP = re.compile(r"\*\*+")  # any number of folders
-_ESCAPED = re.compile(r"\\.", re.DOTALL)  # an escaped slash is a slash like any other
+_ESCAPED = re.compile(r"\\.", re.DOTALL)  # an escaped slash is an ordinary slash
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _CLASSES = {
     "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z",
@@ -19,7 +19,11 @@ _CLASSES = {
 
 
 class Glob:
-    """`*.rs` means any depth; a pattern with a slash starts where the listing starts; `**` and `{a,b}` work."""
+    """A compiled pattern.
+
+    A pattern without a slash (`*.rs`) matches at any depth; one with a slash is relative to the listed directory.
+    `**` and `{a,b}` are supported. Raises `ToolFailed` for too many brace alternatives.
+    """
 
     def __init__(self, pattern: str) -> None:
         spelled = [_rooted(each.removeprefix("./")) for each in expand_braces(pattern)]
@@ -31,7 +35,7 @@ class Glob:
         self._all = spelled == ["**/*"]
 
     def pick(self, folder: str, names: list[str]) -> list[str]:
-        """Those names in the folder (its path with a slash at the end, or empty) that match."""
+        """Return the matching names in `folder`, which is a path with a trailing slash, or empty."""
         if self._all:
             return names
         if self._name:
@@ -39,12 +43,12 @@ class Glob:
         return [name for name in names if self._path(folder + name)]
 
     def may_enter(self, folder: str) -> bool:
-        """Whether something below this folder can match: a listing need not look at the others."""
-        return self._name is not None or any(_on_the_way(folder.split("/"), way) for way in self._ways)
+        """Return whether anything below this folder can match; a listing skips the other folders."""
+        return self._name is not None or any(_may_contain_match(folder.split("/"), way) for way in self._ways)
 
 
 def compile_any(regexes: Iterable[str | None]) -> Callable[[str], object]:
-    """Tells whether one of them matches all of a text; None matches nothing."""
+    """Return a function that tests whether one of the expressions matches a whole text; None matches nothing."""
     return re.compile("|".join(each or "(?!)" for each in regexes), re.DOTALL).fullmatch
 
 
@@ -63,7 +67,7 @@ def _part(name: str) -> Callable[[str], object] | None:
     return None if _DEEP.fullmatch(name) else compile_any([translate(name)])
 
 
-def _on_the_way(names: list[str], way: list[Callable[[str], object] | None]) -> bool:
+def _may_contain_match(names: list[str], way: list[Callable[[str], object] | None]) -> bool:
     for name, part in zip(names, way, strict=False):
         if part is None:
             return True
@@ -73,7 +77,7 @@ def _on_the_way(names: list[str], way: list[Callable[[str], object] | None]) -> 
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """`*.{ts,tsx}` as `*.ts` and `*.tsx`."""
+    """Expand braces: `*.{ts,tsx}` becomes `*.ts` and `*.tsx`. Raise `ToolFailed` for too many alternatives."""
     done, todo = [], [pattern]
     while todo:
         each = todo.pop()
@@ -88,10 +92,10 @@ def expand_braces(pattern: str) -> list[str]:
 
 
 def translate(pattern: str) -> str | None:
-    """A regular expression for a whole path; None for a pattern that matches nothing.
+    """Return a regular expression for a whole path, or None for a pattern that matches nothing.
 
-    A piece between two stars is searched once, at its first place (`(?>…)`): by the usual argument that is
-    enough, and nothing is ever tried twice.
+    A piece between two stars is an atomic group (`(?>…)`) that matches at its first position and is never retried.
+    The leftmost match is sufficient, because the next star matches whatever follows; so there is no backtracking.
     """
     runs: list[list[str]] = [[]]
     for part in _ESCAPED.sub(lambda found: found[0].replace("\\/", "/"), pattern).split("/"):
@@ -100,7 +104,7 @@ def translate(pattern: str) -> str | None:
                 runs.append([])
             continue
         name = _name(part)
-        if not name:  # nonsense, or two slashes in a row, which no path has
+        if not name:  # invalid, or two slashes in a row, which no path contains
             return None
         runs[-1].append(name)
     first, *others = ["/".join(run) for run in runs]
@@ -128,7 +132,7 @@ def _name(part: str) -> str | None:
 
 
 def _tokens(part: str) -> Iterator[str | None]:
-    """Regular expressions for one character each, "*" for a star, None for nonsense."""
+    """Yield a regular expression per character, "*" for a star, None for invalid syntax."""
     at = 0
     while at < len(part):
         char = part[at]
@@ -164,7 +168,7 @@ def _bracket(part: str, at: int) -> tuple[str | None, int]:
         low, at = _literal(part, at)
         if part[at : at + 1] == "-" and part[at + 1 : at + 2] not in ("", "]"):
             high, at = _literal(part, at + 1)
-            # As in git, the end of a range that is the wrong way round does not count.
+            # As in git, a reversed range matches only its first character.
             items.append(f"{re.escape(low)}-{re.escape(high)}" if low <= high else re.escape(low))
         else:
             items.append(re.escape(low))

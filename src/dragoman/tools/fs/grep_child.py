@@ -1,8 +1,8 @@
-"""Searches files for a regular expression in a process of its own, which can be killed; standard library only.
+"""Search files for a regular expression in a separate process, which can be killed; uses only the standard library.
 
 Standard input: a line of JSON (`folder`, the descriptor of the root; `pattern`; `max_hits`; `max_bytes`;
-`cpu_s`), then paths below the root, each ended by NUL. Standard output: a line of JSON per hit,
-`[path, line, column, text]`; a pattern that does not compile is a string.
+`cpu_s`), then paths below the root, separated by NUL. Standard output: a line of JSON per match,
+`[path, line, column, text]`, or a string with the error if the pattern does not compile.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be", b"\xef\xbb\xbf": "u
 
 
 class Opener:
-    """Opens files below the root without following a link; the last directory stays open for its neighbours."""
+    """Reads files below the root without following symlinks; keeps the last directory open for the next file."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -27,7 +27,7 @@ class Opener:
         self._folder = os.dup(root)
 
     def read(self, path: str, max_bytes: int) -> bytes:
-        """The content of a regular file; nothing of any other, or of one that is too long."""
+        """Return the content of a regular file, or b"" if it is not regular or longer than `max_bytes`."""
         folder, _, name = path.rpartition("/")
         if folder != self._path:
             self._enter(folder)
@@ -51,7 +51,7 @@ class Opener:
 
 
 def text_of(data: bytes) -> str:
-    """Empty for what is no text; line ends are \\n."""
+    """Decode a file, with \\n as line ends; return "" for binary data."""
     for bom, encoding in _BOMS.items():
         if data.startswith(bom):
             return data[len(bom) :].decode(encoding, "replace").replace("\r\n", "\n")
@@ -65,7 +65,10 @@ def text_of(data: bytes) -> str:
 
 
 def hits_in(text: str, pattern: "re.Pattern[str]") -> "list[tuple[int, int, str]]":
-    """Line and column, from 1, of the first match in each line; a match never goes over a line's end."""
+    """Return line, column and text of the first match in each line; both numbers count from 1.
+
+    Matches never span lines. The search in the whole text is a fast check, which \\A and \\Z would defeat.
+    """
     if not pattern.search(text) and not re.search(r"\\[AZ]", pattern.pattern):
         return []
     lines = text.removesuffix("\n").split("\n") if text else []
@@ -75,7 +78,7 @@ def hits_in(text: str, pattern: "re.Pattern[str]") -> "list[tuple[int, int, str]
 
 def main() -> None:
     query = json.loads(sys.stdin.buffer.readline())
-    # Nobody may be left to kill us: the system does it.
+    # The parent may die before it can kill this process, so the kernel limits its CPU time.
     resource.setrlimit(resource.RLIMIT_CPU, (query["cpu_s"], query["cpu_s"]))
     try:
         pattern = re.compile(query["pattern"], re.MULTILINE)
@@ -86,7 +89,7 @@ def main() -> None:
     opener = Opener(query["folder"])
     for path in os.fsdecode(sys.stdin.buffer.read()).split("\0"):
         hits: list[tuple[int, int, str]] = []
-        with contextlib.suppress(OSError):  # gone, became a link, not ours to read
+        with contextlib.suppress(OSError):  # deleted, replaced by a symlink, or not readable
             hits = hits_in(text_of(opener.read(path, query["max_bytes"])), pattern)[:left]
         for line, column, text in hits:
             print(json.dumps([path, line, column, text[:2000]]), flush=True)  # noqa: T201

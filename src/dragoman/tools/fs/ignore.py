@@ -1,4 +1,7 @@
-"""What git would ignore: the rules of .gitignore files, nested, the last matching one deciding."""
+"""Rules of nested .gitignore files: the last matching rule of the deepest file that has one decides.
+
+See https://git-scm.com/docs/gitignore.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,16 @@ _PLAIN = re.compile(r"[^*?\[\\]+")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """`regex` sees the path below the .gitignore's folder (`rooted`), or the last name alone."""
+    """One line of a .gitignore: `regex` matches the path below its folder if `rooted`, else only the last name."""
 
     regex: re.Pattern[str]
     rooted: bool
     folders_only: bool
-    keep: bool  # a line that starts with "!"
+    keep: bool  # the line starts with "!"
 
 
 class IgnoreFile:
-    """The rules of one file, and a quick sieve for the many names that none of them is about."""
+    """The rules of one file, with a fast pre-filter for the many names that no rule matches."""
 
     def __init__(self, text: str) -> None:
         parsed = [_parse(line) for line in text.removeprefix("\ufeff").split("\n")]
@@ -37,7 +40,7 @@ class IgnoreFile:
         self._other_paths = _compile(rule for rule in others if rule.rooted)
 
     def concerns(self, folder: str, names: list[str]) -> set[str]:
-        """The names in a folder that some rule may speak about."""
+        """Return the names in a folder that some rule may match."""
         known, endings = self._names, self._endings
         found = {name for name in names if name in known or name.endswith(endings)}
         if folder in self._folders:
@@ -49,7 +52,7 @@ class IgnoreFile:
         return found
 
     def decide(self, path: str, name: str, is_folder: bool) -> bool | None:
-        """True: ignored, False: kept, None: nothing said here."""
+        """Return True if the path is ignored, False if it is re-included, None if no rule matches."""
         for rule in self._rules:
             if (is_folder or not rule.folders_only) and rule.regex.fullmatch(path if rule.rooted else name):
                 return not rule.keep
@@ -57,12 +60,12 @@ class IgnoreFile:
 
 
 class Ignores(msgspec.Struct, frozen=True):
-    """The .gitignore files that speak about one folder: its own first, then its parents'."""
+    """The .gitignore files that apply to one folder: its own first, then those of its parents."""
 
     files: tuple[tuple[int, IgnoreFile], ...] = ()  # (length of the file's folder with its slash, rules)
 
     def kept(self, folder: str, names: list[str], *, are_folders: bool) -> list[str]:
-        """Those of the names that are not ignored; `folder` is a path with a slash at the end, or empty."""
+        """Return the names that are not ignored; `folder` is a path with a trailing slash, or empty."""
         concerned: set[str] = set()
         for start, file in self.files:
             concerned |= file.concerns(folder[start:], names)
@@ -75,7 +78,7 @@ class Ignores(msgspec.Struct, frozen=True):
         ]
 
     def below(self, folder: str, text: str) -> Ignores:
-        """With the .gitignore of `folder` in front."""
+        """Return these rules with the .gitignore of `folder` added in front."""
         return Ignores(((len(folder), IgnoreFile(text)), *self.files)) if text else self
 
     def _ignored(self, path: str, name: str, is_folder: bool) -> bool:
@@ -92,7 +95,7 @@ def _compile(rules: Iterable[Rule]) -> Callable[[str], object] | None:
 
 
 def _parse(line: str) -> tuple[Rule, str] | None:
-    """The rule of a line; with it the path, name or `*ending` it is about, when it is that simple."""
+    """Parse a line; return its rule, and the literal path, name or `*ending` it matches if it is that simple."""
     line = _trimmed(line.removesuffix("\r"))
     if not line or line.startswith("#"):
         return None
@@ -114,7 +117,7 @@ def _plain(pattern: str, rooted: bool) -> str:
 
 
 def _trimmed(line: str) -> str:
-    """Spaces at the end do not count, unless a backslash keeps them."""
+    """Strip trailing spaces, except one that is escaped with a backslash."""
     stripped = line.rstrip(" ")
     backslashes = len(stripped) - len(stripped.rstrip("\\"))
     return stripped + " " if backslashes % 2 and len(line) > len(stripped) else stripped

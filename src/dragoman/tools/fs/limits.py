@@ -1,4 +1,4 @@
-"""How much a session may read and write."""
+"""Limits on how much a session may read and write, and the counters that enforce them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _MAX_SESSIONS = 1000
 
 
 class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
-    state: Path | None = None  # where backups are kept; None: DRAGOMAN_HOME or the user's data folder
+    """Settings and limits of the file tools."""
+
+    state: Path | None = None  # folder for backups; None means DRAGOMAN_HOME or the user's data folder
     max_read_bytes: int = 1024 * 1024
     max_write_bytes: int = 10 * 1024 * 1024
     reads_per_minute: int = 600
@@ -41,7 +43,10 @@ class Usage(msgspec.Struct):
 
 
 class Meter:
-    """Counts what each session does; the oldest of very many sessions are forgotten."""
+    """Counts reads and writes per session; the least recently used of too many sessions are dropped.
+
+    Both methods raise `ToolRefused` when a limit is exceeded.
+    """
 
     def __init__(self, limits: FileLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
@@ -54,7 +59,7 @@ class Meter:
             self._count(self._usage(session).reads, self._limits.reads_per_minute, "reads")
 
     def write(self, session: str, size: int) -> None:
-        """One write of that many bytes."""
+        """Count one write of `size` bytes."""
         if size > self._limits.max_write_bytes:
             limit = self._limits.max_write_bytes
             raise ToolRefused(f"{size:,} bytes is above the limit of {limit:,} for one file")

@@ -1,4 +1,4 @@
-"""Reading a text file, whole or by lines."""
+"""Read a text file, as a whole or a range of lines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dragoman.tools.fs.text import describe_binary, detect
 from dragoman.tools.sandbox import Sandbox
 
 _PROBE_BYTES = 64 * 1024
-_MAX_SCAN_BYTES = 256 * 1024 * 1024  # how far into a file a range may make us look
+_MAX_SCAN_BYTES = 256 * 1024 * 1024  # maximum size of a file for reading a range
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """`offset` is the first line, counted from 1; `limit` is how many."""
+    """A range of lines: `offset` is the first line, counted from 1; `limit` is the number of lines."""
 
     offset: int = 1
     limit: int | None = None
@@ -27,6 +27,8 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """The text that was read, and a note about its encoding and range."""
+
     text: str
     note: str = ""
 
@@ -34,7 +36,11 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
 def read_text(
     sandbox: Sandbox, path: str, wanted: Range, *, max_bytes: int, numbered: bool = False
 ) -> Excerpt:
-    """The lines that are wanted, exactly as they are in the file; more than `max_bytes` at once is refused."""
+    """Return the wanted lines as they are in the file, with line numbers if `numbered`.
+
+    A range that exceeds `max_bytes` is cut, with a note. Raises `ToolRefused` for a whole file or a single line
+    that exceeds it, and `ToolFailed` for a binary file or a range after its end.
+    """
     with sandbox.place(path) as place:
         descriptor, status = place.open()
         with open(descriptor, "rb") as file:
@@ -54,7 +60,7 @@ def read_text(
 
 
 def _lines(file: BinaryIO, encoding: str, wanted: Range, max_bytes: int) -> tuple[list[str], bool]:
-    """The wanted lines, and whether they had to end early because they are too many."""
+    """Return the wanted lines, and whether they were cut at `max_bytes`."""
     taken: list[str] = []
     seen, size, ended = 0, 0, True
     with io.TextIOWrapper(file, encoding, errors="replace", newline="\n") as text:
@@ -62,7 +68,7 @@ def _lines(file: BinaryIO, encoding: str, wanted: Range, max_bytes: int) -> tupl
             line = text.readline(max_bytes + 1)
             if not line:
                 break
-            seen += ended  # a very long line comes in several pieces
+            seen += ended  # `readline` returns a very long line in several pieces
             ended = line.endswith("\n")
             if seen < wanted.offset:
                 continue

@@ -1,7 +1,7 @@
-"""Searching with ripgrep, which is fast but opens files by their names: it is trusted with hints only.
+"""The ripgrep search engine: fast, but its matches are only hints that must be verified.
 
-A directory may become a link while ripgrep walks. So every line it reports is read again through the sandbox,
-and shown from there or not at all; what is ignored or secret is decided again, too, by our own rules.
+ripgrep opens files by name, and a directory may be replaced by a symlink while it walks. Therefore every line it
+reports is read again through the sandbox, and our own rules decide again which files are ignored or secret.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _OPTIONS = (
     "--no-config --json --hidden --no-messages --no-follow --no-require-git --no-ignore-global "
     "--no-ignore-dot --no-ignore-exclude --no-ignore-parent --glob=!.git"
 ).split()
-_ENOUGH = 20  # hints for each line that is wanted: some are dropped, and sorting wants to see them all
-_FAILED = 2  # ripgrep's exit code; 1 is "nothing found"
+_HINTS_PER_RESULT = 20  # hints per wanted result: some are dropped, and sorting needs all of them
+_FAILED = 2  # ripgrep's exit code for errors; 1 means no match
 
 
 class Text(msgspec.Struct, frozen=True):
-    """A string of ripgrep's JSON: text, or base64 where it is no UTF-8."""
+    """A string in ripgrep's JSON output: text, or base64 if it is not valid UTF-8."""
 
     text: str = ""
     bytes: str = ""
@@ -47,6 +47,8 @@ class Submatch(msgspec.Struct, frozen=True):
 
 
 class Hint(msgspec.Struct, frozen=True):
+    """A matching line as ripgrep reports it, before it is verified."""
+
     path: Text = Text()
     lines: Text = Text()
     line_number: int = 0
@@ -54,12 +56,17 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
+    """One line of ripgrep's JSON output."""
+
     type: str
     data: Hint = Hint()
 
 
 def find_ripgrep(sandbox: Sandbox, name: str = "rg") -> str:
-    """The program, unless the project brought it along; empty when there is none."""
+    """Return the path of ripgrep, or "" if it cannot be used.
+
+    It needs /proc/self/fd, and a program that is part of the project is not trusted.
+    """
     found = shutil.which(name)
     if not found or not os.path.isdir("/proc/self/fd"):
         return ""
@@ -68,16 +75,16 @@ def find_ripgrep(sandbox: Sandbox, name: str = "rg") -> str:
 
 
 def ripgrep_engine(program: str) -> Engine:
-    """Patterns that ripgrep does not understand (look-around…) are left to Python."""
+    """Return an engine that uses ripgrep, and Python for patterns that ripgrep rejects, such as look-around."""
 
     async def engine(sandbox: Sandbox, query: Query) -> AsyncGenerator[Hit]:
         with sandbox.directory(query.path) as (folder, real):
             hints = await _hints(program, folder, query)
-        witness = _Witness(sandbox, query, f"{real}/" if real else "")
-        confirmed = await asyncio.to_thread(witness.confirmed, hints or [])
-        # A flood of hints that were dropped may hide good ones: Python looks at every file.
-        flooded = hints is not None and _is_flood(hints, query) and len(confirmed) <= query.max_results
-        if hints is not None and not flooded:
+        verifier = _Verifier(sandbox, query, f"{real}/" if real else "")
+        confirmed = await asyncio.to_thread(verifier.confirmed, hints or [])
+        # If there were too many hints and most were dropped, valid ones may be missing: search with Python.
+        incomplete = hints is not None and _too_many(hints, query) and len(confirmed) <= query.max_results
+        if hints is not None and not incomplete:
             for hit in confirmed:
                 yield hit
             return
@@ -89,9 +96,12 @@ def ripgrep_engine(program: str) -> Engine:
 
 
 async def _hints(program: str, folder: int, query: Query) -> list[Hint] | None:
-    """Sorted; when there are too many, those that come first by ripgrep's own, slower, order."""
+    """Return sorted hints, or None if ripgrep failed.
+
+    If there are too many, run again with ripgrep's slower sorted mode, to get the first ones by path.
+    """
     found = await _run(program, folder, query, [])
-    if found is not None and _is_flood(found, query):
+    if found is not None and _too_many(found, query):
         found = await _run(program, folder, query, ["--sort=path"])
     return found and sorted(found, key=lambda hint: (_order(str(hint.path)), hint.line_number))
 
@@ -100,7 +110,7 @@ async def _run(program: str, folder: int, query: Query, more: list[str]) -> list
     options = [*_OPTIONS, *more, f"--max-filesize={query.max_file_bytes}", f"--regexp={query.pattern}"]
     if query.include_ignored:
         options.append("--no-ignore")
-    if "/" not in query.glob:  # a type is about names, and unlike --glob leaves .gitignore in force
+    if "/" not in query.glob:  # unlike --glob, a type does not override .gitignore
         options += ["--type-add", f"wanted:{query.glob}", "--type", "wanted"]
     hints: list[Hint] = []
     cwd = f"/proc/{os.getpid()}/fd/{folder}"
@@ -110,17 +120,17 @@ async def _run(program: str, folder: int, query: Query, more: list[str]) -> list
                 message = msgspec.json.decode(line, type=Message)
                 if message.type == "match":
                     hints.append(message.data)
-                if _is_flood(hints, query):
+                if _too_many(hints, query):
                     break
         return None if child.code == _FAILED and not hints else hints
 
 
-def _is_flood(hints: list[Hint], query: Query) -> bool:
-    return len(hints) >= query.max_results * _ENOUGH
+def _too_many(hints: list[Hint], query: Query) -> bool:
+    return len(hints) >= query.max_results * _HINTS_PER_RESULT
 
 
-class _Witness:
-    """Reads again what ripgrep reported, through the sandbox; `prefix` is where ripgrep stood."""
+class _Verifier:
+    """Verifies hints by reading the lines again through the sandbox; `prefix` is ripgrep's working directory."""
 
     def __init__(self, sandbox: Sandbox, query: Query, prefix: str) -> None:
         self._sandbox = sandbox
@@ -131,7 +141,7 @@ class _Witness:
         self._file: tuple[str, list[str]] = ("\0", [])
 
     def confirmed(self, hints: list[Hint]) -> list[Hit]:
-        """One more than wanted, at most: that says there are more."""
+        """Return the verified hits, at most one more than wanted, which shows that there are more."""
         return list(itertools.islice(filter(None, map(self._check, hints)), self._query.max_results + 1))
 
     def _check(self, hint: Hint) -> Hit | None:
@@ -139,7 +149,7 @@ class _Witness:
         said = str(hint.lines).rstrip("\r\n")
         try:
             lines = self._lines(path) if self._is_wanted(path) else []
-        except ToolError:  # gone, a link by now, a secret
+        except ToolError:  # deleted, replaced by a symlink, or secret
             return None
         if not 0 < hint.line_number <= len(lines) or lines[hint.line_number - 1] != said:
             return None
@@ -166,6 +176,6 @@ class _Witness:
 
 
 def _order(path: str) -> list[tuple[bool, str]]:
-    """A folder's own files come before those of its folders, as in a listing."""
+    """Return the sort key of a path: a folder's files come before those of its subfolders, as in a listing."""
     *folders, name = path.split("/")
     return [*((True, folder) for folder in folders), (False, name)]

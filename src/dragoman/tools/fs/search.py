@@ -1,4 +1,7 @@
-"""Searching the files of a project: ripgrep says where to look when it is there, Python searches when not."""
+"""Search the files of a project with one of two engines: ripgrep if it is installed, Python otherwise.
+
+This module has the interface and the Python engine; `ripgrep` has the other one.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,12 @@ from dragoman.tools.sandbox import Sandbox
 
 _MAX_SHOWN = 500
 _FIRST_FILES = 2000
-_MAX_CPU_S = 60  # for a child that nobody is left to kill
+_MAX_CPU_S = 60  # limit for a child process that outlives us
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """A search: a regular expression, and the files to search in."""
+
     pattern: str
     path: str = "."
     glob: str = "**/*"
@@ -33,7 +38,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """The first match in a line; both numbers count from 1, columns in characters."""
+    """The first match in a line; line and column count from 1, columns in characters."""
 
     path: str
     line: int
@@ -46,16 +51,21 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The hits, and a note if they are incomplete."""
+
     hits: list[Hit]
     note: str = ""
 
 
-#: Gives hits in a stable order, as they are found.
+#: Yields hits in a stable order, as they are found.
 Engine = Callable[[Sandbox, Query], AsyncGenerator[Hit]]
 
 
 async def search(sandbox: Sandbox, query: Query, engine: Engine, *, timeout_s: float) -> Found:
-    """At most `max_results` hits; what was found is given also when the time is over."""
+    """Return at most `max_results` hits. After `timeout_s` return what was found so far, with a note.
+
+    Raises `ToolFailed` for an invalid pattern, or if nothing was found before the timeout.
+    """
     if "\0" in query.pattern or not _is_unicode(query.pattern):
         raise ToolFailed("the pattern contains a character that no text has")
     hits: list[Hit] = []
@@ -76,7 +86,7 @@ async def search(sandbox: Sandbox, query: Query, engine: Engine, *, timeout_s: f
 
 
 async def _collect(found: AsyncGenerator[Hit], limit: int, hits: list[Hit]) -> None:
-    """Into `hits`, so that they are there when the time is over; one more than the limit says there are more."""
+    """Append hits to `hits`, where they survive a timeout; one more than the limit shows that there are more."""
     async with contextlib.aclosing(found):
         async for hit in found:
             hits.append(hit)
@@ -85,11 +95,11 @@ async def _collect(found: AsyncGenerator[Hit], limit: int, hits: list[Hit]) -> N
 
 
 async def python_engine(sandbox: Sandbox, query: Query) -> AsyncGenerator[Hit]:
-    """Every file is opened in a child process, below the root's descriptor, without following a link."""
+    """Search in a child process, which opens files relative to the root's descriptor without following symlinks."""
     wanted = Wanted(glob=Glob(query.glob), include_ignored=query.include_ignored)
     some = msgspec.structs.replace(wanted, limit=_FIRST_FILES)
     found = 0
-    for listed in (some, wanted):  # a common word is found before all files are even known
+    for listed in (some, wanted):  # a frequent match is found before all files are listed
         paths = await asyncio.to_thread(list_tree, sandbox, query.path, listed)
         chosen = paths if listed is some else paths[_FIRST_FILES:]
         async with contextlib.aclosing(_in_child(sandbox, query, chosen)) as hits:

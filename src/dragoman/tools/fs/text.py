@@ -1,4 +1,4 @@
-"""Bytes of a file as text and back, in the encoding they are in."""
+"""Detect the encoding of a file, decode it to text and encode it back."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ _MAGIC = {
 
 
 class Encoding(msgspec.Struct, frozen=True):
+    """A text encoding and its byte order mark."""
+
     name: str = "utf-8"
     bom: bytes = b""
 
     @property
     def note(self) -> str:
-        """What a reader should know; nothing about plain UTF-8."""
+        """Describe the encoding for the model; empty for UTF-8 without a byte order mark."""
         mark = " with byte order mark" if self.bom else ""
         return "" if self == PLAIN else f"encoding: {self.name}{mark}"
 
@@ -29,6 +31,7 @@ class Encoding(msgspec.Struct, frozen=True):
         return data.removeprefix(self.bom).decode(self.name, "replace")
 
     def encode(self, text: str, *, bom: bool = True) -> bytes:
+        """Encode text, with the byte order mark unless `bom` is false. Raise `ToolFailed` if it does not fit."""
         try:
             return (self.bom if bom else b"") + text.encode(self.name)
         except UnicodeEncodeError as error:
@@ -40,7 +43,10 @@ PLAIN = Encoding()
 
 
 def detect(data: bytes, *, cut: bool = False) -> Encoding | None:
-    """The encoding of a text; None for what is no text. A beginning of it (`cut`) may end inside a character."""
+    """Return the encoding of a text, or None for binary data.
+
+    `cut` says that `data` is only the beginning of the file and may end inside a character.
+    """
     for bom, name in _BOMS.items():
         if data.startswith(bom):
             return Encoding(name, bom)

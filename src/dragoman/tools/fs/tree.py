@@ -1,4 +1,4 @@
-"""The files below a directory, through descriptors, in a stable order, without what git ignores."""
+"""List the files below a directory in a stable order, without ignored files, using only directory descriptors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTHING = Ignores()
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which files: `glob` sees paths below the directory that is listed."""
+    """Which files to list; `glob` matches paths relative to the listed directory."""
 
     glob: Glob
     include_ignored: bool = False
@@ -31,7 +31,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_tree(sandbox: Sandbox, path: str, wanted: Wanted) -> list[str]:
-    """Paths below the root: a folder's own files by name, then those of its folders; links are not followed."""
+    """Return paths relative to the root: a folder's files by name, then those of its subfolders.
+
+    Symlinks are listed as files but never followed.
+    """
     with sandbox.directory(path) as (folder, real):
         names = real.split("/") if real else []
         ignores = _NOTHING if wanted.include_ignored else _ignores_above(sandbox, names)
@@ -51,7 +54,7 @@ class _Listing:
         self.found: list[str] = []
 
     def visit(self, folder: int, prefix: str, ignores: Ignores, depth: int) -> None:
-        """`folder` is open for listing and stays the caller's."""
+        """List one folder and its subfolders; the caller owns the descriptor `folder`."""
         files, folders = _sorted_names(folder)
         if not self._wanted.include_ignored and ".gitignore" in files:
             ignores = ignores.below(prefix, _read_rules(folder, ".gitignore"))
@@ -70,7 +73,7 @@ class _Listing:
     def _entered(self, folder: int, name: str) -> Iterator[int | None]:
         try:
             child = os.open(name, _ENTER, dir_fd=folder)
-        except OSError:  # gone, became a link, or not ours to read
+        except OSError:  # deleted, replaced by a symlink, or not readable
             yield None
             return
         try:
@@ -81,7 +84,7 @@ class _Listing:
 
 
 def _sorted_names(folder: int) -> tuple[list[str], list[str]]:
-    """Files and links, and folders; nothing of git's own, no drafts, no devices."""
+    """Return the files and symlinks, and the folders; leave out `.git`, our draft files and special files."""
     files, folders = [], []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -98,7 +101,7 @@ def _sorted_names(folder: int) -> tuple[list[str], list[str]]:
 
 
 def _ignores_above(sandbox: Sandbox, names: list[str]) -> Ignores | None:
-    """The rules that hold in the folder with these names; None when it is ignored itself."""
+    """Return the ignore rules of all parents of a folder, or None if the folder itself is ignored."""
     with sandbox.directory(".") as (root, _), _Descent(root) as descent:
         ignores = _NOTHING.below("", _read_exclude(root))
         prefix = ""
@@ -112,7 +115,7 @@ def _ignores_above(sandbox: Sandbox, names: list[str]) -> Ignores | None:
 
 
 def _read_exclude(root: int) -> str:
-    """.git/info/exclude, which nobody but us reads."""
+    """Read .git/info/exclude, directly because the sandbox refuses `.git`."""
     with contextlib.suppress(OSError), _Descent(root) as descent:
         descent.enter(".git")
         descent.enter("info")
@@ -121,7 +124,7 @@ def _read_exclude(root: int) -> str:
 
 
 class _Descent:
-    """A descriptor that goes down, name by name, never through a link."""
+    """A directory descriptor that descends name by name and never follows a symlink."""
 
     def __init__(self, root: int) -> None:
         self.folder = os.dup(root)

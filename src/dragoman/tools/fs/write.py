@@ -1,4 +1,4 @@
-"""Changing files: the old content is kept, then all of the new content is there at once."""
+"""Change files: save a backup of the old content, then replace it atomically."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from dragoman.tools.fs.text import describe_binary, detect
 from dragoman.tools.sandbox import Place, Sandbox, replace, sweep
 from dragoman.tools.sandbox.names import shown
 
-_MAX_OLD_BYTES = 64 * 1024 * 1024  # what must be read, to be kept
+_MAX_OLD_BYTES = 64 * 1024 * 1024  # limit for a file that must be read for its backup
 
-#: The new content from the old one (None: there is no file yet).
+#: Returns the new content for the old one, which is None if there is no file yet.
 Change = Callable[[bytes | None], bytes]
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What a write did; `backup` is the id of the backup of the old content."""
+
     path: str
     created: bool
     size_bytes: int
-    backup: str  # empty when nothing had to change
+    backup: str  # empty if nothing changed
 
 
 class Writer:
-    """All writes of one project, one after the other: two edits of a file in one turn both count."""
+    """Performs all writes of one project, one at a time, so that concurrent edits of a file do not get lost."""
 
     def __init__(self, sandbox: Sandbox, backups: Backups, meter: Meter) -> None:
         self._sandbox = sandbox
@@ -50,7 +52,11 @@ class Writer:
         create_parents: bool = False,
         mode: int | None = None,
     ) -> Written:
-        """`mode` is for a file that is new; another keeps its own."""
+        """Apply a change to a file, after saving a backup.
+
+        `mode` sets the permissions of a new file; an existing file keeps its own. Raises `ToolRefused` if a limit
+        is exceeded and `ToolFailed` if the file was changed by another program meanwhile.
+        """
         with self._lock, self._sandbox.place(path, create_parents=create_parents) as place:
             old, status = _old(place)
             new = change(old)
@@ -65,7 +71,7 @@ class Writer:
             return Written(path=place.path, created=old is None, size_bytes=len(new), backup=backup)
 
     def restore(self, backup: str, context: Context) -> Written:
-        """A file as it was before a write; that, too, is kept first."""
+        """Restore a file from a backup, or remove it if it did not exist; the current content is backed up first."""
         head, content = self._backups.load(backup)
         if content is not None:
             return self.write(
@@ -88,12 +94,12 @@ class Writer:
             return Written(path=place.path, created=False, size_bytes=0, backup=kept)
 
     def preview(self, path: str, change: Change) -> str:
-        """A diff of what a write would do, or why it will not be done."""
+        """Return a diff of what a write would change, or the reason why it would fail."""
         try:
             try:
                 with self._sandbox.place(path) as place:
                     old, real = _old(place)[0], place.path
-            except ToolFailed:  # parents that do not exist yet
+            except ToolFailed:  # parent folders that do not exist yet
                 old, real = None, path
             new = change(old)
         except ToolError as error:
@@ -113,7 +119,7 @@ def _old(place: Place) -> tuple[bytes | None, os.stat_result | None]:
 
 
 def _must_be_unchanged(place: Place, before: os.stat_result | None) -> None:
-    """Somebody's editor may have saved in between: their work is not overwritten with what we read earlier."""
+    """Raise `ToolFailed` if another program has changed the file since it was read."""
     now = place.status()
     if _version(now) != _version(before):
         raise ToolFailed("the file was changed by somebody else just now: read it again", where=place.path)
@@ -134,7 +140,11 @@ def _show(path: str, old: bytes | None, new: bytes) -> str:
 
 
 def _readable(data: bytes) -> str | None:
-    """What a person can be shown; a NUL or `GIF8` at the start must not hide a script from them."""
+    """Return the content as text for a preview, or None if it is not text.
+
+    Data that `detect` takes for binary is still shown if it is valid UTF-8: a NUL or `GIF8` at the start must not
+    hide a script from the person who approves it.
+    """
     encoding = detect(data)
     if encoding is not None:
         return encoding.decode(data)

@@ -1,11 +1,11 @@
-"""Tools that a client never declared: put into its Gemini request, their calls taken out of the answer.
+"""Inject tools that the client did not declare into its Gemini requests, and hide their calls from it.
 
-    body = modify_request(body, context)       tools, tool config, and results that have come since
-    calls = captured_calls(answer)             what the model called; an answer whole or in chunks
-    answer = withhold(answer, calls)           the same answer for a client that knows nothing of them
-    open_calls(context)                        calls without results: until they have some, a follow-up must wait
+    body = modify_request(body, context)       add tools, tool config, and results that have arrived
+    calls = captured_calls(answer)             return the model's calls, from a whole or a chunked response
+    answer = withhold(answer, calls)           return the response for the client, without these calls
+    open_calls(context)                        return calls without results; a follow-up must wait for them
 
-Everything here is pure: dicts of Google's JSON in, new dicts out, in either of Google's spellings.
+All functions are pure: they take dicts of Google's JSON, with camelCase or snake_case names, and return new dicts.
 """
 
 from dragoman.tools.inject.capture import captured_calls, withhold

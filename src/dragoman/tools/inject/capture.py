@@ -1,4 +1,4 @@
-"""Calls out of an answer: read, and withheld from a client that does not know the functions."""
+"""Extract calls from a response, and withhold them from a client that does not know the functions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def captured_calls(
     origin: str = "",
     new_id: Callable[[], str] = lambda: f"call_{new_token()}",
 ) -> tuple[CapturedCall, ...]:
-    """The calls of an answer, whole or in chunks, in their order; only to functions of these `names`, if given.
+    """Return the calls in a whole or chunked response, in order; only calls of `names`, if given.
 
-    Calls get ids of ours, unique for ever: Google's are not, and some models give none.
+    Each call gets a new unique id: Google's ids are not unique across responses, and some models send none.
     """
     found = _Reader().read(answer)
     others = [call for call in found if names is not None and call["name"] not in names]
@@ -50,7 +50,11 @@ def captured_calls(
 
 
 def withhold(answer: Answer, calls: Sequence[CapturedCall], *, waiting: bool = True) -> list[Json]:
-    """The chunks of the answer without the calls; a client left without any call is told what is waited for."""
+    """Return the chunks of the response without the calls.
+
+    If the client has no call of its own in this response and `waiting` is true, a stand-in text at the end says
+    which calls are pending.
+    """
     if not calls:
         return _chunks(answer)
     names = {call.name for call in calls}
@@ -63,12 +67,12 @@ def withhold(answer: Answer, calls: Sequence[CapturedCall], *, waiting: bool = T
                 candidates[index], hidden = _without(candidate, names, hidden)
         chunks.append(put(chunk, "candidates", candidates))
     if waiting and not calls[0].beside:
-        chunks[-1] = _saying(chunks[-1], stand_in(calls))
+        chunks[-1] = _with_text(chunks[-1], stand_in(calls))
     return chunks
 
 
 class _Reader:
-    """Puts calls together whose arguments come in pieces."""
+    """Collects calls, joining arguments that are streamed in pieces (`partialArgs`)."""
 
     def __init__(self) -> None:
         self._found: list[dict[str, Any]] = []
@@ -78,13 +82,13 @@ class _Reader:
         for part in _parts(_chunks(answer)):
             call = read(part, _CALL)
             if isinstance(call, dict):
-                self._take(call, read(part, "thoughtSignature") or "")
-        self._end()
+                self._add(call, read(part, "thoughtSignature") or "")
+        self._finish()
         return self._found
 
-    def _take(self, call: Json, signature: str) -> None:
+    def _add(self, call: Json, signature: str) -> None:
         if call.get("name"):
-            self._end()
+            self._finish()
             known = {"id": call.get("id") or "", "name": call["name"], "args": call.get("args") or {}}
             self._found.append({**known, "signature": signature})
         pieces = read(call, "partialArgs")
@@ -92,7 +96,7 @@ class _Reader:
             self._partial = self._partial or PartialArgs()
             self._partial.feed(msgspec.convert(pieces or [], list[PartialArg]))
 
-    def _end(self) -> None:
+    def _finish(self) -> None:
         if self._partial is not None:
             self._found[-1]["args"] = msgspec.json.decode(self._partial.close())
             self._partial = None
@@ -110,7 +114,11 @@ def _parts(chunks: Iterable[Json]) -> Iterable[Json]:
 
 
 def _without(candidate: Json, names: set[str], hidden: bool) -> tuple[Json, bool]:
-    """`hidden`: the call whose pieces may still come is one of ours."""
+    """Remove calls of `names` from a candidate.
+
+    `hidden`, taken and returned, says whether the last call is one of `names`: pieces of its arguments that follow
+    have no name and are removed too.
+    """
     content = read(candidate, "content")
     if not content:
         return candidate, hidden
@@ -125,8 +133,8 @@ def _without(candidate: Json, names: set[str], hidden: bool) -> tuple[Json, bool
     return put(put(candidate, "content", put(content, "parts", kept)), "finishMessage", None), hidden
 
 
-def _saying(chunk: Json, text: str) -> Json:
-    """One more part at the end of what the model said."""
+def _with_text(chunk: Json, text: str) -> Json:
+    """Append a text part to the first candidate."""
     candidates = objects(read(chunk, "candidates")) or [{}]
     content = read(candidates[0], "content") or {"role": "model"}
     parts = [part for part in objects(read(content, "parts")) if part != {"text": ""}]

@@ -1,4 +1,4 @@
-"""What a session has for a request: tools, the calls it waits for, and the results that have come."""
+"""A session's state for one request: tools, pending calls, and results that have arrived."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import msgspec
 
 from dragoman.tools.inject.spelling import read
 
-#: How a client's history shows calls it was not told of; the id names the first of them.
+#: The text that replaces withheld calls in the client's history; the id is that of the first call.
 _STAND_IN = re.compile(r"\s*\[waiting for [^\[\]]+ · ([^\s\[\]]+)\]")
 
 
 class CapturedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of the model's to an injected tool.
+    """One call of an injected tool by the model.
 
-    `sent_id` is Google's own id, which some models do not give. `question` is what the step answered and `beside`
-    the client's own calls in the same step, so that the place of the step is found again.
+    `sent_id` is Google's own id, which some models do not send. `question` (the hash of the request's last turn) and
+    `beside` (the keys of the client's own calls in the same step) help to find the step again in a later history.
     """
 
     id: str
     name: str
     args: dict[str, Any] = {}
-    signature: str = ""  # goes back with the call, untouched
+    signature: str = ""  # returned with the call, unchanged
     sent_id: str = ""
-    origin: str = ""  # who signed; empty: whoever gets it back
-    index: int = 0  # its place among all calls of the step
+    origin: str = ""  # backend and model family that issued the signature; empty means any
+    index: int = 0  # position among all calls of the step
     question: str = ""
     beside: tuple[str, ...] = ()
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came for a call; `parts` are files in Google's form."""
+    """The result of a call; `parts` are files in Google's format."""
 
     id: str
     response: dict[str, Any]
@@ -42,16 +42,18 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Calls of one answer, and their results."""
+    """The calls of one response, and their results."""
 
     calls: tuple[CapturedCall, ...]
     results: tuple[CallResult, ...] = ()
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """`tools` are Google's function declarations. `earlier` steps are told again where the history still shows them.
+    """What to inject into a request.
 
-    `built_in` says what becomes of Google's own tools when functions come beside them: not every model takes both.
+    `tools` are function declarations in Google's format. `earlier` steps are inserted again where the history still
+    shows them. `built_in` says whether Google's built-in tools are kept or dropped when functions are injected, as
+    not every model accepts both.
     """
 
     tools: tuple[dict[str, Any], ...] = ()
@@ -64,19 +66,19 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_calls(context: ToolContext) -> tuple[CapturedCall, ...]:
-    """The calls nobody has answered yet: a follow-up is to be held back while there are any."""
+    """Return the calls of the last step without results; a follow-up must wait until there are none."""
     answered = {result.id for result in context.pending_results}
     return tuple(call for call in context.last_calls if call.id not in answered)
 
 
 def stand_in(calls: Sequence[CapturedCall]) -> str:
-    """Words for a client instead of the calls; the history it brings back shows by them where the calls were."""
+    """Return the text that a client gets instead of the calls; it marks their place in the history it sends back."""
     names = ", ".join(dict.fromkeys(call.name for call in calls))
     return f"[waiting for {names} · {calls[0].id}]"
 
 
 def stand_ins(text: str) -> list[str]:
-    """The ids that the stand-ins in a text name."""
+    """Return the call ids in all stand-ins of a text."""
     return _STAND_IN.findall(text)
 
 
@@ -85,7 +87,7 @@ def without_stand_in(text: str, call_id: str) -> str:
 
 
 def call_key(call: Mapping[str, Any]) -> str:
-    """A `functionCall` as it is known in a history: by its id, or by what it says where it has none."""
+    """Return a key that identifies a `functionCall` in a history: its id, or a hash of name and arguments."""
     named: str | None = read(call, "id")
     if named:
         return named

@@ -1,4 +1,4 @@
-"""A session's context as one model takes it: what Google would refuse there is left out."""
+"""Adapt a session's context to one model: remove what Google would reject for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ _PLAIN = ("", "text/plain")
 
 
 def fit(context: ToolContext, body: Json, target: Target) -> ToolContext:
-    """Ids and signatures as the model wants them; no functions beside JSON output or built-in tools it refuses."""
+    """Return the context adapted to the target's model.
+
+    Removes functions if the model does not support them with JSON output, drops built-in tools if it does not support
+    them with functions, and leaves out or adds call ids and signatures as the model requires.
+    """
     profile, origin = profile_of(target.model), origin_of(target)
     takes_built_in = profile.mixes_tools and target.backend != "vertex"
     return msgspec.structs.replace(
@@ -43,7 +47,10 @@ def _calls(calls: tuple[CapturedCall, ...], profile: Profile, origin: str) -> tu
 
 
 def _call(call: CapturedCall, profile: Profile, origin: str, *, first: bool) -> CapturedCall:
-    """A signature of another's means nothing here; the first call of a step needs one, or Google's sentinel."""
+    """Drop a signature of another backend or model family.
+
+    The first call of a step needs a signature, or else Google's sentinel value.
+    """
     signature = call.signature if call.origin in ("", origin) else ""
     if first and call.index == 0 and not signature:
         signature = SENTINEL

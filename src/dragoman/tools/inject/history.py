@@ -1,4 +1,4 @@
-"""Calls and results back where they belong: the turn that stands for the calls, and the one that follows."""
+"""Insert withheld calls and their results into a client's history, at the turn that represents them."""
 
 from __future__ import annotations
 
@@ -26,50 +26,51 @@ _NO_RESULT = {"error": "no result came for this call"}
 
 
 def with_results(body: Json, context: ToolContext) -> Json:
-    """The history with the calls of the last step and their results; the very same object if there are none.
+    """Return the request with the steps of the context in its history; the same object if nothing changes.
 
-    The turn that stands for a step shows its stand-in or one of its calls; or the same question is asked again, then
-    the step goes on behind it. If nothing shows, the model's last turn stands for the last step.
+    A step belongs to the model turn that contains its stand-in, one of its calls, or a call of the client from the
+    same step. If the request asks the same question again, the step is appended after it. If neither applies, the
+    last step belongs to the model's last turn.
     """
     known = {result.id for result in context.pending_results}
     last = Step(context.last_calls, context.pending_results)
     pending = any(call.id in known for call in last.calls)
     steps = [step for step in (*context.earlier, *([last] if pending else [])) if step.calls]
-    places = _Places(body)
+    places = _HistoryIndex(body)
     if not steps or not places.turns:
         return body
     marked: dict[int, Step] = {}
-    behind: list[Step] = []
+    appended: list[Step] = []
     for step in steps:
         place = places.find(step)
         if place is None and step is last and not places.asks_again(step):
             place = places.last_of_model()
-        if place:  # calls come after a turn of the user's: never first
+        if place:  # not None and not 0: calls must follow a user turn
             marked.setdefault(place, step)
         elif place is None and places.may_go_on and (step is last or places.asks_again(step)):
-            behind.append(step)
-    if not marked and not behind:
+            appended.append(step)
+    if not marked and not appended:
         return body
-    return put(body, "contents", [*_rewritten(places.turns, marked), *_continued(behind)])
+    return put(body, "contents", [*_rewritten(places.turns, marked), *_as_turns(appended)])
 
 
 def follows_up(body: Json, calls: Sequence[CapturedCall]) -> bool:
-    """Whether this request goes on from these calls: its history shows them, or asks the same once more."""
-    places, step = _Places(body), Step(tuple(calls))
+    """Return whether a request continues from these calls: its history shows them, or it repeats the question."""
+    places, step = _HistoryIndex(body), Step(tuple(calls))
     return places.find(step) is not None or places.asks_again(step)
 
 
 def question_of(body: Json) -> str:
-    """What a request asks, in one word: its last turn."""
+    """Return a hash of the request's last turn, which identifies the question."""
     contents = objects(read(body, "contents"))
     said = msgspec.json.encode(contents[-1:], order="deterministic")
     return blake2b(said, digest_size=16).hexdigest()
 
 
-class _Places:
-    """The turns of a history, and where in it the model said something we know.
+class _HistoryIndex:
+    """An index of a history: its turns, and the model turn of each call key and stand-in.
 
-    Programs that keep a stream chunk by chunk have several contents in one turn of the model's.
+    Clients that store a stream chunk by chunk send several contents for one model turn, so these are grouped.
     """
 
     def __init__(self, body: Json) -> None:
@@ -120,19 +121,19 @@ def _rewritten(turns: list[list[Json]], marked: dict[int, Step]) -> list[Json]:
     step: Step | None = None
     order: list[CapturedCall | None] = []
     for index, turn in enumerate(turns):
-        if step is not None:  # its results are due
+        if step is not None:  # the results of the previous turn's calls come here
             if any(read(part, _RESPONSE) for part in _parts(turn)):
-                turn = [_answered(turn[0], step, order)]
+                turn = [_with_responses(turn[0], step, order)]
             else:
                 out.append(_responses(step))
         step = marked.get(index)
         if step is not None:
-            turn, order = _calling(turn, step)
+            turn, order = _with_calls(turn, step)
         out += turn
     return [*out, _responses(step)] if step is not None else out
 
 
-def _continued(steps: list[Step]) -> list[Json]:
+def _as_turns(steps: list[Step]) -> list[Json]:
     return [
         content
         for step in steps
@@ -143,24 +144,27 @@ def _continued(steps: list[Step]) -> list[Json]:
     ]
 
 
-def _calling(turn: list[Json], step: Step) -> tuple[list[Json], list[CapturedCall | None]]:
-    """The model's turn with the calls in it, and the order of all its calls: None is one the client answers."""
+def _with_calls(turn: list[Json], step: Step) -> tuple[list[Json], list[CapturedCall | None]]:
+    """Return the model's turn with the calls inserted, and the order of all its calls; None is a client's call."""
     parts = _parts(turn)
     theirs = [part for part in parts if read(part, _CALL)]
     shown = [call_key(read(part, _CALL)) for part in theirs]
     ours = {_key(call): call for call in step.calls}
-    if ours.keys() & set(shown):  # nothing was hidden from this client
+    if ours.keys() & set(shown):  # the calls were not withheld from this client
         return turn, [ours.get(key) for key in shown]
     order: list[CapturedCall | None] = [None] * len(theirs)
     for call in step.calls:
         order.insert(call.index, call)
     waiting = iter(theirs)
     calls = [next(waiting) if call is None else _call_part(call) for call in order]
-    return [put(turn[0], "parts", [*_said(parts, step), *_signed_once(calls)])], order
+    return [put(turn[0], "parts", [*_other_parts(parts, step), *_signed_once(calls)])], order
 
 
-def _said(parts: list[Json], step: Step) -> list[Json]:
-    """What stands beside the calls; a turn that was nothing but their stand-in is gone."""
+def _other_parts(parts: list[Json], step: Step) -> list[Json]:
+    """Return the other parts of the turn, without the stand-in of this step.
+
+    A turn without calls and without the stand-in was matched only by position; its parts are dropped.
+    """
     others = [part for part in parts if not read(part, _CALL)]
     named = [part for part in others if step.calls[0].id in stand_ins(str(part.get("text") or ""))]
     if not named and len(others) == len(parts):
@@ -176,15 +180,15 @@ def _said(parts: list[Json], step: Step) -> list[Json]:
 
 
 def _signed_once(calls: list[Json]) -> list[Json]:
-    """Google's sentinel stands on the first call or nowhere: that is the one whose signature is asked for."""
+    """Keep Google's sentinel only on the first call, the only one for which a signature is required."""
     bare = [put(part, _SIGNATURE, None) if read(part, _SIGNATURE) == SENTINEL else part for part in calls]
     if bare == calls or read(bare[0], _SIGNATURE):
         return bare
     return [put(bare[0], _SIGNATURE, SENTINEL), *bare[1:]]
 
 
-def _answered(content: Json, step: Step, order: list[CapturedCall | None]) -> Json:
-    """The results the client brings with those it does not know of, in the order of the calls."""
+def _with_responses(content: Json, step: Step, order: list[CapturedCall | None]) -> Json:
+    """Return the content with the client's results and ours, in the order of the calls."""
     parts = objects(read(content, "parts"))
     theirs = [part for part in parts if read(part, _RESPONSE)]
     if len(theirs) >= len(order):
@@ -203,7 +207,7 @@ def _answered(content: Json, step: Step, order: list[CapturedCall | None]) -> Js
 
 
 def _responses(step: Step) -> Json:
-    """A turn of its own: Google wants no words beside results, and the user's words start a new turn."""
+    """Return the results as a separate turn: Google allows no text beside results, and user text starts a turn."""
     results = {result.id: result for result in step.results}
     return {"role": "user", "parts": [_response_part(call, results.get(call.id)) for call in step.calls]}
 
@@ -214,7 +218,7 @@ def _call_part(call: CapturedCall) -> Json:
 
 
 def _response_part(call: CapturedCall, result: CallResult | None) -> Json:
-    """A result that never came is told as an error: a call without one would be refused."""
+    """Return the part for a result; a missing result becomes an error, because Google rejects unanswered calls."""
     response: Any = _NO_RESULT if result is None else result.response
     files = list(result.parts) if result is not None else []
     if not files and _has_reference(response):
@@ -232,7 +236,7 @@ def _identity(call: CapturedCall) -> Json:
 
 
 def _has_reference(value: Any) -> bool:
-    """Google reads a `$ref` key anywhere in a response as the name of a file beside it."""
+    """Return whether a response has a `$ref` key, which Google takes as a reference to a file part."""
     if isinstance(value, dict):
         return "$ref" in value or any(map(_has_reference, value.values()))
     return isinstance(value, list) and any(map(_has_reference, value))

@@ -1,4 +1,4 @@
-"""A `GenerateContentRequest` with a session's tools, tool config and results in it."""
+"""Add a session's tools, tool config and results to a `GenerateContentRequest`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dragoman.tools.inject.spelling import Json, objects, put, read, spelled
 _DECLARATIONS, _CALLING, _ALLOWED = "functionDeclarations", "functionCallingConfig", "allowedFunctionNames"
 _SERVER_SIDE = "includeServerSideToolInvocations"
 
-#: Answered by the client like functions, so Google takes it beside them.
+#: Executed by the client like functions, so Google accepts it together with them.
 _LIKE_FUNCTIONS = ("computerUse", "computer_use")
 
 
 def modify_request(body: Json, context: ToolContext) -> Json:
-    """The request that goes to Google; the very same object where there is nothing to do.
+    """Return the request to send to Google; the same object if there is nothing to change.
 
-    Of two functions with one name the session's is declared: its calls are the session's.
+    If the client and the session declare a function of the same name, the session's replaces the client's.
     """
     return with_results(_with_tools(body, context), context)
 
 
 def _with_tools(body: Json, context: ToolContext) -> Json:
-    if read(body, "cachedContent"):  # a cache brings its tools; Google takes no others beside it
+    if read(body, "cachedContent"):  # cached content has its own tools; Google rejects others beside it
         return body
     if not context.tools and not context.tool_config and context.keep_client_tools:
         return body
@@ -43,7 +43,7 @@ def _with_tools(body: Json, context: ToolContext) -> Json:
 
 
 def _without(tool: Json, names: set[str]) -> Json:
-    """A tool of the client's without functions of these names."""
+    """Return a client's tool without the functions of these names."""
     declared = objects(read(tool, _DECLARATIONS))
     left = [declaration for declaration in declared if declaration.get("name") not in names]
     return tool if left == declared else put(tool, _DECLARATIONS, left)
@@ -55,7 +55,7 @@ def _functions_only(tool: Json) -> Json:
 
 
 def _joined(tools: list[Json], more: tuple[Json, ...]) -> list[Json]:
-    """All functions in one tool: the client's first."""
+    """Add the session's functions to the client's first tool with functions, or as a new tool."""
     if not more:
         return tools
     for index, tool in enumerate(tools):
@@ -74,14 +74,17 @@ def _config(body: Mapping[str, Any], context: ToolContext, theirs: list[str], to
     if calling:
         own = context.tool_config is not None and read(context.tool_config, _CALLING)
         calling = _calling(calling, names, [] if own else theirs)
-        # A forced call is for a question; who has the results of one may answer.
+        # A forced call applies to the question; once there are results, the model may answer with text.
         forced = own and context.pending_results and _mode(calling) == "ANY"
         config = put(config, _CALLING, None if forced or not names else calling)
     return _beside_built_in(config) if names and any(map(_is_built_in, tools)) else config
 
 
 def _beside_built_in(config: Json) -> Json:
-    """Google wants to be told, and takes no mode AUTO there: VALIDATED is the default it means."""
+    """Set the flag that Google requires for functions beside built-in tools, and remove the mode AUTO.
+
+    Google rejects AUTO in this combination; without a mode its default here is VALIDATED.
+    """
     free = _mode(read(config, _CALLING) or {}) == "AUTO"
     return put(put(config, _CALLING, None) if free else config, _SERVER_SIDE, True)
 
@@ -91,9 +94,10 @@ def _is_built_in(tool: Json) -> bool:
 
 
 def _calling(calling: Json, declared: list[str], theirs: list[str]) -> Json:
-    """Only what is declared may be allowed; a client that must get a call gets one of its own functions.
+    """Adapt a `functionCallingConfig`: only declared functions may be allowed.
 
-    Where nothing is left of what was allowed, the wish is void.
+    If none of the allowed functions is declared, the config is dropped. A client that forces a call (mode ANY) is
+    restricted to its own functions.
     """
     allowed = read(calling, _ALLOWED) or []
     if allowed:

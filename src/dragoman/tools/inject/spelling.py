@@ -1,4 +1,8 @@
-"""Google's JSON as its parser takes it: a name in either spelling, one object for a list of one, null for nothing."""
+"""Access Google's JSON in all the forms that its parser accepts.
+
+Names may be camelCase or snake_case and null means absent, as in ProtoJSON
+(https://protobuf.dev/programming-guides/json/). A list of one may also be a single object.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ _CAPITAL = re.compile(r"[A-Z]")
 
 
 def spelled(thing: Mapping[str, Any], name: str) -> str:
-    """The key under which a field stands there; as Google writes it if it does not."""
+    """Return the key of a field as it is spelled in the object; camelCase if the field is absent."""
     snake = _snake(name)
     return snake if name not in thing and snake in thing else name
 
@@ -23,13 +27,13 @@ def read(thing: Mapping[str, Any], name: str) -> Any:
 
 
 def objects(value: Any) -> list[Json]:
-    """The objects of a list; what is none is nobody's to understand here."""
+    """Return the objects in a list, or a single object as a list; other values are ignored."""
     entries = value if isinstance(value, list) else [value]
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def put(thing: Mapping[str, Any], name: str, value: Any) -> Json:
-    """A copy with the field set in the spelling it has there, or without it if the value is empty."""
+    """Return a copy with the field set, in its existing spelling, or removed if the value is empty."""
     key = spelled(thing, name)
     if value:
         return {**thing, key: value}

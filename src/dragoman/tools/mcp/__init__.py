@@ -1,4 +1,4 @@
-"""MCP servers from the user's settings: their tools become tools of ours, `mcp__SERVER__TOOL`."""
+"""MCP servers from the user's settings, as a client; their tools get the name `mcp__SERVER__TOOL`."""
 
 from dragoman.tools.mcp.servers import McpServers
 

@@ -1,4 +1,4 @@
-"""An MCP tool to a definition of ours, and what it answers to a result."""
+"""Convert MCP tools to tool definitions, and MCP results to tool outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _UNKNOWN_TYPE = "application/octet-stream"
 def convert_tool(
     server: str, tool: mcp.Tool, execute: Executor, settings: McpServer
 ) -> ToolDefinition | None:
-    """The tool under its full name, or none where its name or schema cannot be used."""
+    """Return the definition under the tool's full name, or None if its name or schema is not usable.
+
+    A tool with the `readOnlyHint` annotation has the risk `read`, any other tool `run`.
+    """
     hints = tool.annotations
     try:
         return ToolDefinition(
@@ -34,7 +37,7 @@ def convert_tool(
 
 
 def convert_result(result: mcp.CallToolResult) -> ToolOutput:
-    """Everything the server said, once: structured content mostly repeats the text."""
+    """Convert a result without duplicates: structured content usually repeats the text content."""
     content = tuple(_convert_block(block) for block in result.content)
     structured = result.structured_content
     if structured is None:
@@ -66,7 +69,10 @@ def _convert_block(block: mcp.ContentBlock) -> Text | Media:
 
 
 def _repeats(text: str, structured: Any) -> bool:
-    """Servers repeat the value as JSON; the Python package calls a bare value `result`."""
+    """Return whether a text repeats the structured content, literally or as JSON.
+
+    The Python SDK for MCP wraps a value that is no object as `{"result": value}`.
+    """
     values = [structured]
     if isinstance(structured, dict) and structured.keys() == {"result"}:
         values.append(structured["result"])

@@ -1,7 +1,7 @@
-"""One MCP server: connected, asked for its tools, called, and started again when it dies.
+"""The connection to one MCP server: connect, list the tools, call them, and reconnect when the server dies.
 
-One task owns the connection from beginning to end, because its cancel scopes must be left where they were
-entered; calls come from other tasks and meet it through `_client` and the two events.
+One task owns the connection from beginning to end, because anyio's cancel scopes must be exited in the task that
+entered them. Calls come from other tasks and communicate with it through `_client`, `_ready` and `_wake`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,16 @@ from dragoman.tools.mcp.pipes import Stderr, open_streams
 from dragoman.tools.mcp.servers import Change, Timing
 
 _MAX_PAGES = 100
-# How a connection says that it is gone; over HTTP a server that was restarted no longer knows the session.
-_GONE = {mcp_types.CONNECTION_CLOSED, mcp_types.INVALID_REQUEST}
+# Error codes of a lost connection. Over HTTP a restarted server rejects the old session as an invalid request.
+_LOST_CODES = {mcp_types.CONNECTION_CLOSED, mcp_types.INVALID_REQUEST}
 
 
 class Link:
-    """`run()` in a task of its own, `stop()` to end it; `settled()` waits for the first success or failure."""
+    """A supervised connection: `run()` it in its own task and end it with `stop()`.
+
+    `settled()` waits until the first attempt to connect has succeeded or failed. `problem` describes what is wrong
+    at the moment, and is empty while the server is connected.
+    """
 
     def __init__(
         self, name: str, server: McpServer, cwd: Path, timing: Timing, on_change: Change | None = None
@@ -51,7 +55,7 @@ class Link:
         self._scope = anyio.CancelScope()
 
     async def run(self) -> None:
-        """Until it is stopped: connect, serve, and after a death pause a little longer than the last time."""
+        """Connect and serve until stopped; reconnect with exponential backoff when the connection ends."""
         pause_s = self._timing.first_pause_s
         with self._scope:
             while True:
@@ -69,7 +73,10 @@ class Link:
         await self._tried.wait()
 
     async def call(self, tool: str, args: dict[str, Any], context: Context) -> ToolOutput:
-        """One call; a server that dies meanwhile is an error, and never asked twice: it may have done it."""
+        """Call a tool; raise `ToolFailed` if the server reports an error, dies or is not running.
+
+        A call is never retried, because a server that died may already have performed it.
+        """
         client = await self._connected()
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
@@ -79,7 +86,9 @@ class Link:
         try:
             return convert_result(await client.call_tool(tool, args, progress_callback=tell))
         except mcp.MCPError as error:
-            if error.code not in _GONE or (error.code == mcp_types.INVALID_REQUEST and not self._server.url):
+            if error.code not in _LOST_CODES or (
+                error.code == mcp_types.INVALID_REQUEST and not self._server.url
+            ):
                 raise ToolFailed(f"{self.name}: {error.message}") from None
             self._lose(client)
             reason = f"the MCP server {self.name} went away while {tool} ran; it is being restarted"
@@ -88,7 +97,7 @@ class Link:
             self._lose(client)
             raise ToolFailed(f"the MCP server {self.name} is gone; it is being restarted") from None
         except (RuntimeError, ValueError) as error:
-            # What the package says about an answer that is no result, or does not fit its own schema.
+            # The SDK raises these for a response that is no result, or does not match the tool's output schema.
             raise ToolFailed(f"the MCP server {self.name} answered wrongly: {error}") from None
 
     async def _connected(self) -> mcp.Client:
@@ -106,14 +115,14 @@ class Link:
             self._end()
 
     def _end(self) -> None:
-        """The connection is over: its owner wakes up and leaves it."""
+        """Mark the connection as lost and wake the task that owns it."""
         self._client = None
         self._ready.clear()
         self._lost = True
         self._wake.set()
 
     async def _live(self) -> None:
-        """One connection from its beginning to its end, whatever ends it."""
+        """Run one connection until it ends, and set `problem` to the reason."""
         self._lost = False
         stderr = Stderr()
         scope = anyio.CancelScope(deadline=anyio.current_time() + self._timing.start_s)
@@ -143,16 +152,16 @@ class Link:
         return mcp.Client(
             open_streams(self._server, self._cwd, stderr, on_end=self._end),
             client_info=mcp_types.Implementation(name="dragoman", version="1"),
-            message_handler=self._hear,
+            message_handler=self._on_message,
             cache=None,
         )
 
-    async def _hear(self, message: object) -> None:
+    async def _on_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             self._wake.set()
 
     async def _serve(self, client: mcp.Client) -> None:
-        """Wait for the end, and ask for the tools again whenever they changed."""
+        """Wait until the connection is lost; list the tools again whenever they have changed."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._listen, client)
             while not self._lost:
@@ -163,7 +172,7 @@ class Link:
             group.cancel_scope.cancel()
 
     async def _listen(self, client: mcp.Client) -> None:
-        """Servers of the newest protocol tell changes only to those who ask."""
+        """Subscribe to changes of the tool list: servers of the newest protocol report them only to subscribers."""
         try:
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
@@ -200,7 +209,7 @@ def _declared(definitions: tuple[ToolDefinition, ...]) -> list[ToolDefinition]:
 
 
 def _describe(error: BaseException) -> str:
-    """The innermost reason: task groups wrap it."""
+    """Describe the innermost exception; task groups wrap it in exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     words = str(error)

@@ -1,4 +1,4 @@
-"""The streams to a server: over the pipes of a program we start, or over HTTP."""
+"""The streams to an MCP server: stdin and stdout of a program that we start, or streamable HTTP."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from dragoman.tools.process import open_pipe
 
 Streams = tuple[Any, Any]
 
-# Tells the process group and becomes the server: the package keeps the id to itself.
+# Prints its process id and then becomes the server: the SDK does not expose the id of the process it starts.
 _LAUNCHER = ("/bin/sh", "-c", 'echo $$ >&2; exec "$@"', "sh")
-_KEPT = 2000  # bytes
-_LAST_WORDS_S = 0.5  # for what is still in the pipe once the server is gone
+_MAX_STDERR_BYTES = 2000  # bytes of stderr
+_LAST_WORDS_S = 0.5  # wait for stderr output that is still in the pipe after the server's exit
 _CONNECT_S = 30.0
-_READ_S = 300.0  # a server may think before it answers; the call has a time-out of its own
+_READ_S = 300.0  # a server may take long to respond; each call has its own timeout
 
 
 class Stderr(asyncio.Protocol):
-    """What a server writes to stderr: first the launcher's line with its process group, then complaints.
+    """Reads a server's stderr: first the launcher's line with the process group, then the server's messages.
 
-    Only the end of them is kept, for the message when it dies; so it never fills up.
+    Only the end of the messages is kept, for the error message when the server dies. The pipe is always read, so it
+    never fills up and blocks the server.
     """
 
     def __init__(self) -> None:
@@ -44,14 +45,14 @@ class Stderr(asyncio.Protocol):
         if b"\n" not in self._first:
             self._first, newline, data = (self._first + data).partition(b"\n")
             self._first += newline
-        self._kept = (self._kept + data)[-_KEPT:]
+        self._kept = (self._kept + data)[-_MAX_STDERR_BYTES:]
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self.ended.set_result(None)
 
     @property
     def group(self) -> int:
-        """The process group, or 0 where nothing was started."""
+        """The server's process group, or 0 if no program was started."""
         return int(self._first) if self._first.strip().isdigit() else 0
 
     @property
@@ -63,10 +64,10 @@ class Stderr(asyncio.Protocol):
 async def open_streams(
     server: McpServer, cwd: Path, stderr: Stderr, *, on_end: Callable[[], None]
 ) -> AsyncIterator[Streams]:
-    """A reading and a writing stream; `on_end` is called when nothing more can come."""
+    """Connect and yield a reading and a writing stream; `on_end` is called when the reading stream ends."""
     connect = _over_http(server) if server.url else _over_pipes(server, cwd, stderr)
     async with connect as (reading, writing):
-        yield _Watched(reading, on_end), writing
+        yield _NotifyingStream(reading, on_end), writing
 
 
 @asynccontextmanager
@@ -81,7 +82,7 @@ async def _over_http(server: McpServer) -> AsyncIterator[Streams]:
 
 @asynccontextmanager
 async def _over_pipes(server: McpServer, cwd: Path, stderr: Stderr) -> AsyncIterator[Streams]:
-    """The package passes on only what a program needs to run (PATH, HOME…), and what the settings give."""
+    """Start the program; the SDK passes on only basic variables (PATH, HOME…) and those in the settings."""
     program, *args = *_LAUNCHER, *server.command
     parameters = StdioServerParameters(command=program, args=args, env=server.env, cwd=cwd)
     transport, writing = await open_pipe(stderr)
@@ -96,14 +97,14 @@ async def _over_pipes(server: McpServer, cwd: Path, stderr: Stderr) -> AsyncIter
 
 
 def _end_group(group: int) -> None:
-    """The package ends a server that does not go by itself; this ends what a server that went has left behind."""
+    """Kill the rest of the process group: the SDK stops the server itself, but not what it has started."""
     if group:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
 
 
-class _Watched:
-    """A reading stream that tells when it ends: the package itself only tells those who are waiting."""
+class _NotifyingStream:
+    """A reading stream that calls `on_end` when it ends; the SDK only notifies pending requests."""
 
     def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
         self._stream = stream
@@ -112,7 +113,7 @@ class _Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def __aiter__(self) -> _Watched:
+    def __aiter__(self) -> _NotifyingStream:
         return self
 
     async def __anext__(self) -> Any:
@@ -122,7 +123,7 @@ class _Watched:
             self._on_end()
             raise
 
-    async def __aenter__(self) -> _Watched:
+    async def __aenter__(self) -> _NotifyingStream:
         await self._stream.__aenter__()
         return self
 

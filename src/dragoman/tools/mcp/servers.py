@@ -1,4 +1,4 @@
-"""All MCP servers of the settings: started together, watched, and stopped without leaving anything behind."""
+"""`McpServers`: starts, supervises and stops the MCP servers in the settings."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Change = Callable[[str, tuple[ToolDefinition, ...]], None]
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """How long everything may take, in seconds."""
+    """Timeouts and restart delays, in seconds."""
 
-    start_s: float = 30.0  # until a server has told its tools; npx may have to download it first
-    wait_s: float = 10.0  # of a call, for a server that is being restarted
-    first_pause_s: float = 0.5  # before a restart; it doubles
+    start_s: float = 30.0  # until a server has listed its tools; npx may have to download it first
+    wait_s: float = 10.0  # how long a call waits for a server that is being restarted
+    first_pause_s: float = 0.5  # before the first restart; doubles with every further one
     longest_pause_s: float = 30.0
-    settled_s: float = 10.0  # a server that lived so long starts again without delay
+    settled_s: float = 10.0  # a connection that lasted this long resets the pause
 
 
 class McpServers:
-    """`async with McpServers(config.mcp.servers) as servers:` and then `servers.definitions()`.
+    """The MCP servers: `async with McpServers(config.mcp.servers) as servers:`, then `servers.definitions()`.
 
-    A server that does not start is a line in `problems`, not an error: the others work, and it is tried again.
-    `on_change(server, definitions)` tells when a server's tools are others than before. Without the block nothing
-    runs until somebody asks for the `tools_of` a server, and `stop` ends what was started.
+    A server that does not start is listed in `problems` and retried; it is not an error. Invalid settings raise
+    `ConfigError`. `on_change(server, definitions)` is called when a server's tools have changed. Without the `async
+    with` block servers start on demand, when `tools_of` is called, and `stop` ends them.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class McpServers:
         on_change: Change | None = None,
     ) -> None:
         self._servers = {name: server for name, server in servers.items() if server.enabled}
-        # Not the project: `npx` and `python -m` would take a program that lies there.
+        # Not the project's folder: `npx` and `python -m` would run code that lies there.
         self._cwd = cwd or Path.home()
         self._timing = timing
         self._on_change = on_change
@@ -71,17 +71,20 @@ class McpServers:
         await self.stop()
 
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """The tools of all servers that were started, as they are now."""
+        """Return the current tools of all servers that were started."""
         return tuple(one for link in self._links.values() for one in link.definitions)
 
     async def tools_of(self, name: str, *, wait_s: float) -> tuple[ToolDefinition, ...]:
-        """The tools of one server, which is started if need be; a slow start is waited for so long."""
+        """Return the tools of one server; start it if necessary and wait at most `wait_s` for it.
+
+        Returns an empty tuple if the server is not ready by then. Raises `ConfigError` if it is unknown or disabled.
+        """
         if name not in self._links:
             if name not in self._servers:
                 raise ConfigError("this server is switched off", where=f"mcp.servers.{name}")
             server = check_server(name, self._servers[name])
-            await asyncio.to_thread(_import_link)  # the package takes its time
-            if name not in self._links:  # nobody else was quicker
+            await asyncio.to_thread(_import_link)  # importing the SDK is slow
+            if name not in self._links:  # another task may have started it during the import
                 self._start(name, server)
         link = self._links[name]
         with contextlib.suppress(TimeoutError):
@@ -91,7 +94,7 @@ class McpServers:
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong with which server, at this moment."""
+        """The current problems, by server name."""
         return {name: link.problem for name, link in self._links.items() if link.problem}
 
     def _start(self, name: str, server: McpServer) -> None:
@@ -100,6 +103,7 @@ class McpServers:
         self._tasks.append(asyncio.create_task(link.run(), name=f"mcp-{name}"))
 
     async def stop(self) -> None:
+        """Stop all servers and wait until they have ended."""
         for link in self._links.values():
             link.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -107,7 +111,7 @@ class McpServers:
 
 
 def _import_link() -> Any:
-    """The package `mcp` is an extra: who has no servers does not need it."""
+    """Import `link` lazily: the `mcp` package is an extra. Raise `ConfigError` if it is not installed."""
     try:
         return importlib.import_module("dragoman.tools.mcp.link")
     except ModuleNotFoundError as error:

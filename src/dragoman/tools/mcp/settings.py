@@ -1,4 +1,4 @@
-"""What a server's settings may not be: nothing may come from the folder somebody happens to work in."""
+"""Validate the settings of MCP servers; no program may be resolved from the current working directory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dragoman.config import is_loopback
 from dragoman.config.tools import McpServer
 from dragoman.errors import ConfigError
 
-_NAME = re.compile(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*")  # two underscores end it in a tool's name
+_NAME = re.compile(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*")  # `__` separates server and tool in a tool's name
 
 
 def check_server(name: str, server: McpServer) -> McpServer:
-    """The settings as they are used: the program with its full path."""
+    """Return the settings with the absolute path of the program. Raise `ConfigError` if they are invalid."""
     where = f"mcp.servers.{name}"
     if not _NAME.fullmatch(name):
         raise ConfigError("a server's name has letters, digits, - and single _", where=where)
@@ -44,7 +44,7 @@ def _check_url(server: McpServer, where: str) -> None:
 
 
 def _find_program(given: str, where: str) -> str:
-    """A bare name is looked up, never in the working directory; a path must say where it begins."""
+    """Return the path of the program: an absolute path as it is, a bare name from the absolute folders in PATH."""
     program = os.path.expanduser(given)
     if os.path.isabs(program):
         return program

@@ -1,4 +1,4 @@
-"""All access to the files of a project goes through here: by descriptor, below one root, no link out."""
+"""The file sandbox: all access to a project's files is by descriptor, below one root, with no symlink leading out."""
 
 from dragoman.tools.sandbox.names import SECRETS, Names
 from dragoman.tools.sandbox.place import Place, replace, sweep

@@ -1,4 +1,4 @@
-"""What a path may be, judged by its text alone; the disk is not asked."""
+"""Checks of paths and names by their text alone, without access to the disk."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 from dragoman.tools.errors import ToolRefused
 
-MAX_PATH_BYTES = 4095  # Linux: PATH_MAX without the final NUL
+MAX_PATH_BYTES = 4095  # PATH_MAX on Linux, without the final NUL
 MAX_NAME_BYTES = 255
-MAX_DEPTH = 128  # every level holds a descriptor while we walk
+MAX_DEPTH = 128  # every level holds an open descriptor during a walk
 
-#: Names whose content would go to the model's provider, at any depth, as file or folder; () turns it off.
+#: Names of files and folders, at any depth, that usually hold secrets. They are never opened, because their content
+#: would be sent to the model's provider. An empty tuple disables the check.
 SECRETS = tuple(
     (
         ".env .env.* .netrc .npmrc .pypirc .ssh .aws .gnupg .kube "
@@ -23,12 +24,12 @@ SECRETS = tuple(
 _EXAMPLES = re.compile(r"\.env\.(example|sample|template|dist)")
 
 _INTERNALS = {".git": "git's own folder: what is in it runs at the next commit"}
-# Code points that some file systems ignore in names: `.g\u200cit` is `.git` there.
+# Code points that some file systems ignore in names: there `.g\u200cit` opens `.git`.
 _IGNORABLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 
 class Names:
-    """Which paths and names are refused, and why."""
+    """Decides which paths and names are refused; `refusal(name)` returns the reason, or ""."""
 
     def __init__(self, secrets: Sequence[str] = SECRETS) -> None:
         patterns = "|".join(fnmatch.translate(pattern.casefold()) for pattern in secrets)
@@ -36,7 +37,7 @@ class Names:
         self.refusal = functools.lru_cache(maxsize=4096)(self._refusal)
 
     def split(self, path: str) -> list[str]:
-        """The names along a relative path; anything that could lead elsewhere is refused."""
+        """Split a relative path into names. Raise `ToolRefused` if it is absolute, has `..` or a refused name."""
         reason = _bad_text(path)
         if reason:
             raise ToolRefused(reason, where=shown(path))
@@ -47,7 +48,7 @@ class Names:
         return names
 
     def _refusal(self, name: str) -> str:
-        """Why nobody may go to this name, wherever it is; empty when they may."""
+        """Return why this name is refused, wherever it occurs, or ""."""
         folded = _IGNORABLE.sub("", name).casefold().rstrip(" .")
         if folded in _INTERNALS:
             return _INTERNALS[folded]
@@ -57,12 +58,12 @@ class Names:
 
 
 def is_internal(name: str) -> bool:
-    """Whether a listing leaves it out altogether."""
+    """Return whether listings leave this name out."""
     return name.casefold() in _INTERNALS
 
 
 def shown(path: str) -> str:
-    """A path as one harmless line: no control characters, no broken Unicode, not endless."""
+    """Return a path for messages: one line, without control characters or invalid Unicode, shortened."""
     text = path if path.isprintable() else ascii(path)
     return text if len(text) <= 200 else f"{text[:197]}…"
 

@@ -1,4 +1,4 @@
-"""One entry of one open directory: read it, replace it, remove it, never through a link."""
+"""`Place`: an entry of an open directory, which is read, replaced or removed without following symlinks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRAFT_PREFIX = ".dragoman-draft-"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ANY_MODE = 0o666
-_PERMISSIONS = 0o777  # a copy never inherits set-user-id and its kin
+_PERMISSIONS = 0o777  # a replaced file loses set-user-id, set-group-id and the sticky bit
 
 _NOT_A_FILE: dict[int, type[ToolFailed | ToolRefused]] = {stat.S_IFDIR: ToolFailed}
 _KINDS = {
@@ -32,9 +32,9 @@ _KINDS = {
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """`name` in the open directory `folder`; `path` is where that is below the root, all links resolved.
+    """The entry `name` in the open directory `folder`; `path` is its path below the root, with links resolved.
 
-    The name "." is the directory itself. The descriptor lives as long as the `with` that gave this.
+    The name "." means the directory itself. The descriptor is valid inside the `with` block that returned this.
     """
 
     folder: int
@@ -42,14 +42,19 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     path: str
 
     def status(self) -> os.stat_result | None:
-        """Of the entry itself; None when there is none."""
+        """Return the status of the entry itself (not of a link's target), or None if it does not exist."""
         try:
             return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def open(self) -> tuple[int, os.stat_result]:
-        """A descriptor to read a regular file; the kind is checked before, for no side effect, and after."""
+        """Open a regular file for reading; return its descriptor, which the caller must close, and its status.
+
+        The file type is checked before opening, because opening a device or FIFO can have side effects, and again
+        on the descriptor, because the entry may have been replaced in between. Raises `ToolFailed` for a directory
+        and `ToolRefused` for any other special file.
+        """
         _must_be_file(os.stat(self.name, dir_fd=self.folder, follow_symlinks=False), self.path)
         descriptor = os.open(self.name, _READ, dir_fd=self.folder)
         try:
@@ -61,7 +66,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return descriptor, status
 
     def read(self, max_bytes: int) -> tuple[bytes, os.stat_result]:
-        """The whole content, refused when it is longer."""
+        """Return the whole content and the status; raise `ToolRefused` if it is longer than `max_bytes`."""
         descriptor, status = self.open()
         with open(descriptor, "rb") as file:
             data = file.read(max_bytes + 1)
@@ -78,10 +83,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 def replace(
     place: Place, data: bytes, *, like: os.stat_result | None = None, mode: int | None = None
 ) -> None:
-    """All of the new content or none of it, also when the machine dies; other hard links keep the old one.
+    """Replace the content of a file atomically and durably: write a draft, fsync it, rename it.
 
-    `like` is the file that is replaced: its permission bits and, where we may, its owner stay. A `mode` that is given
-    is the file's, whatever the process leaves out of new ones.
+    Other hard links keep the old content. `like` is the status of the replaced file: its permission bits and, if
+    the process may change it, its owner are kept. `mode` sets the permissions regardless of the umask.
     """
     draft = f"{DRAFT_PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
     mode = like.st_mode & _PERMISSIONS if like else mode
@@ -91,7 +96,7 @@ def replace(
             file.write(data)
             file.flush()
             if mode is not None:
-                _keep(descriptor, like, mode)
+                _copy_attributes(descriptor, like, mode)
             os.fsync(descriptor)
         os.rename(draft, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except BaseException:
@@ -102,10 +107,10 @@ def replace(
 
 
 def sweep(folder: int) -> None:
-    """Remove the drafts of processes that died while they wrote here."""
+    """Remove the drafts of processes that died while they were writing to this directory."""
     try:
         names = _names(folder)
-    except OSError:  # a directory that may be entered and not read
+    except OSError:  # the directory may be entered but not listed
         return
     for name in names:
         if name.startswith(DRAFT_PREFIX) and not _alive(name[len(DRAFT_PREFIX) :].partition("-")[0]):
@@ -115,16 +120,16 @@ def sweep(folder: int) -> None:
 
 @contextlib.contextmanager
 def explained(path: str) -> Iterator[None]:
-    """The system's errors in a tool's words."""
+    """Convert `OSError`s to `ToolRefused` or `ToolFailed`."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
             raise ToolRefused(f"{error.strerror}", where=shown(path)) from None
-        raise ToolFailed(_WORDS.get(error.errno or 0) or f"{error.strerror}", where=shown(path)) from None
+        raise ToolFailed(_MESSAGES.get(error.errno or 0) or f"{error.strerror}", where=shown(path)) from None
 
 
-_WORDS = {
+_MESSAGES = {
     errno.ENOENT: "no such file or directory",
     errno.EACCES: "the system does not permit it",
     errno.EISDIR: "is a directory",
@@ -137,7 +142,7 @@ def _must_be_file(status: os.stat_result, path: str) -> None:
         raise _NOT_A_FILE.get(kind, ToolRefused)(_KINDS.get(kind, "is no regular file"), where=shown(path))
 
 
-def _keep(descriptor: int, like: os.stat_result | None, mode: int) -> None:
+def _copy_attributes(descriptor: int, like: os.stat_result | None, mode: int) -> None:
     now = os.fstat(descriptor)
     if like and (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
         with contextlib.suppress(PermissionError):
@@ -146,7 +151,7 @@ def _keep(descriptor: int, like: os.stat_result | None, mode: int) -> None:
 
 
 def _sync_folder(folder: int) -> None:
-    """A rename is on the disk when its directory is; not every file system can be asked."""
+    """Sync a directory, which makes a rename durable; file systems that do not support it are ignored."""
     with contextlib.suppress(OSError):
         readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:

@@ -1,4 +1,4 @@
-"""The way from the root to an entry, one name at a time, so that the kernel never follows a link for us."""
+"""`Sandbox`: walks from the root to an entry one name at a time, so that the kernel never follows a symlink for us."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from dragoman.tools.errors import ToolFailed, ToolRefused
 from dragoman.tools.sandbox.names import MAX_DEPTH, SECRETS, Names, shown
 from dragoman.tools.sandbox.place import Place, explained
 
-_MAX_LINKS = 40  # Linux' own limit
+_MAX_LINKS = 40  # the limit of Linux
 _ENTER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")  # matters when the root is above them
+_SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")  # only relevant if the root contains them
 
 
 class Sandbox:
-    """Everything below one directory, held open since the start: renaming or replacing it changes nothing.
+    """Access to everything below one directory.
 
-    Links are read and resolved here, name by name: those that stay below the root work, others are refused.
-    `closed` are directories below the root that nobody may enter, known by inode and not by name.
+    The root is opened once, so that renaming or replacing it later has no effect. Symlinks are read and resolved
+    here, name by name: links that stay below the root work, others raise `ToolRefused`. `closed` are directories
+    that must not be entered; they are identified by inode, not by name.
+
+    All methods that take a path raise `ToolRefused` for a forbidden one and `ToolFailed` for other problems.
     """
 
     def __init__(self, root: Path, *, secrets: Sequence[str] = SECRETS, closed: Sequence[Path] = ()) -> None:
@@ -38,7 +41,7 @@ class Sandbox:
 
     @contextlib.contextmanager
     def place(self, path: str, *, create_parents: bool = False) -> Iterator[Place]:
-        """Where a path leads: an entry that is no link (when we looked), or does not exist yet."""
+        """Yield the entry that a path leads to: one that does not exist yet, or was no symlink when checked."""
         with self._walk(path, create=create_parents) as walk:
             if path.endswith("/"):
                 raise ToolFailed("ends with '/', and a file is wanted", where=shown(path))
@@ -50,7 +53,7 @@ class Sandbox:
 
     @contextlib.contextmanager
     def directory(self, path: str) -> Iterator[tuple[int, str]]:
-        """A descriptor of a directory that can be listed, and its path below the root."""
+        """Yield a descriptor for listing a directory, and the directory's path below the root."""
         with self._walk(path or ".") as walk, explained(path):
             walk.to_directory()
             descriptor = os.open(".", _LIST, dir_fd=walk.folder)
@@ -60,7 +63,7 @@ class Sandbox:
                 os.close(descriptor)
 
     def resolve(self, path: str) -> str:
-        """Where it really is or would be, below the root: what a permission should be asked for."""
+        """Return the path below the root with links resolved, for permission rules; it need not exist."""
         with self._walk(path) as walk, explained(path):
             try:
                 name = walk.to_entry()
@@ -69,7 +72,7 @@ class Sandbox:
             return _joined(walk.trail, name)
 
     def inside(self, target: str) -> list[str] | None:
-        """The names below the root of an absolute path; None when it is elsewhere."""
+        """Return the names of an absolute path relative to the root, or None if it is outside."""
         parts = Path(target).parts
         for root in self._aliases:
             if parts[: len(root)] == root:
@@ -89,7 +92,7 @@ class Sandbox:
             walk.close()
 
     def _with_hint(self, refused: ToolRefused, path: str) -> ToolRefused:
-        """A model that likes absolute paths learns the right one."""
+        """Add the correct relative path to the refusal of an absolute path inside the root."""
         names = self.inside(path) if path.startswith("/") and "\0" not in path else None
         if names is None or ".." in names:
             return refused
@@ -97,9 +100,9 @@ class Sandbox:
 
 
 class _Walk:
-    """One path on its way: the directories entered so far (`stack`, `trail`) and the names still to come.
+    """The state of one walk: the directories entered so far (`_stack`, `trail`) and the names to go (`_todo`).
 
-    A `..`, which only links may have, goes back to the directory we came from; it is never opened.
+    A `..`, which can only come from a symlink, returns to the previous directory on the stack; it is never opened.
     """
 
     def __init__(self, sandbox: Sandbox, root: int, names: list[str], path: str, create: bool) -> None:
@@ -125,7 +128,7 @@ class _Walk:
             self._step(self._todo.pop())
 
     def to_entry(self) -> str:
-        """The last name, in `folder`; "." when the path ends with a directory by its spelling."""
+        """Walk to the parent and return the last name; "." if the path itself means a directory, as `..` does."""
         while self._todo:
             name = self._todo.pop()
             if self._todo or name == "..":
@@ -139,7 +142,7 @@ class _Walk:
         return "."
 
     def missing(self) -> list[str]:
-        """What would have to be created, when a name on the way was not found."""
+        """Return the names that would have to be created, after a name on the way was not found."""
         if ".." in self._todo:
             raise ToolFailed("a link on the way leads nowhere", where=shown(self._path))
         return [self._name, *reversed(self._todo)]
@@ -210,7 +213,7 @@ def _joined(trail: list[str], name: str) -> str:
 
 
 def _link_target(folder: int, name: str) -> str | None:
-    """What a link says; None when the name is no link, or nothing."""
+    """Return the target of a symlink, or None if the name is no symlink or does not exist."""
     try:
         return os.readlink(name, dir_fd=folder)
     except FileNotFoundError:
