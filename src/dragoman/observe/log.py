@@ -67,9 +67,7 @@ def facts(record: Record) -> dict[str, object]:
 
 
 def line(record: Record) -> str:
-    """Return a line such as `req_… POST /v1/messages gemini-x 200 in 812 ms (waited for Google 809) 7+3
-    tokens`.
-    """
+    """Return `req_… POST /v1/messages gemini-x 200 in 812 ms (waited for Google 809) 7+3 tokens` or similar."""
     parts = [f"{record.id} {record.method} {record.path}", record.model, str(record.status or "-")]
     if record.error:
         statuses = ", ".join(str(attempt.status) for attempt in record.attempts if attempt.status)
