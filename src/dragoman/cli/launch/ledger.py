@@ -18,7 +18,7 @@ from dragoman.cli.screen import Failure, warn
 _FOLDER = "lent"
 _LEDGER = "ledger.json"
 _LOCK = "lock"
-_LOCK_TIMEOUT_S = 20.0
+_PATIENCE_S = 20.0
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ def open_ledger(home: Path) -> Iterator[Ledger]:
     folder = _folder(home)
     lock = folder / _LOCK
     lock.touch(mode=0o600)
-    descriptor = hold(lock, patience_s=_LOCK_TIMEOUT_S)
+    descriptor = hold(lock, patience_s=_PATIENCE_S)
     if descriptor is None:
         raise Failure(f"another launcher keeps {lock}", hint="end it, then start this one again")
     try:

@@ -21,7 +21,7 @@ from dragoman.cli.launch.loans import ABSENT, apply
 if sys.platform != "win32":  # settings are not overridden on Windows (see borrow.py)
     import fcntl
 
-_LOCK_TIMEOUT_S = 5.0
+_PATIENCE_S = 5.0
 _EMPTY_S = 0.5
 _POLL_S = 0.02
 _PRIVATE = 0o600
@@ -88,7 +88,7 @@ class AuthTable(msgspec.Struct, frozen=True, kw_only=True, tag="auth_kv"):
             raise Missing(f"there is no {self.path}")
         address = f"{Path(self.path).absolute().as_uri()}?mode=rw"
         try:
-            with contextlib.closing(sqlite3.connect(address, uri=True, timeout=_LOCK_TIMEOUT_S)) as database:
+            with contextlib.closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_S)) as database:
                 database.isolation_level = None
                 database.execute("BEGIN IMMEDIATE")
                 change = decide(Found(values=_rows(database, keys)))
@@ -167,7 +167,7 @@ def _locked(lock: Path) -> Iterator[None]:
     if not lock.exists():
         yield
         return
-    descriptor = hold(lock, patience_s=_LOCK_TIMEOUT_S)
+    descriptor = hold(lock, patience_s=_PATIENCE_S)
     if descriptor is None:
         raise Unusable(f"{lock} is locked by another program")
     try:
