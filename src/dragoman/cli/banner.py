@@ -36,9 +36,7 @@ def describe_models(config: Config) -> list[str]:
 
 
 def banner(config: Config, base_url: str, key: Key | None) -> str:
-    """Return the ready line, followed by client settings; these show how to read the key, never the key
-    itself.
-    """
+    """Return the ready line and client settings, which show how to read the key but not the key itself."""
     token = key.expression if key else "none"
     lines = [f"ready on {base_url} → {describe_upstream(config)}"]
     if config.backend == "emulator" and config.upstream.kind == "auto":

@@ -45,9 +45,7 @@ def add_config_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def read_settings(path: str | None = None, flags: Mapping[str, object] | None = None) -> Settings:
-    """Load the settings; the file comes from a flag, DRAGOMAN_CONFIG or the state folder, never from the
-    project.
-    """
+    """Load the settings from a flag's file, DRAGOMAN_CONFIG or the state folder, never from the project."""
     env = os.environ
     file = _find_file(path or env.get("DRAGOMAN_CONFIG", ""), home_folder(env))
     text = _read(file) if file else None

@@ -34,9 +34,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Model names by family for clients that do not use Gemini names; aliases, because dated ids expire (pain
-    M1).
-    """
+    """Gemini models for the model families of other vendors; aliases, because dated ids expire (pain M1)."""
 
     haiku: Name = "gemini-flash-lite-latest"
     sonnet: Name = "gemini-flash-latest"

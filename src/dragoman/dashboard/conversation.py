@@ -90,9 +90,7 @@ def show_conversation(captured: Captured, dialect: ClientDialect) -> Conversatio
 
 
 def _answers(captured: Captured, request: Request) -> tuple[list[TurnShown], str]:
-    """Return the model's turns, each followed by the results of gateway tools, and a description of any
-    error.
-    """
+    """Return the model's turns, each followed by results of gateway tools, and the last error as text."""
     turns: list[TurnShown] = []
     trouble = ""
     target = Target(model=captured.record.model or request.model)

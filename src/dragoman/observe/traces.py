@@ -46,9 +46,7 @@ _log = logging.getLogger("dragoman")
 
 
 class Traces:
-    """An observer that creates a span per request, with a child per attempt and per tool that the gateway
-    ran.
-    """
+    """An observer that creates a span per request, with children for attempts and gateway tools."""
 
     def __init__(self, backend: str) -> None:
         self._provider_name = _PROVIDERS.get(backend, _GEMINI)

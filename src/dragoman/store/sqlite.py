@@ -168,8 +168,9 @@ class SqliteStore:
             self._checkpoint.begin()
 
     def _forget_some(self) -> None:
-        """Delete a limited number of rows while requests are running; errors are logged and it is tried again
-        later.
+        """Delete a limited number of rows while requests are running.
+
+        Errors are logged; the next call tries again.
         """
         try:
             self._forget()

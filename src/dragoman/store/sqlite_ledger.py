@@ -198,9 +198,7 @@ def _written(labels: tuple[str, ...]) -> str:
 
 
 def _run_for_all(db: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Execute the query with many rows per statement: each statement competes with the event loop for the
-    GIL.
-    """
+    """Execute the query with many rows per statement, as each one competes with the event loop for the GIL."""
     found: list[Any] = []
     for start in range(0, len(rows), _ROWS_PER_STATEMENT):
         some = rows[start : start + _ROWS_PER_STATEMENT]

@@ -1,5 +1,6 @@
-"""Group the writes of answers that end at the same time into one transaction, which costs little more than
-one row.
+"""Group the writes of answers that end at the same time into one transaction.
+
+A transaction with several rows costs little more than one with a single row.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ Row = tuple[str, str, int]
 
 
 class Together:
-    """Write the rows of all calls of one event loop iteration together; `write` returns when they are
-    written.
-    """
+    """Collect the rows of one event loop iteration; `write` returns when they are written."""
 
     def __init__(self, write: Callable[[list[Row]], None]) -> None:
         self._write = write

@@ -1,5 +1,6 @@
-"""Conversations in SQLite: turns form trees, and old ones are deleted by whole trees, so that no conversation
-loses its beginning.
+"""Conversations in SQLite.
+
+Turns form trees, and old ones are deleted by whole trees, so that no conversation loses its beginning.
 """
 
 from __future__ import annotations
@@ -79,9 +80,7 @@ _DROP_TREE = (
 
 
 class SqliteTurns:
-    """Every write is one transaction; `now` returns seconds since the epoch, `after_save` may delete old
-    state.
-    """
+    """Every write is a transaction; `now` returns seconds since the epoch, `after_save` may delete old state."""
 
     def __init__(
         self, db: sqlite3.Connection, now: Callable[[], float], after_save: Callable[[], None]

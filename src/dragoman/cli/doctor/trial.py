@@ -92,9 +92,7 @@ class Trial:
         )
 
     def _watch(self, child: subprocess.Popen[bytes], word: str, deadline: float) -> tuple[str, int]:
-        """Return the path and the status of the request with `word`; then wait a little for the client to
-        end.
-        """
+        """Return path and status of the request with `word`; wait a little for the client to end."""
         path, status = "", 0
         while time.monotonic() < deadline:
             ended = child.poll() is not None
