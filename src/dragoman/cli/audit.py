@@ -1,4 +1,4 @@
-"""`dragoman audit`: what the tools did, who let them, and what was refused."""
+"""`dragoman audit`: show tool executions, who approved them, and what was refused."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dragoman.tools.audit_reader import Tail, last_entries
 
 _POLL_S = 0.25
 _COLOURS = {"ok": "green", "refused": "yellow"}
-_KEPT = 12  # of a session's name
+_SESSION_WIDTH = 12  # characters of a session's name
 _HEAD = ("time", "session", "tool", "outcome", "by", "ms", "bytes", "arguments")
-_WIDTHS = (19, _KEPT, 22, 9, 28, 8, 9, 0)
+_WIDTHS = (19, _SESSION_WIDTH, 22, 9, 28, 8, 9, 0)
 
 _EPILOG = """\
 examples:
@@ -38,7 +38,8 @@ def run(argv: list[str]) -> int:
     warn_all(settings)
     path = settings.home / AUDIT_FILE
     show = _as_json if args.json else _as_row
-    tail = Tail(path) if args.follow else None  # before the reading: rather twice than never
+    # opened before reading: an entry may be shown twice, but none is missed
+    tail = Tail(path) if args.follow else None
     entries, damaged = last_entries(path, _filter(args), args.number)
     if not entries and tail is None:
         remark(f"no entries{' like that' if path.exists() else ''} in {path}")
@@ -88,7 +89,7 @@ def _filter(args: argparse.Namespace) -> Callable[[Entry], bool]:
 
 
 def _follow(tail: Tail, wanted: Callable[[Entry], bool], show: Callable[[Entry], str]) -> None:
-    """Until the user has seen enough."""
+    """Print new entries until the user interrupts."""
     with contextlib.closing(tail):
         while True:
             for entry in filter(wanted, tail.feed()):
@@ -104,7 +105,7 @@ def _as_row(entry: Entry) -> str:
     arguments = entry.digest if entry.args is None else msgspec.json.encode(entry.args).decode()
     cells = (
         f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}",
-        entry.session[:_KEPT],
+        entry.session[:_SESSION_WIDTH],
         entry.tool,
         entry.outcome,
         entry.by,

@@ -1,4 +1,4 @@
-"""What `dragoman serve` says once it is ready: where it leads, and what to paste into each client."""
+"""The output of `dragoman serve` when it is ready: the upstream, and settings to copy into each client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GET_KEY = "https://aistudio.google.com/apikey"
 
 
 def describe_upstream(config: Config) -> str:
-    """Who will answer, in words."""
+    """Return a description of the upstream for the user."""
     upstream = config.upstream
     match config.backend:
         case "emulator":
@@ -26,7 +26,7 @@ def describe_upstream(config: Config) -> str:
 
 
 def describe_models(config: Config) -> list[str]:
-    """The effective mapping, one line per rule (pain M4)."""
+    """Return the effective model mapping, one line per rule (pain M4)."""
     models = config.models
     rows = [("gemini-*", "as it is"), *((f"*{word}*", model) for word, model in models.rules.items())]
     rows += [("*haiku*", models.haiku), ("*sonnet*", models.sonnet), ("*opus*", models.opus)]
@@ -36,7 +36,7 @@ def describe_models(config: Config) -> list[str]:
 
 
 def banner(config: Config, base_url: str, key: Key | None) -> str:
-    """The ready line first; never a key itself, only where it lies."""
+    """Return the ready line and client settings, which show how to read the key but not the key itself."""
     token = key.expression if key else "none"
     lines = [f"ready on {base_url} → {describe_upstream(config)}"]
     if config.backend == "emulator" and config.upstream.kind == "auto":

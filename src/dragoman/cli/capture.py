@@ -1,4 +1,4 @@
-"""`dragoman capture`: what is captured, and a capture as a test of one's own."""
+"""`dragoman capture`: list captured requests, or export one as a test."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _row(captured: Captured) -> str:
 
 
 def _golden(captured: Captured) -> str:
-    """A request, the target, and what Google was sent: to be read and compared by a test."""
+    """Return the request, the model and the upstream requests as JSON, for a golden test."""
     case = {
         "path": captured.record.path,
         "headers": captured.headers,
@@ -97,7 +97,7 @@ def _golden(captured: Captured) -> str:
 
 
 def _script(captured: Captured) -> str:
-    """Google's answers as the emulator plays them."""
+    """Return Google's answers as an emulator script."""
     from dragoman.emulator.script.export import write_script
 
     record = captured.record

@@ -1,4 +1,4 @@
-"""Finding a captured request for the commands that show, replay or export one."""
+"""Find a captured request, for the commands that show, replay or export one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def captures_folder(settings: Settings) -> Path:
 
 
 def need_capture(settings: Settings, identity: str) -> Captured:
-    """The request with that id, the beginning of it, or `last`."""
+    """Return the capture with this request id, a prefix of it, or `last`; raise `Failure` if there is none."""
     folder = captures_folder(settings)
     if identity == "last":
         newest = recent_captures(folder, 1)

@@ -1,4 +1,4 @@
-"""`dragoman chat`: the agent at a terminal."""
+"""`dragoman chat`: the interactive agent."""
 
 from __future__ import annotations
 

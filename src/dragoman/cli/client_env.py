@@ -1,14 +1,15 @@
-"""The environment a client is started with: pointed at the gateway, rid of what would point elsewhere."""
+"""The environment of a client: pointed at the gateway, without variables that point elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-# Gemini's window is a million tokens; Claude Code assumes 200,000 for a name it does not know (pain F8).
-# It reads this for such names only: of the old ones it knows, claude-sonnet-4-5 needs its [1m].
+# Gemini's context window is a million tokens; Claude Code assumes 200,000 for an unknown model (pain F8). It
+# reads this variable for such models only: of the older ones that it knows, claude-sonnet-4-5 needs the
+# suffix [1m].
 CONTEXT_TOKENS = 1_000_000
 
-# Each of these would win over the gateway's address or key, or make Claude Code ask for a login (pain N1).
+# Each of these would override the gateway's URL or key, or make Claude Code ask for a login (pain N1).
 _CONFLICTING = frozenset(
     {
         "ANTHROPIC_API_KEY",
@@ -37,9 +38,9 @@ _CLOUDS = frozenset(
         "CLAUDE_CODE_USE_VERTEX",
     }
 )
-#: What `dragoman claude` takes away, because Claude Code would prefer it.
+#: Variables that `dragoman claude` removes, because Claude Code would prefer them.
 CLAUDE_CONFLICTS = _CONFLICTING | _CLOUDS
-# A model chosen for a cloud goes with the cloud; any other choice is the user's and stays.
+# Models that were chosen for a cloud provider are removed with it; otherwise the user's choice stays.
 _MODELS = frozenset(
     {
         "ANTHROPIC_MODEL",
@@ -61,7 +62,10 @@ def child_env(
     defaults: Mapping[str, str] | None = None,
     added: Mapping[str, str],
 ) -> dict[str, str]:
-    """The user's environment without what leads past the gateway, with our defaults, and what must hold."""
+    """Return the user's environment without conflicting variables, with defaults and mandatory values.
+
+    Loopback addresses are added to NO_PROXY.
+    """
     kept = {name: value for name, value in env.items() if name not in without}
     for name in ("NO_PROXY", "no_proxy"):
         kept[name] = _with_local(kept.get(name, ""))
@@ -69,7 +73,7 @@ def child_env(
 
 
 def claude_env(env: Mapping[str, str], *, base_url: str, token: str) -> dict[str, str]:
-    """What Claude Code gets; tool search and everything not in conflict is left to the user."""
+    """Return the environment for Claude Code; variables that do not conflict, such as tool search, are kept."""
     removed = CLAUDE_CONFLICTS | {"ANTHROPIC_CUSTOM_HEADERS"}
     if any(env.get(name) for name in _CLOUDS):
         removed |= _MODELS
@@ -85,7 +89,7 @@ def claude_env(env: Mapping[str, str], *, base_url: str, token: str) -> dict[str
 
 
 def settings_conflicts(settings: object) -> list[str]:
-    """What in Claude Code's own settings file would win over the environment."""
+    """Return the keys of Claude Code's settings file that override the environment."""
     if not isinstance(settings, dict):
         return []
     env = settings.get("env")
@@ -108,6 +112,6 @@ def _without_credentials(headers: str) -> str:
 
 
 def _with_local(no_proxy: str) -> str:
-    """A corporate proxy must not be asked for this machine's own address."""
+    """Add loopback names to NO_PROXY: a corporate proxy cannot reach this machine's own addresses."""
     names = [name.strip() for name in no_proxy.split(",") if name.strip()]
     return ",".join([*names, *(name for name in _LOCAL if name not in names)])

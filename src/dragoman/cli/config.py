@@ -1,4 +1,4 @@
-"""`dragoman config check|show`: what the settings amount to."""
+"""`dragoman config check|show`: validate or print the settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Later ones win: defaults, the file, DRAGOMAN_* and Google's own variables, flags
 
 
 def run(argv: list[str]) -> int:
-    """Check or show; a wrong setting leaves with code 2."""
+    """Check or show the settings; an invalid setting raises `ConfigError` (exit code 2)."""
     args = make_parser().parse_args(argv)
     settings = read_settings(getattr(args, "file", None) or args.config)
     warn_all(settings)

@@ -1,4 +1,4 @@
-"""`dragoman emulator`: the offline Gemini alone."""
+"""`dragoman emulator`: serve only the offline Gemini emulator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _GOOGLE = "https://generativelanguage.googleapis.com"
 _PORT_HINT = "is another emulator running? pick another port with --port 8379, or any free one with --port 0"
 
-#: The faults as a person looks for them; the page about the emulator shows the same table.
+#: Fault kinds in the groups of `--list-faults`; docs/emulator.md has the same table.
 FAULT_GROUPS: Mapping[str, Sequence[FaultKind]] = {
     "An error instead of an answer": ERRORS,
     "An answer that is none, or not a good one": CONTENT,
@@ -57,7 +57,7 @@ header {FAULT_HEADER}: NAME[=ARGUMENT]. More: docs/emulator.md, docs/emulator-sc
 
 
 def run(argv: list[str]) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     args = make_parser().parse_args(argv)
     if args.list_faults:
         say(_fault_table())
@@ -125,7 +125,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _check_recording(args: argparse.Namespace) -> None:
-    """What could not be written, or would be ignored, is said before anything is served."""
+    """Raise `ConfigError` before serving if the recording cannot be written or flags do not fit."""
     if not args.record:
         for flag, given in {"--upstream": args.upstream, "--record-timing": args.record_timing}.items():
             if given:
@@ -146,7 +146,7 @@ def _listener(args: argparse.Namespace, player: Player | None) -> Listener:
 
 
 def _recorder(args: argparse.Namespace) -> Recorder:
-    from dragoman.emulator.script.record import Recorder  # aiohttp, which nobody else here needs
+    from dragoman.emulator.script.record import Recorder  # imports aiohttp, which only a recording needs
 
     upstream = args.upstream or _GOOGLE
     return Recorder(upstream, Path(args.record), args.host.strip("[]"), args.port, timing=args.record_timing)
@@ -170,7 +170,7 @@ async def _serve(server: Listener | Recorder, args: argparse.Namespace) -> None:
 
 
 def _banner(base_url: str, args: argparse.Namespace) -> str:
-    """The ready line first, then what can be pasted as it stands."""
+    """Return the ready line, followed by commands to copy."""
     key = "GEMINI_API_KEY=…" if args.record else "GEMINI_API_KEY=any"
     url = f"{base_url}/v1beta/models/gemini-3.8-flash:generateContent"
     lines = [
@@ -217,5 +217,5 @@ def _fault_table() -> str:
 
 
 def usage(kind: FaultKind) -> str:
-    """How a fault is written, with its argument's default and unit."""
+    """Return the syntax of a fault, with the default and the unit of its argument."""
     return f"{kind.name}={kind.default} {kind.unit}" if kind.unit else kind.name

@@ -1,4 +1,4 @@
-"""`dragoman explain`: what became of a request, stage by stage, every note at the place it speaks of."""
+"""`dragoman explain`: show the four stages of a captured request, with the notes of the translation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ examples:
 
 A request is captured when observe.capture is all, or errors and it failed. Its id is in the header
 x-dragoman-request-id of the answer; its beginning is enough."""
-_WIDE_ENOUGH = 110  # columns of a terminal in which two stages beside each other can be read
+_WIDE_ENOUGH = 110  # minimum of columns to show two stages side by side
 
 
 def run(argv: list[str]) -> int:
@@ -43,9 +43,9 @@ def run(argv: list[str]) -> int:
     rows = {stage: stage_rows(captured, stage, WHOLE if args.full else SHORT) for stage in stages}
     width = args.width or _terminal_width()
     if width >= _WIDE_ENOUGH and not args.stage:
-        _show_beside(rows, width)
+        _show_side_by_side(rows, width)
     else:
-        _show_below(rows)
+        _show_sequential(rows)
     return 0
 
 
@@ -107,19 +107,19 @@ def _facts(record: Record) -> dict[str, str]:
 
 
 def _terminal_width() -> int:
-    """None where nobody looks: a file or a program gets one stage below the other."""
+    """Return the columns of the terminal; 0 if stdout is a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
-def _show_below(rows: Mapping[str, list[Row]]) -> None:
+def _show_sequential(rows: Mapping[str, list[Row]]) -> None:
     for stage in rows.values():
         say("")
         for row in stage:
             say(_painted(row))
 
 
-def _show_beside(rows: Mapping[str, list[Row]], width: int) -> None:
-    """What the client asked and got to the left of what Google was asked and answered."""
+def _show_side_by_side(rows: Mapping[str, list[Row]], width: int) -> None:
+    """Show the client's side on the left and Google's side on the right."""
     column = (width - len(BETWEEN)) // 2
     for left, right in PAIRS:
         say("")

@@ -1,4 +1,4 @@
-"""The stages of a captured request as lines for a terminal: one below the other, or two beside each other."""
+"""The stages of a captured request as terminal lines, sequential or side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.observe.bodies import Shown, ShownEvent, show_body
 from dragoman.observe.captures import Body, Captured
 from dragoman.observe.explain import annotate
 
-#: What each stage is called; those on the client's side stand to the left of those on Google's.
+#: Titles of the stages. The client's side is shown to the left of Google's.
 TITLES = {
     "client": "1  what the client asked",
     "upstream": "2  what Google was asked",
@@ -25,21 +25,21 @@ TITLES = {
 }
 PAIRS = (("client", "upstream"), ("reply", "answer"))
 BETWEEN = " │ "
-#: Characters of one text: a few, or all there are.
+#: Maximum length of a string: shortened, or complete.
 SHORT, WHOLE = 160, 1_000_000
-_EVENT_TEXT = 100  # characters of one text in an event: of many events each says little
+_EVENT_TEXT = 100  # maximum length of a string in an event: there are many events, each with little text
 _WIDE = frozenset({"W", "F"})
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One line, and the colour of all of it."""
+    """One line and its colour."""
 
     text: str
     colour: str = ""
 
 
 def stage_rows(captured: Captured, stage: str, longest: int) -> list[Row]:
-    """A stage with its title; one that Google was asked more than once has several of both."""
+    """Return the lines of a stage with its title; a stage with several attempts has one title for each."""
     several = len(captured.upstream) > 1
     rows: list[Row] = []
     for number, (body, notes) in enumerate(_bodies(captured, stage), 1):
@@ -50,14 +50,14 @@ def stage_rows(captured: Captured, stage: str, longest: int) -> list[Row]:
 
 
 def beside(left: Iterable[Row], right: Iterable[Row], width: int) -> Iterator[tuple[Row, Row]]:
-    """Both as columns of so many cells, the left one filled up; what is too long goes on below."""
-    folded = ([line for row in column for line in _folded(row, width)] for column in (left, right))
+    """Yield pairs of lines as two columns of `width` cells; long lines are wrapped, the left one is padded."""
+    folded = ([line for row in column for line in _wrap(row, width)] for column in (left, right))
     for one, two in zip_longest(*folded, fillvalue=Row("")):
         yield Row(one.text + " " * (width - cells(one.text)), one.colour), two
 
 
 def cells(text: str) -> int:
-    """How much room it takes in a terminal."""
+    """Return the width of the text in terminal cells."""
     if text.isascii():
         return len(text)
     return sum(map(_cells_of, text))
@@ -139,20 +139,20 @@ def _note_row(note: Note, margin: int, place: str = "") -> Row:
     return Row(" " * margin + f"^ {note.kind}{where}: {visible(note.why)}", "yellow")
 
 
-def _folded(row: Row, width: int) -> Iterator[Row]:
-    """Further lines are indented a little more than the first, if there is room for that."""
+def _wrap(row: Row, width: int) -> Iterator[Row]:
+    """Wrap a line; further lines have a slightly larger indentation if there is room."""
     margin = " " * min(len(row.text) - len(row.text.lstrip(" ")) + 2, width // 2)
     text, start, lead = row.text, 0, ""
     while cells(rest := text[start : start + width + 1]) > width - len(lead):
-        end = _fitting(rest, width - len(lead))
+        end = _break_at(rest, width - len(lead))
         yield Row(lead + rest[:end], row.colour)
         start += end + len(rest[end:]) - len(rest[end:].lstrip(" "))
         lead = margin
     yield Row(lead + rest, row.colour)
 
 
-def _fitting(text: str, width: int) -> int:
-    """So many letters have room; between words, if there is a gap not far from the end."""
+def _break_at(text: str, width: int) -> int:
+    """Return how many characters fit into `width`, preferring a break between words near the end."""
     room, end = width, 0
     for letter in text:
         room -= _cells_of(letter)

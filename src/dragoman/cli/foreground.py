@@ -1,4 +1,4 @@
-"""Run a program as if it had been started by the shell: it has the terminal, the signals and the exit code."""
+"""Run a program in the foreground as a shell does: with the terminal, signals and exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 def run_foreground(command: list[str], env: Mapping[str, str]) -> int:
-    """The program's exit code, 128 + N when signal N ended it."""
+    """Return the exit code of the program, 128 + N if signal N ended it."""
     try:
         child = subprocess.Popen(command, env=dict(env))  # noqa: S603
     except OSError as error:
@@ -27,7 +27,7 @@ def run_foreground(command: list[str], env: Mapping[str, str]) -> int:
 
 @contextlib.contextmanager
 def handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
-    """These handlers inside, the ones from before outside."""
+    """Install signal handlers for the duration of the block."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
@@ -38,10 +38,10 @@ def handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals_for(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ctrl-C reaches the child from the terminal already; what is sent to us alone is passed on."""
+    """Forward signals that are sent only to this process; the terminal sends Ctrl-C to the child as well."""
 
     def ignore(_number: int, _frame: FrameType | None) -> None:
-        """A handler and not SIG_IGN, which a program started meanwhile would inherit."""
+        """Do nothing. SIG_IGN would be inherited by programs that are started meanwhile."""
 
     def forward(number: int, _frame: FrameType | None) -> None:
         if child.returncode is None:
@@ -60,7 +60,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
         return child.wait()
     while True:
         _, status = os.waitpid(child.pid, os.WUNTRACED)
-        if os.WIFSTOPPED(status):  # Ctrl-Z: the shell gets its prompt back only if we stop too
+        if os.WIFSTOPPED(status):  # Ctrl-Z: the shell shows its prompt only if this process stops too
             os.kill(os.getpid(), signal.SIGSTOP)
             os.kill(child.pid, signal.SIGCONT)
             continue

@@ -1,4 +1,4 @@
-"""A gateway for a launcher: the one that already runs, or a child process that lives as long as the client."""
+"""A gateway for a launcher: a running one, or a child process that ends with the client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_LOG_BYTES = 4 * 1024 * 1024
 
 @contextlib.contextmanager
 def open_gateway(settings: Settings, token: str) -> Iterator[str]:
-    """The base URL of a gateway that takes `token`; one that was started here is stopped at the end."""
+    """Yield the base URL of a gateway that accepts `token`; stop it at the end if it was started here."""
     server = settings.config.server
     host = server.host if is_loopback(server.host) else "127.0.0.1"
     if server.port and _is_usable(host, server.port, token, settings.config.backend):
@@ -41,7 +41,7 @@ def open_gateway(settings: Settings, token: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def start_gateway(host: str, home: Path, env: Mapping[str, str]) -> Iterator[int]:
-    """The port of a gateway that lives as long as the block; its words go to a log in `home`."""
+    """Start a gateway for the duration of the block and yield its port; its output goes to a log in `home`."""
     port = _free_port(host)
     with _open_log(home) as log:
         child = _start(host, port, log, env)
@@ -54,7 +54,7 @@ def start_gateway(host: str, home: Path, env: Mapping[str, str]) -> Iterator[int
 
 
 def _is_usable(host: str, port: int, token: str, backend: str) -> bool:
-    """Whether a gateway of ours answers there, to this key, with the upstream the settings ask for."""
+    """Return whether a Dragoman gateway with this key and backend runs there."""
     health = health_of(host, port)
     if health is None or health.get("service") != "dragoman" or health.get("backend", backend) != backend:
         return False
@@ -63,12 +63,12 @@ def _is_usable(host: str, port: int, token: str, backend: str) -> bool:
 
 
 def health_of(host: str, port: int) -> dict[str, object] | None:
-    """What the program there says of itself, if it speaks as a gateway does."""
+    """Return the answer of `/healthz`, None if there is no gateway."""
     return _get(host, port, "/healthz", {})
 
 
 def _get(host: str, port: int, path: str, headers: Mapping[str, str]) -> dict[str, object] | None:
-    """A JSON object, or None for anything else; never through a proxy."""
+    """Return a JSON object, None for anything else; never use a proxy."""
     connection = http.client.HTTPConnection(host, port, timeout=2)
     try:
         connection.request("GET", path, headers=dict(headers))
@@ -88,7 +88,7 @@ def _free_port(host: str) -> int:
 
 
 def _open_log(home: Path) -> BinaryIO:
-    """The child's words, kept from the terminal that belongs to the client."""
+    """Open the log for the output of the child, because the terminal belongs to the client."""
     path = make_home(home) / _LOG_FILE
     fresh = os.O_TRUNC if path.exists() and path.stat().st_size > _MAX_LOG_BYTES else 0
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | fresh, 0o600)
@@ -100,7 +100,7 @@ def _open_log(home: Path) -> BinaryIO:
 def _start(host: str, port: int, log: BinaryIO, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command = [
         sys.executable,
-        "-P",  # never import from the working directory: it may be anybody's project
+        "-P",  # do not import from the working directory: it may be an untrusted project
         "-m",
         "dragoman",
         "serve",
@@ -110,7 +110,7 @@ def _start(host: str, port: int, log: BinaryIO, env: Mapping[str, str]) -> subpr
         str(port),
         "--until-stdin-closes",
     ]
-    # Its own session: Ctrl-C in the terminal is for the client.
+    # Start a new session, so that Ctrl-C in the terminal reaches only the client.
     return subprocess.Popen(  # noqa: S603
         command, env=dict(env), stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
     )

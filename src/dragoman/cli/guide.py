@@ -1,4 +1,4 @@
-"""What `dragoman` alone says: where you stand, and the one or two commands that come next."""
+"""The output of `dragoman` without arguments: the current setup and the next useful commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.errors import ConfigError
 
 
 def guide(env: Mapping[str, str]) -> str:
-    """A short page that knows the situation."""
+    """Return a short page that depends on the settings and the installed clients."""
     title = paint("dragoman", "bold", sys.stdout)
     head = f"{title}: run Claude Code, Codex and every other tool-calling client on Google Gemini"
     installed = [name for name, client in CLIENTS.items() if find_program(client, env)]
@@ -47,7 +47,7 @@ def _state(settings: Settings, installed: list[str]) -> list[str]:
 
 
 def _steps(settings: Settings | None, installed: list[str]) -> list[tuple[str, str]]:
-    """The most useful first; never more than five."""
+    """Return up to five commands, the most useful first."""
     if settings is None:
         return [
             ("dragoman config check", "what is wrong, and where"),

@@ -16,7 +16,7 @@ _KEY_PREFIX = "dgm-"
 
 
 def home_folder(env: Mapping[str, str], *, platform: str = sys.platform, configured: str = "") -> Path:
-    """DRAGOMAN_HOME, or this platform's folder for a user's data."""
+    """Return DRAGOMAN_HOME, or the default folder of this platform."""
     given = configured or env.get("DRAGOMAN_HOME", "").strip()
     if given:
         return Path(given).expanduser().absolute()
@@ -24,13 +24,13 @@ def home_folder(env: Mapping[str, str], *, platform: str = sys.platform, configu
 
 
 def data_folder(env: Mapping[str, str], *, platform: str = sys.platform) -> Path:
-    """Where programs of this platform keep a user's data, each in a folder of its own."""
+    """Return the platform's folder for application data."""
     user = user_folder(env)
     if platform == "win32":
         return Path(env.get("LOCALAPPDATA") or user / "AppData" / "Local")
     if platform == "darwin":
         return user / "Library" / "Application Support"
-    xdg = Path(env.get("XDG_DATA_HOME") or "")  # the specification: a relative path is to be ignored
+    xdg = Path(env.get("XDG_DATA_HOME") or "")  # the XDG specification says to ignore relative paths
     return xdg if xdg.is_absolute() else user / ".local" / "share"
 
 
@@ -39,7 +39,7 @@ def user_folder(env: Mapping[str, str]) -> Path:
 
 
 def make_home(home: Path) -> Path:
-    """The folder, created for its owner alone; one that exists keeps its mode."""
+    """Create the folder, accessible only by its owner, unless it exists; return it."""
     try:
         if not home.is_dir():
             home.parent.mkdir(parents=True, exist_ok=True)
@@ -50,12 +50,15 @@ def make_home(home: Path) -> Path:
 
 
 def gateway_key(home: Path) -> tuple[str, tuple[str, ...]]:
-    """The key of this installation, made at the first start, and what the user should know about it."""
+    """Return the gateway key, created at the first start, and notes for the user.
+
+    Raise `ConfigError` if the file cannot be used or holds an invalid key.
+    """
     path = home / KEY_FILE
     try:
         if not path.exists():
             _create(path)
-        notes = _close_to_others(path)
+        notes = _restrict_access(path)
         key = path.read_text(encoding="ascii", errors="replace").strip()
     except OSError as error:
         raise _unusable(path, error) from None
@@ -68,7 +71,7 @@ def gateway_key(home: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _create(path: Path) -> None:
-    """All of the file or none of it, also when two gateways start at once: the first one's key stays."""
+    """Create the key file atomically; if two gateways start at once, the key of the first one stays."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -77,12 +80,12 @@ def _create(path: Path) -> None:
         os.link(draft, path)
     except FileExistsError:
         pass
-    except OSError:  # a file system without hard links
+    except OSError:  # the file system has no hard links
         draft.replace(path)
     draft.unlink(missing_ok=True)
 
 
-def _close_to_others(path: Path) -> tuple[str, ...]:
+def _restrict_access(path: Path) -> tuple[str, ...]:
     if os.name != "posix" or not path.stat().st_mode & 0o077:
         return ()
     path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""`dragoman init`: a settings file with every setting in it, commented out."""
+"""`dragoman init`: write a settings file with every setting commented out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(argv: list[str]) -> int:
     if not args.file:
         make_home(file.parent)
     if file.exists() or file.is_symlink():
-        _agree(file, yes=args.yes)
+        _confirm(file, yes=args.yes)
         copy = file.with_name(f"{file.name}.bak-{secrets.token_hex(3)}")
         file.replace(copy)
         remark(f"the old file is {copy}")
@@ -54,7 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _agree(file: Path, *, yes: bool) -> None:
+def _confirm(file: Path, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
@@ -69,7 +69,7 @@ def _agree(file: Path, *, yes: bool) -> None:
 
 
 def _write(file: Path) -> None:
-    """For its owner alone: keys may be put there."""
+    """Write the template, readable only by its owner, because users may add keys to it."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as out:
         out.write(config_template())

@@ -1,4 +1,4 @@
-"""The command `dragoman`: finds the subcommand, runs it, and turns what goes wrong into one sentence."""
+"""The command `dragoman`: find the subcommand, run it, and report errors in one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from dragoman.cli.screen import Failure, complain, paint
 from dragoman.errors import ConfigError, DragomanError
 
-# The clients that can be started; their arguments are theirs, --help included.
+# Clients that can be started. All their arguments go to the client, --help included.
 LAUNCHED = {
     "claude": "Claude Code",
     "codex": "Codex",
@@ -24,7 +24,7 @@ LAUNCHED = {
     "kiro": "Kiro CLI",
 }
 
-# A command is a module with `run(argv) -> exit code`; only the one asked for is imported.
+# Each command is a module with `run(argv) -> exit code`; only the requested one is imported.
 COMMANDS = {
     "serve": ("dragoman.cli.serve", "start the gateway in the foreground"),
     **{name: ("dragoman.cli.launch", f"run {title} on Gemini") for name, title in LAUNCHED.items()},
@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # avoid Python's own error at exit
         return 1
     except Exception as error:
         if os.environ.get("DRAGOMAN_DEBUG"):
@@ -137,7 +137,7 @@ def _version() -> str:
 
 
 def _explain(error: Exception) -> Failure:
-    """One sentence for whatever happened; a message's further lines are its hint."""
+    """Return the failure to print for an exception; further lines of a message become its hint."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, DragomanError):

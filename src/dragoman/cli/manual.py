@@ -1,4 +1,4 @@
-"""What every `--help` says besides its options: environment, files and exit codes, in one table for all commands."""
+"""The sections of every `--help` besides the options: environment, files and exit codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
-# A variable or a file is explained once, and named by every command that uses it.
+# Each variable and file is described once; the pages of the commands refer to them by name.
 VARIABLES = {
     "DRAGOMAN_HOME": "the state folder (default: dragoman in your data folder)",
     "DRAGOMAN_CONFIG": "the settings file, instead of config.toml in the state folder",
@@ -43,7 +43,7 @@ _USUAL: Mapping[int, str] = MappingProxyType(
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """Names of variables and files, and every exit code."""
+    """The variables, files and exit codes of one command."""
 
     env: tuple[str, ...] = _SETTINGS
     files: tuple[str, ...] = ("config.toml",)
@@ -125,7 +125,7 @@ PAGES = {
     "mitm": Page(env=(*_SETTINGS, *_GOOGLE), files=("config.toml", "state.db", "tools/", "mitm/")),
     "audit": Page(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "audit.jsonl")),
 }
-#: Of every launcher.
+#: The page of all launchers.
 LAUNCHER = Page(
     env=(*_SETTINGS, "DRAGOMAN_GATEWAY_KEY", *_GOOGLE),
     files=("config.toml", "gateway.key", "state.db", "launcher.log"),
@@ -134,7 +134,7 @@ LAUNCHER = Page(
 
 
 def new_parser(command: str, description: str, examples: str) -> argparse.ArgumentParser:
-    """A parser whose help is a whole page: description, options, examples, environment, files, exit codes."""
+    """Return a parser with a complete help page: options, examples, environment, files and exit codes."""
     return argparse.ArgumentParser(
         prog=f"dragoman {command}",
         description=description,
@@ -144,7 +144,7 @@ def new_parser(command: str, description: str, examples: str) -> argparse.Argume
 
 
 def sections(page: Page) -> str:
-    """The parts of a page that come from the table."""
+    """Return the sections of a page that come from these tables."""
     parts = [_section("environment:", {name: VARIABLES[name] for name in page.env})]
     if page.files:
         parts.append(_section("files, in the state folder:", {name: FILES[name] for name in page.files}))

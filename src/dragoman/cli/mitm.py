@@ -42,7 +42,7 @@ Your program must be told of the proxy and of its certificate; the command print
 
 
 def run(argv: list[str]) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     args = make_parser().parse_args(argv)
     check_installed()
     if not 0 <= args.port <= 65535:
@@ -91,7 +91,7 @@ async def _serve(args: argparse.Namespace, settings: Settings) -> None:
         stack.push_async_callback(client.close)
         session = ToolSession(store.session_tools, _scope(settings), args.session)
         toolbox = await stack.enter_async_context(_toolbox(args, settings)) if args.run else None
-        held = await _hold(args, session, toolbox)
+        held = await _set_tools(args, session, toolbox)
         runner = _Runner(toolbox, args.session) if toolbox is not None else None
         interceptor = Interceptor(
             session, wait_s=config.sessions.follow_up_wait_s, now=time.time, runner=runner
@@ -108,14 +108,14 @@ async def _serve(args: argparse.Namespace, settings: Settings) -> None:
 
 
 def _scope(settings: Settings) -> str:
-    """The session is that of the gateway key's owner: a gateway on the same state folder shows and answers it."""
+    """Return the scope of the gateway key, so that a gateway with the same state folder shares the session."""
     key = find_key(settings)
     return scope_of(key.secret if key else "")
 
 
 @contextlib.asynccontextmanager
 async def _toolbox(args: argparse.Namespace, settings: Settings) -> Any:
-    """Who names a tool on the command line allows it; deny rules hold all the same."""
+    """Open the tools that `--run` names; naming them allows them, but deny rules still apply."""
     config = settings.config
     names = tuple(args.run.split(","))
     allowed = msgspec.structs.replace(config.tools, allow=(*config.tools.allow, *names))
@@ -127,7 +127,7 @@ async def _toolbox(args: argparse.Namespace, settings: Settings) -> Any:
             toolbox = await stack.enter_async_context(
                 open_toolbox(root=root, home=settings.home, settings=allowed, servers=config.mcp.servers)
             )
-        except ConfigError as error:  # a name that no tool has is a rule that no tool has
+        except ConfigError as error:  # an unknown name is reported as a rule for an unknown tool
             raise ConfigError(error.message, where=error.where if config.tools.allow else "--run") from None
         for text in toolbox.remarks:
             remark(text)
@@ -136,8 +136,8 @@ async def _toolbox(args: argparse.Namespace, settings: Settings) -> Any:
         yield toolbox
 
 
-async def _hold(args: argparse.Namespace, session: ToolSession, toolbox: Toolbox | None) -> Held:
-    """What the session has from now on: the file's tools, those that are run here, or what it had."""
+async def _set_tools(args: argparse.Namespace, session: ToolSession, toolbox: Toolbox | None) -> Held:
+    """Set the session's tools from `--tools` or `--run`, or return the tools that it has."""
     if args.tools and toolbox is not None:
         raise Failure("--tools are answered by others, --run are run here: give one of them", code=2)
     if args.tools:
@@ -170,7 +170,7 @@ def _read(file: Path) -> Held:
 
 
 class _Runner:
-    """Calls of one step through the handler: checked, allowed, within their time, written down."""
+    """Run the calls of one step through the tool handler."""
 
     def __init__(self, toolbox: Toolbox, session: str) -> None:
         self._handler = toolbox.handler
@@ -181,7 +181,7 @@ class _Runner:
 
 
 def _banner(url: str, certificate: Path, names: str, args: argparse.Namespace) -> str:
-    """The ready line first, then what can be pasted as it stands."""
+    """Return the ready line, followed by commands to copy."""
     who = "run here" if args.run else f"captured in session {args.session}"
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""A sign of life while something takes longer than a moment: on a terminal only, and gone when it is done."""
+"""A spinner for slow operations, on a terminal only; it is erased at the end."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import TextIO, TypeVar
 
 T = TypeVar("T")
 
-#: What is said while tools open: an MCP server may take seconds to come.
+#: Shown while tools start: an MCP server may take seconds.
 STARTING = "starting the tools"
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "|/-\\"
-_DELAY_S = 0.5  # what is done by then needs no sign
+_DELAY_S = 0.5  # show nothing for operations that end sooner
 _FRAME_S = 0.1
 _CLEAR = "\r\x1b[K"
 
 
 @contextlib.contextmanager
 def working(what: str, stream: TextIO | None = None) -> Iterator[None]:
-    """Turns beside `what` until the block is left; writes nothing where no person would see it."""
+    """Show a spinner with `what` until the block ends; write nothing if the stream is not a terminal."""
     stream = stream or sys.stderr
     if not stream.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_turn, args=(what, stream, done), name="progress", daemon=True)
+    thread = threading.Thread(target=_spin, args=(what, stream, done), name="progress", daemon=True)
     thread.start()
     try:
         yield
@@ -39,14 +39,14 @@ def working(what: str, stream: TextIO | None = None) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def opening(what: str, opens: contextlib.AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
-    """The same while something opens, and no longer."""
+    """Enter a context manager while a spinner is shown."""
     async with contextlib.AsyncExitStack() as stack:
         with working(what):
             opened = await stack.enter_async_context(opens)
         yield opened
 
 
-def _turn(what: str, stream: TextIO, done: threading.Event) -> None:
+def _spin(what: str, stream: TextIO, done: threading.Event) -> None:
     if done.wait(_DELAY_S):
         return
     frames = _FRAMES if "utf" in (stream.encoding or "").lower() else _PLAIN_FRAMES

@@ -1,4 +1,4 @@
-"""`dragoman replay`: a captured request once more, and what is different this time."""
+"""`dragoman replay`: send a captured request again and show the differences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(argv: list[str]) -> int:
     captured = need_capture(settings, args.id)
     _check(captured)
     record, stages = _rerun(settings.config, captured, against=args.against, model=args.model)
-    return _tell(captured, record, stages)
+    return _show_comparison(captured, record, stages)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -62,7 +62,7 @@ def _check(captured: Captured) -> None:
 
 
 def _rerun(config: Config, captured: Captured, *, against: str, model: str) -> tuple[Record, Stages]:
-    from dragoman.server.rerun import rerun_against  # the whole server, which --help does not need
+    from dragoman.server.rerun import rerun_against  # imports the whole server, which --help does not need
     from dragoman.store import open_store
 
     async def once() -> tuple[Record, Stages]:
@@ -76,7 +76,7 @@ def _rerun(config: Config, captured: Captured, *, against: str, model: str) -> t
         return asyncio.run(once())
 
 
-def _tell(captured: Captured, record: Record, stages: Stages) -> int:
+def _show_comparison(captured: Captured, record: Record, stages: Stages) -> int:
     now = stages.upstream[0][0] if stages.upstream else b""
     found = compare(captured, record, asked=now, given=stages.client_answer)
     _show("what Google is asked", found.asked)

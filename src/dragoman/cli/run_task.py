@@ -1,4 +1,4 @@
-"""`dragoman run "task"`: the agent for scripts, one task and an exit code that says how it ended."""
+"""`dragoman run "task"`: run the agent for one task; the exit code tells how it ended."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _run(args: argparse.Namespace, line: Line, task: str) -> int:
             warn(remark)
         if isinstance(screen, JsonScreen):
             screen.begin(bench.desk.session.name, bench.desk.model_name)
-        with _watched(bench.desk, args.timeout) as signals:
+        with _interruptible(bench.desk, args.timeout) as signals:
             if isinstance(screen, TerminalScreen):
                 async with screen.turn():
                     stop = await bench.desk.say(task)
@@ -95,13 +95,13 @@ def _screen(args: argparse.Namespace, *, asks: bool) -> Any_Screen:
     if args.json:
         return JsonScreen(sys.stdout)
     if sys.stdout.isatty():
-        read = _Typed().ask if asks else None
+        read = _TerminalPrompt().ask if asks else None
         return TerminalScreen(find_style(sys.stdout, os.environ), sys.stdout, read)
     return PlainScreen(sys.stdout, sys.stderr)
 
 
-class _Typed(PlainPrompt):
-    """A question on the terminal without a line editor."""
+class _TerminalPrompt(PlainPrompt):
+    """A prompt on the terminal without a line editor."""
 
     async def ask(self, label: str) -> str:
         sys.stdout.write(label)
@@ -121,8 +121,8 @@ def _end(screen: Any_Screen, desk: Desk, stop: Stop, code: int) -> None:
 
 
 @contextmanager
-def _watched(desk: Desk, timeout_s: float | None) -> Iterator[list[int]]:
-    """Signals and time end the turn in good order; the signals that came are in the list."""
+def _interruptible(desk: Desk, timeout_s: float | None) -> Iterator[list[int]]:
+    """End the turn cleanly on a signal or a timeout; yield a list that collects the signals."""
     loop = asyncio.get_running_loop()
     came: list[int] = []
 

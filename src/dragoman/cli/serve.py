@@ -1,4 +1,4 @@
-"""`dragoman serve`: the gateway, in the foreground."""
+"""`dragoman serve`: run the gateway in the foreground."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ The gateway key is made at the first start and kept in DRAGOMAN_HOME/gateway.key
 
 
 def run(argv: list[str]) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     args = make_parser().parse_args(argv)
     flags: dict[str, object] = {
         "server.host": args.host,
@@ -39,7 +39,7 @@ def run(argv: list[str]) -> int:
     }
     settings = read_settings(args.config, flags)
     warn_all(settings)
-    os.umask(0o077)  # what the gateway writes is its owner's, also in a folder open to others
+    os.umask(0o077)  # files of the gateway are accessible only by their owner, even in a shared folder
     make_home(settings.home)
     key = find_key(settings)
     if args.until_stdin_closes:
@@ -77,7 +77,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _stop_with_stdin() -> None:
-    """A launcher holds the other end: however it dies, the gateway it started does not outlive it."""
+    """Stop the gateway when stdin closes: a launcher holds the other end, so the gateway ends with it."""
     while os.read(0, 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

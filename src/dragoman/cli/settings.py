@@ -1,4 +1,4 @@
-"""Settings as a command finds them: which file, which environment, which key."""
+"""Settings for the commands: which file, which environment, which gateway key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFIG_FILE = "config.toml"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was loaded, from which file if there is one, and the state folder."""
+    """The loaded settings, their file if there is one, and the state folder."""
 
     loaded: Loaded
     file: Path | None
@@ -31,21 +31,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """The key a client on this machine presents, and how a shell gets at it without seeing it."""
+    """The key for clients on this machine, and a shell expression for it that does not reveal it."""
 
     secret: str
     expression: str
 
 
 def add_config_flag(parser: argparse.ArgumentParser) -> None:
-    """Every command that reads settings takes the same flag for their file."""
+    """Add the `--config` flag, which all commands that read settings share."""
     parser.add_argument(
         "--config", metavar="FILE", help="settings file (default: DRAGOMAN_CONFIG, then HOME/config.toml)"
     )
 
 
 def read_settings(path: str | None = None, flags: Mapping[str, object] | None = None) -> Settings:
-    """Load the settings; a file is only ever taken from where the user said, never from the project."""
+    """Load the settings from a flag's file, DRAGOMAN_CONFIG or the state folder, never from the project."""
     env = os.environ
     file = _find_file(path or env.get("DRAGOMAN_CONFIG", ""), home_folder(env))
     text = _read(file) if file else None
@@ -61,7 +61,7 @@ def warn_all(settings: Settings) -> None:
 
 
 def find_key(settings: Settings) -> Key | None:
-    """The key for clients here, made if need be; none when nobody is asked for one."""
+    """Return the key for clients on this machine, created if necessary; None if authentication is off."""
     server = settings.config.server
     given = os.environ.get("DRAGOMAN_GATEWAY_KEY", "").strip()
     if server.no_auth:
@@ -79,7 +79,10 @@ def find_key(settings: Settings) -> Key | None:
 
 
 def _find_file(given: str, home: Path) -> Path | None:
-    """Never the working directory: a hostile project could send the key elsewhere (pain Q12)."""
+    """Return the settings file.
+
+    Never the working directory: a hostile project could redirect the API key (pain Q12).
+    """
     if given:
         return Path(given).expanduser()
     file = home / CONFIG_FILE

@@ -35,8 +35,8 @@ examples:
 Tools of your own are Python files in the folder tools of the state folder; docs/tools.md shows one."""
 
 
-class _Yourself:
-    """Who types the command has been asked; deny rules hold all the same."""
+class _AlwaysApprove:
+    """Approve every call: the user typed it. Deny rules still apply."""
 
     async def approve(
         self, definition: ToolDefinition, args: dict[str, Any], context: Context, preview: str
@@ -96,7 +96,7 @@ async def _call(args: argparse.Namespace, settings: Settings, root: Path) -> int
         settings=config.tools,
         servers=config.mcp.servers if args.name.startswith(_MCP) else {},
         mode="read_only" if args.read_only else "normal",
-        approver=_Yourself(),
+        approver=_AlwaysApprove(),
         strict=config.strict_tool_validation,
     )
     async with opening(STARTING, tools) as box:

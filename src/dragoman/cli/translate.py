@@ -1,4 +1,4 @@
-"""`dragoman translate`: the library on the command line, one document in, one out."""
+"""`dragoman translate`: translate one request or answer with the library."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from dragoman.tokens import new_token
 UPSTREAM = "gemini"
 _NAMES = (*CLIENTS, UPSTREAM)
 
-#: A request for an answer that came without one.
-_STAND_INS: dict[str, Callable[[str], dict[str, Any]]] = {
+#: Minimal requests, used to translate an answer without its request.
+_PLACEHOLDER_REQUESTS: dict[str, Callable[[str], dict[str, Any]]] = {
     "anthropic": lambda model: {
         "model": model,
         "max_tokens": 1,
@@ -44,8 +44,8 @@ _STAND_INS: dict[str, Callable[[str], dict[str, Any]]] = {
     "gemini": lambda model: {"model": model, "contents": "?"},
 }
 
-#: A member of a document that cannot be read -> whose document has it, and what that is called.
-_SIGNS: dict[str, tuple[tuple[str, ...], str]] = {
+#: A member of a document that cannot be decoded -> the formats that have it, and a hint.
+_DOCUMENT_HINTS: dict[str, tuple[tuple[str, ...], str]] = {
     "candidates": (("answer",), "an answer of Gemini's: --from gemini --to CLIENT"),
     "conversationState": (("amazonq",), "a request of Amazon Q's or Kiro's: --from amazonq"),
     "contents": (("gemini",), "a request in Gemini's own words: --from gemini --to gemini"),
@@ -114,7 +114,7 @@ def _read(name: str) -> bytes:
 
 
 def _is_request(args: argparse.Namespace, body: bytes) -> bool:
-    """Only between Gemini and Gemini the document itself must tell."""
+    """Return whether the body is a request; from Gemini to Gemini the document itself must show it."""
     if args.source != UPSTREAM:
         return True
     return args.to == UPSTREAM and not args.request and not args.stream and "contents" in _members(body)
@@ -139,7 +139,9 @@ def _translate_request(args: argparse.Namespace, settings: Settings, body: bytes
 
 
 def _translate_answer(args: argparse.Namespace, settings: Settings, body: bytes) -> int:
-    exchange, out = _answer(args, settings, _asked(args, settings, body), body, stream=args.stream)
+    exchange, out = _answer(
+        args, settings, _request_for_answer(args, settings, body), body, stream=args.stream
+    )
     if isinstance(exchange.failure, UpstreamCut | UpstreamGarbage) and not exchange.has_content:
         why = f"{args.file} is not a whole answer of Gemini's: {exchange.failure.message}"
         raise Failure(why, hint=_hint(body, "answer"), code=1)
@@ -149,15 +151,15 @@ def _translate_answer(args: argparse.Namespace, settings: Settings, body: bytes)
     return 1 if exchange.failure is not None else 0
 
 
-def _asked(args: argparse.Namespace, settings: Settings, body: bytes) -> bytes:
-    """The request the answer belongs to, or one that could have been it."""
+def _request_for_answer(args: argparse.Namespace, settings: Settings, body: bytes) -> bytes:
+    """Return the request of the answer, or a minimal one."""
     if args.request:
         return _read(args.request)
-    return _stand_in(args.to, args.model or _model_of(args, settings, body))
+    return _placeholder_request(args.to, args.model or _model_of(args, settings, body))
 
 
 def _model_of(args: argparse.Namespace, settings: Settings, body: bytes) -> str:
-    exchange, _ = _answer(args, settings, _stand_in(args.to, UPSTREAM), body, stream=False)
+    exchange, _ = _answer(args, settings, _placeholder_request(args.to, UPSTREAM), body, stream=False)
     return exchange.facts.model or UPSTREAM
 
 
@@ -181,14 +183,16 @@ def _decode(exchange: Exchange, body: bytes, client: str) -> None:
 
 
 def _hint(body: bytes, expected: str) -> str:
-    """What a document probably is, if that is something else than was said."""
+    """Return a hint about the format of the document, if it is not the expected one."""
     members = _members(body)
-    owners, words = next((_SIGNS[sign] for sign in _SIGNS if sign in members), ((expected,), ""))
+    owners, words = next(
+        (_DOCUMENT_HINTS[sign] for sign in _DOCUMENT_HINTS if sign in members), ((expected,), "")
+    )
     return "" if expected in owners else f"this looks like {words}"
 
 
-def _stand_in(client: str, model: str) -> bytes:
-    return msgspec.json.encode(_STAND_INS[client](model))
+def _placeholder_request(client: str, model: str) -> bytes:
+    return msgspec.json.encode(_PLACEHOLDER_REQUESTS[client](model))
 
 
 def _new_exchange(client: str, model: str | None, settings: Settings) -> Exchange:

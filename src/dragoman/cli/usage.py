@@ -1,4 +1,4 @@
-"""`dragoman usage`: what was used and what it cost, from the ledger; no gateway need run."""
+"""`dragoman usage`: show usage and cost from the ledger, without a running gateway."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _days(args: argparse.Namespace) -> tuple[str, str]:
 
 
 async def _read(settings: Settings, kind: str, first: str, last: str) -> tuple[list[Tally], list[Tally]]:
-    """Of the kind that is asked for, and the totals, which know the models."""
+    """Return the tallies of the requested kind, and the totals, whose labels include the model."""
     store = open_store(settings.config)
     try:
         wanted = await store.ledger.tallies(kind, first, last)

@@ -1,4 +1,4 @@
-"""Usage as a table for a person, as JSON and as CSV."""
+"""Format usage as a table, as JSON or as CSV."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dragoman.cli.screen import paint
 from dragoman.observe.usage import GROUPS, MICRO, SUMS, Group, total
 
 Sums = Mapping[str, int]
-_LONGEST_NAME = 44
+_MAX_NAME = 44
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for; `unpriced` are models whose price nobody knows."""
+    """The result of a usage query; `unpriced` lists models whose price is unknown."""
 
     by: str
     first_day: str
@@ -26,7 +26,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: list[str]
 
 
-#: Columns of the table: a heading, and how it is read off the sums.
+#: Columns of the table: the heading, and a function that formats the value.
 _REQUESTS: dict[str, Callable[[Sums], str]] = {
     "requests": lambda sums: _count(sums, "requests"),
     "failed": lambda sums: _count(sums, "failed"),
@@ -65,25 +65,25 @@ def as_table(report: Report, most: int) -> str:
 
 def as_json(report: Report) -> str:
     names, by = _headings(report), report.by
-    rows = [dict(zip(names, one.names, strict=True)) | _told(one.sums, by) for one in report.groups]
+    rows = [dict(zip(names, one.names, strict=True)) | _values(one.sums, by) for one in report.groups]
     value = {
         "by": report.by,
         "first_day": report.first_day,
         "last_day": report.last_day,
         "rows": rows,
-        "total": _told(total(report.groups), by),
+        "total": _values(total(report.groups), by),
         "unpriced_models": report.unpriced,
     }
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def as_csv(report: Report) -> str:
-    """The same columns every time: whoever reads them may count on it."""
+    """Return CSV; the columns are always the same, so that scripts can rely on them."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow((*_headings(report), *_told({}, report.by)))
+    writer.writerow((*_headings(report), *_values({}, report.by)))
     for one in report.groups:
-        writer.writerow((*map(_cell, one.names), *map(_number, _told(one.sums, report.by).values())))
+        writer.writerow((*map(_cell, one.names), *map(_number, _values(one.sums, report.by).values())))
     return out.getvalue()
 
 
@@ -91,8 +91,8 @@ def _headings(report: Report) -> Sequence[str]:
     return GROUPS[report.by][1] or ("day",)
 
 
-def _told(sums: Sums, by: str) -> dict[str, int | float | None]:
-    """Every sum there is; dollars instead of millionths, and none at all where no price is known."""
+def _values(sums: Sums, by: str) -> dict[str, int | float | None]:
+    """Return every sum, with the cost in dollars; None if no price is known."""
     told: dict[str, int | float | None] = {name: sums.get(name, 0) for name in SUMS[GROUPS[by][0]]}
     if "micro_usd" in told:
         micro = sums.get("micro_usd", 0)
@@ -102,7 +102,7 @@ def _told(sums: Sums, by: str) -> dict[str, int | float | None]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], names: int) -> str:
-    """Names to the left, numbers to the right."""
+    """Align names to the left and numbers to the right."""
     left = [f"{cell:<{width}}" for cell, width in zip(cells[:names], widths[:names], strict=True)]
     right = [f"{cell:>{width}}" for cell, width in zip(cells[names:], widths[names:], strict=True)]
     return "  ".join((*left, *right)).rstrip()
@@ -151,13 +151,13 @@ def _size(sums: Sums) -> str:
 
 
 def _visible(text: str) -> str:
-    """Names are a client's or a model's: they must not move the cursor, and a long one is cut."""
+    """Replace control characters in a name, which clients and models choose, and shorten it."""
     plain = "".join(letter if letter.isprintable() else "�" for letter in text)
-    return plain if len(plain) <= _LONGEST_NAME else plain[: _LONGEST_NAME - 1] + "…"
+    return plain if len(plain) <= _MAX_NAME else plain[: _MAX_NAME - 1] + "…"
 
 
 def _cell(text: str) -> str:
-    """A name that a spreadsheet would run as a formula is told as text."""
+    """Quote a name that a spreadsheet would evaluate as a formula."""
     return (
         f"'{text}" if text[:1] in ("=", "+", "@", "\t", "\r") or (text[:1] == "-" and text != "-") else text
     )

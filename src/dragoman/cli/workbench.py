@@ -1,4 +1,4 @@
-"""What `dragoman chat` and `dragoman run` have in common: flags, a gateway, tools, a session."""
+"""Shared parts of `dragoman chat` and `dragoman run`: flags, gateway, tools and session."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SESSIONS_KEPT_S = 90 * 24 * 3600.0
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings, and a gateway that takes this token."""
+    """The settings and a gateway that accepts this token."""
 
     settings: Settings
     base_url: str
@@ -40,7 +40,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Workbench(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything is ready for the first word."""
+    """An agent session that is ready for the first message."""
 
     desk: Desk
     sessions: Sessions
@@ -62,7 +62,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 @contextlib.contextmanager
 def open_line(args: argparse.Namespace) -> Iterator[Line]:
     if args.config:
-        os.environ["DRAGOMAN_CONFIG"] = args.config  # for the gateway, which is a process of its own
+        os.environ["DRAGOMAN_CONFIG"] = args.config  # for the gateway, which runs in its own process
     settings = read_settings(args.config)
     warn_all(settings)
     if not Path(args.root).is_dir():
@@ -93,7 +93,7 @@ async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
 async def open_workbench(
     line: Line, args: argparse.Namespace, sessions: Sessions, session: str, screen: Screen, *, asks: bool
 ) -> AsyncIterator[Workbench]:
-    """`asks`: there is a person who can be asked."""
+    """Open the tools and the session; `asks` says whether a user can approve tool calls."""
     config, root = line.settings.config, Path(os.path.realpath(args.root))
     upstream = config.upstream
     client = UpstreamClient(

@@ -1,4 +1,4 @@
-"""Settings: typed, strict, and pure to load."""
+"""Settings: typed, strictly validated, and loaded without I/O."""
 
 from dragoman.config.load import Loaded, load, load_config
 from dragoman.config.model import (

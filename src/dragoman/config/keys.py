@@ -1,4 +1,4 @@
-"""The names of all settings, read off the model: dotted in the file, `DRAGOMAN_…` in the environment."""
+"""The names of all settings, derived from the model: dotted in the file, `DRAGOMAN_…` in the environment."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import msgspec
 from dragoman.config.model import Config
 
 ENV_PREFIX = "DRAGOMAN_"
-#: An address may hold a password.
+#: Settings that are hidden when shown; a URL may contain a password.
 SECRETS = frozenset(
     {"server.admin_keys", "server.keys", "store.url", "upstream.api_key", "upstream.api_keys"}
 )
-#: Of each entry of such a table: tokens are handed to servers there.
+#: Secret members of each entry of a table: they may contain tokens for MCP servers.
 SECRET_MEMBERS = {"mcp.servers": ("env", "headers")}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One value a user can set."""
+    """One value that a user can set."""
 
     key: str
     type: Any
@@ -30,10 +30,10 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` for the nearest known name, or nothing."""
-    import difflib  # most settings are spelt well
+    """Return `; did you mean …?` for the closest known name, or ""."""
+    import difflib  # imported here because it is rarely needed
 
-    # What all variables begin with makes none of them alike.
+    # Compare without the common prefix, which would make all variables similar.
     bare = {one.removeprefix(ENV_PREFIX): one for one in known}
     wanted = name.removeprefix(ENV_PREFIX)
     last = name.replace("_", ".").rpartition(".")[2].lower()
@@ -53,6 +53,6 @@ def _walk(struct: type[msgspec.Struct], prefix: str) -> Iterator[Setting]:
 
 
 SETTINGS: dict[str, Setting] = {setting.key: setting for setting in _walk(Config, "")}
-#: Settings that are tables of tables; what is wrong with one is told without its values, which may be secret.
+#: Settings that are tables of tables. Errors about them omit the values, which may be secret.
 TABLES = frozenset({"mcp.servers", "profiles"})
 SECTIONS = frozenset(key.partition(".")[0] for key in SETTINGS if "." in key)

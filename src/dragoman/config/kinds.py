@@ -1,4 +1,4 @@
-"""The kinds of numbers and words that settings are made of."""
+"""Annotated types that several sections of the settings share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fuses: what a gateway key or a conversation may use up; every default with its reason."""
+"""Quotas of gateway keys and conversations, and prices; each setting has its reason beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Window = Literal["minute", "hour", "day", "month"]
 
 
 class Fuse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of one window of time, by the calendar of UTC; 0 is no limit."""
+    """Limits for one time window of the UTC calendar; 0 means no limit."""
 
     requests: Cap = 0
     tokens: Cap = 0  # in and out together
@@ -21,7 +21,7 @@ class Fuse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class PriceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """US dollars for a million tokens."""
+    """US dollars per million tokens."""
 
     input: Money
     output: Money

@@ -1,6 +1,6 @@
-"""File, environment and flags to one `Config`; pure, and every refusal names the place.
+"""Load one `Config` from file, environment and flags, without I/O; errors name the place of the setting.
 
-Flags win over the environment, the environment over the file, the file over the defaults.
+Flags override the environment, which overrides the file, which overrides the defaults.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dragoman.config.rules import check_config
 from dragoman.config.values import describe_type, parse_text
 from dragoman.errors import ConfigError
 
-# Read by the commands themselves, so they are no settings; DRAGOMAN_HOME is one.
+# Variables that the commands read themselves; they are not settings (DRAGOMAN_HOME is one).
 COMMAND_ENV = frozenset(
     f"DRAGOMAN_{word}"
     for word in "CONFIG GATEWAY_KEY DEBUG CLAUDE CODEX COPILOT GEMINI KIRO OPENCODE PI Q QWEN".split()
@@ -35,11 +35,11 @@ _BOTH_KEYS = (
     "unset one of them to be sure which project pays"
 )
 
-Values = dict[str, tuple[object, str]]  # dotted key -> value, where it came from
+Values = dict[str, tuple[object, str]]  # dotted key -> value and source
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings, where each one that is not a default came from, and what the user should know."""
+    """The settings, the source of each value that is not a default, and notes for the user."""
 
     config: Config
     sources: Mapping[str, str] = {}
@@ -49,14 +49,14 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 def load_config(
     *, file_text: str | None, file_name: str, env: Mapping[str, str], flags: Mapping[str, object]
 ) -> Config:
-    """The effective settings alone."""
+    """Return the effective settings; raise `ConfigError` if one is invalid."""
     return load(file_text=file_text, file_name=file_name, env=env, flags=flags).config
 
 
 def load(
     *, file_text: str | None, file_name: str, env: Mapping[str, str], flags: Mapping[str, object]
 ) -> Loaded:
-    """The effective settings with their sources and notes."""
+    """Return the effective settings with their sources and notes; raise `ConfigError` if one is invalid."""
     values: Values = {}
     if file_text is not None:
         values |= _from_file(file_text, file_name)
@@ -74,7 +74,7 @@ def load(
 
 
 def _from_file(text: str, name: str) -> Values:
-    import tomllib  # many have no file
+    import tomllib  # imported here because many installations have no file
 
     try:
         document = tomllib.loads(text)
@@ -101,7 +101,7 @@ def _flatten(document: dict[str, Any], name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _from_google_env(env: Mapping[str, str]) -> tuple[Values, list[str]]:
-    """What Google's own tools read; DRAGOMAN_* of the same setting wins over it."""
+    """Read the variables of Google's own tools; `DRAGOMAN_*` variables override them."""
     values: Values = {}
     notes: list[str] = []
     read = {name: text.strip() for name, text in env.items() if name.startswith(("GEMINI_", "GOOGLE_"))}
@@ -173,7 +173,7 @@ def _convert(setting: Setting, value: object, where: str) -> object:
 
 
 def _check_members(setting: Setting, value: object, where: str) -> None:
-    """A table of tables is as strict as the sections."""
+    """Raise `ConfigError` for unknown keys in the entries of a table of tables."""
     match inspect.type_info(setting.type):
         case inspect.DictType(value_type=inspect.StructType(cls=entry)):
             known = entry.__struct_fields__

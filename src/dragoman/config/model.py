@@ -1,4 +1,4 @@
-"""Every setting there is, with its default and the reason for it."""
+"""All settings, with their defaults and the reason for each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Family rules for names that are not Gemini's; aliases, because dated ids die (pain M1)."""
+    """Gemini models for the model families of other vendors; aliases, because dated ids expire (pain M1)."""
 
     haiku: Name = "gemini-flash-lite-latest"
     sonnet: Name = "gemini-flash-latest"
@@ -52,13 +52,16 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class SessionsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sessions with tools of the gateway's, whose results others bring."""
+    """Session tools: tools that the gateway declares and whose results an external caller supplies."""
 
     follow_up_wait_s: Wait = 20.0  # how long a request waits for missing results before it is told 409
 
 
 class MediaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Files that requests name by an http address; Google is given the address unless we fetch them (pain J4)."""
+    """Files that a request refers to by URL.
+
+    Google receives the URL unless the gateway fetches the file (pain J4).
+    """
 
     fetch: bool = False  # false: the gateway fetches nothing that a caller names (pain Q9)
     max_bytes: Count = 20 * MIB  # of all files of one request: Google takes little more inside a request
@@ -86,7 +89,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def backend(self) -> Literal["gemini", "vertex", "emulator"]:
-        """Which upstream the settings amount to."""
+        """Return the upstream that the settings select."""
         if self.upstream.kind != "auto":
             return self.upstream.kind
         if self.upstream.all_keys or self.upstream.base_url:

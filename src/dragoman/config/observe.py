@@ -1,4 +1,4 @@
-"""What is noted of requests; every default with its reason."""
+"""Settings for logs, the ledger, traces and captures; each has its reason beside it."""
 
 from __future__ import annotations
 

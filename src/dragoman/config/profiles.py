@@ -1,4 +1,4 @@
-"""Profiles: which tools the gateway runs itself, for whom, and within which limits."""
+"""Profiles: which tools the gateway runs itself, for which callers, and within which limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SYNTAX = "write mcp:SERVER, mcp:SERVER/TOOL, fs:TOOL, python:FILE or python:FIL
 
 
 class Selector(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of `tools`: of which server or file, and which tools of it."""
+    """One entry of `tools`: the server or file, and a pattern for the names of its tools."""
 
     kind: Kind
     source: str = ""  # a server or a file of Python tools
@@ -37,7 +37,10 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Conditions hold together: each that is given must fit. A profile without any is for everybody with a key."""
+    """Tools for the requests that meet all given conditions.
+
+    A profile without conditions applies to every authenticated caller.
+    """
 
     tools: tuple[str, ...] = ()  # mcp:github, mcp:github/get_*, fs:read_file, python:my_tools
     keys: tuple[str, ...] = ()  # of callers: sha256: and at least 16 digits of the hash of their gateway key
@@ -67,7 +70,7 @@ def parse_selector(text: str, where: str) -> Selector:
 
 
 def check_profile(profile: Profile, servers: Mapping[str, McpServer], where: str) -> None:
-    """What the file alone can tell; rules and files are looked at when the gateway starts."""
+    """Check what can be checked without I/O; rules and files are checked when the gateway starts."""
     if not profile.tools:
         raise ConfigError(f"a profile needs tools\n{_SYNTAX}", where=f"{where}.tools")
     for index, text in enumerate(profile.tools):

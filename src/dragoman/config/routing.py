@@ -1,4 +1,4 @@
-"""Which Gemini model a client's model name means; never "unknown model" (pains F9, M1, M5)."""
+"""Map a client's model name to a Gemini model; no name is rejected as unknown (pains F9, M1, M5)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 
 from dragoman.config.model import ModelsConfig
 
-_LONG_CONTEXT = re.compile(r"\[1m\]$", re.IGNORECASE)  # Claude Code's mark for a million tokens (pain M5)
-#: Google's own names, also as the models lists say them: `claude-gemini-…`, `us.anthropic.claude-gemini-…-v1:0`.
+# Claude Code's suffix for a context of a million tokens (pain M5)
+_LONG_CONTEXT = re.compile(r"\[1m\]$", re.IGNORECASE)
+#: Google's own names, also in the forms of the model lists: `claude-gemini-…`,
+#: `us.anthropic.claude-gemini-…-v1:0`.
 _OWN = re.compile(
     r"(?:(?:[a-z-]+\.)?(?:anthropic|google)\.)?(?:claude-)?((?:gemini|gemma)-.*?)(?:-v\d+:\d+)?", re.DOTALL
 )
@@ -15,7 +17,7 @@ _FAMILIES = ("haiku", "sonnet", "opus")
 
 
 def model_for(name: str, models: ModelsConfig) -> str:
-    """Gemini's own names as they are, then the rules, then the families, then the default."""
+    """Return the Gemini model: a Gemini name itself, else by the rules, by the families, or the default."""
     bare = _LONG_CONTEXT.sub("", name.strip()).rpartition("/")[2]
     own = _OWN.fullmatch(bare)
     if own is not None:

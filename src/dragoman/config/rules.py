@@ -1,4 +1,4 @@
-"""What values may not be, alone and together; and the one value that is tidied, the base URL."""
+"""Validation of setting values, alone and in combination; and normalization of the base URL."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _SAMPLES = re.compile(
     r"|.*your[-_ ]?((gemini|google|gateway)[-_ ]?)?(api[-_ ]?)?(key|token).*",
     re.IGNORECASE,
 )
-# A version, alone or with what people copy along with it; the gateway adds its own (pain N4).
+# An API version at the end of a URL, with the path that users copy along; the gateway adds its own (pain N4).
 _VERSION = re.compile(r"/(v1(?:alpha|beta)?\d*)(?:/models(?:/.*)?|/openai)?$")
 _API_VERSION = re.compile(r"(v1(alpha|beta)?\d*)?")
 _LOCATION = re.compile(r"[a-z0-9-]+")
 
 
-#: What this machine calls itself.
+#: Host names and addresses of the loopback interface.
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server bound there."""
+    """Return whether only this machine can reach a server that is bound to `host`."""
     if host.lower() == "localhost":
         return True
     try:
@@ -44,7 +44,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_gateway_key(key: str, where: str) -> None:
-    """A key strangers could guess, or that no header can carry, is refused (pain Q10)."""
+    """Raise `ConfigError` for a key that can be guessed or cannot be sent in a header (pain Q10)."""
     _check_characters(key, where)
     if _SAMPLES.fullmatch(key):
         raise ConfigError("this is a sample, not a key\n" + _MAKE_KEY, where=where)
@@ -53,7 +53,7 @@ def check_gateway_key(key: str, where: str) -> None:
 
 
 def check_strict_extra(where: str) -> None:
-    """Strict validation without its judge would let wrong arguments pass, so it is refused."""
+    """Raise `ConfigError` if jsonschema-rs is missing: strict validation would accept wrong arguments."""
     if find_spec("jsonschema_rs") is None:
         raise ConfigError("strict validation needs the extra\npip install 'dragoman[strict]'", where=where)
 
@@ -61,7 +61,7 @@ def check_strict_extra(where: str) -> None:
 def check_config(
     config: Config, sources: Mapping[str, str], *, gateway_key: str = ""
 ) -> tuple[Config, tuple[str, ...]]:
-    """The settings with a tidy base URL and notes about it, or a refusal."""
+    """Return the settings with a normalized base URL, and notes for the user; raise `ConfigError`."""
 
     def place(key: str) -> str:
         source = sources.get(key, "")
@@ -125,7 +125,7 @@ def _check_upstream(config: Config, key_place: str, keys_place: str) -> None:
     for key in upstream.all_keys:
         key_place = key_place if key == upstream.api_key else keys_place
         _check_characters(key, key_place)
-        # Behind another address stands a proxy or a test server with keys of its own.
+        # A custom base URL is a proxy or a test server, which may have such keys.
         if not upstream.base_url and config.backend != "emulator" and _SAMPLES.fullmatch(key):
             raise ConfigError(
                 "this is a sample, not a Gemini key\n"
@@ -140,7 +140,7 @@ def _check_upstream(config: Config, key_place: str, keys_place: str) -> None:
 
 
 def _check_mcp_server(server: McpServer, where: str) -> None:
-    """What the file alone can tell; the rest is checked when the servers are started."""
+    """Check what can be checked without I/O; the rest is checked when the servers start."""
     if bool(server.command) == bool(server.url):
         raise ConfigError("a server has either a command or a url", where=where)
     if server.command and server.headers:
@@ -180,5 +180,5 @@ def _tidy_base_url(given: str, where: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _bare(url: str) -> str:
-    """A URL fit to be shown: nothing before an @, nothing after a question mark."""
+    """Return a URL that is safe to show: without credentials and query."""
     return url.rpartition("@")[2].partition("?")[0]

@@ -1,4 +1,4 @@
-"""Which texts of the settings are secrets, for whoever must keep them out of logs and answers."""
+"""The secret values in the settings, for redaction in logs and answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.config.model import Config
 
 
 def secrets_of(config: Config) -> tuple[str, ...]:
-    """All of them, none twice."""
+    """Return all secret values, without duplicates."""
     return tuple(dict.fromkeys(text for text in _texts(config) if text))
 
 
@@ -25,11 +25,12 @@ def _texts(config: Config) -> Iterator[str]:
         for entry in table.values() if isinstance(table, dict) else ():
             for member in members:
                 for text in getattr(entry, member).values():
-                    yield from (text, text.rpartition(" ")[2])  # a header's scheme is none
+                    # also without the scheme of an Authorization header
+                    yield from (text, text.rpartition(" ")[2])
 
 
 def _passwords(url: str) -> Iterator[str]:
-    """Of an address only the password is one; it may be written in two ways."""
+    """Yield the password of a URL, as written and percent-decoded; the rest of a URL is not secret."""
     written = urlsplit(url).password or ""
     yield from (written, unquote(written))
 

@@ -1,4 +1,4 @@
-"""The gateway's own door: where it listens, who may come in, how much at once; every default with its reason."""
+"""Settings of the HTTP server: address, access and limits; each has its reason beside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.config.kinds import KIB, MIB, Count, Name, Port, Seconds, Wait
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits are of one worker: all workers together take that many times as much."""
+    """Limits apply to one worker process, not to all of them together."""
 
     host: Name = "127.0.0.1"  # nobody but this machine, unless asked (pain Q10)
     port: Port = 8377

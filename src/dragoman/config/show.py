@@ -1,4 +1,4 @@
-"""The effective settings as TOML: secrets hidden, the origin of each value beside it."""
+"""The effective settings as TOML, with secrets hidden and the source of each value in a comment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HIDDEN = "********"
 
 
 def show_config(config: Config, sources: Mapping[str, str] | None = None) -> str:
-    """A file that would load again, but for the hidden secrets."""
+    """Return TOML that can be loaded again, except for the hidden secrets."""
     lines: list[str] = []
     section = ""
     for key in sorted(SETTINGS, key=lambda key: "." in key):
@@ -40,7 +40,7 @@ def _value(config: Config, key: str) -> object:
 
 
 def _hide(table: dict[str, dict[str, Any]], members: tuple[str, ...]) -> dict[str, object]:
-    """The names of the variables and headers stay, their values do not."""
+    """Hide the values of environment variables and headers, but keep their names."""
     return {
         name: entry | {member: dict.fromkeys(entry[member], HIDDEN) for member in members}
         for name, entry in table.items()
@@ -48,7 +48,7 @@ def _hide(table: dict[str, dict[str, Any]], members: tuple[str, ...]) -> dict[st
 
 
 def encode_toml(value: object) -> str:
-    """One value; tables inline."""
+    """Encode one value; tables are inline."""
     match value:
         case dict():
             inner = ", ".join(f"{encode_toml(name)} = {encode_toml(one)}" for name, one in value.items())

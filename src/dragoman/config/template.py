@@ -1,4 +1,4 @@
-"""A settings file to begin with: every setting there is, at its default, behind a comment sign, with its reason."""
+"""A settings file with every setting commented out at its default, with its reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEAD = """\
 
 
 def config_template() -> str:
-    """TOML that loads as it is and changes nothing."""
+    """Return TOML that is valid as it is and changes nothing."""
     lines = [_HEAD]
     said = reasons()
     section = ""
@@ -38,7 +38,7 @@ def config_template() -> str:
 
 
 def reasons() -> dict[str, str]:
-    """By the dotted key: the comment behind the field, in the class of its section."""
+    """Return the comment beside each setting, by dotted key, read from the source of its class."""
     found: dict[str, str] = {}
     for key in SETTINGS:
         section, _, name = key.rpartition(".")

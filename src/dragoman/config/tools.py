@@ -1,4 +1,4 @@
-"""The settings of the tool runtime, the agent and MCP servers; every default with its reason."""
+"""Settings of the tool runtime, the agent and MCP servers; each has its reason beside it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One server: a command that talks over its pipes, or the URL of a running one."""
+    """One MCP server: a command that uses stdio, or the URL of a running server."""
 
     command: tuple[str, ...] = ()
     url: str = ""

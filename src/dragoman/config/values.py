@@ -1,4 +1,4 @@
-"""Text from the environment to a setting's type, and a setting's type in words."""
+"""Parse environment values into the type of a setting, and describe such types for error messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _WORDS = {
 
 
 def parse_text(text: str, wanted: Any) -> object:
-    """One environment value; lists are separated by commas, tables are `name=value,name=value` or JSON."""
+    """Parse a value; lists are comma-separated, tables are `name=value,name=value` or JSON.
+
+    Raise `ValueError` if the text does not fit the type.
+    """
     match inspect.type_info(wanted):
         case inspect.BoolType():
             if text.lower() not in _WORDS:

@@ -1,1 +1,1 @@
-"""What a browser sees of the gateway: values for the page, and the page itself; no sockets, no store."""
+"""The dashboard's data and its static files; no HTTP and no store access."""

@@ -1,4 +1,4 @@
-"""A captured request as a conversation people can read: every dialect through the same neutral form."""
+"""A captured request as a readable conversation, decoded from any dialect through the neutral model."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ from dragoman.ir import (
 )
 from dragoman.observe.captures import Captured, Exchanged
 
-#: Pictures that an <img> shows and that can do nothing else.
+#: Image types that an <img> element shows and that cannot contain scripts.
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _MAX_PICTURE_CHARACTERS = 1_000_000
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One part of a turn. `data` is JSON text, or the base64 of a picture that can be shown."""
+    """One part of a turn.
+
+    `data` is JSON text, or the base64 of an image that can be shown.
+    """
 
     kind: Literal["text", "thought", "call", "result", "media", "other"]
     text: str = ""
@@ -42,11 +45,15 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: str = ""
     mime: str = ""
     failed: bool = False
-    server: bool = False  # nobody but the service ran it
+    server: bool = False  # run by the model provider
 
 
 class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
-    """`by` tells a turn that the client sent from what was said in this request: by the model, or by a tool of ours."""
+    """One turn.
+
+    `by` is "client" for the history that the client sent; otherwise the turn belongs to this request: "model"
+    for an answer, "gateway" for results of tools that the gateway ran.
+    """
 
     role: Literal["user", "model", "system"]
     by: Literal["client", "model", "gateway"]
@@ -59,7 +66,7 @@ class ToolShown(msgspec.Struct, frozen=True):
 
 
 class ConversationShown(msgspec.Struct, frozen=True, kw_only=True):
-    """`trouble` says what could not be read; what could is here."""
+    """The conversation as far as it could be decoded; `trouble` describes the part that could not."""
 
     system: tuple[str, ...] = ()
     tools: tuple[ToolShown, ...] = ()
@@ -83,13 +90,13 @@ def show_conversation(captured: Captured, dialect: ClientDialect) -> Conversatio
 
 
 def _answers(captured: Captured, request: Request) -> tuple[list[TurnShown], str]:
-    """What the model said, round by round, and what tools of the gateway's own answered in between."""
+    """Return the model's turns, each followed by results of gateway tools, and the last error as text."""
     turns: list[TurnShown] = []
     trouble = ""
     target = Target(model=captured.record.model or request.model)
     for index, exchanged in enumerate(captured.upstream):
         try:
-            pieces = _said(exchanged, request, target)
+            pieces = _answer_pieces(exchanged, request, target)
         except DragomanError as error:
             trouble = f"Google's answer: {error}"
             continue
@@ -103,7 +110,7 @@ def _answers(captured: Captured, request: Request) -> tuple[list[TurnShown], str
     return turns, trouble
 
 
-def _said(exchanged: Exchanged, request: Request, target: Target) -> tuple[Piece, ...]:
+def _answer_pieces(exchanged: Exchanged, request: Request, target: Target) -> tuple[Piece, ...]:
     numbers = iter(range(1_000_000))
     encoded = gemini.encode_request(request, target, lambda: f"call_{next(numbers)}")
     reader = encoded.reader()
@@ -112,7 +119,7 @@ def _said(exchanged: Exchanged, request: Request, target: Target) -> tuple[Piece
 
 
 def _own_results(before: Exchanged, after: Iterable[Exchanged]) -> Message | None:
-    """The next request goes on where this one ended: then its last turn holds the results of our own tools."""
+    """Return the results of gateway tools that the next upstream request adds, if it continues this one."""
     for exchanged in after:
         try:
             first, second = (_messages(one) for one in (before, exchanged))

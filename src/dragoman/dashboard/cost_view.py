@@ -1,4 +1,4 @@
-"""Cost over time: the tallies of many days, by day and by whoever caused it."""
+"""Cost over time: daily tallies grouped by model, client, key or dialect."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 
 from dragoman.observe.usage import KINDS, Tallied
 
-#: By which of its labels the total is told apart.
+#: Labels by which the total can be grouped.
 BY = ("model", "client", "key", "dialect")
-_MOST = 7  # more colours nobody tells apart
+_MAX_GROUPS = 7  # more colours cannot be told apart
 OTHERS = "others"
 
 
 class CostGroup(msgspec.Struct, kw_only=True):
-    """`days` has a number for each day, in millionths of a dollar; `sums` is of all of them."""
+    """`days` is the cost of each day in millionths of a dollar; `sums` covers all days."""
 
     name: str
     days: list[int]
@@ -34,7 +34,7 @@ def days_until(last: date, many: int) -> list[str]:
 
 
 def show_cost(tallies: Iterable[Tallied], days: Sequence[str], by: str) -> CostShown:
-    """The dearest first; what would be too many is one."""
+    """Return the cost by group, the most expensive first; groups beyond the limit become `OTHERS`."""
     place = KINDS["total"].index(by)
     at = {day: index for index, day in enumerate(days)}
     found: dict[str, CostGroup] = {}
@@ -53,13 +53,13 @@ def show_cost(tallies: Iterable[Tallied], days: Sequence[str], by: str) -> CostS
 
 
 def _few(ranked: list[CostGroup]) -> list[CostGroup]:
-    if len(ranked) <= _MOST + 1:
+    if len(ranked) <= _MAX_GROUPS + 1:
         return ranked
     rest = CostGroup(name=OTHERS, days=[0] * len(ranked[0].days), sums={})
-    for one in ranked[_MOST:]:
+    for one in ranked[_MAX_GROUPS:]:
         rest.days = [mine + more for mine, more in zip(rest.days, one.days, strict=True)]
         _add(rest.sums, one.sums)
-    return [*ranked[:_MOST], rest]
+    return [*ranked[:_MAX_GROUPS], rest]
 
 
 def _add(sums: dict[str, int], more: Mapping[str, int]) -> None:

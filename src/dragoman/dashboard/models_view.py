@@ -1,4 +1,4 @@
-"""Models and keys as the dashboard shows them: how they do, and what makes them wait."""
+"""API keys and quotas as the dashboard shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from dragoman.observe.record import Record
 
 
 class KeyShown(msgspec.Struct, kw_only=True):
-    """A key of Google's, by its name; `rests` are seconds by model, 0 where only another replica knows how long."""
+    """A Google API key by its name.
+
+    `rests` is the remaining cooldown in seconds by model, 0 if only another replica knows it.
+    """
 
     name: str
     rests: dict[str, float] = {}
@@ -20,7 +23,7 @@ class KeyShown(msgspec.Struct, kw_only=True):
 
 
 class FuseShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit of one gateway key's: what of it is used."""
+    """The used share of one limit of a gateway key."""
 
     caller: str
     window: str
@@ -31,7 +34,7 @@ class FuseShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_attempts(keys: Iterable[KeyShown], records: Iterable[Record]) -> None:
-    """How each key did; those that clients brought themselves have no name."""
+    """Count attempts and failures of each key; keys that clients send themselves are skipped."""
     known = {key.name: key for key in keys}
     failures: dict[str, Counter[str]] = {}
     for attempt in (attempt for record in records for attempt in record.attempts):

@@ -1,4 +1,4 @@
-"""The page itself: files that come with the package, each with a tag by which a browser knows it again."""
+"""The static files of the dashboard, with entity tags and security headers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _TYPES = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-#: Nothing but files of ours, no inline script or style, no page around us; and a string never becomes markup.
+#: Load only our own files, allow no inline script or style and no framing, and no string as markup (Trusted
+#: Types).
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
@@ -42,12 +43,12 @@ class StaticFile(msgspec.Struct, frozen=True):
 
 @cache
 def static_files() -> Mapping[str, StaticFile]:
-    """By name; the names are the whole list of what can be asked for."""
+    """Return the files by name; only these can be requested."""
     return {name: _read(name) for name in static_names()}
 
 
 def static_names() -> list[str]:
-    """Known without reading them: a gateway whose page nobody opens does not hold it."""
+    """Return the file names without loading the files, which a gateway without dashboard users never needs."""
     return sorted(path.name for path in _FOLDER.iterdir() if path.suffix[1:] in _TYPES)
 
 

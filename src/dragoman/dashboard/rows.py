@@ -1,4 +1,4 @@
-"""One request as a line of a list: what can be told at a glance."""
+"""One request as a row of the request list."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 
 from dragoman.observe.record import Record
 
-#: What a request cost in dollars; None if nobody knows the price.
+#: Returns the cost of a request in dollars, None if its price is unknown.
 CostOf = Callable[[Record], float | None]
 
-#: How programs name themselves in a User-Agent, and what people call them.
+#: Product names in a User-Agent, and the display name of each client.
 _CLIENTS: dict[str, str] = {
     "claude-cli": "Claude Code",
     "anthropic": "Anthropic SDK",
@@ -34,11 +34,11 @@ _CLIENTS: dict[str, str] = {
     "curl": "curl",
 }
 _NAME = re.compile(r"[^/\s]+")
-_LONGEST_NAME = 40
+_MAX_NAME = 40
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`cost_usd` is missing where the model's price is not known."""
+    """`cost_usd` is None if the price of the model is unknown."""
 
     id: str
     at_ms: int
@@ -101,7 +101,7 @@ def row_of(record: Record, cost_of: CostOf) -> Row:
 
 
 def client_name(agent: str) -> str:
-    """What people call the program behind a User-Agent; its own first word if nobody here knows it."""
+    """Return the display name for a User-Agent, or its first product name if the client is unknown."""
     words = _NAME.findall(agent)
     known = next((_CLIENTS[word.lower()] for word in words if word.lower() in _CLIENTS), "")
-    return known or (words[0][:_LONGEST_NAME] if words else "")
+    return known or (words[0][:_MAX_NAME] if words else "")

@@ -1,4 +1,4 @@
-"""The four stages of a captured request, in a form a page can unfold."""
+"""The four stages of a captured request, formatted for display."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.observe.captures import Captured
 
 
 class Attempted(msgspec.Struct, frozen=True, kw_only=True):
-    """What Google was asked and what it answered, once."""
+    """One attempt: the request to Google and its answer."""
 
     request: Shown
     answer: Shown

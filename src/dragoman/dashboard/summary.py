@@ -1,4 +1,4 @@
-"""Many requests in few lines: by session, by tool, by model."""
+"""Summaries of many requests: by session, by tool and by model."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dragoman.dashboard.rows import CostOf, client_name
 from dragoman.observe.record import Record, ToolOutcome, ToolRun
 from dragoman.observe.usage import mended_tools, retries
 
-_MANY_TOOLS = 8  # of a session, the most used ones
+_MAX_TOOLS = 8  # the most used tools of a session
 
 
 class SessionShown(msgspec.Struct, kw_only=True):
-    """A conversation; `tools` are the most used ones with their counts."""
+    """The summary of one session; `tools` maps its most used tools to their counts."""
 
     id: str
     client: str = ""
@@ -29,14 +29,14 @@ class SessionShown(msgspec.Struct, kw_only=True):
     tokens_cached: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
-    unpriced: int = 0  # requests whose cost nobody knows
+    unpriced: int = 0  # requests whose price is unknown
     calls: int = 0
     failed_results: int = 0
     tools: dict[str, int] = {}
 
 
 class ToolUse(msgspec.Struct, kw_only=True):
-    """`own` are calls that the gateway ran itself. Times are from the call to its result."""
+    """The use of one tool; `own` counts calls that the gateway ran. Times are from the call to its result."""
 
     name: str
     calls: int = 0
@@ -48,7 +48,7 @@ class ToolUse(msgspec.Struct, kw_only=True):
     bytes_most: int = 0
     timed: int = 0
     median_ms: int = 0
-    slow_ms: int = 0  # nine of ten are faster
+    slow_ms: int = 0  # 90th percentile
     last_ms: int = 0
     sessions: int = 0
 
@@ -67,11 +67,11 @@ class ModelUse(msgspec.Struct, kw_only=True):
     slow_ms: int = 0
     first_byte_ms: int = 0
     last_ms: int = 0
-    failures: dict[str, int] = {}  # by kind, of attempts
+    failures: dict[str, int] = {}  # failed attempts by error kind
 
 
 def sessions_of(records: Iterable[Record], cost_of: CostOf) -> list[SessionShown]:
-    """The one that was used last first; what belongs to no session is in none. `records` are newest first."""
+    """Summarize sessions, the most recently used first; `records` must be sorted newest first."""
     found: dict[str, SessionShown] = {}
     tools: dict[str, Counter[str]] = {}
     for record in records:
@@ -90,7 +90,7 @@ def sessions_of(records: Iterable[Record], cost_of: CostOf) -> list[SessionShown
         _count_session(one, record, cost_of)
         tools[record.session].update((*record.calls, *record.own_calls))
     for name, one in found.items():
-        one.tools = dict(tools[name].most_common(_MANY_TOOLS))
+        one.tools = dict(tools[name].most_common(_MAX_TOOLS))
     return list(found.values())
 
 
@@ -114,7 +114,7 @@ def _count_cost(one: SessionShown | ModelUse, cost: float | None) -> None:
 
 
 def tools_of(records: Sequence[Record]) -> list[ToolUse]:
-    """The most used first."""
+    """Summarize tools, the most used first."""
     found: dict[str, ToolUse] = {}
     times: dict[str, list[int]] = {}
     sessions: dict[str, set[str]] = {}
@@ -138,14 +138,14 @@ def tools_of(records: Sequence[Record]) -> list[ToolUse]:
             use(name, record).mended += 1
     for name, one in found.items():
         known = sorted(times.get(name, ()))
-        one.timed, one.median_ms, one.slow_ms = len(known), _share(known, 0.5), _share(known, 0.9)
+        one.timed, one.median_ms, one.slow_ms = len(known), _quantile(known, 0.5), _quantile(known, 0.9)
         one.sessions = len(sessions[name])
-    found.pop("", None)  # a result of a call that nobody remembers
+    found.pop("", None)  # results whose call is unknown
     return sorted(found.values(), key=lambda one: (-(one.calls + one.own + one.results), one.name))
 
 
 def _outcomes(record: Record) -> list[ToolOutcome | ToolRun]:
-    """What clients and we ourselves got of tools; what others answer later is not known yet."""
+    """Return all tool results; calls with an external result in a later request have none yet."""
     return [*record.results, *(run for run in record.runs if not run.later)]
 
 
@@ -157,7 +157,7 @@ def _count_outcome(one: ToolUse, outcome: ToolOutcome | ToolRun) -> None:
 
 
 def models_of(records: Iterable[Record], cost_of: CostOf) -> list[ModelUse]:
-    """The most used first."""
+    """Summarize models, the most used first."""
     found: dict[str, ModelUse] = {}
     totals: dict[str, list[int]] = {}
     firsts: dict[str, list[int]] = {}
@@ -182,14 +182,14 @@ def models_of(records: Iterable[Record], cost_of: CostOf) -> list[ModelUse]:
             firsts.setdefault(record.model, []).append(record.first_byte_ms)
     for name, one in found.items():
         known = sorted(totals.get(name, ()))
-        one.median_ms, one.slow_ms = _share(known, 0.5), _share(known, 0.9)
-        one.first_byte_ms = _share(sorted(firsts.get(name, ())), 0.5)
+        one.median_ms, one.slow_ms = _quantile(known, 0.5), _quantile(known, 0.9)
+        one.first_byte_ms = _quantile(sorted(firsts.get(name, ())), 0.5)
         one.failures = dict(failures.get(name, ()))
     return sorted(found.values(), key=lambda one: (-one.requests, one.name))
 
 
-def _share(ordered: Sequence[int], share: float) -> int:
-    """The value below which that share of them lies."""
+def _quantile(ordered: Sequence[int], share: float) -> int:
+    """Return the value at this quantile of a sorted sequence, 0 if it is empty."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0
 
 

@@ -1,1 +1,1 @@
-"""What happened and what it cost."""
+"""Records of finished requests: logs, metrics, traces, captures, usage and prices."""

@@ -1,4 +1,4 @@
-"""A captured body as what it is: JSON, events, text, or only its size."""
+"""Detect the format of a captured body (JSON, event stream, text or binary) and prepare it for display."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dragoman.eventstream import EventStreamDecoder
 from dragoman.observe.captures import Body
 from dragoman.sse import SseDecoder
 
-_MOST_EVENTS = 2_000  # a page with more of them is of no use
+_MAX_EVENTS = 2_000  # a page with more events is not readable
 _EVENT_TYPES = (":event-type", ":exception-type")
 
 
 class ShownEvent(msgspec.Struct, frozen=True):
-    """One event of a stream; `data` is JSON text where it is JSON."""
+    """One event of a stream; `data` is the payload as text, usually JSON."""
 
     name: str
     data: str
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """A body; `left_out` counts the events that are not shown."""
+    """A body for display; `left_out` is the number of events beyond the limit."""
 
     kind: Literal["empty", "json", "events", "text", "bytes"]
     size: int
@@ -40,7 +40,7 @@ def show_body(body: Body) -> Shown:
         return Shown(kind="json", size=len(data), text=data.decode("utf-8", "replace"))
     events = _frames(data) if body.base64 else _server_events(data)
     if events:
-        kept = tuple(events[:_MOST_EVENTS])
+        kept = tuple(events[:_MAX_EVENTS])
         return Shown(kind="events", size=len(data), events=kept, left_out=len(events) - len(kept))
     if body.base64:
         return Shown(kind="bytes", size=len(data))

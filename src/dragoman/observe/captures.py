@@ -1,6 +1,7 @@
-"""Captures: the four stages of requests as files in the state folder, without secrets, bounded; the oldest go first.
+"""Captures: the four stages of a request in one file of the state folder, without secrets.
 
-One file for a request, named by its id, written by a thread of its own: whoever is served waits for no disk.
+A file is named after the request id. A thread writes it, so that no request waits for the disk. When the
+folder is too large, the oldest captures are deleted.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from dragoman.redact import REDACTED, Redactor, sounds_secret
 
 FOLDER = "captures"
 _SUFFIX = ".json"
-_QUEUE = 256  # a disk that is slower than the requests loses captures, never requests
-_LOOKS = 16  # so often the folder is looked at while as much is written as it may hold
+_QUEUE = 256  # when the disk is slower than the requests, captures are dropped
+_PRUNES_PER_MAX_BYTES = 16  # how often the folder is pruned while `max_bytes` are written
 _log = logging.getLogger("dragoman")
 
 
 class Body(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Text where it is text; frames of Amazon's are bytes."""
+    """A body as text, or as base64 if it is not UTF-8 (AWS event stream frames)."""
 
     text: str = ""
     base64: str = ""
@@ -38,14 +39,14 @@ class Body(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Exchanged(msgspec.Struct, frozen=True):
-    """One attempt: what Google was sent, and what it answered."""
+    """One attempt: the request to Google and its answer."""
 
     request: Body
     answer: Body
 
 
 class Captured(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it was kept."""
+    """A captured request, as it is stored."""
 
     record: Record
     headers: dict[str, str] = {}
@@ -57,15 +58,13 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Captures:
-    """Keeps the captures of a folder within `max_bytes`."""
+    """An observer that writes captures and keeps their folder below `max_bytes`."""
 
     def __init__(self, folder: Path, *, max_bytes: int, redactor: Redactor | None = None) -> None:
         self._folder = folder
         self._redactor = redactor or Redactor()
         self._max_bytes = max_bytes
-        self._unlooked = (
-            max_bytes  # bytes that were written since the last look; what lay there before is not known
-        )
+        self._bytes_since_prune = max_bytes  # prune after the first write: earlier captures may exist
         self._waiting: queue.Queue[tuple[Record, Stages] | None] = queue.Queue(_QUEUE)
         self._lost = 0
         self._writer: threading.Thread | None = None
@@ -93,7 +92,7 @@ class Captures:
                 self._write(capture(*item, self._redactor))
             except OSError as error:
                 _log.warning("a capture could not be written: %s", error.strerror)
-            except Exception:  # whoever watches must not break what is watched
+            except Exception:  # an observer must not break requests
                 _log.exception("%s could not be captured", item[0].id)
             if self._lost:
                 _log.warning("%d captures were lost: the disk is slower than the requests", self._lost)
@@ -106,13 +105,13 @@ class Captures:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-        self._unlooked += len(data)
-        if self._unlooked > self._max_bytes // _LOOKS:
-            self._unlooked = 0
+        self._bytes_since_prune += len(data)
+        if self._bytes_since_prune > self._max_bytes // _PRUNES_PER_MAX_BYTES:
+            self._bytes_since_prune = 0
             self.prune()
 
     def prune(self) -> None:
-        """Forget the oldest while there is too much."""
+        """Delete the oldest captures until the folder is within its limit."""
         files = sorted(_aged(self._folder))
         excess = sum(size for _, size, _ in files) - self._max_bytes
         for _, size, path in files:
@@ -123,7 +122,7 @@ class Captures:
 
 
 def capture(record: Record, stages: Stages, redactor: Redactor) -> Captured:
-    """What is kept of a request: bodies whose secrets are gone."""
+    """Build the capture of a request with all secrets redacted."""
 
     def body(data: bytes) -> Body:
         return body_of(redactor.body(data))
@@ -145,7 +144,7 @@ def capture(record: Record, stages: Stages, redactor: Redactor) -> Captured:
 
 
 def find_capture(folder: Path, identity: str) -> Captured | None:
-    """By the id of its request, or the beginning of one that is the only such."""
+    """Return the capture with this request id, or the only one whose id begins with it."""
     if not identity or "/" in identity or os.sep in identity:
         return None
     exact = folder / f"{identity}{_SUFFIX}"
@@ -155,7 +154,7 @@ def find_capture(folder: Path, identity: str) -> Captured | None:
 
 
 def recent_captures(folder: Path, most: int) -> list[Captured]:
-    """The newest first; one that is being written is passed over."""
+    """Return the newest captures first; files that cannot be decoded (still being written) are skipped."""
     newest = sorted(_aged(folder), reverse=True)[:most]
     return [found for _, _, path in newest if (found := read_capture(path)) is not None]
 
@@ -172,7 +171,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _aged(folder: Path) -> Iterator[tuple[int, int, Path]]:
-    """When each was written, and its size; another worker may take one away meanwhile."""
+    """Yield modification time, size and path of each capture; another worker may delete files meanwhile."""
     for path in _files(folder):
         with contextlib.suppress(FileNotFoundError):
             known = path.stat()

@@ -1,4 +1,4 @@
-"""A request then and now: what Google was asked, what the client got, and the facts beside them."""
+"""Compare a captured request with its replay: the upstream request, the client's answer and the record."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dragoman.observe.explain import differences, without_frames
 from dragoman.observe.record import Record
 
 Verdict = Literal["same", "spaces", "ids", "different"]
-#: The verdicts in words.
+#: Text for each verdict.
 VERDICTS: dict[Verdict, str] = {
     "same": "the same, byte for byte",
     "spaces": "the same but for white space",
     "ids": "the same but for ids and times",
     "different": "different",
 }
-#: Whole words that the gateway makes up for every answer, and the times it writes into them.
+#: Ids that the gateway generates for every answer, and the timestamps in it.
 _ID = re.compile(rb'"([a-z]{2,9}[_-])([a-z2-7]{16}(?:-[a-z2-7]{8})?)((?:_\d+)?")')
 _TIME = re.compile(rb'("(?:created|created_at|latencyMs)":\s*)\d+')
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """Two bodies; `lines` is a unified diff, without its two lines of names."""
+    """The comparison of two bodies; `lines` is a unified diff without its two header lines."""
 
     verdict: Verdict
     lines: list[str]
@@ -44,7 +44,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(captured: Captured, record: Record, *, asked: bytes, given: bytes) -> Comparison:
-    """`asked` is what Google is asked first this time, `given` what the client gets."""
+    """Compare a capture with its replay.
+
+    `asked` is the first upstream request of the replay, `given` the answer to the client.
+    """
     then = captured.upstream[0].request.data if captured.upstream else b""
     return Comparison(
         asked=compare_bodies(then, asked),
@@ -61,15 +64,15 @@ def compare_bodies(then: bytes, now: bytes) -> Compared:
 
 
 def compare_answers(then: bytes, now: bytes) -> Compared:
-    """What a client gets has new ids every time: they must only be the same ones at the same places."""
+    """Compare two answers to a client; ids may differ if equal ids are at the same places."""
     if then == now:
         return Compared(verdict="same", lines=[])
-    found = compare_bodies(_numbered(without_frames(then)), _numbered(without_frames(now)))
+    found = compare_bodies(_with_stable_ids(without_frames(then)), _with_stable_ids(without_frames(now)))
     return Compared(verdict="ids", lines=[]) if found.verdict == "same" else found
 
 
-def _numbered(body: bytes) -> bytes:
-    """Ids by the order in which they come; times as none."""
+def _with_stable_ids(body: bytes) -> bytes:
+    """Replace ids by their order of appearance, and times by 0."""
     known: dict[bytes, int] = {}
 
     def number(found: re.Match[bytes]) -> bytes:

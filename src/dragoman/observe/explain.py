@@ -1,4 +1,4 @@
-"""A captured request made readable: each stage as indented JSON, every note at the place it speaks of."""
+"""Show a captured body as indented JSON with its notes, and compute diffs of bodies."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dragoman.notes import Note
 from dragoman.observe.bodies import show_body
 from dragoman.observe.captures import body_of
 
-_LONGEST = 400  # characters of one text; whoever wants all has the file
+_MAX_TEXT = 400  # characters of one string; `--full` shows all
 _INDENT = "  "
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line of a document; `notes` belong to what begins there."""
+    """One line of a document; `notes` refer to the value that begins there."""
 
     text: str
     notes: tuple[Note, ...] = ()
 
 
 def annotate(
-    document: Any, notes: Iterable[Note], *, longest: int = _LONGEST
+    document: Any, notes: Iterable[Note], *, longest: int = _MAX_TEXT
 ) -> tuple[list[Line], list[Note]]:
-    """The document's lines, and the notes whose place is not in it."""
+    """Return the lines of the document, and the notes whose location is not in it."""
     placed: dict[str, list[Note]] = {}
     for note in notes:
         placed.setdefault(note.where, []).append(note)
@@ -65,7 +65,7 @@ def _json(value: Any) -> str:
 
 
 def differences(before: bytes, after: bytes) -> list[str]:
-    """A unified diff of two bodies, as indented JSON where they are JSON; empty if they mean the same."""
+    """Return a unified diff of two bodies, as indented JSON if they are JSON; empty if they are equivalent."""
     old, new = _readable(before), _readable(after)
     return list(difflib.unified_diff(old, new, "then", "now", lineterm="", n=2))
 
@@ -79,7 +79,7 @@ def _readable(body: bytes) -> list[str]:
 
 
 def without_frames(body: bytes) -> bytes:
-    """What Amazon's frames say, a line each; any other body as it is."""
+    """Return an AWS event stream as text with one event per line; return any other body unchanged."""
     shown = show_body(body_of(body))
     framed = shown.kind == "events" and b"\0" in body
     return "\n".join(f"{one.name} {one.data}" for one in shown.events).encode() if framed else body

@@ -1,4 +1,4 @@
-"""One line for a request: kinds, numbers and names; never words that a user or a model wrote."""
+"""One log line per request, with kinds, numbers and names, but no text of a user or a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _log = logging.getLogger("dragoman")
 
 
 class RequestLog:
-    """`errors`: what failed; `all`: every request; the line of one that failed is a warning."""
+    """An observer that logs failed requests (`errors`) or every request (`all`); failures are warnings."""
 
     def __init__(self, which: Literal["off", "errors", "all"]) -> None:
         self._which = which
@@ -30,7 +30,7 @@ class RequestLog:
 
 
 def facts(record: Record) -> dict[str, object]:
-    """The same as fields; what is empty is left out."""
+    """Return the fields of the record for JSON logs, without empty ones."""
     usage = record.usage
     found = {
         "request_id": record.id,
@@ -67,18 +67,18 @@ def facts(record: Record) -> dict[str, object]:
 
 
 def line(record: Record) -> str:
-    """`req_… POST /v1/messages gemini-x 200 in 812 ms (ours 3), 7+3 tokens, 2 calls`."""
-    said = [f"{record.id} {record.method} {record.path}", record.model, str(record.status or "-")]
+    """Return `req_… POST /v1/messages gemini-x 200 in 812 ms (waited for Google 809) 7+3 tokens` or similar."""
+    parts = [f"{record.id} {record.method} {record.path}", record.model, str(record.status or "-")]
     if record.error:
         statuses = ", ".join(str(attempt.status) for attempt in record.attempts if attempt.status)
-        said.append(f"failed: {record.error}" + (f" (Google: HTTP {statuses})" if statuses else ""))
+        parts.append(f"failed: {record.error}" + (f" (Google: HTTP {statuses})" if statuses else ""))
     if record.left:
-        said.append("the client left")
-    said.append(f"in {record.total_ms} ms (waited for Google {record.wait_ms})")
+        parts.append("the client left")
+    parts.append(f"in {record.total_ms} ms (waited for Google {record.wait_ms})")
     if record.usage.input_tokens or record.usage.output_tokens:
-        said.append(f"{record.usage.input_tokens}+{record.usage.output_tokens} tokens")
+        parts.append(f"{record.usage.input_tokens}+{record.usage.output_tokens} tokens")
     if record.calls or record.own_calls:
-        said.append(f"{len(record.calls) + len(record.own_calls)} calls")
+        parts.append(f"{len(record.calls) + len(record.own_calls)} calls")
     if record.notes:
-        said.append(f"{len(record.notes)} notes")
-    return " ".join(part for part in said if part)
+        parts.append(f"{len(record.notes)} notes")
+    return " ".join(part for part in parts if part)

@@ -1,7 +1,7 @@
-"""The numbers of all workers of this machine, whoever of them is asked.
+"""Metrics of all workers of a machine, available from each of them.
 
-Each worker writes its own now and then into the state folder; one that has ended is added to those before it,
-so that no counter ever goes back.
+Each worker writes its metrics to a file in the state folder about once a second. The counters of workers that
+have ended are added to a common file, so that no counter ever decreases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder(list[m.Series]).decode
 
 
 class MetricFiles:
-    """The numbers of this process beside those of its siblings, in one folder."""
+    """The metrics of this process and of the other workers, in one folder."""
 
     def __init__(self, folder: Path, registry: m.Registry) -> None:
         self._folder = folder
@@ -34,11 +34,11 @@ class MetricFiles:
         self._written = -_PAUSE_S
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._bury_the_dead()
+            self._merge_ended_workers()
 
     @property
     def wait_s(self) -> float:
-        """Until the next writing: siblings see numbers that are a second old."""
+        """Return the seconds until the next write; other workers see values that are up to a second old."""
         return max(0.0, self._written + _PAUSE_S - time.monotonic())
 
     def write(self) -> None:
@@ -50,7 +50,7 @@ class MetricFiles:
         others = (_read(path) for path in self._folder.glob("*.json") if path != self._own)
         return m.merge([self._registry.snapshot(), *others])
 
-    def _bury_the_dead(self) -> None:
+    def _merge_ended_workers(self) -> None:
         with self._locked():
             ended = [path for path in self._folder.glob("[0-9]*.json") if self._has_ended(path)]
             if ended:
@@ -61,8 +61,11 @@ class MetricFiles:
                     path.unlink(missing_ok=True)
 
     def _has_ended(self, path: Path) -> bool:
-        """A file with our own number is a predecessor's: a container gives the same ones after every restart."""
-        return path == self._own or not _lives(int(path.stem))
+        """Return whether the process of this file has ended.
+
+        A file with our own pid is of a predecessor: a container assigns the same pids after every restart.
+        """
+        return path == self._own or not _is_running(int(path.stem))
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -84,7 +87,7 @@ def _replace(path: Path, series: list[m.Series]) -> None:
     fresh.replace(path)
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

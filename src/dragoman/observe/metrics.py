@@ -1,7 +1,7 @@
-"""Counters and histograms, in Prometheus' words; pure: whoever counts brings the numbers, whoever asks gets text.
+"""Counters, gauges and histograms, rendered in the Prometheus text format. No I/O.
 
-A process has its own; those of several workers are added up. Labels that clients could multiply are bounded:
-what is too many is counted as `other`.
+Each process has its own registry; those of several workers are merged. The number of label combinations is
+bounded, because clients choose some of the names: further ones are counted as `other`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 Labels = tuple[str, ...]
 
 OTHER = "other"
-_MOST_SERIES = 500  # of one metric
+_MAX_SERIES = 500  # per metric
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _SMALL_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """What is measured: its name, what it means, its labels; `buckets` makes a histogram."""
+    """The definition of a metric; one with `buckets` is a histogram."""
 
     name: str
     help: str
@@ -111,7 +111,7 @@ ALL = (
 
 
 class Series(msgspec.Struct, frozen=True):
-    """One line of numbers: a value, or the counts of a histogram's buckets with its sum."""
+    """A snapshot of one time series: a value, or bucket counts with the sum of a histogram."""
 
     metric: str
     labels: Labels
@@ -120,7 +120,7 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class Counter:
-    """One line of numbers while it grows."""
+    """The current value of one time series."""
 
     __slots__ = ("_buckets", "counts", "value")
 
@@ -130,26 +130,26 @@ class Counter:
         self.counts = [0] * (len(buckets) + 1) if buckets else []
 
     def observe(self, value: float) -> None:
-        """For a histogram."""
+        """Add an observation to a histogram."""
         self.value += value
         self.counts[bisect_left(self._buckets, value)] += 1
 
 
 class Counters(dict[Labels, Counter]):
-    """Those of one metric by their labels; one that is new is made when it is asked for."""
+    """The series of one metric by label values; a missing one is created when it is accessed."""
 
     def __init__(self, metric: Metric) -> None:
         super().__init__()
         self._buckets = metric.buckets
 
     def __missing__(self, labels: Labels) -> Counter:
-        if len(self) >= _MOST_SERIES:
+        if len(self) >= _MAX_SERIES:
             labels = (OTHER,) * len(labels)
         return self.setdefault(labels, Counter(self._buckets))
 
 
 class Registry:
-    """The numbers of one process."""
+    """The metrics of one process."""
 
     def __init__(self) -> None:
         self._metrics = {metric.name: Counters(metric) for metric in ALL}
@@ -166,7 +166,7 @@ class Registry:
 
 
 def merge(snapshots: Iterable[Iterable[Series]]) -> list[Series]:
-    """Several processes as one."""
+    """Add up the snapshots of several processes."""
     found: dict[tuple[str, Labels], Series] = {}
     for series in (one for snapshot in snapshots for one in snapshot):
         key = (series.metric, series.labels)
@@ -179,18 +179,21 @@ def merge(snapshots: Iterable[Iterable[Series]]) -> list[Series]:
 
 
 def bounded(series: Iterable[Series]) -> list[Series]:
-    """As many lines of a metric as a process may have; the first stay, the rest is counted as `other`."""
+    """Limit the number of series per metric: keep the first ones and merge the rest into `other`."""
     known: dict[str, int] = {}
     kept: list[Series] = []
     for one in series:
         known[one.metric] = known.get(one.metric, 0) + 1
-        labels = one.labels if known[one.metric] <= _MOST_SERIES else (OTHER,) * len(one.labels)
+        labels = one.labels if known[one.metric] <= _MAX_SERIES else (OTHER,) * len(one.labels)
         kept.append(Series(one.metric, labels, one.value, one.counts))
     return merge([kept])
 
 
 def render(series: Iterable[Series]) -> bytes:
-    """Prometheus' text format; a metric without numbers is left out."""
+    """Return the Prometheus text format, without metrics that have no series.
+
+    https://prometheus.io/docs/instrumenting/exposition_formats/
+    """
     grouped: dict[str, list[Series]] = {}
     for one in series:
         grouped.setdefault(one.metric, []).append(one)

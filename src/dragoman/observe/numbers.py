@@ -1,4 +1,4 @@
-"""Every finished request becomes numbers."""
+"""The observer that updates the metrics when a request has finished."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _IN, _OUT = ("in",), ("out",)
 
 
 class RequestMetrics:
-    """An observer that counts into a registry; the counters of each metric are looked up once."""
+    """Count finished requests into a registry.
+
+    The series of each metric are looked up once, as this runs for every request.
+    """
 
     def __init__(self, registry: m.Registry, limits: LimitsConfig = LimitsConfig()) -> None:  # noqa: B008 (frozen)
         self._prices = Prices(limits)

@@ -1,6 +1,6 @@
-"""What tokens cost, as a small dated table; a price that is not here is unknown, never guessed.
+"""List prices of tokens, in US dollars per million; the price of an unlisted model is unknown.
 
-US dollars for a million tokens, standard tier of the paid API, as of 2026-02; Google's price page is the authority.
+Standard tier of the paid API, as of 2026-02; https://ai.google.dev/gemini-api/docs/pricing is authoritative.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LONG_PROMPT_TOKENS = 200_000
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """`long` is the price when the prompt is longer than `LONG_PROMPT_TOKENS`."""
+    """Prices per million tokens; `long` applies when the prompt exceeds `LONG_PROMPT_TOKENS`."""
 
     input: float
     cached: float
@@ -27,7 +27,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 _PRO_25 = Price(input=1.25, cached=0.125, output=10.0, long=Price(input=2.5, cached=0.25, output=15.0))
 _PRO_3 = Price(input=2.0, cached=0.2, output=12.0, long=Price(input=4.0, cached=0.4, output=18.0))
 
-#: The whole id, a date or build number behind it allowed.
+#: By full model id; a date or build number may follow it.
 PRICES: dict[str, Price] = {
     "gemini-3.1-pro-preview": _PRO_3,
     "gemini-3-pro-preview": _PRO_3,

@@ -1,4 +1,4 @@
-"""What is known of one request when it is over: facts, never words of the user's; and, if captured, its four stages."""
+"""The facts about a finished request, without text of the user; and its four stages if it is captured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from dragoman.notes import Note
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of the upstream. `key` is a name, not a secret; `error` a kind, empty if it went well."""
+    """One request to Google.
+
+    `key` is the name of the API key, not its secret. `error` is an error kind, empty on success.
+    """
 
     model: str
     key: str = ""
@@ -19,15 +22,17 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     ms: int = 0
     at_ms: int = 0  # since the request began
-    answered_model: str = ""  # as Google names it: behind an alias stands a version
+    answered_model: str = ""  # the version that Google reports, for example for an alias
     stop: str = ""
     usage: Usage = Usage()
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """`model` is what really ran, empty where none was asked. `error` is a kind.
+    """The facts about one request.
 
-    `wait_ms` is what we waited for Google; what is left of `total_ms` is ours and the reader's.
+    `model` is the model that was used, empty if there was no upstream request. `error` is an error kind.
+    `wait_ms` is the time spent waiting for Google; the rest of `total_ms` is the gateway's own time and that
+    of a client that reads slowly.
     """
 
     id: str
@@ -36,36 +41,37 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     client: str  # the beginning of its User-Agent
     dialect: str = ""
-    caller: str = ""  # a scope: tells callers apart without naming them
+    caller: str = ""  # a scope: distinguishes callers without naming them
     session: str = ""
     asked_model: str = ""
     model: str = ""
-    answered_model: str = ""  # of the last attempt
+    answered_model: str = ""  # that of the last attempt
     stream: bool = False
     status: int = 0
     error: str = ""
     stop: str = ""
     usage: Usage = Usage()
     notes: tuple[Note, ...] = ()
-    calls: tuple[str, ...] = ()  # names of the client's tools that the model called
-    own_calls: tuple[str, ...] = ()  # of tools that the gateway ran
-    runs: tuple[ToolRun, ...] = ()  # what came of them, as far as they ended
-    results: tuple[ToolOutcome, ...] = ()  # that came with this request
+    calls: tuple[str, ...] = ()  # the client's tools that the model called
+    own_calls: tuple[str, ...] = ()  # tools that the gateway ran
+    runs: tuple[ToolRun, ...] = ()  # their outcomes, as far as they have ended
+    results: tuple[ToolOutcome, ...] = ()  # tool results that this request brought
     attempts: tuple[Attempt, ...] = ()
     first_byte_ms: int = 0
     wait_ms: int = 0
     total_ms: int = 0
-    overhead_us: int = 0  # the same rest, finer: it is often less than a millisecond
+    overhead_us: int = 0  # `total_ms` without `wait_ms`, in microseconds, as it is often below a millisecond
     bytes_in: int = 0
     bytes_out: int = 0
-    left: bool = False  # the client went before the end
+    left: bool = False  # the client disconnected before the end
     trace: str = ""  # the client's `traceparent`
 
 
 class ToolOutcome(msgspec.Struct, frozen=True):
-    """What came back for a call of the model's: of which tool, whether it failed, how much it said.
+    """The result of a tool call that a client sent: the tool, whether it failed, and its size.
 
-    `ms` is the time from the end of the answer that called to the request that brought the result, if both were ours.
+    `ms` is the time from the end of the answer with the call to the request with the result, if this process
+    saw both.
     """
 
     name: str
@@ -75,7 +81,10 @@ class ToolOutcome(msgspec.Struct, frozen=True):
 
 
 class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that the gateway ran itself. `later`: others answer it, with another request."""
+    """One call that the gateway ran itself.
+
+    `later` means that an external caller supplies its result in another request.
+    """
 
     name: str
     failed: bool = False
@@ -86,10 +95,10 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True):
-    """The bodies of a request on its way, each cut at a limit: `upstream` has a pair for every attempt."""
+    """The bodies of a request at each stage, cut at a limit; `upstream` has one pair per attempt."""
 
     client_request: bytes = b""
-    headers: dict[str, str] = {}  # of the client, as far as they say what it wants
+    headers: dict[str, str] = {}  # the client's headers that affect the translation
     query: dict[str, str] = {}
     upstream: tuple[tuple[bytes, bytes], ...] = ()
     client_answer: bytes = b""
@@ -97,7 +106,10 @@ class Stages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Observer(Protocol):
-    """Told of every request, on the event loop: it notes and returns, and writes in batches elsewhere."""
+    """Receives every finished request, on the event loop.
+
+    `finished` must return quickly; I/O belongs in a batch or a thread.
+    """
 
     def finished(self, record: Record, stages: Stages | None) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Where everything this process says goes: one handler for all logs, and no secret passes it (pain O5)."""
+"""The log handler of the process: one for all loggers, which redacts secrets (pain O5)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import msgspec
 
 from dragoman.redact import Redactor
 
-#: A path or a name with a line break in it would look like a line of ours, or paint over the terminal.
+#: Control characters and line separators: in a path or a name they could forge a log line or control the
+#: terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-#: Of a log record: makes what a line of JSON says besides the message.
+#: The attribute of a log record with a function that returns additional JSON fields.
 FACTS = "facts"
 _log = logging.getLogger("dragoman")
 
 
 class CleanFormatter(logging.Formatter):
-    """Messages on one line each, tracebacks on theirs; what looks like a secret in neither."""
+    """Format each message on one line, followed by its traceback; redact secrets in both."""
 
     def __init__(self, redactor: Redactor, pattern: str = "%(message)s") -> None:
         super().__init__(pattern)
@@ -35,7 +36,7 @@ class CleanFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, level, message; what failed, and the `facts` that whoever logs has to tell."""
+    """Format one JSON object per line: time, level, message, traceback and the fields of `FACTS`."""
 
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()
@@ -59,7 +60,7 @@ class JsonFormatter(logging.Formatter):
 def open_sink(
     redactor: Redactor, stream: TextIO | None = None, *, form: Literal["text", "json"] = "text"
 ) -> None:
-    """All loggers lead here, and what Python itself would print: warnings, and what threads die of."""
+    """Send all loggers to one handler, including warnings and errors that Python would print itself."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter(redactor) if form == "json" else CleanFormatter(redactor))
     logging.getLogger().handlers[:] = [handler]

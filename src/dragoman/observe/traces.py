@@ -1,6 +1,8 @@
-"""OpenTelemetry traces, in the words of its conventions for generative AI; made of records, by a thread of its own.
+"""OpenTelemetry traces that follow the semantic conventions for generative AI.
 
-Where they go and how many are kept say the standard variables `OTEL_…`. Facts only: no prompt, no answer, no arguments.
+A thread makes the spans from records of finished requests. The standard variables `OTEL_…` configure export
+and sampling. Spans contain facts only: no prompt, no answer, no arguments.
+
 https://github.com/open-telemetry/semantic-conventions-genai
 """
 
@@ -28,12 +30,12 @@ if TYPE_CHECKING:
 
 Attributes = dict[str, str | int | list[str]]
 
-_QUEUE = 4096  # a collector that is slower than the requests loses traces, never requests
+_QUEUE = 4096  # when the collector is slower than the requests, traces are dropped
 _NEEDED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 _PROVIDERS = {"vertex": "gcp.vertex_ai"}
 _GEMINI = "gcp.gemini"
-_MS = 1_000_000  # nanoseconds
-#: Names in paths; a span is named by the route, not by what was asked for.
+_MS = 1_000_000  # nanoseconds per millisecond
+#: Names in paths: a span is named after the route, not after the resource.
 _NAMED = (
     (re.compile(r"/projects/[^/]+/locations/[^/]+"), "/projects/{project}/locations/{location}"),
     (re.compile(r"/models/[^/:]+"), "/models/{model}"),
@@ -44,7 +46,7 @@ _log = logging.getLogger("dragoman")
 
 
 class Traces:
-    """An observer: a span for a request, and below it one for each attempt and each tool that the gateway ran."""
+    """An observer that creates a span per request, with children for attempts and gateway tools."""
 
     def __init__(self, backend: str) -> None:
         self._provider_name = _PROVIDERS.get(backend, _GEMINI)
@@ -77,7 +79,7 @@ class Traces:
         while (record := self._waiting.get()) is not None:
             try:
                 self._write(record)
-            except Exception:  # whoever watches must not break what is watched
+            except Exception:  # an observer must not break requests
                 _log.exception("%s could not be traced", record.id)
 
     def _write(self, record: Record) -> None:
@@ -100,7 +102,7 @@ class Traces:
                 f"execute_tool {run.name}", inside, SpanKind.INTERNAL, began_ns, tool_attributes(run)
             )
             _end(span, began_ns + run.ms * _MS, "tool_error" if run.failed else "")
-        # What the client did wrong is no fault of ours; one that was told inside a stream has status 200.
+        # A 4xx status is an error of the client, not of the server. An error inside a stream has status 200.
         ours = record.error if record.status >= 500 or record.status < 400 else ""
         _end(root, start_ns + record.total_ms * _MS, ours)
 
@@ -170,7 +172,7 @@ def tool_attributes(run: ToolRun) -> Attributes:
 
 
 def route_of(record: Record) -> str:
-    """The path without the names in it; of one that is none, nothing."""
+    """Return the path with placeholders for the names in it; "" if there is no such route."""
     if record.error == "not_found" and not record.model:
         return ""
     path = record.path

@@ -1,5 +1,6 @@
-"""What a request used and what it cost, as sums to be added up: by caller, client, dialect and model, by session, by
-tool. Pure; a price that is not known is counted as unknown, never as nothing.
+"""Usage and cost of requests as daily sums: by caller, client, dialect and model, by session, and by tool.
+
+No I/O. Requests whose price is unknown are counted as `unpriced`, not as free.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MICRO = 1_000_000
 NOBODY = "-"
 CLIENT, GATEWAY = "client", "gateway"
 
-#: The labels of each kind of sums.
+#: The labels of each kind of tally.
 KINDS: dict[str, tuple[str, ...]] = {
     "total": ("key", "client", "dialect", "model"),
     "session": ("key", "session"),
@@ -31,13 +32,13 @@ _REQUEST_SUMS = (
     *("requests", "failed", "left", "input", "cached", "output", "thought", "micro_usd", "unpriced"),
     *("calls", "repairs", "sentinels", "retries", "ms", "wait_ms"),
 )
-#: The sums of each kind; a tally has only those that are not 0.
+#: The sums of each kind; a tally omits those that are 0.
 SUMS: dict[str, tuple[str, ...]] = {
     "total": _REQUEST_SUMS,
     "session": _REQUEST_SUMS,
     "tool": ("calls", "results", "failed", "repairs", "bytes", "ms", "timed"),
 }
-#: What usage can be looked at by: of which kind, and which of its labels; a day is no label.
+#: How usage can be grouped: the kind of tally, and which of its labels; none for "day".
 GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "day": ("total", ()),
     "model": ("total", ("model",)),
@@ -54,7 +55,7 @@ _CLIENT_NAME = re.compile(r"[\w.@+-]{1,40}")
 
 
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
-    """What one or many requests add to a tally; sums that are 0 are left out."""
+    """The contribution of one or more requests to a tally, without sums that are 0."""
 
     day: str
     kind: str
@@ -63,7 +64,7 @@ class Sums(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tallied(Protocol):
-    """As a store gives them back."""
+    """A tally as a store returns it."""
 
     @property
     def day(self) -> str: ...
@@ -74,20 +75,20 @@ class Tallied(Protocol):
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that has the same names."""
+    """The sums of all tallies with the same names."""
 
     names: tuple[str, ...]
     sums: dict[str, int]
 
 
 def is_counted(record: Record) -> bool:
-    """Whether somebody who may ask wanted an answer of a model's: no probe, no list, no stranger."""
+    """Return whether the request counts as usage: an authenticated caller asked for a model's answer."""
     asked = record.model or record.asked_model or record.error
     return bool(asked and record.caller and record.method == "POST")
 
 
 def find_price(limits: LimitsConfig, *models: str) -> Price | None:
-    """Of the first of these names that has one; the settings know better than the table."""
+    """Return the price of the first model that has one; the settings take precedence over the built-in table."""
     names = [name for model in models if model for name in (model, gemini.ALIASES.get(model, model))]
     for name in names:
         own = limits.prices.get(name)
@@ -98,14 +99,14 @@ def find_price(limits: LimitsConfig, *models: str) -> Price | None:
 
 
 class Prices:
-    """Remembers what it found."""
+    """Compute costs, with a cache of prices."""
 
     def __init__(self, limits: LimitsConfig) -> None:
         self._limits = limits
         self._known: dict[tuple[str, str], Price | None] = {}
 
     def cost_micro_usd(self, record: Record) -> int | None:
-        """At list price, in millionths of a dollar; None if nobody knows the price."""
+        """Return the list price in millionths of a dollar; None if the price is unknown."""
         usage = record.usage
         if not usage.input_tokens and not usage.output_tokens:
             return 0
@@ -117,7 +118,7 @@ class Prices:
         return None if price is None else round(cost_usd(usage, price) * MICRO)
 
     def _find(self, models: tuple[str, str]) -> Price | None:
-        if len(self._known) >= _KNOWN_PRICES:  # names come from clients
+        if len(self._known) >= _KNOWN_PRICES:  # bounded, because clients choose the names
             self._known.clear()
         price = self._known[models] = find_price(self._limits, *models)
         return price
@@ -132,7 +133,7 @@ def tallies_of(record: Record, limits: LimitsConfig) -> Iterator[Sums]:
 
 
 def tallies_of_all(records: Iterable[Record], limits: LimitsConfig) -> list[Sums]:
-    """Merged; what the records have in common is looked up once."""
+    """Return the merged tallies of all records; each price is looked up once."""
     prices = Prices(limits)
     return merge(one for record in records for one in _tallies(record, prices))
 
@@ -156,24 +157,24 @@ def _day(number: int) -> str:
 
 @lru_cache(maxsize=_KNOWN_CLIENTS)
 def client_name(user_agent: str) -> str:
-    """The first product a client says it is, without its version."""
+    """Return the first product name of a User-Agent without its version."""
     found = _CLIENT_NAME.match(user_agent)
     return found[0] if found else NOBODY
 
 
 def mended_tools(record: Record) -> Iterator[str]:
-    """The tool of every argument of the model's that was mended."""
+    """Yield the tool name of every call whose arguments were repaired."""
     mended = [note.where for note in record.notes if note.kind == "mended"]
-    if not mended:  # nearly always
+    if not mended:  # the usual case
         return
     called = {*record.calls, *record.own_calls}
     for where in mended:
-        # A name may have dots of its own; what a client's own document had wrong is no call of this answer.
+        # A tool name may contain dots. Notes about the client's request do not begin with the name of a call.
         yield from (name for name in called if where == name or where.startswith(f"{name}."))
 
 
 def retries(record: Record) -> int:
-    """Attempts that failed and were not the last: the rounds of the gateway's own tools are none."""
+    """Return how many attempts failed and were followed by another; rounds of gateway tools do not count."""
     attempts = record.attempts
     return sum(bool(attempt.error) for attempt in attempts[:-1]) if len(attempts) > 1 else 0
 
@@ -241,7 +242,7 @@ def _tool_sums(record: Record) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def merge(sums: Iterable[Sums]) -> list[Sums]:
-    """Those of the same day, kind and labels as one."""
+    """Add up sums with the same day, kind and labels."""
     found: dict[tuple[str, str, tuple[str, ...]], dict[str, int]] = {}
     for one in sums:
         _add(found.setdefault((one.day, one.kind, one.labels), {}), one.sums)
@@ -251,7 +252,7 @@ def merge(sums: Iterable[Sums]) -> list[Sums]:
 
 
 def group(tallies: Iterable[Tallied], by: str) -> list[Group]:
-    """Summed by the names that `GROUPS` has for it; days in their order, the rest as `rank` says."""
+    """Sum tallies by the labels in `GROUPS[by]`; days are sorted by date, all others as `_rank` does."""
     kind, names = GROUPS[by]
     places = [KINDS[kind].index(name) for name in names]
     found: dict[tuple[str, ...], dict[str, int]] = {}
@@ -270,7 +271,7 @@ def total(groups: Iterable[Group]) -> dict[str, int]:
 
 
 def _rank(one: Group) -> tuple[object, ...]:
-    """The dearest first, then the busiest."""
+    """Sort by cost, then by tokens, then by number of requests and calls."""
     sums = one.sums
     tokens = sums.get("input", 0) + sums.get("output", 0)
     busy = sums.get("requests", 0) + sums.get("calls", 0)

@@ -1,4 +1,4 @@
-"""State that outlives a process."""
+"""State that outlives a process: the `Store` protocol and its implementations."""
 
 from dragoman.store.base import (
     LEDGER_DAYS,

@@ -1,7 +1,8 @@
-"""What must outlive a process: signatures by call id, the turns of conversations a client refers to, the tools
-that sessions have here, and the ledger of what was asked.
+"""The protocols and values of the state store.
 
-Everything but the ledger is written before the last byte of the answer that needs it leaves.
+A store keeps thought signatures by call id, the turns of conversations that clients refer to, the tools of
+sessions, quota meters, and the ledger of requests. Everything but the ledger is written before the last byte
+of the answer that depends on it is sent.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ import msgspec
 
 
 class StoreUnavailable(Exception):
-    """The disk or the server behind a store does not answer; what can go on without state goes on."""
+    """The disk or the server of a store does not respond; features that work without state continue."""
 
 
 class HeadMoved(Exception):
-    """Somebody else added a turn to the conversation first; this one was not saved."""
+    """Another request added a turn to the conversation first; this turn was not saved."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One request and its answer. `parent` is the turn before, `data` what its dialect wants to know again.
+    """One request and its answer.
 
-    `answer` is what the client got, for it to read again; a line of turns is found without it.
-    Whoever asks for a turn must name its `scope`: what one caller kept no other can see.
+    `parent` is the id of the previous turn and `data` is what the dialect needs to continue. `answer` is the
+    response body, for clients that retrieve it again; `chain` does not load it. A turn is found only under
+    its `scope`, so that no caller sees the turns of another.
     """
 
     id: str
@@ -35,7 +37,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
-    """A named line of turns; `head` is the last one, `data` what the client noted about it."""
+    """A named chain of turns: `head` is the last turn, `data` is the client's metadata."""
 
     name: str
     scope: str
@@ -46,38 +48,44 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
 
 class Turns(Protocol):
     async def save(self, turn: Turn, conversation: str = "") -> None:
-        """Keep a turn; as the new head of the conversation if one is named and its head is the turn's parent."""
+        """Save a turn; if a conversation is named, also make the turn its head.
+
+        Raise `HeadMoved` if the head of the conversation is not the turn's parent.
+        """
         ...
 
     async def chain(self, scope: str, turn_id: str) -> list[Turn]:
-        """The turn and all before it, oldest first, without answers; empty if it or one before it is gone."""
+        """Return the turn and its ancestors, oldest first, without answers; empty if one of them is missing."""
         ...
 
     async def turn(self, scope: str, turn_id: str) -> Turn | None:
-        """The turn alone, with its answer."""
+        """Return the turn with its answer."""
         ...
 
     async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
-        """Forget a turn, and with it what follows; or its answer only, so that the line goes on."""
+        """Delete a turn, which breaks the chain of all later ones; with `keep_line` delete only its answer.
+
+        Return whether anything was deleted.
+        """
         ...
 
     async def conversation(self, scope: str, name: str) -> Conversation | None: ...
 
     async def put_conversation(self, conversation: Conversation) -> None:
-        """A new one, or new `data` for one that exists: its head stays."""
+        """Create a conversation, or replace the `data` of an existing one without changing its head."""
         ...
 
     async def delete_conversation(self, scope: str, name: str) -> bool: ...
 
     async def lease(self, name: str, holder: str, seconds: float) -> bool:
-        """Whether `name` now belongs to `holder` for so long; the holder may ask again to keep it."""
+        """Acquire or renew the lease `name`; return False if another holder has it."""
         ...
 
     async def release(self, name: str, holder: str) -> None: ...
 
 
 class Charge(msgspec.Struct, frozen=True, kw_only=True):
-    """So much more on the meter `name`, which must not pass `limit` (0: it may); forgotten after `ends_s`."""
+    """Add `amount` to the meter `name`, up to `limit` (0 means no limit); the meter expires at `ends_s`."""
 
     name: str
     amount: int
@@ -86,32 +94,32 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Meters(Protocol):
-    """Whole numbers that many requests at many replicas add to at once, and never pass."""
+    """Integer counters with limits, shared by all replicas."""
 
     async def charge(self, charges: Sequence[Charge]) -> str:
-        """Add all of them, or none if one would pass its limit: then the name of the first such meter."""
+        """Add all charges, or none if one would exceed its limit; return the name of that meter, or ""."""
         ...
 
     async def read(self, names: Collection[str]) -> dict[str, int]:
-        """What the meters show; one that was never charged shows 0."""
+        """Return the values of the meters; a meter that does not exist is 0."""
         ...
 
 
 class Toolset(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session has: its tools, and how they are to be chosen; both as their owner wrote them."""
+    """The tools and the tool config of a session, each in the encoding of the caller that set it."""
 
     tools: bytes = b""
     config: bytes = b""
 
 
-#: An id and what is known of it.
+#: An id and its data.
 Entry = tuple[str, bytes]
 
 
 class SessionTools(Protocol):
-    """Tools, calls and results of sessions; each belongs to a `scope`, and nobody else's session has them.
+    """Tools, calls and results of sessions, separated by `scope`.
 
-    A session that is used lives on; one that is not is forgotten whole.
+    A session expires as a whole when it has not been used for the retention time.
     """
 
     async def set_tools(self, scope: str, session: str, tools: bytes) -> None: ...
@@ -119,23 +127,26 @@ class SessionTools(Protocol):
     async def set_config(self, scope: str, session: str, config: bytes) -> None: ...
 
     async def toolset(self, scope: str, session: str) -> Toolset | None:
-        """What was set, or None for a session that has nothing."""
+        """Return the tools and the config of the session, or None if neither is set."""
         ...
 
     async def clear(self, scope: str, session: str) -> bool:
-        """Forget the tools, their config, the calls and the results; whether there was anything."""
+        """Delete the tools, the config, the calls and the results; return whether there were any."""
         ...
 
     async def register_calls(
         self, scope: str, session: str, calls: Sequence[Entry], *, last: bool = True
     ) -> None:
-        """These are the last calls now, unless they are not; one that is known gets the new data at its old place."""
+        """Register calls, and make them the last calls unless `last` is false.
+
+        A call that is already registered gets the new data and keeps its position.
+        """
         ...
 
     async def call(self, scope: str, session: str, call_id: str) -> bytes | None: ...
 
     async def calls(self, scope: str, session: str) -> list[Entry]:
-        """Everything that was registered, oldest first; of very many the newest `MAX_CALLS`."""
+        """Return the registered calls, oldest first; only the newest `MAX_CALLS` are kept."""
         ...
 
     async def last_calls(self, scope: str, session: str) -> list[Entry]: ...
@@ -143,22 +154,22 @@ class SessionTools(Protocol):
     async def add_results(self, scope: str, session: str, results: Sequence[Entry]) -> None: ...
 
     async def results(self, scope: str, session: str) -> dict[str, bytes]:
-        """What waits to be taken, by call id."""
+        """Return the results that have not been taken yet, by call id."""
         ...
 
     async def take_results(
         self, scope: str, session: str, call_ids: Collection[str] | None = None
     ) -> dict[str, bytes]:
-        """The same, all or those of these calls, and gone: nobody else can take them."""
+        """Return and remove results: all of them, or those of `call_ids`. A result is given out only once."""
         ...
 
 
-#: Of one session.
+#: How many calls are kept for one session.
 MAX_CALLS = 1000
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One request in the ledger: `data` is its record as whoever noted it wrote it."""
+    """One request in the ledger; `data` is its encoded record."""
 
     id: str
     at_ms: int
@@ -167,41 +178,42 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums of one day for one kind of thing (`model`, `session`, `tool`, …) told apart by labels."""
+    """Sums of one day for one kind (`model`, `session`, `tool`, …) and one combination of labels."""
 
-    day: str  # 2026-11-16, UTC
+    day: str  # YYYY-MM-DD, UTC
     kind: str
     labels: tuple[str, ...]
     sums: dict[str, int]
 
 
-#: Of all lines the newest, and none that is older.
+#: The ledger keeps at most this many lines, and none older than this.
 LEDGER_LINES = 20_000
 LEDGER_LINES_S = 30 * 86_400
-#: Tallies stay longer: they are small.
+#: Tallies are small, so they are kept longer.
 LEDGER_DAYS = 400
-#: Of one day and kind; clients could make any number of names, so what is too many is one tally of these labels.
+#: Maximum of label combinations for one day and kind. Clients can send any number of names, so the rest is
+#: summed up under `OTHER_LABEL`.
 LEDGER_LABELS = 500
 OTHER_LABEL = "other"
 
 
 class Ledger(Protocol):
-    """What was asked and what it came to; bounded, and nobody's request depends on it."""
+    """A bounded record of requests and of their daily sums; no request depends on it."""
 
     async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
-        """Keep the lines, add up the sums: exactly, whoever else notes meanwhile. A line that is known stays."""
+        """Add lines and sums; concurrent additions are not lost. A line with a known id is not changed."""
         ...
 
     async def lines(
         self, *, limit: int, before: tuple[int, str] | None = None, session: str = ""
     ) -> list[Line]:
-        """The newest first; `before` is the time and the id of the last one seen."""
+        """Return lines, newest first; `before` is the time and the id of the last line of the previous page."""
         ...
 
     async def line(self, line_id: str) -> Line | None: ...
 
     async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
-        """Of these days, both included, by day and labels."""
+        """Return the tallies from `first_day` to `last_day` inclusive, sorted by day and labels."""
         ...
 
 
@@ -219,7 +231,7 @@ class Store(Protocol):
     def ledger(self) -> Ledger: ...
 
     async def recall(self, keys: Collection[str]) -> dict[str, str]:
-        """What is known of these keys; unknown ones are simply missing."""
+        """Return the stored values; keys without a value are missing from the result."""
         ...
 
     async def remember(self, items: Sequence[tuple[str, str]]) -> None: ...

@@ -1,4 +1,4 @@
-"""A store for tests and for the library: forgets everything with the process."""
+"""A store in memory, for tests and for use as a library; it is lost with the process."""
 
 from __future__ import annotations
 
@@ -169,5 +169,5 @@ class MemorySessionTools:
         return {own: waiting.pop(own) for own in wanted if own in waiting}
 
     def _get(self, scope: str, session: str) -> _Session:
-        """Looking begins nothing."""
+        """Return the session without creating it."""
         return self._sessions.get((scope, session)) or _Session()

@@ -1,4 +1,4 @@
-"""The ledger of one process."""
+"""The ledger of the in-memory store, and helpers that all ledgers share."""
 
 from __future__ import annotations
 

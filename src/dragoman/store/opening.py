@@ -1,4 +1,4 @@
-"""Which store the settings ask for: a file for one machine, Redis for many."""
+"""Open the store that the settings select: a SQLite file for one machine, or Redis for several."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite_ledger import ledger_path
 
 _STATE_FILE = "state.db"
-_RECENT_SHARE = 8  # one part of so many: signatures are small beside what they sign
+_RECENT_SHARE = 8  # fraction of `cache_bytes` for signatures: they are much smaller than the parsed history
 
 
 def ledger_is_empty(config: Config) -> bool:
-    """Whether nobody has noted anything in the file; of a Redis only itself knows."""
+    """Return whether the SQLite ledger was never written; False for Redis, without asking it."""
     return not config.store.url and not ledger_path(Path(config.home) / _STATE_FILE).exists()
 
 
 def open_store(config: Config) -> Store:
-    """State in a file lies in `config.home`, which must exist."""
+    """Return the configured store; the folder `config.home` must exist for a SQLite file."""
     max_age_s = config.state_retention_minutes * 60
     recent_bytes = config.server.cache_bytes // _RECENT_SHARE
     if config.store.url:
@@ -37,5 +37,6 @@ def open_store(config: Config) -> Store:
         recent_bytes=recent_bytes,
     )
     if config.observe.ledger:
-        store.ledger.open()  # a process shall not have more files open after its first request than before
+        # open the file at start, so that the number of open files does not grow with the first request
+        store.ledger.open()
     return store

@@ -1,4 +1,4 @@
-"""What a store was asked for lately, so that the same history is not looked up with every turn."""
+"""A read cache for a store, so that the same history is not looked up again with every turn."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _ENTRY_BYTES = 200
 
 
 class Recent:
-    """Values with the second they were written in; the oldest are forgotten when there are too many.
+    """Values with the second in which they were written; the oldest entries are evicted first.
 
-    A key that was not found is never looked for again: what a client can bring back was written before the
-    client got it.
+    Missing keys are cached too: a value that a client can refer to was written before the client received its
+    key.
     """
 
     def __init__(self, max_bytes: int = RECENT_BYTES) -> None:
@@ -22,7 +22,7 @@ class Recent:
         self._kept: OrderedDict[str, tuple[str | None, int]] = OrderedDict()
 
     def find(self, keys: Collection[str]) -> tuple[dict[str, tuple[str | None, int]], list[str]]:
-        """What is known of these keys, and which of them nobody asked for yet."""
+        """Return the cached entries, and the keys that are not cached."""
         known: dict[str, tuple[str | None, int]] = {}
         unknown: list[str] = []
         for key in keys:

@@ -1,7 +1,7 @@
-"""The store of many replicas: everything in Redis, each entry with its own end.
+"""The store for several replicas: everything is in Redis, and every key has a time to live.
 
-One server or one primary behind sentinels; Redis Cluster is not served. Size is bounded by Redis itself
-(`maxmemory` with `volatile-ttl` or `volatile-lru`): every key has a time to live.
+It supports a single server or a primary with sentinels, but not Redis Cluster. Redis itself bounds the size
+(`maxmemory` with `volatile-ttl` or `volatile-lru`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RedisStore:
                 pipeline.set(_name(key), value, ex=self._max_age_s)
             await pipeline.execute()
 
-        # First: what cannot be written is known at least as long as we live.
+        # Cache before writing: if the write fails, this process still knows the value.
         self._recent.keep({key: (value, 0) for key, value in items})
         await self._link.call(write)
 

@@ -1,9 +1,9 @@
-"""The ledger in Redis; what is noted together is one Lua script.
+"""The ledger in Redis; one Lua script writes all lines and tallies of a call atomically.
 
-l:order            sorted set   `<time>:<id>`, told apart by their text only: so it is read by pages
-l:data             hash         id -> time, session and data of a line
-ls:<session>       sorted set   as l:order, of one session
-t:<day>:<kind>     hash         `<labels> <name>` -> sum; `#<labels>` for labels that are known, `#` their number
+l:order          sorted set  `<time>:<id>` with equal scores, so that it is sorted and paged by text
+l:data           hash        line id -> time, session and data
+ls:<session>     sorted set  like l:order, for one session
+t:<day>:<kind>   hash        `<labels> <name>` -> sum; `#<labels>` marks known labels, `#` counts them
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class RedisLedger:
 
 
 def _place(at_ms: int, line_id: str) -> str:
-    """Text that sorts as time and id do."""
+    """Return text that sorts by time, then by id."""
     return f"{max(0, at_ms):015d}:{line_id}"
 
 
@@ -161,7 +161,7 @@ def _unpack(line_id: str, kept: bytes) -> Line:
 
 
 def _end(day: str) -> int:
-    """When a day's tallies are forgotten."""
+    """Return when the tallies of a day expire, in seconds since the epoch."""
     began = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
     return int((began + timedelta(days=LEDGER_DAYS + 1)).timestamp())
 

@@ -1,4 +1,7 @@
-"""The way to Redis (or Valkey): one address or several sentinels; what fails is told as unavailable, quickly."""
+"""The connection to Redis (or Valkey), to one server or through sentinels.
+
+Every failure becomes `StoreUnavailable`, and soon, because requests wait for it.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,15 @@ _SENTINEL = "+sentinel"
 _SENTINEL_PORT = 26379
 _CONNECT_S = 0.5
 _ANSWER_S = 1.0
-_PAUSE_S = 0.5  # a server that is gone is not asked again by every request
-_TRIES = 3  # of a connection that broke: another one may be good
-_SLOW_TRIES = 2  # of one that did not answer in time
+_PAUSE_S = 0.5  # after a failure, refuse calls for this long instead of letting each one time out
+_TRIES = 3  # attempts when a connection breaks: another one of the pool may work
+_SLOW_TRIES = 2  # attempts when the server does not respond in time
 _BETWEEN_S = 0.02
 _CONNECTIONS = 32
 
 
 class RedisLink:
-    """Opened by the first call, inside the event loop that uses it."""
+    """A Redis client that connects on the first call, in the event loop that makes it."""
 
     def __init__(self, url: str, *, now: Callable[[], float] = time.monotonic) -> None:
         if find_spec("redis") is None:
@@ -40,24 +43,25 @@ class RedisLink:
         self._opened: list[Any] = []
         self._scripts: dict[str, Any] = {}
         self._asleep_until = 0.0
-        self._places = asyncio.Semaphore(_CONNECTIONS)  # the library refuses where it should wait
+        # redis-py raises when its pool is exhausted; wait instead
+        self._slots = asyncio.Semaphore(_CONNECTIONS)
         self._closing = asyncio.Lock()
 
     async def call(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """What `work` makes of the client."""
+        """Return the result of `work(client)`; raise `StoreUnavailable` if Redis fails."""
         import redis.exceptions as trouble
 
         tries = 0
         while True:
             tries += 1
             try:
-                async with self._places:
+                async with self._slots:
                     if self._now() < self._asleep_until:
                         raise StoreUnavailable("Redis cannot be reached")
                     if self._client is None:
                         self._client, *_ = self._opened = _open(self._url)
                     return await work(self._client)
-            except trouble.ResponseError as error:  # it answers, and refuses: read only, out of memory
+            except trouble.ResponseError as error:  # the server responds, but is read-only or out of memory
                 raise StoreUnavailable(f"Redis refuses: {error}") from error
             except (trouble.RedisError, OSError, TimeoutError) as error:
                 slow = isinstance(error, (trouble.TimeoutError, TimeoutError))
@@ -68,7 +72,7 @@ class RedisLink:
                 raise StoreUnavailable(f"Redis cannot be reached: {type(error).__name__}") from error
 
     async def run(self, script: str, key: str, *args: str | bytes | float) -> Any:
-        """One Lua script, all or nothing; `key` tells where it lies."""
+        """Run a Lua script, which Redis executes atomically; `key` is the key that it works on."""
 
         async def work(client: Any) -> Any:
             registered = self._scripts.get(script)
@@ -79,17 +83,20 @@ class RedisLink:
         return await self.call(work)
 
     async def close(self) -> None:
-        """Once all calls are over: a connection that is in use would be left open. The next call opens it again."""
+        """Close all clients once no call is running, as connections in use would stay open.
+
+        The next call connects again.
+        """
         async with self._closing, AsyncExitStack() as held:
             for _ in range(_CONNECTIONS):
-                await held.enter_async_context(self._places)
+                await held.enter_async_context(self._slots)
             for client in self._opened:
                 await client.aclose()
             self._client, self._opened, self._scripts = None, [], {}
 
 
 def check_url(url: str) -> None:
-    """A mistake in the address is told at start, without the password in it."""
+    """Raise `ConfigError` if the URL is invalid; the message does not contain its password."""
     place = urlsplit(url)
     kind = place.scheme.removesuffix(_SENTINEL)
     if kind not in ("redis", "rediss", "unix") or not (place.netloc or place.path):
@@ -102,7 +109,7 @@ def check_url(url: str) -> None:
 
 
 def _open(url: str) -> list[Any]:
-    """The client, and whoever else must be closed."""
+    """Return the client, followed by the sentinel clients that must be closed with it."""
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
@@ -112,20 +119,20 @@ def _open(url: str) -> list[Any]:
         "socket_connect_timeout": _CONNECT_S,
         "retry": Retry(
             NoBackoff(), 0
-        ),  # it tries again inside of what it tries again: a hang would be seven seconds
+        ),  # redis-py retries connect and command separately: a hang would last seven seconds
     }
     if not urlsplit(url).scheme.endswith(_SENTINEL):
         return [Redis.from_url(url, **options)]
     from redis.asyncio import sentinel
 
     hosts, service, login = _sentinels(url)
-    watchers: Any = sentinel.Sentinel  # the library has no types here
-    known = watchers(hosts, sentinel_kwargs={"socket_timeout": _CONNECT_S}, **options, **login)
+    factory: Any = sentinel.Sentinel  # redis-py has no types here
+    known = factory(hosts, sentinel_kwargs={"socket_timeout": _CONNECT_S}, **options, **login)
     return [known.master_for(service), *known.sentinels]
 
 
 def _sentinels(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
-    """`redis+sentinel://user:password@one:26379,two:26379/service/0`."""
+    """Parse `redis+sentinel://user:password@one:26379,two:26379/service/0`."""
     place = urlsplit(url)
     account, _, hosts = place.netloc.rpartition("@")
     service, _, db = place.path.strip("/").partition("/")

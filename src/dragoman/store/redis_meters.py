@@ -1,4 +1,7 @@
-"""Meters in Redis: a number each, charged by one script, and once even if the word of it is lost and it is sent again."""
+"""Meters in Redis: one integer per meter, charged by one script.
+
+Each charge has an id, so that it counts once even if the reply is lost and it is sent again.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Sessions' tools in Redis; every operation is one Lua script: all or nothing, one round trip.
+"""Tools of sessions in Redis. Every operation is one Lua script: atomic, and one round trip.
 
     s:<session>    hash    tools, config, and the ids of the last calls in `last`
     sc:<session>   hash    call id -> data
     so:<session>   list    call ids, oldest first
-    sr:<session>   hash    call id -> a result that waits
+    sr:<session>   hash    call id -> a result that was not taken yet
 
-All keys of a session live as long as the one that was used last.
+Writing, and reading the toolset, renews the time to live of all keys of the session.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import msgspec
 from dragoman.store.base import MAX_CALLS, Entry, Toolset
 from dragoman.store.redis_link import RedisLink
 
-#: Ends every script that finds or makes something.
-_LIVE_ON = """
+#: The end of every script that reads the toolset or writes: renew the time to live.
+_RENEW = """
 for _, kind in ipairs({'s:', 'sc:', 'so:', 'sr:'}) do redis.call('EXPIRE', p .. kind .. session, ttl) end
 """
 _HEAD = "local p, session, ttl = ARGV[1], ARGV[2], ARGV[3]\n"
 
-_SET = _HEAD + "redis.call('HSET', p .. 's:' .. session, ARGV[4], ARGV[5])" + _LIVE_ON + "return 1"
-_TOOLSET = _HEAD + _LIVE_ON + "return redis.call('HMGET', p .. 's:' .. session, 'tools', 'config')"
+_SET = _HEAD + "redis.call('HSET', p .. 's:' .. session, ARGV[4], ARGV[5])" + _RENEW + "return 1"
+_TOOLSET = _HEAD + _RENEW + "return redis.call('HMGET', p .. 's:' .. session, 'tools', 'config')"
 _CLEAR = (
     _HEAD
     + "return redis.call('DEL', p .. 's:' .. session, p .. 'sc:' .. session, p .. 'so:' .. session,"
@@ -44,7 +44,7 @@ while redis.call('LLEN', p .. 'so:' .. session) > tonumber(ARGV[4]) do
   redis.call('HDEL', p .. 'sc:' .. session, redis.call('LPOP', p .. 'so:' .. session))
 end
 """
-    + _LIVE_ON
+    + _RENEW
     + "return 1"
 )
 _CALLS = (
@@ -75,7 +75,7 @@ return found
 _ADD = (
     _HEAD
     + "for i = 4, #ARGV, 2 do redis.call('HSET', p .. 'sr:' .. session, ARGV[i], ARGV[i + 1]) end"
-    + _LIVE_ON
+    + _RENEW
     + "return 1"
 )
 _RESULTS = _HEAD + "return redis.call('HGETALL', p .. 'sr:' .. session)"

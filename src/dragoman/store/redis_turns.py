@@ -1,12 +1,12 @@
-"""Conversations in Redis: a line of turns is one hash, so that it lives and ends as a whole.
+"""Conversations in Redis: all turns with the same first turn are in one hash, which expires as a whole.
 
-    t:<tree>   hash    turn id -> parent, newline, data; "" -> when the entries below were last prolonged
-    i:<id>     string  the tree a turn belongs to; outlives the tree by half its time, never the other way
+    t:<tree>   hash    turn id -> parent, newline, data; "" -> when the keys below were last renewed
+    i:<id>     string  the tree of a turn; lives half as long again as the tree, so it never expires first
     a:<id>     string  the answer of a turn
     c:<name>   hash    a conversation: head, data, created
-    l:<name>   string  who holds a lease
+    l:<name>   string  the holder of a lease
 
-All keys of one caller share a hash tag. Every operation is one Lua script: all or nothing, one round trip.
+All keys of one scope share a hash tag. Every operation is one Lua script: atomic, and one round trip.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ end
 return gone
 """
 
-# A conversation whose turns are gone is gone too: it could never go on.
+# Delete a conversation whose turns have expired: it cannot be continued.
 _CONVERSATION = """
 local p, key = ARGV[1], KEYS[1]
 local found = redis.call('HMGET', key, 'head', 'data', 'created')

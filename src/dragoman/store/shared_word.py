@@ -1,7 +1,7 @@
-"""A few bytes that all processes of a machine see: whoever changes something rare changes them too.
+"""A change flag in shared memory, visible to all processes of a machine.
 
-Every request asks for what hardly anybody has. Who has seen that there is nothing need not look again while the
-word is the same.
+Every request asks for session tools, which few sessions have. A process that has found none does not query
+the database again until the flag changes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from pathlib import Path
 from time import monotonic
 
 _BYTES = 8
-_TRUSTED_S = 1.0  # somebody may have been killed between a change and its word
+# look again after this time: a process may be killed between its write and the change of the flag
+_TRUSTED_S = 1.0
 
 
 class SharedWord:
-    """`may_be` is what `look` found when the word was what it is now."""
+    """Cache whether anything exists.
+
+    `may_be` returns what `look` returned for the current value of the flag.
+    """
 
     def __init__(self, path: Path, look: Callable[[], bool]) -> None:
         self._look = look
@@ -33,8 +37,9 @@ class SharedWord:
             os.close(file)
 
     def change(self) -> None:
-        """When it is written."""
-        self._word[:] = os.urandom(_BYTES)  # not counted: two who count at once come to the same
+        """Tell all processes to look again; call it after the write."""
+        # random, because two concurrent increments could yield the same number
+        self._word[:] = os.urandom(_BYTES)
 
     def may_be(self) -> bool:
         word = self._word[:]

@@ -1,7 +1,7 @@
 """The embedded store: one SQLite file in WAL mode, shared by all workers of a machine.
 
-With `synchronous=NORMAL` a killed process loses nothing that was committed. Calls take tens of
-microseconds and wait for another worker's lock only briefly, so they run on the event loop.
+With `synchronous=NORMAL` a killed process loses nothing that was committed. Calls take tens of microseconds
+and wait only briefly for another worker's lock, so they run on the event loop.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from dragoman.store.sqlite_turns import SqliteTurns
 _SCHEMA_VERSION = 3
 _KEYS_PER_QUERY = 500
 _ROWS_BETWEEN_PRUNES = 400
-_ROWS_OF_A_WRITE = 4  # of conversations and tools: they may be large
+_ROWS_OF_A_WRITE = 4  # how many rows a write of conversations or tools counts as: they may be large
 _ROWS_PER_PRUNE = 1000
 _TREES_PER_PRUNE = 200
-_LOCK_S = 0.2  # another worker's write; the event loop waits with us
-_OPEN_LOCK_S = 10.0  # other workers that start
+_LOCK_S = 0.2  # how long to wait for another worker's write; this blocks the event loop
+_OPEN_LOCK_S = 10.0  # how long to wait for other workers that are starting
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS memory (
     id INTEGER PRIMARY KEY,  -- rows lie in order of age, so that forgetting the oldest frees whole pages
@@ -58,7 +58,10 @@ _log = logging.getLogger("dragoman")
 
 
 class SqliteStore:
-    """Bounded by age and by size: the oldest go first. `now` gives seconds since the epoch."""
+    """A store limited by age and size; the oldest entries are deleted first.
+
+    `now` returns seconds since the epoch.
+    """
 
     def __init__(
         self,
@@ -128,13 +131,13 @@ class SqliteStore:
 
     async def remember(self, items: Sequence[tuple[str, str]]) -> None:
         written = int(self._now())
-        # First: what cannot be written is known at least as long as we live.
+        # Cache before writing: if the write fails, this process still knows the value.
         self._recent.keep({key: (value, written) for key, value in items})
         await self._together.write([(key, value, written) for key, value in items])
 
     def _write(self, rows: list[Row]) -> None:
         try:
-            if len(rows) == 1:  # a statement alone is a transaction of its own
+            if len(rows) == 1:  # a single statement is already a transaction
                 self._db.execute(_REMEMBER, rows[0])
             else:
                 with self._db:
@@ -151,11 +154,11 @@ class SqliteStore:
         self._db.close()
 
     def prune(self) -> None:
-        """Forget all that is too old, then the oldest while there is too much."""
+        """Delete everything that is too old, then the oldest entries until the size limit is met."""
         self._recent = Recent(self._recent_bytes)
         while self._forget():
             pass
-        self._db.executescript("PRAGMA incremental_vacuum")  # a script, because `execute` frees one page only
+        self._db.executescript("PRAGMA incremental_vacuum")  # `execute` would free only one page
 
     def _wrote(self, rows: int = _ROWS_OF_A_WRITE) -> None:
         self._rows_since_prune += rows
@@ -165,7 +168,10 @@ class SqliteStore:
             self._checkpoint.begin()
 
     def _forget_some(self) -> None:
-        """A slice of the same while requests are running; what cannot be done now is done later."""
+        """Delete a limited number of rows while requests are running.
+
+        Errors are logged; the next call tries again.
+        """
         try:
             self._forget()
             self._db.executescript("PRAGMA incremental_vacuum(1000)")
@@ -173,14 +179,14 @@ class SqliteStore:
             _log.warning("old state cannot be forgotten now: %s", error)
 
     def _forget(self) -> int:
-        """How many rows went."""
+        """Return how many rows were deleted."""
         gone = self._forget_old(self._oldest())
         gone += self.turns.forget(self._oldest(), _TREES_PER_PRUNE)
         gone += self.meters.forget(_ROWS_PER_PRUNE)
         gone += self.session_tools.forget(self._oldest(), _TREES_PER_PRUNE)
         if self._used_bytes() > self._max_bytes:
             gone += self._db.execute(_FORGET_OLDEST, (_ROWS_PER_PRUNE,)).rowcount
-        for _ in range(_TREES_PER_PRUNE):  # one by one: a conversation may be as large as all the rest
+        for _ in range(_TREES_PER_PRUNE):  # one by one, because one conversation may hold most of the data
             if self._used_bytes() <= self._max_bytes:
                 break
             older = self.turns.oldest() <= self.session_tools.oldest()
@@ -189,7 +195,7 @@ class SqliteStore:
 
     def _forget_old(self, oldest: int) -> int:
         first = self._db.execute(_OLDEST).fetchone()
-        if first is None or first[0] >= oldest:  # nearly always, and the others are younger
+        if first is None or first[0] >= oldest:  # the usual case; all other rows are newer
             return 0
         return self._db.execute(_FORGET_OLD, (_ROWS_PER_PRUNE, oldest)).rowcount
 

@@ -1,4 +1,4 @@
-"""Reading and writing one SQLite file: a write is one transaction, what fails is told as unavailable."""
+"""Transactions on a SQLite connection; SQLite errors become `StoreUnavailable`."""
 
 from __future__ import annotations
 

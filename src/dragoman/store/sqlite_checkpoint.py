@@ -1,4 +1,4 @@
-"""What was written goes from SQLite's log into its file beside the work: a disk may take long over it."""
+"""WAL checkpoints in a background thread, because a slow disk would block the event loop."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import logging
 import sqlite3
 from pathlib import Path
 
-#: Pages in the log from which on whoever writes would have to do it: a few times what comes between two of ours.
+#: Size of the WAL, in pages, at which a writer makes the checkpoint itself: a few times what is written
+#: between two background checkpoints.
 LAST_RESORT = 8000
 _log = logging.getLogger("dragoman")
 
 
 class Checkpoint:
-    """`begin` returns at once; one at a time, in a thread, on a connection of its own.
+    """Run checkpoints in a thread, one at a time; `begin` returns at once.
 
-    It is open from the beginning: SQLite would keep the descriptors of those that come and go.
+    The connection stays open, because SQLite keeps the file descriptors of closed connections while others
+    use the same file.
     """
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         self._running: asyncio.Future[None] | None = None
-        self._work()  # what a process that was killed has left
+        self._work()  # move what a killed process left in the WAL
 
     @property
     def is_done(self) -> bool:
@@ -39,5 +41,5 @@ class Checkpoint:
     def _work(self) -> None:
         try:
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        except sqlite3.Error as error:  # nothing is lost: it stays in the log
+        except sqlite3.Error as error:  # nothing is lost: the data stays in the WAL
             _log.warning("the state's log cannot be worked off now: %s", error)

@@ -1,6 +1,6 @@
-"""The ledger in a SQLite file of its own: whoever is served waits for none of its writes.
+"""The ledger in its own SQLite file, so that no request waits for its writes.
 
-Every call runs in a thread; the file is opened by the first, unless it was before.
+Every call runs in a thread. The first call opens the file unless `open` did.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from dragoman.store.sqlite_access import Access
 T = TypeVar("T")
 
 _VERSION = 1
-_LOCK_S = 5.0  # of another worker; nobody waits for us
+_LOCK_S = 5.0  # how long to wait for another worker's write; no request waits for this
 _NOTES_BETWEEN_PRUNES = 20
-_ROWS_PER_STATEMENT = 200  # four values each: SQLite takes 999 everywhere
+# with four values per row this stays below 999, SQLite's lowest limit of parameters
+_ROWS_PER_STATEMENT = 200
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS line (
     id TEXT NOT NULL UNIQUE,
@@ -71,7 +72,7 @@ _sums = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def ledger_path(state: Path) -> Path:
-    """Beside the file with the state."""
+    """Return the path of the ledger for a state file: `state.db` has `state-ledger.db`."""
     return state.with_name(f"{state.stem}-ledger{state.suffix}")
 
 
@@ -80,7 +81,7 @@ class SqliteLedger:
         self._path = path
         self._now = now
         self._db: sqlite3.Connection | None = None
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._notes = 0
 
     async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
@@ -117,19 +118,19 @@ class SqliteLedger:
         return sorted(found, key=lambda tally: (tally.day, tally.labels))
 
     def open(self) -> None:
-        """Now, and not with the first call; what is wrong with the file is told then."""
-        with self._turn, contextlib.suppress(sqlite3.Error):
+        """Open the file before the first call; an error is ignored here and reported by that call."""
+        with self._lock, contextlib.suppress(sqlite3.Error):
             self._db = self._db or _open(self._path)
 
     async def close(self) -> None:
-        with self._turn:
+        with self._lock:
             if self._db is not None:
                 self._db.close()
                 self._db = None
 
     async def _run(self, done: str, work: Callable[[sqlite3.Connection], T]) -> T:
         def in_turn() -> T:
-            with self._turn:
+            with self._lock:
                 if self._db is None:
                     self._db = _open(self._path)
                 return work(self._db)
@@ -163,12 +164,12 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
-#: Whose sums: the kind, the day, and the labels as they are written.
+#: The kind, the day and the encoded labels of a tally.
 _Key = tuple[str, str, str]
 
 
 def _add(db: sqlite3.Connection, tallies: Sequence[Tally]) -> None:
-    """Where there are too many labels already, new ones are added to the others'."""
+    """Add the sums to the stored ones; labels beyond the limit are added to `OTHER_LABEL`."""
     keys = [(one.kind, one.day, _written(one.labels)) for one in tallies]
     kept = _kept_sums(db, keys)
     room: dict[tuple[str, str], int] = {}
@@ -197,7 +198,7 @@ def _written(labels: tuple[str, ...]) -> str:
 
 
 def _run_for_all(db: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Many rows a statement: with each one this thread would ask the event loop's for Python's lock."""
+    """Execute the query with many rows per statement, as each one competes with the event loop for the GIL."""
     found: list[Any] = []
     for start in range(0, len(rows), _ROWS_PER_STATEMENT):
         some = rows[start : start + _ROWS_PER_STATEMENT]

@@ -1,4 +1,4 @@
-"""Meters in SQLite: one row each, charged in one transaction."""
+"""Meters in SQLite: one row per meter, charged in one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions' tools in SQLite: a row for what was set, one for each call and one for each result that waits."""
+"""Tools of sessions in SQLite: one row per session, per call and per result that was not taken yet."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _DROP = (
 
 
 class SqliteSessionTools:
-    """`after_write` may forget old state; reading keeps a session alive, now and then."""
+    """`after_write` may delete old state. Reading the tools of a session also renews it, from time to time."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class SqliteSessionTools:
         waiting = await self.results(scope, session)
         wanted = [own for own in waiting if call_ids is None or own in call_ids]
         query = "DELETE FROM session_result WHERE scope = ? AND session = ? AND id = ? RETURNING id, data"
-        if not wanted:  # nearly always
+        if not wanted:  # the usual case
             return {}
         with self._access.writing():
             rows = [self._db.execute(query, (scope, session, own)).fetchall() for own in wanted]
@@ -164,7 +164,7 @@ class SqliteSessionTools:
         return self._forget("SELECT scope, id FROM session ORDER BY used LIMIT 1", ())
 
     def oldest(self) -> float:
-        """When the session that is unused for longest was used; never, if there is none."""
+        """Return when the least recently used session was used; infinity if there is none."""
         (used,) = self._db.execute("SELECT min(used) FROM session").fetchone()
         return float("inf") if used is None else used
 
@@ -192,7 +192,7 @@ class SqliteSessionTools:
         self._word.close()
 
     def _read(self, query: str, *values: str) -> list[Any]:
-        try:  # no `reading()`: every request comes here
+        try:  # `reading()` would cost more, and every request comes here
             return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise StoreUnavailable(f"state cannot be read: {error}") from error

@@ -1,4 +1,7 @@
-"""Answers that end at the same time are remembered in one transaction, which costs hardly more than one row does."""
+"""Group the writes of answers that end at the same time into one transaction.
+
+A transaction with several rows costs little more than one with a single row.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ Row = tuple[str, str, int]
 
 
 class Together:
-    """`write` waits until its rows are written, with all others that come in this turn of the event loop."""
+    """Collect the rows of one event loop iteration; `write` returns when they are written."""
 
     def __init__(self, write: Callable[[list[Row]], None]) -> None:
         self._write = write
@@ -31,10 +34,10 @@ class Together:
         error: Exception | None = None
         try:
             self._write(rows)
-        except Exception as failed:  # each of them is told, and the event loop goes on
+        except Exception as failed:  # every waiting call gets the error
             error = failed
         for done in waiting:
-            if done.done():  # whoever waited has left
+            if done.done():  # the caller was cancelled
                 continue
             if error is None:
                 done.set_result(None)

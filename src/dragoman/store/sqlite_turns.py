@@ -1,4 +1,7 @@
-"""Conversations in SQLite: turns in trees, pruned tree by tree, so that no conversation loses its beginning."""
+"""Conversations in SQLite.
+
+Turns form trees, and old ones are deleted by whole trees, so that no conversation loses its beginning.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ INSERT INTO conversation (scope, name, head, data, created, used) VALUES (?, ?, 
 ON CONFLICT (scope, name) DO UPDATE SET data = excluded.data, used = excluded.used
 """
 
-#: A tree goes with all that hangs on it: a conversation without its turns could never go on.
+#: Delete a tree with its answers and conversations: a conversation without its turns cannot be continued.
 _OF_A_TREE = "(SELECT id FROM turn WHERE scope = :scope AND tree = :id)"
 _DROP_TREE = (
     f"DELETE FROM answer WHERE scope = :scope AND id IN {_OF_A_TREE}",  # noqa: S608 (our own words only)
@@ -77,7 +80,7 @@ _DROP_TREE = (
 
 
 class SqliteTurns:
-    """Every write is one transaction; `now` gives seconds since the epoch, `after_save` may forget old state."""
+    """Every write is a transaction; `now` returns seconds since the epoch, `after_save` may delete old state."""
 
     def __init__(
         self, db: sqlite3.Connection, now: Callable[[], float], after_save: Callable[[], None]
@@ -160,14 +163,14 @@ class SqliteTurns:
             self._db.execute("DELETE FROM lease WHERE name = ? AND holder = ?", (name, holder))
 
     def forget(self, oldest_s: int, most: int) -> int:
-        """Up to so many trees that were not used since, with all their turns, and such conversations."""
+        """Delete up to `most` trees not used since `oldest_s`, and conversations and leases that are as old."""
         return self._forget("WHERE used < ?", (oldest_s, most)) + self._drop_conversations(oldest_s)
 
     def forget_oldest(self) -> int:
         return self._forget("ORDER BY used", (1,))
 
     def oldest(self) -> float:
-        """When the tree that is unused for longest was used; never, if there is none."""
+        """Return when the least recently used tree was used; infinity if there is none."""
         (used,) = self._db.execute("SELECT min(used) FROM tree").fetchone()
         return float("inf") if used is None else used
 

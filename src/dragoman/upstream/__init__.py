@@ -1,1 +1,1 @@
-"""The way to Google."""
+"""Requests to Google's APIs: endpoints, credentials, keys, retries and the HTTP client."""

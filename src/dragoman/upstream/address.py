@@ -1,27 +1,32 @@
-"""Which addresses are everybody's: never this machine, its network, or what a cloud hides behind an address (pain Q9)."""
+"""Decide which IP addresses the gateway may connect to for a caller (pain Q9).
+
+Loopback, private networks and the metadata services of cloud providers are excluded, so that a URL in a
+request cannot reach them (server-side request forgery).
+"""
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-#: Global by the letter of the registries, and still nobody's public server.
+#: `ipaddress` counts these as global (the IANA registries do), but no public server uses them.
 _NOT_V4 = tuple(
     map(
         IPv4Network,
         (
-            "168.63.129.16/32",  # Azure's own services, from inside any machine there
-            "192.0.0.0/24",  # protocol assignments; Oracle's metadata is at .192
-            "192.88.99.0/24",  # relays into IPv6
+            "168.63.129.16/32",  # Azure's WireServer, reachable from every virtual machine there
+            "192.0.0.0/24",  # IETF protocol assignments; Oracle Cloud's metadata service is at 192.0.0.192
+            "192.88.99.0/24",  # 6to4 relay anycast (RFC 3068)
         ),
     )
 )
-#: The only block that is handed out, and what in it is not a place of its own: tunnels, documentation, IETF's.
+#: The block that IANA allocates for global unicast, and the ranges in it that are not ordinary hosts: IETF
+#: protocol assignments (with Teredo), documentation (two ranges) and 6to4 tunnels.
 _V6 = IPv6Network("2000::/3")
 _NOT_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 
 
 def is_public(text: str) -> bool:
-    """Whether an address, as a resolver gives it, may be connected to on somebody else's behalf."""
+    """Return whether a resolved IP address is public; text that is not an IP address is not."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

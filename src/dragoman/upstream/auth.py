@@ -1,4 +1,4 @@
-"""Google's application default credentials, for Vertex; official credentials only (pain L9)."""
+"""Application Default Credentials for Vertex AI, obtained with google-auth only (pain L9)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 class DefaultCredentials:
-    """Application default credentials; the token is refreshed off the event loop when it runs out."""
+    """Provide request headers from Application Default Credentials.
+
+    An expired token is refreshed in a thread. Raise `ConfigError` if google-auth is not installed, or (with
+    kind "permission") if the credentials cannot be loaded or refreshed.
+    """
 
     def __init__(self, project: str) -> None:
         if find_spec("google") is None or find_spec("google.auth") is None:

@@ -1,51 +1,55 @@
-"""A model that keeps failing is left alone for a while; then one request finds out whether it is back."""
+"""A circuit breaker for one model: stop sending requests after repeated failures, then probe."""
 
 from __future__ import annotations
 
-_FAILURES = 5  # in a row
+_FAILURES = 5  # consecutive
 _OPEN_S = 10.0
-_PROBE_S = 30.0  # a probe that nobody hears of again
+_PROBE_S = 30.0  # how long to wait for a probe whose outcome is never reported
 
 
 class Breaker:
     """closed -- five failures in a row --> open -- ten seconds --> one probe -- success --> closed
 
-    A failed probe opens it again; any answer closes it, a refusal too. The caller brings the time.
+    A failed probe opens the breaker again. Any answer closes it, even if Google refuses the request. The
+    caller passes the current time.
     """
 
     def __init__(self, failures: int = _FAILURES, open_s: float = _OPEN_S) -> None:
-        self._most = failures
+        self._max_failures = failures
         self._open_s = open_s
         self._failures = 0
-        self._closed_from_s = 0.0  # until then nobody passes
+        self._blocked_until_s = 0.0  # while open, no request passes before this time
 
     def wait_s(self, now_s: float) -> float:
-        """0: go ahead (and tell how it went); else come again after so long."""
-        if self._failures < self._most:
+        """Return 0 if the request may be sent, otherwise the seconds to wait.
+
+        A caller that gets 0 must report the outcome with `succeeded`, `failed` or `unasked`.
+        """
+        if self._failures < self._max_failures:
             return 0.0
-        if now_s >= self._closed_from_s:
-            self._closed_from_s = now_s + _PROBE_S  # this one is the probe
+        if now_s >= self._blocked_until_s:
+            self._blocked_until_s = now_s + _PROBE_S  # this request is the probe
             return 0.0
-        return self._closed_from_s - now_s
+        return self._blocked_until_s - now_s
 
     def rests_s(self, now_s: float) -> float:
-        """How long it still keeps everybody away; whoever only looks is no probe."""
-        return max(0.0, self._closed_from_s - now_s) if self._failures >= self._most else 0.0
+        """Return how long the breaker stays open, without starting a probe."""
+        return max(0.0, self._blocked_until_s - now_s) if self._failures >= self._max_failures else 0.0
 
     @property
     def failures(self) -> int:
-        """In a row, until now."""
+        """Return the number of consecutive failures."""
         return self._failures
 
     def unasked(self, now_s: float) -> None:
-        """Whoever was let through has not asked after all; if that was the probe, the next one is."""
-        if self._failures >= self._most:
-            self._closed_from_s = now_s
+        """Report that a permitted request was not sent after all, so that the next one may be the probe."""
+        if self._failures >= self._max_failures:
+            self._blocked_until_s = now_s
 
     def succeeded(self) -> None:
         self._failures = 0
 
     def failed(self, now_s: float) -> None:
         self._failures += 1
-        if self._failures >= self._most:
-            self._closed_from_s = now_s + self._open_s
+        if self._failures >= self._max_failures:
+            self._blocked_until_s = now_s + self._open_s

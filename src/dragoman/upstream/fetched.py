@@ -1,4 +1,4 @@
-"""What comes of fetching a file; the fetching itself needs much more than that."""
+"""The result and the error of fetching a remote file, importable without the HTTP client."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dragoman.errors import DragomanError
 
 
 class CannotFetch(DragomanError):
-    """The file cannot be had; the words tell nothing about networks that only we can see."""
+    """The file cannot be fetched; the message reveals nothing about networks that only the gateway can reach."""
 
     kind = "invalid_request"
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """A file and what it really is."""
+    """A fetched file, with the MIME type that its first bytes show."""
 
     mime: str
     data: bytes

@@ -1,4 +1,7 @@
-"""The two address books of one dialect: AI Studio and Vertex; keys in headers, never in addresses (pain Q11)."""
+"""URLs of the Gemini API on AI Studio and on Vertex AI.
+
+API keys go into headers, never into URLs (pain Q11).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _KNOWN_URLS = 256
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """Where requests go."""
+    """The backend that requests go to, with what its URLs are built from."""
 
     backend: Literal["gemini", "vertex", "emulator"]
     base_url: str = ""
@@ -25,7 +28,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_aliases(self) -> bool:
-        """Whether `gemini-flash-latest` and its like exist there."""
+        """Whether the backend resolves aliases such as `gemini-flash-latest`."""
         return self.backend != "vertex" and self.version in ("", "v1beta")
 
     def url(self, model: str, method: Method) -> str:
@@ -50,11 +53,11 @@ def _path(host: Host) -> str:
     version = host.version or "v1beta1"
     if host.project:
         return f"{version}/projects/{host.project}/locations/{host.location}/publishers/google/"
-    return f"{version}/publishers/google/"  # an express key names no project
+    return f"{version}/publishers/google/"  # requests with a Vertex express mode key name no project
 
 
 def vertex_base(location: str) -> str:
-    """`global-aiplatform` does not exist (pain M2)."""
+    """Return the base URL of a Vertex AI location; there is no `global-aiplatform` host (pain M2)."""
     if location == "global":
         return "https://aiplatform.googleapis.com"
     if location in _MULTI_REGION:

@@ -1,7 +1,7 @@
-"""Which of several keys a request goes with, and how long one that was refused rests; pure.
+"""Choose one of several API keys for a request, and compute cooldowns after a key is refused. No I/O.
 
-A conversation stays with its key, so that Google's implicit cache keeps hitting; it moves only while its key
-rests. What makes a key rest, and for which models, is a table.
+A conversation keeps its key, so that Google's implicit cache keeps hitting; it uses another one only while
+its key is cooling down. A table says which errors start a cooldown, and for which models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_RATE_LIMIT_S = 120.0
 
 
 class Key(msgspec.Struct, frozen=True):
-    """A secret, and a name for it that may be shown and stored."""
+    """An API key, with a name derived from it that may be shown and stored."""
 
     secret: str
     name: str
@@ -28,7 +28,7 @@ NO_KEY = Key("", "")
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """One key is left alone until then; for one model, or for every one."""
+    """A cooldown: do not use the key for `model` (or `EVERY_MODEL`) until `until_s`."""
 
     key: str
     model: str
@@ -40,7 +40,8 @@ class _Rule(msgspec.Struct, frozen=True, kw_only=True):
     every_model: bool = False
 
 
-#: What the key itself is refused for. A spent day is asked for again now and then: nobody says when it ends.
+#: Errors that are due to the key. Google does not say when a daily quota resets, so it is tried again every
+#: half hour.
 _RULES: dict[ErrorKind, _Rule] = {
     "rate_limit": _Rule(seconds=15),
     "quota": _Rule(seconds=1800),
@@ -58,7 +59,7 @@ def is_the_keys_fault(error: DragomanError) -> bool:
 
 
 def rest_after(error: DragomanError, key: str, model: str, now_s: float) -> Rest | None:
-    """How long the key rests after that answer; None: it does not."""
+    """Return the cooldown that this error starts, or None if the key is not at fault."""
     rule = _RULES.get(error.kind)
     if rule is None:
         return None
@@ -69,9 +70,10 @@ def rest_after(error: DragomanError, key: str, model: str, now_s: float) -> Rest
 
 
 def in_order(keys: Sequence[Key], session: str) -> list[Key]:
-    """The keys as one conversation prefers them: each conversation in its own order, always the same.
+    """Return the keys in the order in which one conversation prefers them (rendezvous hashing).
 
-    A key that is added or taken away moves only the conversations that prefer it.
+    The order depends only on the conversation and the keys. A key that is added or removed affects only the
+    conversations that prefer it.
     """
     return sorted(keys, key=lambda key: blake2b(f"{session}\0{key.name}".encode(), digest_size=8).digest())
 
@@ -79,16 +81,16 @@ def in_order(keys: Sequence[Key], session: str) -> list[Key]:
 def choose(
     keys: Sequence[Key], session: str, model: str, rests: Mapping[tuple[str, str], float], now_s: float
 ) -> Key | None:
-    """The preferred key that does not rest; None if all do."""
+    """Return the preferred key that is not cooling down, or None."""
     return next((key for key in in_order(keys, session) if rested_s(key, model, rests, now_s) == 0), None)
 
 
 def soonest_s(keys: Sequence[Key], model: str, rests: Mapping[tuple[str, str], float], now_s: float) -> float:
-    """How long until one of them may be asked again."""
+    """Return the seconds until the first of the keys is available again."""
     return min((rested_s(key, model, rests, now_s) for key in keys), default=0.0)
 
 
 def rested_s(key: Key, model: str, rests: Mapping[tuple[str, str], float], now_s: float) -> float:
-    """How long this key still rests for that model."""
+    """Return the remaining cooldown of the key for this model, in seconds."""
     ends = (rests.get((key.name, which), 0.0) for which in (model, EVERY_MODEL))
     return max(0.0, max(ends) - now_s)

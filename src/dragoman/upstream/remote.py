@@ -1,8 +1,7 @@
-"""Files at addresses that callers name, fetched for them: only where the settings ask for it, and only from places
-that are everybody's (pains J4, Q9).
+"""Fetch files from URLs in requests, if the settings allow it, from public addresses only (pains J4, Q9).
 
-A host is resolved once and connected to at exactly the addresses that were checked; a redirect is a new address,
-checked like the first. Nothing of ours goes along: no credentials, no cookies, no proxy.
+A host name is resolved once and the connection uses exactly the addresses that were checked. Each redirect is
+checked like the first URL. The request carries no credentials and no cookies, and uses no proxy.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ _MAX_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_URL = 4096
 _HEADERS = {"accept": "image/*, application/pdf", "accept-encoding": "identity", "user-agent": "dragoman"}
-#: Types a server may claim; which file it is, its first bytes say.
+#: Content types that are accepted; the actual type is taken from the first bytes.
 _CLAIMS = ("image/", "application/pdf", "application/octet-stream", "binary/octet-stream")
-#: Where the kind of a file is written -> how -> which kind.
+#: Offset, magic bytes and MIME type of the accepted files.
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -45,7 +44,11 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
 
 
 class Fetcher:
-    """`resolve` and `allowed` are the network's and the registries' unless a test has its own."""
+    """Download images and PDFs.
+
+    `resolve` and `allowed` replace the DNS lookup and the address check in tests. `fetch` raises
+    `CannotFetch` when the file is refused, is too large or cannot be read in time.
+    """
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class Fetcher:
     ) -> None:
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
-        self._resolver = _Checked(resolve or _ask_the_system, allowed)
+        self._resolver = _CheckedResolver(resolve or _getaddrinfo, allowed)
         self._tls = tls
 
     async def fetch(self, url: str) -> Fetched:
@@ -88,7 +91,7 @@ class Fetcher:
             raise CannotFetch("only http and https addresses are fetched")
         if address.user is not None or address.password is not None:
             raise CannotFetch("an address with a password in it is not fetched")
-        if is_ip_address(address.host):  # goes past the resolver
+        if is_ip_address(address.host):  # aiohttp connects to an IP address without asking the resolver
             self._resolver.check([address.host])
         return address
 
@@ -110,7 +113,7 @@ class Fetcher:
         return Fetched(mime, bytes(data))
 
     def _session(self) -> aiohttp.ClientSession:
-        """A new one for every file: nothing is carried from one caller's address to another's."""
+        """Return a new session for every file, so that no state is shared between callers."""
         connector = aiohttp.TCPConnector(
             resolver=self._resolver,
             use_dns_cache=False,
@@ -126,8 +129,8 @@ class Fetcher:
         )
 
 
-class _Checked(AbstractResolver):
-    """Gives out only addresses that were checked; a host with one that is not everybody's has none."""
+class _CheckedResolver(AbstractResolver):
+    """Resolve host names; raise `CannotFetch` unless every address of the host is public."""
 
     def __init__(self, resolve: Resolve, allowed: Callable[[str], bool]) -> None:
         self._resolve = resolve
@@ -140,7 +143,7 @@ class _Checked(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        del family  # all of them are checked, whichever is used
+        del family  # every address is checked, whichever family is used
         addresses = await self._resolve(host, port)
         self.check(addresses)
         return [
@@ -159,13 +162,13 @@ class _Checked(AbstractResolver):
         return
 
 
-async def _ask_the_system(host: str, port: int) -> list[str]:
+async def _getaddrinfo(host: str, port: int) -> list[str]:
     found: list[Any] = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def _refusal(error: BaseException | None) -> CannotFetch | None:
-    """Our own refusal, where the client wrapped it into an error of its own."""
+    """Return the `CannotFetch` that aiohttp wrapped in one of its own errors, if there is one."""
     while error is not None:
         if isinstance(error, CannotFetch):
             return error

@@ -1,7 +1,7 @@
-"""What to do after a failed attempt: wait, another key, another model, or give up; pure, within one budget.
+"""Decide what to do after a failed attempt: wait, use another key or model, or give up. No I/O.
 
-The budget of attempts and seconds belongs to one client request, whatever is tried in it. Nothing is ever sent
-twice at once.
+The budget of attempts and seconds belongs to one client request and covers everything that is tried for it.
+Attempts are never sent in parallel.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dragoman.upstream.keys import is_the_keys_fault
 
 _FIRST_BACKOFF_S = 0.5
 _BACKOFF_GROWTH = 2.0
-_LEAST_RATE_LIMIT_WAIT_S = 1.0  # a sub-second delay from the quota server is not to be believed (pain L2)
-_TRIES_OF_ONE_MODEL = 2  # of an overloaded one, where another may do
+_LEAST_RATE_LIMIT_WAIT_S = 1.0  # shorter delays from the quota server are unreliable (pain L2)
+_TRIES_OF_ONE_MODEL = 2  # attempts with an overloaded model while another model is available
 
-#: What another model can cure: this one is gone, spent or too busy.
+#: Errors that another model may avoid: this one does not exist, is out of quota or is too busy.
 _MODEL_TROUBLE: frozenset[ErrorKind] = frozenset(
     {"not_found", "quota", "rate_limit", "overloaded", "internal", "timeout"}
 )
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left for one client request."""
+    """The attempts and the waiting time that are left for one client request."""
 
     attempts: int
     wait_s: float
@@ -35,7 +35,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """Try again after so long, with something else than before."""
+    """The next attempt: how long to wait before it, and what to change."""
 
     wait_s: float = 0.0
     change: Literal["", "key", "model"] = ""
@@ -50,9 +50,10 @@ def next_step(
     other_key: bool = False,
     other_model: bool = False,
 ) -> Step | None:
-    """The step before attempt number `attempt + 1`, or None to give up; `jitter` is in 0..1.
+    """Return the step before attempt number `attempt + 1`, or None to give up.
 
-    `other_key` and `other_model` tell what else there is. A busy model is tried twice before another one.
+    `jitter` is between 0 and 1; `other_key` and `other_model` say whether there is an alternative. An
+    overloaded model is tried twice before another one is used.
     """
     if budget.attempts <= 1:
         return None
@@ -66,8 +67,11 @@ def next_step(
 
 
 def _wait_s(error: DragomanError, attempt: int, budget: Budget, jitter: float) -> float | None:
-    """A daily quota, a refused request or a wrong key is not cured by waiting; nor is a silence that was
-    already waited for to its end (a time-out of ours has no status)."""
+    """Return how long to wait before the same attempt is repeated, or None if waiting does not help.
+
+    Waiting does not help after a refused request, a wrong key or a spent daily quota, nor after a timeout of
+    our own (which has no status): its full time has already been waited.
+    """
     if not error.retryable or (error.kind == "timeout" and error.status is None):
         return None
     if isinstance(error, UpstreamCut | UpstreamGarbage):

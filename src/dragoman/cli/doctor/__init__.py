@@ -1,4 +1,4 @@
-"""`dragoman doctor`: is everything as it should be, does every client really arrive, and what would help."""
+"""`dragoman doctor`: check the installation, test every client, and suggest or make repairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command: look at everything, tell it, mend what may be mended."""
+"""The command: run all checks, print the findings, and make repairs."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def run(argv: list[str]) -> int:
-    """0 when nothing fails, 1 otherwise."""
+    """Return 0 if no check fails, otherwise 1."""
     args = make_parser().parse_args(argv)
     _check_arguments(args)
     at = _situation(args)
     found: Found = []
     for name in CHECKS:
-        if name == "arrival" and args.fix:  # what was mended may help there
+        if name == "arrival" and args.fix:  # repairs may help the clients
             found = _mend(found, at, args)
         if name != "arrival" or not args.no_clients:
             found += [(name, finding) for finding in _examine(name, at, quiet=args.json)]
@@ -87,7 +87,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
     if args.wait <= 0:
         raise Failure("--wait must be above 0", code=2)
     if args.config:
-        os.environ["DRAGOMAN_CONFIG"] = args.config  # for the launchers, which are processes of their own
+        os.environ["DRAGOMAN_CONFIG"] = args.config  # for the launchers, which run in their own processes
 
 
 def _situation(args: argparse.Namespace) -> Situation:
@@ -111,7 +111,7 @@ def _situation(args: argparse.Namespace) -> Situation:
 
 
 def _examine(name: str, at: Situation, *, quiet: bool) -> list[Finding]:
-    """Shown at once: the next check may take a minute."""
+    """Run one check and print its findings at once, because the next one may take a minute."""
     with working(TITLES[name]):
         findings = list(CHECKS[name](at))
     if findings and not quiet:
@@ -121,7 +121,7 @@ def _examine(name: str, at: Situation, *, quiet: bool) -> list[Finding]:
 
 
 def _mend(found: Found, at: Situation, args: argparse.Namespace) -> Found:
-    """What was repaired is looked at again."""
+    """Make the confirmed repairs and run their checks again."""
     touched: set[str] = set()
     for name, finding in found:
         if finding.repair and _agreed(finding.repair.question, args):

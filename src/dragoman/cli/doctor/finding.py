@@ -1,4 +1,4 @@
-"""What a check has found, and what a check may know."""
+"""The result of a check, and what a check can use."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import msgspec
 
 from dragoman.cli.settings import Settings
 
-#: `note`: as it is meant to be, but worth knowing; `warn`: works today; `fail`: something does not work.
+#: `note`: intended, but worth knowing; `warn`: works for now; `fail`: does not work.
 Status = Literal["ok", "note", "warn", "fail"]
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
-    """Something the doctor may do itself, if it is let; `act` says what it did."""
+    """A repair that the doctor can make after confirmation; `act` returns what it did."""
 
     question: str
     act: Callable[[], str]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One sentence each: what is the case, why it matters, what to do."""
+    """The result of a check: what was found, why it matters, and what to do, one sentence each."""
 
     status: Status
     what: str
@@ -32,14 +32,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a check looks at; without `settings` their own check says what is wrong with them."""
+    """The input of all checks; `settings` is None if they are invalid, which is a check of its own."""
 
     env: Mapping[str, str]
     home: Path
     settings: Settings | None = None
     settings_error: str = ""
     offline: bool = False
-    clients: tuple[str, ...] = ()  # those that are installed and wanted
+    clients: tuple[str, ...] = ()  # the installed or requested ones
     wait_s: float = 60.0
 
 

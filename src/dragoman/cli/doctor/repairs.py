@@ -1,4 +1,4 @@
-"""Changes to a user's own files: the old one is kept beside the new one."""
+"""Repairs of a user's own files; a backup is kept beside each changed file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def back_up(file: Path) -> Path:
-    """A copy for its owner alone, under a name that nobody has yet."""
+    """Copy the file to a new name, readable only by its owner; return the copy."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1000):
         copy = file.with_name(f"{file.name}.{stamp}{f'-{number}' if number else ''}.bak")
@@ -27,8 +27,8 @@ def back_up(file: Path) -> Path:
 
 
 def remove_keys(file: Path, paths: Collection[str]) -> str:
-    """Takes dotted keys out of a JSON file; all else stays, in its order."""
-    file = file.resolve()  # a link into somebody's dotfiles stays a link
+    """Remove dotted keys from a JSON file and keep everything else in order; return what was done."""
+    file = file.resolve()  # keep a symbolic link, for example into a dotfiles repository
     document: Any = json.loads(file.read_text(encoding="utf-8"))
     for path in paths:
         *parents, last = path.split(".")
@@ -42,7 +42,7 @@ def remove_keys(file: Path, paths: Collection[str]) -> str:
 
 
 def _replace(file: Path, text: str) -> None:
-    """All of the new file or none of it, with the mode of the old one."""
+    """Replace the file atomically and keep its mode."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(6)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as out:

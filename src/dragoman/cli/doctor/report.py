@@ -1,4 +1,4 @@
-"""The findings for a person, or for a program."""
+"""Format findings for the terminal or as JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dragoman.cli.screen import paint
 _COLOURS = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "red"}
 _INDENT = " " * 7
 
-#: By the name of the check.
+#: Pairs of check name and finding.
 Found = list[tuple[str, Finding]]
 
 
 def lines_of(name: str, findings: list[Finding]) -> Iterator[str]:
-    """A title, and each finding with its reason and what to do."""
+    """Yield a title, and each finding with its reason and its remedy."""
     yield paint(TITLES[name], "bold", sys.stdout)
     for finding in findings:
         yield f"  {paint(f'{finding.status:<4}', _COLOURS[finding.status], sys.stdout)} {finding.what}"

@@ -1,4 +1,4 @@
-"""A gateway on the emulator for the length of a check, and a client on it through its real launcher."""
+"""A temporary gateway with the emulator, and a client that runs on it through its launcher."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from dragoman.observe.captures import FOLDER, recent_captures
 from dragoman.tokens import new_token
 
 _POLL_S = 0.1
-_SHOWN_S = 30.0  # from the request to the client's end
-_STOP_S = 10.0  # for a launcher to put back what it lent
+_ANSWER_TIMEOUT_S = 30.0  # from the arrival of the request to the end of the client
+_STOP_TIMEOUT_S = 10.0  # for a launcher to restore the client's settings
 _MOST_CAPTURES = 200
-_WORDS = 300
-_OURS = ("DRAGOMAN_", "GEMINI_", "GOOGLE_")  # the user's upstream is not asked
-# Some clients first ask a small model, in JSON, which one to ask: that answer is the emulator's own.
+_MAX_OUTPUT = 300
+_REMOVED_PREFIXES = ("DRAGOMAN_", "GEMINI_", "GOOGLE_")  # so that the user's own upstream is not used
+# Some clients first ask a small model for JSON (which model to use); the emulator answers that itself.
 _JSON = {"contains": {"generationConfig": {"responseMimeType": "application/json"}}}
 _STEP = {"when": {"not": _JSON}, "times": "always", "optional": True}
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one client."""
+    """The outcome of one client run."""
 
     arrived: bool
     path: str = ""
@@ -43,7 +43,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trial:
-    """A running gateway that notes every request in `home`."""
+    """A running gateway that captures every request in `home`."""
 
     def __init__(self, port: int, shared: Mapping[str, str], home: Path, answer: str) -> None:
         self._own = {
@@ -58,7 +58,10 @@ class Trial:
         self._folder.mkdir()
 
     def run(self, name: str, argv: list[str], env: Mapping[str, str], word: str, wait_s: float) -> Seen:
-        """Starts `dragoman NAME` in an empty folder; its own state folder stays, where it notes what it lends."""
+        """Run `dragoman NAME` in an empty folder.
+
+        The launcher keeps its usual state folder, where it records the settings that it overrides.
+        """
         command = [sys.executable, "-P", "-m", "dragoman", name, *argv]
         begun = time.monotonic()
         with tempfile.TemporaryFile() as output:
@@ -89,13 +92,13 @@ class Trial:
         )
 
     def _watch(self, child: subprocess.Popen[bytes], word: str, deadline: float) -> tuple[str, int]:
-        """Where the request came in, and how it was answered; waits a little for the client to show it."""
+        """Return path and status of the request with `word`; wait a little for the client to end."""
         path, status = "", 0
         while time.monotonic() < deadline:
             ended = child.poll() is not None
             if not path:
                 path, status = self._find(word)
-                deadline = time.monotonic() + _SHOWN_S if path else deadline
+                deadline = time.monotonic() + _ANSWER_TIMEOUT_S if path else deadline
             if ended:
                 break
             time.sleep(_POLL_S)
@@ -110,11 +113,11 @@ class Trial:
 
 @contextlib.contextmanager
 def trial_gateway(env: Mapping[str, str]) -> Iterator[Trial]:
-    """On a free port, with a state folder of its own; both are gone afterwards."""
+    """Run a gateway on a free port with a temporary state folder."""
     with tempfile.TemporaryDirectory(prefix="dragoman-doctor-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
-        answer = f"answer-{new_token()}"  # a client may repeat the question; only the answer has this
-        plain = {name: value for name, value in env.items() if not name.startswith(_OURS)}
+        answer = f"answer-{new_token()}"  # unlike the question, only the answer contains this text
+        plain = {name: value for name, value in env.items() if not name.startswith(_REMOVED_PREFIXES)}
         with emulator.running({"steps": [_STEP | {"reply": answer}]}) as gemini:
             shared = {
                 "DRAGOMAN_GATEWAY_KEY": f"trial-{new_token()}",
@@ -128,11 +131,11 @@ def trial_gateway(env: Mapping[str, str]) -> Iterator[Trial]:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """The launcher first, which ends its client and puts back what it lent; then whoever is left of its group."""
+    """Stop the launcher, which ends its client and restores its settings; then kill the rest of its group."""
     if child.poll() is None:
         child.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(_STOP_S)
+            child.wait(_STOP_TIMEOUT_S)
     if os.name == "posix":
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
@@ -142,4 +145,4 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 def _tail(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("dragoman:")]
-    return " / ".join(lines[-3:])[-_WORDS:]
+    return " / ".join(lines[-3:])[-_MAX_OUTPUT:]

@@ -1,4 +1,4 @@
-"""`dragoman claude|codex|…`: a gateway, and the real client on it with everything set."""
+"""`dragoman claude|codex|…`: start a gateway and run the real client on it."""
 
 from __future__ import annotations
 

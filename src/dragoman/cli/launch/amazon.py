@@ -1,4 +1,4 @@
-"""Amazon Q and Kiro: no variable and no flag leads them elsewhere, only their settings do (docs/amazon-q.md)."""
+"""Amazon Q and Kiro, which only their settings can point to a gateway (docs/amazon-q.md)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dragoman.cli.home import data_folder, user_folder
 from dragoman.cli.launch.client import Client, Edit, Env, Link, Setup
 from dragoman.cli.launch.places import AuthTable, JsonFile
 
-# Their names for the same thing: where a service is. A text instead of an object is ignored without a word.
+# Settings with the endpoint of the service. The value must be an object: a string is silently ignored.
 _Q_SERVICES = ("api.codewhisperer.service",)
 _KIRO_SERVICES = ("api.krs.service", "api.cps.service", "api.codewhisperer.service")
 _REGION = "us-east-1"
-# Commands that talk to no model: they see the user's settings and login as they are.
+# Subcommands without a model: they run with the user's own settings and login.
 _OWN_COMMANDS = frozenset(
     "-V -h --help --help-all --version dashboard debug diagnostic diagnostics doctor help init inline install "
     "integrations issue launch login logout mcp profile quit restart setting settings theme uninstall update user "
     "version whoami".split()
 )
-# What stands in for a login. It is sent to the gateway only, opens nothing there, and is never renewed.
+# A placeholder for the login. It is sent only to the gateway, which does not use it, and never expires.
 _PLACEHOLDER = json.dumps(
     {
         "access_token": "placeholder-of-dragoman",
@@ -36,7 +36,7 @@ _PLACEHOLDER = json.dumps(
 
 
 def _q(link: Link, env: Env, argv: list[str]) -> Setup:
-    """Its settings, and a placeholder where nobody is logged in."""
+    """Override the endpoint; add a placeholder token if the user is not logged in."""
     own = child_env(env, added={})
     if argv and argv[0] in _OWN_COMMANDS:
         return Setup(env=own)
@@ -60,7 +60,7 @@ def _q(link: Link, env: Env, argv: list[str]) -> Setup:
 
 
 def _kiro(link: Link, env: Env, argv: list[str]) -> Setup:
-    """Its settings; a key of Kiro's kind, which needs no login; and for its third engine variables as well."""
+    """Override the endpoints; set an API key, which replaces the login, and variables for the third engine."""
     if argv and argv[0] in _OWN_COMMANDS:
         return Setup(env=child_env(env, added={}))
     settings = Path(env.get("KIRO_HOME") or user_folder(env) / ".kiro") / "settings" / "cli.json"
@@ -76,8 +76,12 @@ def _kiro(link: Link, env: Env, argv: list[str]) -> Setup:
 
 
 def _services(link: Link, names: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """The key is in the address: a login of the user's own fills the header where other clients have it."""
-    key = quote(quote(link.token, safe=""), safe="")  # a server undoes one escaping before it looks
+    """Return the endpoint settings.
+
+    The key is part of the URL, because the user's own login occupies the Authorization header.
+    """
+    # quoted twice: servers decode the path once before routing
+    key = quote(quote(link.token, safe=""), safe="")
     return {name: {"endpoint": f"{link.base_url}/key/{key}", "region": _REGION} for name in names}
 
 

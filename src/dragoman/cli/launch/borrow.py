@@ -1,7 +1,7 @@
-"""Set keys of a client's own settings for as long as it runs, and put back what was there, whatever happens.
+"""Override keys in a client's settings while it runs, and restore them afterwards, also after a crash.
 
-Order is everything: the ledger says what was there before the place is touched, and forgets it after the place is
-as it was. A launcher that is killed in between leaves the ledger to the next one.
+The order makes it crash-safe: the ledger records the original before a file is changed, and drops it after
+the file is restored. If a launcher is killed in between, the next one restores from the ledger.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dragoman.cli.launch.places import Change, Found, Missing, Original, Unusabl
 from dragoman.cli.screen import Failure, remark, warn
 
 _POSIX = os.name == "posix"
-_ENDING = (signal.SIGTERM, signal.SIGHUP) if _POSIX else (signal.SIGTERM,)
-_WAITING = (signal.SIGINT, *_ENDING, *((signal.SIGTSTP,) if _POSIX else ()))
+_TERMINATING_SIGNALS = (signal.SIGTERM, signal.SIGHUP) if _POSIX else (signal.SIGTERM,)
+_DEFERRED_SIGNALS = (signal.SIGINT, *_TERMINATING_SIGNALS, *((signal.SIGTSTP,) if _POSIX else ()))
 
 
 @contextlib.contextmanager
 def borrowed(home: Path, edits: tuple[Edit, ...]) -> Iterator[None]:
-    """Everything in `edits` holds inside; a signal that would end this process ends the block instead."""
+    """Apply `edits` for the duration of the block; SIGTERM and SIGHUP end the block as an exception."""
     if not edits:
         yield
         return
@@ -38,27 +38,27 @@ def borrowed(home: Path, edits: tuple[Edit, ...]) -> Iterator[None]:
         raise Failure("this client's settings cannot be lent on this system", hint=hint)
     with running(home) as by, _ended_by_exception():
         try:
-            with _undisturbed(), open_ledger(home) as ledger:
+            with _signals_deferred(), open_ledger(home) as ledger:
                 for edit in edits:
-                    _put(ledger, edit, by)
+                    _apply_edit(ledger, edit, by)
             yield
         finally:
-            with _undisturbed(), open_ledger(home) as ledger:
-                _settle(ledger, by)
+            with _signals_deferred(), open_ledger(home) as ledger:
+                _restore(ledger, by)
 
 
 def repair(home: Path) -> None:
-    """Put back what launchers that were killed have left."""
+    """Restore what killed launchers have left."""
     if not has_ledger(home):
         return
-    with _undisturbed(), open_ledger(home) as ledger:
-        changed = _settle(ledger)
+    with _signals_deferred(), open_ledger(home) as ledger:
+        changed = _restore(ledger)
     if changed:
         remark(f"an earlier run was cut off; put back as it was: {', '.join(changed)}")
 
 
-def _put(ledger: Ledger, edit: Edit, by: str) -> None:
-    """Write down what is there, then set the keys; where others hold them already, the latest word counts."""
+def _apply_edit(ledger: Ledger, edit: Edit, by: str) -> None:
+    """Record the current values, then set the keys; if several launchers set a key, the latest one wins."""
     path = edit.place.path
     entry = ledger.entries.get(path)
 
@@ -95,8 +95,8 @@ def _is_free(loan: Loan | None, current: object) -> bool:
     return current is ABSENT or (loan is not None and current in loan.put)
 
 
-def _settle(ledger: Ledger, leaving: str = "") -> list[str]:
-    """Everything as the launchers that are still there want it, or as it was; the places that were changed."""
+def _restore(ledger: Ledger, leaving: str = "") -> list[str]:
+    """Restore keys that no running launcher overrides; return the paths of the changed files."""
     changed = []
     for path, entry in list(ledger.entries.items()):
         loans = {
@@ -108,7 +108,7 @@ def _settle(ledger: Ledger, leaving: str = "") -> list[str]:
         wanted = any(loan.claims for loan in loans.values())
         written = False
         try:
-            written = _write_due(entry, loans, None if wanted else entry.original)
+            written = _write_changes(entry, loans, None if wanted else entry.original)
         except Missing:
             wanted = False
         except Unusable as error:
@@ -123,7 +123,7 @@ def _settle(ledger: Ledger, leaving: str = "") -> list[str]:
     return changed
 
 
-def _write_due(entry: Entry, loans: dict[str, Loan], back_to: Original | None) -> bool:
+def _write_changes(entry: Entry, loans: dict[str, Loan], back_to: Original | None) -> bool:
     written = False
 
     def decide(found: Found) -> Change:
@@ -137,15 +137,15 @@ def _write_due(entry: Entry, loans: dict[str, Loan], back_to: Original | None) -
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C must not stop what the first one has begun; it comes afterwards."""
+def _signals_deferred() -> Iterator[None]:
+    """Defer signals until the end of the block: a second Ctrl-C must not interrupt the restore."""
     waiting: list[int] = []
 
     def wait(number: int, _frame: FrameType | None) -> None:
         waiting.append(number)
 
     try:
-        with handling(dict.fromkeys(_WAITING, wait)):
+        with handling(dict.fromkeys(_DEFERRED_SIGNALS, wait)):
             yield
     finally:
         for number in waiting:
@@ -157,5 +157,5 @@ def _ended_by_exception() -> Iterator[None]:
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    with handling(dict.fromkeys(_ENDING, end)):
+    with handling(dict.fromkeys(_TERMINATING_SIGNALS, end)):
         yield

@@ -1,4 +1,4 @@
-"""What a launcher has to know about a client, and what it starts it with."""
+"""The description of a client, and how it is started."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 
 from dragoman.cli.launch.places import Place
 
-#: The variable that carries the gateway key to clients which can be told its name.
+#: The variable with the gateway key, for clients that read their key from a variable of any name.
 KEY_VARIABLE = "DRAGOMAN_GATEWAY_KEY"
 
 Env = Mapping[str, str]
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
-    """A model a client can offer its user; the limits are Gemini's unless the gateway says otherwise."""
+    """A model that a client can offer; the default limits are Gemini's."""
 
     id: str
     context_window: int = 1_048_576
@@ -26,7 +26,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """The gateway as a client meets it, and a folder that lives no longer than the client."""
+    """The gateway for one client run, and a temporary folder for its files."""
 
     base_url: str
     token: str
@@ -39,23 +39,23 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys of a place of the client's own that hold a value of ours for as long as the client runs."""
+    """Keys in a settings file or table of the client that are overridden while it runs."""
 
     place: Place
     values: Mapping[str, Any]
-    #: Leave alone what is there.
+    #: Keep existing values.
     only_missing: bool = False
-    #: The command of the client that makes the place where it has never run.
+    #: The client's subcommand that creates the file if the client has never run.
     made_by: str = ""
-    #: Told when a key was set, and when the place cannot be used although the start may go on without.
+    #: Messages: after a key was set, and if the file cannot be used but the client can start without it.
     when_put: str = ""
     otherwise: str = ""
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """One start: the whole environment, arguments in front of the user's, the folder's files and links.
+    """How to start a client: environment, arguments before the user's, files and links in the folder.
 
-    `edits` touch the user's own files, and are undone: the last resort for a client that offers nothing better.
+    `edits` change the user's own files and are undone; only for clients that offer nothing better.
     """
 
     env: dict[str, str]
@@ -66,19 +66,19 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the table; `prepare` only looks: at the user's environment, arguments and settings."""
+    """One client; `prepare` reads the user's environment, arguments and settings, and changes nothing."""
 
     title: str
     program: str
     prepare: Callable[[Link, Env, list[str]], Setup]
-    #: The command of ours, where it is not the program's name.
+    #: The subcommand of dragoman, if it is not the program's name.
     command: str = ""
-    #: How to get it: a package of npm's, or in words.
+    #: How to install it: an npm package, or instructions.
     package: str = ""
     install: str = ""
-    #: What its user should know that the others' need not.
+    #: Additional help text.
     about: str = ""
-    #: What in the user's own files leads past the gateway whatever we set.
+    #: Returns warnings about user settings that bypass the gateway.
     conflicts: Callable[[Env], list[str]] = lambda _env: []
 
     @property
@@ -87,7 +87,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variable(self) -> str:
-        """Names another program than the one on the path."""
+        """Return the variable with the path of the program, which overrides PATH."""
         return f"DRAGOMAN_{self.name.upper()}"
 
     @property
@@ -96,7 +96,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flag_value(argv: list[str], *flags: str) -> str:
-    """What the user gave as `--flag value` or `--flag=value`, or nothing."""
+    """Return the value of `--flag value` or `--flag=value`, or ""."""
     for arg, following in pairwise([*argv, ""]):
         flag, equals, value = arg.partition("=")
         if flag in flags:

@@ -1,4 +1,4 @@
-"""The ledger of what is lent: in the state folder, on the disk before anything of the user's is touched."""
+"""The ledger of overridden settings, written to the state folder before a user's file is changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATIENCE_S = 20.0
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One place, as it was found, and its keys that are lent."""
+    """One file or table, its original content, and its overridden keys."""
 
     place: Place
     original: Original
@@ -30,7 +30,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ledger:
-    """The entries by the path of their place; open in one process at a time."""
+    """The entries by path; only one process at a time has the ledger open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -44,7 +44,7 @@ class Ledger:
             (self._folder / _LEDGER).unlink(missing_ok=True)
 
     def is_gone(self, by: str) -> bool:
-        """Whether that launcher has ended, in whatever way: the system takes its lock from it."""
+        """Return whether this launcher has ended: the operating system releases its lock in any case."""
         file = self._folder / f"{by}.run"
         try:
             descriptor = hold(file, patience_s=0)
@@ -90,7 +90,7 @@ def open_ledger(home: Path) -> Iterator[Ledger]:
 
 @contextlib.contextmanager
 def running(home: Path) -> Iterator[str]:
-    """A name for this launcher, under which the others can tell whether it is still there."""
+    """Yield an id for this launcher and hold its lock, which shows the others that it is running."""
     by = secrets.token_hex(8)
     file = _folder(home) / f"{by}.run"
     file.touch(mode=0o600)

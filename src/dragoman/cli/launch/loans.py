@@ -1,7 +1,7 @@
-"""Keys of a client's own settings that launchers set for a while: what belongs there now, and in the end.
+"""Overrides of keys in a client's settings: which value each key must have. No I/O.
 
-Pure. Several launchers may want the same key at once; the latest of them gets it, and the last one out leaves
-what was there before. What somebody else has put there since is theirs and stays.
+Several launchers may override the same key at once: the latest one wins, and the last one to end restores the
+original value. A value that another program has set meanwhile is kept.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any
 
 import msgspec
 
-#: The value of a key that is not there.
+#: The value of a key that does not exist.
 ABSENT = msgspec.UNSET
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """One launcher's wish."""
+    """The value that one launcher wants."""
 
     by: str
     value: Any
 
 
 class Loan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One key: what was there, everything we have put there since, and who still wants what; the latest last."""
+    """One key: its original value, all values that launchers have set, and the active claims, latest last."""
 
     before: Any = ABSENT
     put: tuple[Any, ...] = ()
@@ -31,7 +31,7 @@ class Loan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def claim(loan: Loan, current: Any, by: str, value: Any) -> Loan:
-    """A launcher wants `value` there; what it finds there and nobody of us has put is what comes back."""
+    """Add a claim; the current value becomes the one to restore unless a launcher has set it."""
     return Loan(
         before=loan.before if current in loan.put else current,
         put=loan.put if value in loan.put else (*loan.put, value),
@@ -40,25 +40,25 @@ def claim(loan: Loan, current: Any, by: str, value: Any) -> Loan:
 
 
 def release(loan: Loan, gone: Callable[[str], bool]) -> Loan:
-    """Without the claims of launchers that are gone, however they went."""
+    """Remove the claims of launchers that have ended."""
     claims = tuple(claim for claim in loan.claims if not gone(claim.by))
     return msgspec.structs.replace(loan, claims=claims)
 
 
 def due(loan: Loan, current: Any) -> Any:
-    """What belongs there now."""
+    """Return the value that the key must have."""
     if current not in loan.put:
         return current
     return loan.claims[-1].value if loan.claims else loan.before
 
 
 def changes(loans: Mapping[str, Loan], found: Mapping[str, Any]) -> dict[str, Any]:
-    """What has to be written so that everything is as it is due."""
+    """Return the values that must be written, by key."""
     wanted = {key: due(loan, found.get(key, ABSENT)) for key, loan in loans.items()}
     return {key: value for key, value in wanted.items() if value != found.get(key, ABSENT)}
 
 
 def apply(document: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with the changes, in its own order."""
+    """Return the document with the changes, in its original order."""
     merged = {**document, **changed}
     return {key: value for key, value in merged.items() if value is not ABSENT}

@@ -1,4 +1,4 @@
-"""Where a client keeps what a launcher sets for a while: a JSON file, or a table of its SQLite database."""
+"""Files in which a client keeps its settings: a JSON file, or a table in a SQLite database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import msgspec
 
 from dragoman.cli.launch.loans import ABSENT, apply
 
-if sys.platform != "win32":  # where nothing is lent (borrow.py)
+if sys.platform != "win32":  # settings are not overridden on Windows (see borrow.py)
     import fcntl
 
 _PATIENCE_S = 5.0
@@ -28,18 +28,18 @@ _PRIVATE = 0o600
 
 
 class Unusable(Exception):
-    """Why a client's own file cannot be read or changed; it was left alone."""
+    """A file of the client cannot be read or changed; it was not touched."""
 
 
 class Missing(Unusable):
-    """There is no such place: nothing to set, and nothing to put back."""
+    """The file does not exist: there is nothing to set or to restore."""
 
 
 class Original(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file as it was found: when nothing else has changed in the end, it is this again to the last byte."""
+    """The content of a file when it was first changed, so that it can be restored byte for byte."""
 
     text: str = ""
-    mode: int = 0  # 0: there was none
+    mode: int = 0  # 0 if the file did not exist
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,19 +48,19 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What to write; `back_to` when this is the last change and everything should be as it was."""
+    """Values to write; `back_to` is set for the last change, which restores the file."""
 
     values: Mapping[str, Any]
     back_to: Original | None = None
 
 
 Document = dict[str, msgspec.Raw]
-#: Looks at what is there and says what to write, while the place is held.
+#: Maps the current content to the change, while the file is locked.
 Decide = Callable[[Found], Change]
 
 
 class JsonFile(msgspec.Struct, frozen=True, kw_only=True, tag="json"):
-    """Top-level keys of a JSON object. `lock` is the file that the client itself locks when it writes."""
+    """Top-level keys of a JSON object; `lock` is the file that the client itself locks for writing."""
 
     path: str
     lock: str
@@ -68,8 +68,8 @@ class JsonFile(msgspec.Struct, frozen=True, kw_only=True, tag="json"):
     def update(self, keys: list[str], decide: Decide) -> None:
         file = Path(self.path)
         try:
-            file = file.resolve()  # a link into somebody's dotfiles stays a link
-            with _held(Path(self.lock)):
+            file = file.resolve()  # keep a symbolic link, for example into a dotfiles repository
+            with _locked(Path(self.lock)):
                 text, found = _read(file, keys)
                 change = decide(found)
                 if change.values or (change.back_to and file.exists()):
@@ -79,7 +79,7 @@ class JsonFile(msgspec.Struct, frozen=True, kw_only=True, tag="json"):
 
 
 class AuthTable(msgspec.Struct, frozen=True, kw_only=True, tag="auth_kv"):
-    """The table in which Amazon's clients keep their login: texts by key."""
+    """The `auth_kv` table of Amazon Q, which stores its login."""
 
     path: str
 
@@ -112,7 +112,10 @@ def _rows(database: sqlite3.Connection, keys: list[str]) -> dict[str, Any]:
 
 
 def write_whole(file: Path, content: bytes, mode: int) -> None:
-    """All of it or nothing, on the disk before this returns. Callers come one at a time: what lies about is old."""
+    """Replace the file atomically and sync it to disk.
+
+    Callers hold a lock, so earlier drafts are leftovers and are deleted.
+    """
     stem = f".{file.name}.dragoman-"
     for leftover in file.parent.glob(f"{glob.escape(stem)}*"):
         leftover.unlink(missing_ok=True)
@@ -122,7 +125,7 @@ def write_whole(file: Path, content: bytes, mode: int) -> None:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
-            _give_to_owner(stream.fileno(), file)
+            _copy_owner(stream.fileno(), file)
             os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
         draft.replace(file)
@@ -136,16 +139,16 @@ def write_whole(file: Path, content: bytes, mode: int) -> None:
         os.close(folder)
 
 
-def _give_to_owner(descriptor: int, file: Path) -> None:
-    """Whose the file was, whoever runs this: root, for instance, in the user's home."""
+def _copy_owner(descriptor: int, file: Path) -> None:
+    """Give the new file the owner of the old one, for example when root runs this in a user's home."""
     with contextlib.suppress(FileNotFoundError, PermissionError):
         status = file.stat()
         os.fchown(descriptor, status.st_uid, status.st_gid)
 
 
 def hold(file: Path, *, patience_s: float) -> int | None:
-    """A descriptor that has the file locked, or None if others keep it; closing it lets go."""
-    descriptor = os.open(file, os.O_RDWR)  # on NFS only who may write may lock
+    """Return a descriptor that locks the file until it is closed, or None if it stays locked by others."""
+    descriptor = os.open(file, os.O_RDWR)  # NFS requires write access for an exclusive lock
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -159,8 +162,8 @@ def hold(file: Path, *, patience_s: float) -> int | None:
 
 
 @contextlib.contextmanager
-def _held(lock: Path) -> Iterator[None]:
-    """Nobody of the client's writes meanwhile; where it has no lock yet, it has not written yet."""
+def _locked(lock: Path) -> Iterator[None]:
+    """Lock out the client; without a lock file it has never written."""
     if not lock.exists():
         yield
         return
@@ -174,7 +177,7 @@ def _held(lock: Path) -> Iterator[None]:
 
 
 def _read(file: Path, keys: list[str]) -> tuple[Document, Found]:
-    """Everything as raw text, and the values of the keys in question."""
+    """Return all members as raw JSON, and the values of `keys`."""
     if not file.exists():
         return {}, Found(values={})
     original = Original(text=_read_text(file), mode=stat.S_IMODE(file.stat().st_mode))
@@ -187,7 +190,7 @@ def _read(file: Path, keys: list[str]) -> tuple[Document, Found]:
 
 
 def _read_text(file: Path) -> str:
-    """Older clients empty their file before they lock and fill it."""
+    """Read the file; if it is empty wait a moment, as older clients truncate it before they lock it."""
     deadline = time.monotonic() + _EMPTY_S
     while True:
         try:
@@ -208,24 +211,24 @@ def _rewrite(file: Path, document: Document, now: Original, change: Change) -> N
         key: value if value is ABSENT else msgspec.Raw(msgspec.json.encode(value))
         for key, value in change.values.items()
     }
-    text, mode = _as_it_was(apply(document, encoded), now, change)
+    text, mode = _text_and_mode(apply(document, encoded), now, change)
     if (text, mode) != (now.text, now.mode):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, text.encode(), mode)
 
 
-def _as_it_was(wanted: Document, now: Original, change: Change) -> tuple[str, int]:
-    """The text and mode to write: the original ones in the end, if nobody has changed anything else."""
+def _text_and_mode(wanted: Document, now: Original, change: Change) -> tuple[str, int]:
+    """Return the text and mode to write: the original ones if nothing else has changed."""
     text = msgspec.json.format(msgspec.json.encode(wanted), indent=2).decode() if change.values else now.text
     if change.back_to is None:
-        return text, (now.mode or _PRIVATE) & _PRIVATE  # a key of the gateway's is in it
+        return text, (now.mode or _PRIVATE) & _PRIVATE  # private, because it contains a gateway key
     if change.back_to.mode and _is_same(_parse(change.back_to.text), wanted, change.values):
         text = change.back_to.text
     return text, change.back_to.mode or now.mode
 
 
 def _is_same(before: Document, wanted: Document, values: Mapping[str, Any]) -> bool:
-    """Whether they say the same; what the client has set differently, counts as said differently."""
+    """Return whether the restored document equals the original; a key that the client changed differs."""
     own = [key for key in values if key in before]
     return (
         before.keys() == wanted.keys()

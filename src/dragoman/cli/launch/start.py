@@ -1,4 +1,4 @@
-"""Find the program, have a gateway, start the one on the other."""
+"""Find the client's program, open a gateway and run the client on it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIRST_RUN_S = 20.0
 
 
 def run(name: str, argv: list[str]) -> int:
-    """Start the client with every argument untouched and return its exit code."""
+    """Run the client with the given arguments unchanged; return its exit code."""
     client = CLIENTS[name]
     settings = read_settings()
     repair(settings.home)
@@ -44,17 +44,17 @@ def run(name: str, argv: list[str]) -> int:
         models = _models(base_url, token, settings.config.models.default)
         link = Link(base_url=base_url, token=token, models=models, folder=Path(folder))
         setup = client.prepare(link, os.environ, argv)
-        _furnish(link.folder, setup)
+        _write_files(link.folder, setup)
         remark(f"{client.title} → {base_url} → {describe_upstream(settings.config)}")
         if settings.config.backend == "emulator":
             remark(f"for real answers set GEMINI_API_KEY ({GET_KEY})")
-        _make_places(program, setup)
+        _create_settings(program, setup)
         with borrowed(settings.home, setup.edits):
             return run_foreground([program, *setup.args, *argv], setup.env)
 
 
 def explain(name: str) -> None:
-    """What the launcher does; `--help` itself goes to the client like every argument."""
+    """Print what the launcher does; `--help` is passed to the client like every argument."""
     client = CLIENTS[name]
     lines = [
         f"usage: dragoman {name} [ARGUMENTS OF {client.program} …]",
@@ -76,8 +76,8 @@ def explain(name: str) -> None:
     say("\n".join(lines))
 
 
-def _make_places(program: str, setup: Setup) -> None:
-    """A client that has never run makes its own database, in its own way."""
+def _create_settings(program: str, setup: Setup) -> None:
+    """Let a client that has never run create its own database."""
     for edit in setup.edits:
         if edit.made_by and not Path(edit.place.path).exists():
             with (
@@ -94,19 +94,19 @@ def _make_places(program: str, setup: Setup) -> None:
                 )
 
 
-def _furnish(folder: Path, setup: Setup) -> None:
+def _write_files(folder: Path, setup: Setup) -> None:
     for name, text in setup.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     for name, target in setup.links.items():
-        if not (target.exists() or target.is_symlink()):  # a folder the client would make itself
+        if not (target.exists() or target.is_symlink()):  # a folder that the client would create
             target.mkdir(parents=True)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to(target, target_is_directory=target.is_dir())
 
 
 def find_program(client: Client, env: Env) -> str | None:
-    """Where the client is: on the path, or where the user says."""
+    """Return the path of the program, from PATH or the client's variable."""
     return shutil.which(env.get(client.variable, "").strip() or client.program, path=env.get("PATH"))
 
 
@@ -125,7 +125,7 @@ def need_program(client: Client) -> str:
 
 
 def _models(base_url: str, token: str, default: str) -> tuple[Model, ...]:
-    """The default and what else the gateway offers by a Gemini name; never through a proxy."""
+    """Return the default model and the Gemini models that the gateway lists; never use a proxy."""
     place = urlsplit(base_url)
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=5)
     try:
@@ -141,7 +141,7 @@ def _models(base_url: str, token: str, default: str) -> tuple[Model, ...]:
             if one["id"].startswith("gemini-")
         ]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        offered = []  # a picker with one model is better than no client
+        offered = []  # the client still works with one model
     finally:
         connection.close()
     return (Model(id=default), *(model for model in offered if model.id != default))

@@ -1,6 +1,6 @@
-"""The clients: the least invasive way each of them offers to be pointed elsewhere (docs/clients.md).
+"""The supported clients, each with the least invasive way to point it to a gateway (docs/clients.md).
 
-Variables and flags first, a throw-away file second, the user's own files last and only for a while.
+Variables and flags are preferred, then temporary files; the user's own files are the last resort.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dragoman.cli.client_env import CONTEXT_TOKENS, child_env, claude_env, setti
 from dragoman.cli.launch.amazon import KIRO, Q
 from dragoman.cli.launch.client import KEY_VARIABLE, Client, Env, Link, Model, Setup, flag_value
 
-# Commands of a client that talk to no model: they would stumble over our arguments.
+# Subcommands without a model, which do not accept the added arguments.
 _PI_COMMANDS = frozenset({"config", "install", "list", "remove", "uninstall", "update"})
 _QWEN_COMMANDS = frozenset(
     {"auth", "board", "channel", "extensions", "hooks", "mcp", "sandbox", "serve", "sessions", "update"}
 )
-# What Qwen Code reads for each protocol it speaks: address, key, and what belongs behind the address.
+# The variables that Qwen Code reads for each protocol: URL, key, and the path to add to the URL.
 _QWEN_VARIABLES = {
     "gemini": ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY", ""),
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_KEY", "/v1"),
     "openai-responses": ("OPENAI_BASE_URL", "OPENAI_API_KEY", "/v1"),
     "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", ""),
 }
-# Google's SDK and the programs on it: another key, another cloud, another login.
+# Variables of Google's SDK that select another key, cloud or login.
 GOOGLE_CONFLICTS = frozenset(
     {
         "GEMINI_CLI_USE_COMPUTE_ADC",
@@ -55,14 +55,14 @@ def _claude(link: Link, env: Env, _argv: list[str]) -> Setup:
 
 
 def _claude_conflicts(env: Env) -> list[str]:
-    """Claude Code's own settings file wins over the environment: say so before it surprises."""
+    """Warn about Claude Code's settings file, which overrides the environment."""
     file = Path(env.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "settings.json"
     found = settings_conflicts(_read_json(file))
     return [f"{file} sets {', '.join(found)}, which may lead Claude Code past this gateway"] if found else []
 
 
 def _codex(link: Link, env: Env, _argv: list[str]) -> Setup:
-    """Overrides on the command line; sessions, rules and servers stay where they are. A later -m wins."""
+    """Override settings with `-c` flags; sessions, rules and servers are kept. A later `-m` wins."""
     provider = (
         f'{{name="Dragoman",base_url={json.dumps(link.base_url + "/v1")},'
         f'wire_api="responses",env_key="{KEY_VARIABLE}"}}'
@@ -78,7 +78,7 @@ def _codex(link: Link, env: Env, _argv: list[str]) -> Setup:
 
 
 def _opencode(link: Link, env: Env, _argv: list[str]) -> Setup:
-    """Settings in a variable, which opencode lays over its files; a --model of the user's wins."""
+    """Pass settings in a variable, which opencode merges over its files; the user's `--model` wins."""
     provider = {
         "npm": "@ai-sdk/google",
         "name": "Dragoman",
@@ -107,7 +107,7 @@ def _opencode_model(model: Model) -> dict[str, Any]:
 
 
 def _gemini(link: Link, env: Env, _argv: list[str]) -> Setup:
-    """Variables, and where they are not enough a home whose settings choose a key instead of a login."""
+    """Set variables; if the user's settings select a login, also use a temporary home that selects a key."""
     added = {"GOOGLE_GEMINI_BASE_URL": link.base_url, "GEMINI_API_KEY": link.token}
     home = _gemini_home(env)
     settings = _read_json(home / ".gemini" / "settings.json")
@@ -122,7 +122,7 @@ def _gemini(link: Link, env: Env, _argv: list[str]) -> Setup:
 
 
 def _gemini_links(home: Path) -> dict[str, Path]:
-    """Everything else the user has there; sessions are kept also if these are the first ones."""
+    """Link all other files of the user; session folders are linked even if they do not exist yet."""
     own = home / ".gemini"
     found = {entry.name for entry in own.iterdir()} if own.is_dir() else set()
     links = {f".gemini/{name}": own / name for name in (found | {"history", "tmp"}) - {"settings.json"}}
@@ -141,9 +141,10 @@ def _gemini_home(env: Env) -> Path:
 
 
 def _qwen(link: Link, env: Env, argv: list[str]) -> Setup:
-    """Flags, unless the user chose: given twice they are an error there.
+    """Add flags unless the user gave them: Qwen Code rejects duplicates.
 
-    On Anthropic's protocol, where its variables win over its settings and signatures travel with it.
+    The Anthropic protocol is the default: its variables override Qwen Code's settings, and it carries thought
+    signatures.
     """
     kind = flag_value(argv, "--auth-type")
     args = [] if kind else ["--auth-type", "anthropic"]
@@ -158,7 +159,7 @@ def _qwen(link: Link, env: Env, argv: list[str]) -> Setup:
 
 
 def _pi(link: Link, env: Env, argv: list[str]) -> Setup:
-    """An extension for this run registers the gateway as a provider; a later --model wins."""
+    """Load a temporary extension that registers the gateway as a provider; a later `--model` wins."""
     name = "dragoman.js"
     provider = {
         "name": "Dragoman",
@@ -191,7 +192,7 @@ def _pi_model(model: Model) -> dict[str, Any]:
 
 
 def _copilot(link: Link, env: Env, _argv: list[str]) -> Setup:
-    """Variables alone; a --model of the user's, or COPILOT_MODEL, wins."""
+    """Set variables only; the user's `--model` or COPILOT_MODEL wins."""
     default = link.models[0]
     return Setup(
         env=child_env(
@@ -239,7 +240,7 @@ CLIENTS = {client.name: client for client in _ROWS}
 
 
 def _merge(below: object, above: dict[str, Any]) -> dict[str, Any]:
-    """`above` laid over `below`, object by object."""
+    """Merge `above` into `below` recursively."""
     if not isinstance(below, dict):
         return above
     merged = dict(below)

@@ -1,4 +1,4 @@
-"""The checks, in the order in which one depends on the other: a name and a function each."""
+"""All checks by name, ordered by their dependencies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHECKS: dict[str, Check] = {
     "clients": check_versions,
     "arrival": check_arrivals,
 }
-#: What a person reads while one of them takes its time.
+#: Titles, shown while a check runs.
 TITLES = {
     "settings": "settings",
     "key": "Google key",

@@ -1,4 +1,4 @@
-"""The proof: each client is started as its launcher starts it, and its request must be seen to arrive."""
+"""Start each client through its launcher and check that its request arrives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.cli.screen import Failure
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client is asked one question without a terminal; `{}` is the question."""
+    """How to ask a client one question without a terminal; `{}` is the question."""
 
     argv: tuple[str, ...]
     env: dict[str, str] = {}
@@ -50,7 +50,7 @@ def check_arrivals(at: Situation) -> Iterator[Finding]:
 
 
 def _prove(at: Situation, trial: Trial, name: str) -> Finding:
-    """A word nobody else knows tells this client's request from all others."""
+    """Run one client; a random word in the question identifies its request."""
     probe, title = PROBES[name], CLIENTS[name].title
     word = f"dragoman-{secrets.token_hex(4)}"
     argv = [part.format(f"say {word}") for part in probe.argv]

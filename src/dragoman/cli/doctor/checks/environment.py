@@ -1,4 +1,4 @@
-"""Variables that lead a client past the gateway: launchers take them away, a client started by hand obeys them."""
+"""Check for variables that bypass the gateway: launchers remove them, a client started by hand uses them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.cli.launch.table import COPILOT_CONFLICTS, GOOGLE_CONFLICTS
 
 
 class _Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Variables of one family of clients."""
+    """Conflicting variables of one family of clients."""
 
     clients: tuple[str, ...]
     names: frozenset[str]
@@ -37,7 +37,7 @@ _GROUPS = (
         why="Copilot prefers it; dragoman copilot takes it away",
     ),
 )
-#: Addresses by which clients are pointed at a gateway, and what belongs behind ours.
+#: Variables with a base URL, and the path that the gateway's URL needs there.
 _ADDRESSES = {
     "ANTHROPIC_BASE_URL": "",
     "OPENAI_BASE_URL": "/v1",
@@ -53,7 +53,8 @@ def check_environment(at: Situation) -> Iterator[Finding]:
 
 
 def _conflicts(at: Situation) -> Iterator[Finding]:
-    ours = set(at.settings.loaded.sources.values()) if at.settings else set()  # meant for the gateway itself
+    # these configure the gateway itself
+    ours = set(at.settings.loaded.sources.values()) if at.settings else set()
     for group in _GROUPS:
         names = sorted(name for name in group.names if at.env.get(name) and f"env {name}" not in ours)
         if names and (not at.clients or set(group.clients) & set(at.clients)):
@@ -84,7 +85,7 @@ def _addresses(at: Situation) -> Iterator[Finding]:
 
 
 def _loop(at: Situation) -> Iterator[Finding]:
-    """A gateway whose upstream is itself would ask itself for ever."""
+    """Report a gateway whose upstream is itself: it would send requests to itself forever."""
     if at.settings is None:
         return
     config = at.settings.config

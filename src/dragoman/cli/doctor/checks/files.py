@@ -1,4 +1,4 @@
-"""Settings files of clients that win over what a launcher or a variable says."""
+"""Check the clients' settings files for values that override launchers and environment variables."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ _LOOKS: dict[str, Callable[[Situation], Iterator[Finding]]] = {
 
 
 def _read_json(file: Path) -> tuple[Any, str]:
-    """The document, or what is wrong with the file; nothing of either where there is none."""
+    """Return the document and a problem, each empty if it does not apply."""
     try:
         return json.loads(file.read_text(encoding="utf-8")), ""
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""The key, and whether Google answers to it: asked with the free countTokens, over the gateway's own way out."""
+"""Check the API key and that Google answers, with countTokens, which is free, and the gateway's client."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dragoman.upstream.client import UpstreamClient
 from dragoman.upstream.hosts import Host
 
 _TIMEOUT_S = 20.0
-_SKEW_S = 120.0  # tokens are refused from five minutes on
+_SKEW_S = 120.0  # Google rejects tokens from five minutes on
 _STUDIO_KEY = ("AIza", "AQ.")
 _QUESTION = b'{"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}'
 
-#: What Google's answer means for the person who set this up.
+#: Advice for each kind of error.
 _ADVICE = {
     "authentication": f"make a key at {GET_KEY} and set GEMINI_API_KEY",
     "permission": "look whether the key may use the Gemini API, and whether the certificate's CA is known here",
@@ -36,10 +36,10 @@ _ADVICE = {
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One model was asked for: how it went, and what Google's clock said."""
+    """The outcome of one request to a model, and the Date header of Google's answer."""
 
     model: str
-    key: int = 1  # which one, counted as a person does
+    key: int = 1  # number of the key, from 1
     error: DragomanError | None = None
     date: str = ""
 
@@ -73,7 +73,7 @@ def check_key(at: Situation) -> Iterator[Finding]:
 
 
 def check_upstream(at: Situation) -> Iterator[Finding]:
-    """Reachability, models and clock come from the same few questions."""
+    """Check reachability, models and clock with the same requests."""
     if at.settings is None or at.settings.config.backend == "emulator":
         return
     if at.offline:
@@ -136,7 +136,7 @@ async def _ask(config: Config) -> list[Asked]:
 
 
 async def _credentials(config: Config) -> list[dict[str, str]]:
-    """Headers for each key, or for Google's default credentials."""
+    """Return the headers for each key, or for Application Default Credentials."""
     keys = config.upstream.all_keys
     if keys:
         return [{"x-goog-api-key": key} for key in keys]
@@ -147,7 +147,8 @@ async def _ask_with(
     client: UpstreamClient, host: Host, models: list[str], headers: dict[str, str], key: int
 ) -> list[Asked]:
     first = await _count(client, host, models[0], headers, key)
-    if first.error is not None and first.error.kind != "not_found":  # the others would hear the same
+    # the other models would get the same error
+    if first.error is not None and first.error.kind != "not_found":
         return [first]
     return [first, *await asyncio.gather(*(_count(client, host, one, headers, key) for one in models[1:]))]
 

@@ -1,4 +1,4 @@
-"""The way out: a proxy, and the certificates that are believed."""
+"""Check the proxy and the trusted certificate authorities."""
 
 from __future__ import annotations
 

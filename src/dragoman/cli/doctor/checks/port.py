@@ -1,4 +1,4 @@
-"""Who is at the gateway's address: nobody, a gateway of ours, or somebody else."""
+"""Check whether the gateway's port is free, or used by a gateway or another program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are our own settings right?"""
+"""Check that the settings are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state folder: whose it is, how much room there is, whether what lies in it can be opened."""
+"""Check the state folder: access, disk space, and whether the store can be opened."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _close(path: Path, mode: int) -> str:
 
 
 def _lent(home: Path) -> Iterator[Finding]:
-    """A launcher that was killed left a client's settings pointing here."""
+    """Report settings that a running or killed launcher has overridden."""
     if has_ledger(home):
         yield Finding(
             status="note",

@@ -1,4 +1,4 @@
-"""Which clients are here, and how their versions stand to those that were proven."""
+"""Check which clients are installed, and compare their versions with the tested ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.cli.doctor.finding import Finding, Situation
 from dragoman.cli.launch.start import find_program
 from dragoman.cli.launch.table import CLIENTS
 
-#: The version our own tests run against the gateway; Amazon's two cannot be had where this is developed.
+#: The versions that the test suite runs; Amazon Q and Kiro are not available there.
 PROVEN = {
     "claude": "2.1.325",
     "codex": "0.166.0",
@@ -42,7 +42,7 @@ def check_versions(at: Situation) -> Iterator[Finding]:
 
 
 def version_of(program: str, env: Mapping[str, str]) -> str:
-    """What it says of itself; nothing if it does not."""
+    """Return the version that the program prints, or ""."""
     try:
         done = subprocess.run(  # noqa: S603
             [program, "--version"],
