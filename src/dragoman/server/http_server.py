@@ -22,9 +22,8 @@ from dragoman.server.idle_connections import IdleConnections
 _BACKLOG = 1024
 _MIN_BUFFER_BYTES = 8 * 1024  # hyper refuses less
 _MAX_STREAMS = 128  # of one HTTP/2 connection
-_MAX_UNFINISHED = (
-    2 * _MAX_STREAMS
-)  # only a client that resets its streams at once gets so far (CVE-2023-44487)
+#: Requests of one connection that have arrived and not ended; only a client that resets its streams has more.
+_MAX_UNFINISHED = 2 * _MAX_STREAMS
 _MAX_WAITING = 1000  # requests of HTTP/2 connections that wait for the event loop
 _WINDOW_BYTES = 256 * 1024  # of one HTTP/2 stream: how much of a body hyper holds before we read it
 
