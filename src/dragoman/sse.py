@@ -58,6 +58,8 @@ class SseDecoder:
         if self._after_cr and data:
             self._after_cr = False
             data = data.removeprefix(b"\n")
+        if not data:
+            return []
         if b"\n" not in data and b"\r" not in data:
             self._unfinished.append(data)
             self._unfinished_bytes += len(data)

@@ -142,3 +142,10 @@ def test_work_is_linear_in_many_small_events() -> None:
         assert len(decode(data, 65_536)) == 5_000
 
     assert bytes_touched(feed) < 12 * len(data)
+
+
+def test_a_line_feed_after_the_carriage_return_of_the_last_slice_opens_no_event() -> None:
+    decoder = SseDecoder()
+    assert len(decoder.feed(b"data: x\r\n\r")) == 1
+    assert decoder.feed(b"\n") == []
+    assert decoder.is_between_events
