@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from benchmarks.contenders import ASGI_SERVERS
 from benchmarks.load import Measurement
 from benchmarks.suite import Results, Row, Standing
 from benchmarks.workloads import Workload
 
 OURS = "dragoman"
 TWO_WORKERS = "dragoman-2"
+BEFORE = "before"
 _DIRECT = "direct"
 
 
@@ -150,9 +152,11 @@ def _percentiles(rounds: list[Measurement]) -> tuple[float, float]:
     return statistics.median(times), times[min(len(times) - 1, int(len(times) * 0.99))]
 
 
-#: How many times less CPU than a peer the next turn is to take; 10 for peers not named.
-_TIMES_LESS = {"litellm": 50.0, "ccr": 50.0}
-_TIMES_LESS_THAN_OTHERS = 10.0
+#: How many times less CPU than a peer the next turn is to take; the second is for peers not named.
+_TIMES_LESS = {"litellm": 30.0}
+_TIMES_LESS_THAN_OTHERS = 8.0
+#: Workload -> at most so many times the CPU of the older checkout (`--before`).
+_TIMES_BEFORE = {"next_turn": 1.6, "new_conversation": 1.25}
 _SPEED_UP = 1.8
 
 
@@ -167,7 +171,20 @@ def judge(figures: Sequence[Figures], workloads: Iterable[Workload], floor: str)
         if ours is not None and two is not None:
             aims += _judge_workers(workload, ours, two)
     for item in figures:
-        if item.workload == "next_turn" and item.contender not in (OURS, _DIRECT, floor) and not item.fault:
+        times_before = _TIMES_BEFORE.get(item.workload)
+        if item.contender == BEFORE and times_before is not None and item.times_ours:
+            found_times = 1 / item.times_ours
+            about = f"{item.workload}: CPU a request against the older checkout"
+            aims.append(
+                Aim(
+                    about=about,
+                    wanted=f"≤ {times_before:g} ×",
+                    found=f"{found_times:.2f} ×",
+                    met=found_times <= times_before,
+                )
+            )
+        apart = (OURS, BEFORE, _DIRECT, floor, *ASGI_SERVERS)
+        if item.workload == "next_turn" and item.contender not in apart and not item.fault:
             wanted = _TIMES_LESS.get(item.contender, _TIMES_LESS_THAN_OTHERS)
             aims.append(_at_least(f"next_turn: less CPU than {item.contender}", item.times_ours or 0, wanted))
     return aims
@@ -225,7 +242,7 @@ _WEIGHTS = {
 
 def where_better(figures: Sequence[Figures], standings: Sequence[Standing], floor: str) -> list[str]:
     """Every figure in which a peer with right answers beats Dragoman."""
-    apart = (OURS, TWO_WORKERS, _DIRECT, floor)
+    apart = (OURS, TWO_WORKERS, BEFORE, _DIRECT, floor, *ASGI_SERVERS)
     found: list[str] = []
     ours = {item.workload: item for item in figures if item.contender == OURS}
     for item in figures:
