@@ -16,12 +16,12 @@ def pytest_configure() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """With DRAGOMAN_FORBID_SKIPS a skipped test fails the run. A worker of xdist has no terminal reporter."""
+    """With FORBID_SKIPS a skipped test fails the run. A worker of xdist has no terminal reporter."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not os.environ.get("DRAGOMAN_FORBID_SKIPS"):
+    if reporter is None or not os.environ.get("FORBID_SKIPS"):
         return
     if skipped := reporter.stats.get("skipped"):
-        reporter.write_line(f"\n{len(skipped)} skipped, and DRAGOMAN_FORBID_SKIPS is set", red=True)
+        reporter.write_line(f"\n{len(skipped)} skipped, and FORBID_SKIPS is set", red=True)
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 

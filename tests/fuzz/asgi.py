@@ -34,15 +34,12 @@ class Heard:
         self.status, self.headers = answer.status, answer.headers
         self._left = answer.body
 
-    def ready(self) -> bytes:
+    async def read_some(self) -> bytes:
         data, self._left = self._left, b""
         return data
 
-    async def news(self) -> None:
-        """There is none to wait for."""
-
     async def read(self) -> bytes:
-        return self.ready()
+        return await self.read_some()
 
     def hurry(self) -> None:
         """It is all there already."""

@@ -33,7 +33,7 @@ def test_a_skip_fails_the_run_only_where_it_is_forbidden(
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-ra", "-n", processes, "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "DRAGOMAN_FORBID_SKIPS": forbidden},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "FORBID_SKIPS": forbidden},
         capture_output=True,
         text=True,
         check=False,
@@ -41,11 +41,11 @@ def test_a_skip_fails_the_run_only_where_it_is_forbidden(
     assert "needs no-such-program: apt-get install some-package" in done.stdout
     assert "1 passed, 1 skipped" in done.stdout
     assert done.returncode == code, done.stdout
-    assert ("DRAGOMAN_FORBID_SKIPS is set" in done.stdout) == bool(forbidden)
+    assert ("FORBID_SKIPS is set" in done.stdout) == bool(forbidden)
 
 
 def test_ci_forbids_skips() -> None:
-    assert re.search(r"^export DRAGOMAN_FORBID_SKIPS=1$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert re.search(r"^export FORBID_SKIPS=1$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
 
 
 def test_no_test_installs_a_system_package() -> None:

@@ -108,7 +108,9 @@ def exchange(answer: Answer, request: bytes) -> bytes:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_response_is_read_as_it_was_meant(judge: Any, version: str, method: str, name: str) -> None:
     answer = ANSWERS[name]
-    raw = exchange(answer, f"{method} / HTTP/{version}\r\nhost: h\r\nconnection: close\r\n\r\n".encode())
+    raw = exchange(
+        answer, f"{method} / HTTP/{version}\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode()
+    )
     response = judge(raw, method)
     assert (response.status, response.body) == (answer.status, b"" if method == "HEAD" else answer.body)
     assert not response.keep_alive
@@ -132,7 +134,7 @@ def test_any_body_in_any_pieces_arrives(
     judge: Any, pieces: tuple[bytes, ...], streamed: bool, value: str
 ) -> None:
     answer = Answer(status=200, headers=(("x-value", value),), acts=pieces, streamed=streamed)
-    raw = exchange(answer, b"GET / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+    raw = exchange(answer, b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
     response = judge(raw, "GET")
     assert (response.body, dict(response.headers)["x-value"]) == (b"".join(pieces), value)
 
@@ -140,7 +142,7 @@ def test_any_body_in_any_pieces_arrives(
 def test_responses_on_one_connection_stand_apart() -> None:
     """Three answers behind each other: h11 finds where each one ends."""
     answer = ANSWERS["streamed"]
-    request = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
+    request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
     raw = exchange(answer, request * 2 + request.replace(b"host", b"connection: close\r\nhost"))
     connection = h11.Connection(h11.CLIENT)
     connection.receive_data(raw)
