@@ -143,7 +143,7 @@ def test_responses_on_one_connection_stand_apart() -> None:
     """Three answers behind each other: h11 finds where each one ends."""
     answer = ANSWERS["streamed"]
     request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    raw = exchange(answer, request * 2 + request.replace(b"host", b"connection: close\r\nhost"))
+    raw = exchange(answer, request * 2 + request.replace(b"host", b"connection: close\r\nhost", 1))
     connection = h11.Connection(h11.CLIENT)
     connection.receive_data(raw)
     for number in range(3):
