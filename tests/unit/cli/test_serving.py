@@ -153,7 +153,7 @@ def test_q6_who_is_an_admin_of_a_gateway(
         made.append(gateway)
         raise ConfigError("far enough")
 
-    monkeypatch.setattr("dragoman.server.worker.GatewayApp", stop)
+    monkeypatch.setattr("dragoman.server.lifespan.GatewayApp", stop)
     with pytest.raises(ConfigError, match="far enough"):
         serve_command(["--emulator", "--port", "0"])
     keys = [(home / key).read_text().strip() if key == "gateway.key" else key for key in (*admins, *others)]
