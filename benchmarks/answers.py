@@ -30,7 +30,7 @@ _USAGE = {
 _encode = msgspec.json.Encoder().encode
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class AnswerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One answer to give: `chunks` of a stream, `pace_ms` apart; the id comes back in the answer."""
 
     id: str
@@ -54,20 +54,20 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return _SIGNATURE + self.id
 
 
-def find_order(body: bytes) -> Order | None:
+def find_answer_spec(body: bytes) -> AnswerSpec | None:
     """The last mark in the body: earlier ones belong to earlier turns."""
     found = _MARK.match(body, max(0, body.rfind(_MARK_START)))
     if found is None:
         return None
-    return Order(id=found[3].decode(), chunks=int(found[1]), pace_ms=int(found[2]))
+    return AnswerSpec(id=found[3].decode(), chunks=int(found[1]), pace_ms=int(found[2]))
 
 
-def whole_answer(order: Order) -> bytes:
+def encode_answer(order: AnswerSpec) -> bytes:
     parts: list[dict[str, object]] = [{"text": _THOUGHT, "thought": True}, {"text": order.text}, _call(order)]
     return _encode(_response(parts, finish="STOP"))
 
 
-def stream_answer(order: Order) -> list[bytes]:
+def encode_stream(order: AnswerSpec) -> list[bytes]:
     """Server-sent events as Google writes them: one thought, `chunks` of text, one call."""
     first = _event([{"text": f"{order.id}: {_WORDS[0]}"}])
     last = _event([_call(order)], finish="STOP")
@@ -85,7 +85,7 @@ def _text_events() -> list[bytes]:
     return [_event([{"text": words}]) for words in _WORDS]
 
 
-def _call(order: Order) -> dict[str, object]:
+def _call(order: AnswerSpec) -> dict[str, object]:
     call = {"id": f"fc{order.id}", "name": CALLED_TOOL, "args": order.arguments}
     return {"functionCall": call, "thoughtSignature": order.signature}
 

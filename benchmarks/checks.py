@@ -7,14 +7,22 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.answers import CALLED_TOOL, Order
+from benchmarks.answers import CALLED_TOOL, AnswerSpec
 from benchmarks.conversation import Conversation
 from benchmarks.http import HttpAnswer
 from benchmarks.readers import Blocks, WrongAnswer, read_blocks
 from benchmarks.tools import SCHEMAS
 from benchmarks.wires import Style
 
-__all__ = ["Blocks", "OddEnding", "Oddity", "WrongAnswer", "check_upstream", "ordered_blocks", "read_answer"]
+__all__ = [
+    "Blocks",
+    "MinorDeviation",
+    "UnexpectedStop",
+    "WrongAnswer",
+    "check_upstream",
+    "expected_blocks",
+    "read_answer",
+]
 
 _decode = msgspec.json.Decoder().decode
 _STOPS: dict[Style, str] = {
@@ -35,11 +43,11 @@ _OTHER_NAMES = {
 }
 
 
-class Oddity(WrongAnswer):
+class MinorDeviation(WrongAnswer):
     """Everything that was asked for is there, but something else is amiss: said beside the figures, which count."""
 
 
-class OddEnding(Oddity):
+class UnexpectedStop(MinorDeviation):
     """The answer ends with another word; `blocks` are what it said before."""
 
     def __init__(self, about: str, blocks: Blocks) -> None:
@@ -47,7 +55,7 @@ class OddEnding(Oddity):
         self.blocks = blocks
 
 
-def read_answer(answer: HttpAnswer, order: Order, style: Style, *, stream: bool) -> Blocks:
+def read_answer(answer: HttpAnswer, order: AnswerSpec, style: Style, *, stream: bool) -> Blocks:
     """The answer's blocks in Anthropic's words, checked against the order."""
     if answer.status != 200:
         raise WrongAnswer(f"status {answer.status}: {answer.body[:300]!r}")
@@ -57,17 +65,17 @@ def read_answer(answer: HttpAnswer, order: Order, style: Style, *, stream: bool)
     calls = [(block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"]
     _expect("calls", calls, [(CALLED_TOOL, order.arguments)])
     if stop != _STOPS[style]:
-        raise OddEnding(f"ends with {stop!r} after a call, not with {_STOPS[style]!r}", blocks)
+        raise UnexpectedStop(f"ends with {stop!r} after a call, not with {_STOPS[style]!r}", blocks)
     return blocks
 
 
-def ordered_blocks(order: Order) -> Blocks:
+def expected_blocks(order: AnswerSpec) -> Blocks:
     """What a wrong answer should have said, so that its conversation can go on."""
     call = {"type": "tool_use", "id": f"toolu_{order.id}", "name": CALLED_TOOL, "input": order.arguments}
     return [{"type": "text", "text": order.text}, call]
 
 
-def check_upstream(body: bytes, conversation: Conversation, order: Order) -> None:
+def check_upstream(body: bytes, conversation: Conversation, order: AnswerSpec) -> None:
     """Everything the client said has arrived at Gemini, in order, and nothing was answered twice."""
     sent = _decode(body)
     parts = [_named(part) for content in sent["contents"] for part in content["parts"]]
@@ -85,7 +93,7 @@ def check_upstream(body: bytes, conversation: Conversation, order: Order) -> Non
     if order.arguments not in [part["functionCall"].get("args") for part in calls]:
         raise WrongAnswer("the last call did not come back")
     if order.signature not in {part.get("thoughtSignature") for part in calls}:
-        raise Oddity(
+        raise MinorDeviation(
             "the signature of the last call did not come back, and Gemini 3 refuses a call without it"
         )
 

@@ -59,7 +59,7 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def start_fake() -> Iterator[Contender]:
-    with _running("direct", ("floor",), [sys.executable, "-m", "benchmarks.fake"]) as fake:
+    with _run_server("direct", ("floor",), [sys.executable, "-m", "benchmarks.fake"]) as fake:
         yield fake
 
 
@@ -68,12 +68,12 @@ def start_floor(kind: str, upstream: str, folder: Path) -> Iterator[Contender]:
     """nginx, or where it is not installed the plainest splice Python can do."""
     if kind == "nginx":
         command, url = _nginx_command(upstream, folder)
-        with _running("nginx", ("floor",), command, url) as floor:
+        with _run_server("nginx", ("floor",), command, url) as floor:
             yield floor
         return
     place = urlsplit(upstream)
     command = [sys.executable, "-m", "benchmarks.splice", str(place.hostname), str(place.port)]
-    with _running("splice", ("floor",), command) as floor:
+    with _run_server("splice", ("floor",), command) as floor:
         yield floor
 
 
@@ -87,7 +87,7 @@ def start_dragoman(
     home.mkdir()
     command = [sys.executable, "-m", "benchmarks.gateway", upstream, str(home), str(workers)]
     env = {**os.environ, "PYTHONPATH": str(before / "src")} if before else None
-    with _running(name, _OURS, command, env=env, folder=before or _ROOT) as gateway:
+    with _run_server(name, _OURS, command, env=env, folder=before or _ROOT) as gateway:
         yield gateway
 
 
@@ -102,7 +102,7 @@ def start_asgi_server(name: str, upstream: str, folder: Path) -> Iterator[Conten
     env |= {"DRAGOMAN_GATEWAY_KEY": GATEWAY_KEY}
     with (
         (folder / f"{name}.log").open("wb") as log,
-        _running(name, _OURS, command, f"http://127.0.0.1:{port}", log, env) as started,
+        _run_server(name, _OURS, command, f"http://127.0.0.1:{port}", log, env) as started,
     ):
         yield started
 
@@ -115,7 +115,10 @@ def start_peer(peer: Peer, upstream: str, folder: Path) -> Iterator[Contender]:
     spoken = folder / f"{peer.name}.log"
     env = {"HOME": str(folder), "PATH": os.environ.get("PATH", ""), "NO_PROXY": "127.0.0.1", **command.env}
     url = f"http://127.0.0.1:{port}"
-    with spoken.open("wb") as log, _running(peer.name, peer.styles, command.argv, url, log, env) as started:
+    with (
+        spoken.open("wb") as log,
+        _run_server(peer.name, peer.styles, command.argv, url, log, env) as started,
+    ):
         yield msgspec.structs.replace(started, headers=command.headers)
 
 
@@ -135,7 +138,7 @@ def _nginx_command(upstream: str, folder: Path) -> tuple[list[str], str]:
 
 
 @contextmanager
-def _running(
+def _run_server(
     name: str,
     styles: tuple[Style, ...],
     command: list[str],
@@ -150,7 +153,7 @@ def _running(
         command, cwd=folder, stdout=log or subprocess.PIPE, stderr=log, env=env, text=True
     )
     try:
-        url = url or _said_url(process)
+        url = url or _read_url(process)
         _wait_for(url, process, _PEER_START_S if log else _START_S)
         start_s = time.perf_counter() - began
         time.sleep(_SETTLE_S)
@@ -173,7 +176,7 @@ def _running(
             process.stdout.close()
 
 
-def _said_url(process: subprocess.Popen[str]) -> str:
+def _read_url(process: subprocess.Popen[str]) -> str:
     line = process.stdout.readline() if process.stdout is not None else ""
     word, _, url = line.strip().partition(" ")
     if word != "ready":

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.answers import Order
+from benchmarks.answers import AnswerSpec
 from benchmarks.tools import SCHEMAS, define_tools, write_prose
 
 _encode = msgspec.json.Encoder().encode
@@ -79,7 +79,7 @@ class Conversation:
         }
         return b"]," + _encode(rest)[1:]
 
-    def body(self, order: Order) -> bytes:
+    def body(self, order: AnswerSpec) -> bytes:
         """The request; its last block carries the mark and, as agents do it, the moving cache point."""
         last = self._messages[-1]
         *blocks, end = last["content"]

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchmarks.answers import Order
+from benchmarks.answers import AnswerSpec
 from benchmarks.conversation import Conversation, Shape
 from benchmarks.http import build_post
 from benchmarks.procfs import rss_kib
-from dragoman.server.descriptors import raise_limit
+from dragoman.server.descriptors import raise_descriptor_limit
 
 _WARM_UP = 30
 _AT_ONCE = 50
@@ -22,10 +22,10 @@ _SETTLE_S = 1.0
 _SPARE = 256
 
 
-Opened = tuple[asyncio.StreamWriter, int]
+OpenStream = tuple[asyncio.StreamWriter, int]
 
 
-class Weight(msgspec.Struct, frozen=True, kw_only=True):
+class StreamMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Of `streams` open streams; `left` are descriptors more than before they were opened."""
 
     streams: int
@@ -33,16 +33,16 @@ class Weight(msgspec.Struct, frozen=True, kw_only=True):
     idle_kib: int
     open_kib: int
     closed_kib: int
-    left: int
+    leaked_descriptors: int
 
     @property
     def per_stream_kib(self) -> float:
         return (self.open_kib - self.idle_kib) / self.streams
 
 
-async def weigh_streams(url: str, pid: int, shape: Shape, streams: int, seed: str = "") -> Weight:
+async def measure_streams(url: str, pid: int, shape: Shape, streams: int, seed: str = "") -> StreamMemory:
     """Google has begun to answer all of them and is silent since."""
-    raise_limit(streams + _SPARE)
+    raise_descriptor_limit(streams + _SPARE)
     place = urlsplit(url)
     host, port = place.hostname or "", place.port or 0
     await _close([await _open(host, port, shape, f"{seed}warm{number}") for number in range(_WARM_UP)])
@@ -50,7 +50,7 @@ async def weigh_streams(url: str, pid: int, shape: Shape, streams: int, seed: st
     idle_kib, before = rss_kib([pid]), _descriptors(pid)
     room = asyncio.Semaphore(_AT_ONCE)
 
-    async def open_one(number: int) -> Opened:
+    async def open_one(number: int) -> OpenStream:
         async with room:
             return await _open(host, port, shape, f"{seed}s{number}")
 
@@ -61,19 +61,19 @@ async def weigh_streams(url: str, pid: int, shape: Shape, streams: int, seed: st
         await asyncio.sleep(_SETTLE_S / 10)
         if _descriptors(pid) <= before:
             break
-    return Weight(
+    return StreamMemory(
         streams=streams,
         request_bytes=opened[0][1],
         idle_kib=idle_kib,
         open_kib=open_kib,
         closed_kib=rss_kib([pid]),
-        left=max(0, _descriptors(pid) - before),
+        leaked_descriptors=max(0, _descriptors(pid) - before),
     )
 
 
-async def _open(host: str, port: int, shape: Shape, seed: str) -> Opened:
+async def _open(host: str, port: int, shape: Shape, seed: str) -> OpenStream:
     """A stream whose first words have come."""
-    body = Conversation(shape, seed, stream=True).body(Order(id=seed, chunks=5, pace_ms=_FOREVER_MS))
+    body = Conversation(shape, seed, stream=True).body(AnswerSpec(id=seed, chunks=5, pace_ms=_FOREVER_MS))
     reader, writer = await asyncio.open_connection(host, port)
     writer.write(build_post("anthropic", body, stream=True))
     async with asyncio.timeout(_ANSWER_S):
@@ -86,7 +86,7 @@ async def _open(host: str, port: int, shape: Shape, seed: str) -> Opened:
     return writer, len(body)
 
 
-async def _close(opened: list[Opened]) -> None:
+async def _close(opened: list[OpenStream]) -> None:
     for writer, _ in opened:
         writer.close()
     await asyncio.gather(*(writer.wait_closed() for writer, _ in opened), return_exceptions=True)

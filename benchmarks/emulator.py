@@ -7,18 +7,18 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from benchmarks.answers import Order
+from benchmarks.answers import AnswerSpec
 from benchmarks.conversation import AGENT, SMALL, Conversation, Shape
 from dragoman.dialects import anthropic
 from dragoman.dialects.base import Target
 from dragoman.emulator import pieces
 from dragoman.emulator.models import find_model
 from dragoman.emulator.routes import find_route
-from dragoman.emulator.service import Question, Service
+from dragoman.emulator.service import EmulatorService, HttpRequest
 from dragoman.emulator.signature import Signer
-from dragoman.emulator.validate import check_request, parse
+from dragoman.emulator.validate import check_request, parse_request
 from dragoman.exchange import Exchange
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 _MODEL = "gemini-3.8-flash"
 _PATH = f"/v1beta/models/{_MODEL}:generateContent"
@@ -53,7 +53,7 @@ def bodies(shape: Shape, proto_schemas: bool) -> Iterator[bytes]:
     conversation = Conversation(shape, "emulator", stream=False)
     for turn in range(_TURNS + 1):
         exchange = Exchange(anthropic, new_token=lambda: "token")
-        exchange.decode(conversation.body(Order(id=f"turn{turn}")))
+        exchange.decode(conversation.body(AnswerSpec(id=f"turn{turn}")))
         yield exchange.encode(Target(model=_MODEL, proto_schemas=proto_schemas))
         conversation.take([_call(turn)])
 
@@ -69,7 +69,11 @@ def _call(turn: int) -> dict[str, object]:
 
 def _measure(sent: list[bytes], prepare: Callable[[], None]) -> tuple[float, ...]:
     """Milliseconds of reading the JSON, of validating and of answering the same requests."""
-    works: tuple[Callable[[bytes], object], ...] = (json.loads, _validate, partial(_answer, Service("bench")))
+    works: tuple[Callable[[bytes], object], ...] = (
+        json.loads,
+        _validate,
+        partial(_answer, EmulatorService("bench")),
+    )
     return tuple(_median(work, sent, prepare) for work in works)
 
 
@@ -90,17 +94,17 @@ def _validate(body: bytes) -> None:
     route, model = find_route("POST", _PATH), find_model(_MODEL, "v1beta")
     assert route is not None
     assert model is not None
-    check_request(parse(body, route.backend), model, route.backend, Signer("bench"))
+    check_request(parse_request(body, route.backend), model, route.backend, Signer("bench"))
 
 
-def _answer(service: Service, body: bytes) -> None:
-    answer = service.answer(Question(verb="POST", path=_PATH, body=body))
+def _answer(service: EmulatorService, body: bytes) -> None:
+    answer = service.handle(HttpRequest(method="POST", path=_PATH, body=body))
     if answer.status != 200:
         raise SystemExit(f"the emulator refused: {answer.body!r}")
 
 
 def _forget() -> None:
-    pieces.MEMORY = Memo(_MEMORY_BYTES)
+    pieces.FRAGMENT_CACHE = LruCache(_MEMORY_BYTES)
 
 
 def _nothing() -> None:

@@ -11,8 +11,8 @@ from typing import cast
 
 import uvloop
 
-from benchmarks.answers import Order, find_order, stream_answer, whole_answer
-from dragoman.server.descriptors import raise_limit
+from benchmarks.answers import AnswerSpec, encode_answer, encode_stream, find_answer_spec
+from dragoman.server.descriptors import raise_descriptor_limit
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json; charset=UTF-8\r\ncontent-length: %d\r\n\r\n%b"
@@ -64,18 +64,18 @@ class FakeGemini(asyncio.Protocol):
             self._transport.write(_WHOLE % (len(FakeGemini.last_body), FakeGemini.last_body))
             return
         FakeGemini.last_body = body
-        order = find_order(body)
+        order = find_answer_spec(body)
         if order is None:
             self._transport.write(_REFUSED)
         elif b":streamGenerateContent" in path:
             self._stream(order)
         else:
-            whole = whole_answer(order)
+            whole = encode_answer(order)
             self._transport.write(_WHOLE % (len(whole), whole))
 
-    def _stream(self, order: Order) -> None:
+    def _stream(self, order: AnswerSpec) -> None:
         self._transport.write(_STREAM)
-        events = [_CHUNK % (len(event), event) for event in stream_answer(order)]
+        events = [_CHUNK % (len(event), event) for event in encode_stream(order)]
         events[-1] += _END
         if order.pace_ms:
             self._pace(events, 0, order.pace_ms / 1000)
@@ -91,7 +91,7 @@ class FakeGemini(asyncio.Protocol):
 
 
 async def main() -> None:
-    raise_limit(_DESCRIPTORS)
+    raise_descriptor_limit(_DESCRIPTORS)
     server = await asyncio.get_running_loop().create_server(FakeGemini, "127.0.0.1", 0, backlog=1024)
     host, port = server.sockets[0].getsockname()
     print(f"ready http://{host}:{port}", flush=True)

@@ -9,7 +9,7 @@ import msgspec
 
 from benchmarks.contenders import ASGI_SERVERS
 from benchmarks.load import Measurement
-from benchmarks.suite import Results, Row, Standing
+from benchmarks.suite import Results, Row, ServerFootprint
 from benchmarks.workloads import Workload
 
 OURS = "dragoman"
@@ -52,7 +52,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     oddities: list[str]
 
 
-class Aim(msgspec.Struct, frozen=True, kw_only=True):
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """What we have promised to reach, and what this run says of it."""
 
     about: str
@@ -74,12 +74,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     reference_ms: list[float]
     figures: list[Figures]
     failures: dict[str, str]
-    standings: list[Standing]
-    aims: list[Aim]
+    standings: list[ServerFootprint]
+    aims: list[Goal]
     better: list[str]
 
 
-def figure(results: Results) -> list[Figures]:
+def compute_figures(results: Results) -> list[Figures]:
     by_place = {(row.contender, row.workload.name): row for row in results.rows if row.rounds}
     return [
         _figures(
@@ -160,9 +160,9 @@ _TIMES_BEFORE = {"next_turn": 1.6, "new_conversation": 1.25}
 _SPEED_UP = 1.8
 
 
-def judge(figures: Sequence[Figures], workloads: Iterable[Workload], floor: str) -> list[Aim]:
+def check_goals(figures: Sequence[Figures], workloads: Iterable[Workload], floor: str) -> list[Goal]:
     found = {(item.contender, item.workload): item for item in figures}
-    aims: list[Aim] = []
+    aims: list[Goal] = []
     for workload in workloads:
         ours = found.get((OURS, workload.name))
         if ours is not None:
@@ -176,7 +176,7 @@ def judge(figures: Sequence[Figures], workloads: Iterable[Workload], floor: str)
             found_times = 1 / item.times_ours
             about = f"{item.workload}: CPU a request against the older checkout"
             aims.append(
-                Aim(
+                Goal(
                     about=about,
                     wanted=f"≤ {times_before:g} ×",
                     found=f"{found_times:.2f} ×",
@@ -190,14 +190,14 @@ def judge(figures: Sequence[Figures], workloads: Iterable[Workload], floor: str)
     return aims
 
 
-def _judge_workload(workload: Workload, ours: Figures, floor: str) -> list[Aim]:
+def _judge_workload(workload: Workload, ours: Figures, floor: str) -> list[Goal]:
     checks = (
         ("CPU a request", workload.aim_request_ms, ours.cpu_ms_per_request, " ms"),
         (f"CPU a request against {floor}", workload.aim_times_floor, ours.times_floor, " ×"),
         ("first byte after a direct call's", workload.aim_first_byte_ms, ours.added_first_byte_ms, " ms"),
     )
     return [
-        Aim(
+        Goal(
             about=f"{workload.name}: {about}",
             wanted=f"≤ {wanted:g}{unit}",
             found=f"{value:.2f}{unit}",
@@ -208,7 +208,7 @@ def _judge_workload(workload: Workload, ours: Figures, floor: str) -> list[Aim]:
     ]
 
 
-def _judge_workers(workload: Workload, one: Figures, two: Figures) -> list[Aim]:
+def _judge_workers(workload: Workload, one: Figures, two: Figures) -> list[Goal]:
     """By the clock only where load and fake Gemini leave nearly all of the machine to the workers."""
     by_cpu = 2 * one.cpu_ms_per_request / two.cpu_ms_per_request
     aims = [
@@ -222,8 +222,8 @@ def _judge_workers(workload: Workload, one: Figures, two: Figures) -> list[Aim]:
     return aims
 
 
-def _at_least(about: str, value: float, wanted: float) -> Aim:
-    return Aim(about=about, wanted=f"≥ {wanted:g} ×", found=f"{value:.1f} ×", met=value >= wanted)
+def _at_least(about: str, value: float, wanted: float) -> Goal:
+    return Goal(about=about, wanted=f"≥ {wanted:g} ×", found=f"{value:.1f} ×", met=value >= wanted)
 
 
 _MEASURES = {
@@ -240,7 +240,9 @@ _WEIGHTS = {
 }
 
 
-def where_better(figures: Sequence[Figures], standings: Sequence[Standing], floor: str) -> list[str]:
+def peer_advantages(
+    figures: Sequence[Figures], standings: Sequence[ServerFootprint], floor: str
+) -> list[str]:
     """Every figure in which a peer with right answers beats Dragoman."""
     apart = (OURS, TWO_WORKERS, BEFORE, _DIRECT, floor, *ASGI_SERVERS)
     found: list[str] = []

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dragoman.ir import ToolCall
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.fs.search import python_engine
 from dragoman.tools.handler import Handler
 from dragoman.tools.registry import Registry
@@ -40,7 +40,7 @@ def print_files() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "project"
         _generate(root)
-        files = Files(root, limits=FileLimits(state=Path(folder) / "state"))
+        files = FileTools(root, limits=FileLimits(state=Path(folder) / "state"))
         found = files.engine is not python_engine
         print(f"{_PACKAGES * _MODULES * _FILES:,} files; ripgrep {'found' if found else 'not found'}\n")
         for engine in [files.engine, python_engine] if found else [python_engine]:
@@ -50,7 +50,7 @@ def print_files() -> None:
                 print(f"  {title:32}{asyncio.run(_quickest(files, name, args)):>9.1f} ms")
 
 
-async def _quickest(files: Files, name: str, args: dict[str, Any]) -> float:
+async def _quickest(files: FileTools, name: str, args: dict[str, Any]) -> float:
     handler = Handler(Registry(files.definitions()))
     times = []
     for number in range(_ROUNDS):

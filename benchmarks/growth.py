@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import uvloop
 
-from benchmarks.answers import Order
+from benchmarks.answers import AnswerSpec
 from benchmarks.checks import read_answer
 from benchmarks.contenders import Contender, best_floor, start_dragoman, start_fake, start_floor
 from benchmarks.conversation import Conversation, Shape
@@ -30,7 +30,7 @@ _TOOLS = (10, 25, 100, 250, 500)
 _WARM_UP, _MEASURED, _ROUNDS = 3, 10, 3
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
+class GrowthPoint(msgspec.Struct, frozen=True, kw_only=True):
     """What one turn cost, the middle of all rounds, in milliseconds of CPU."""
 
     name: str
@@ -64,7 +64,7 @@ def _by_tools() -> Iterator[tuple[str, Shape]]:
         yield str(tools), Shape(tools * _TOOL_BYTES, 15_000, 27_000)
 
 
-def _measure(name: str, shape: Shape, floor: Contender, gateway: Contender) -> Point:
+def _measure(name: str, shape: Shape, floor: Contender, gateway: Contender) -> GrowthPoint:
     spent: dict[str, list[float]] = {}
     size = 0
     for number in range(_ROUNDS):
@@ -72,7 +72,7 @@ def _measure(name: str, shape: Shape, floor: Contender, gateway: Contender) -> P
             cost_ms, size = uvloop.run(_converse(contender, shape, f"growth{name}r{number}"))
             spent.setdefault(contender.name, []).append(cost_ms)
     floor_ms, gateway_ms = (statistics.median(spent[one.name]) for one in (floor, gateway))
-    return Point(name=name, kilobytes=size / 1000, floor_ms=floor_ms, gateway_ms=gateway_ms)
+    return GrowthPoint(name=name, kilobytes=size / 1000, floor_ms=floor_ms, gateway_ms=gateway_ms)
 
 
 async def _converse(contender: Contender, shape: Shape, seed: str) -> tuple[float, int]:
@@ -84,7 +84,7 @@ async def _converse(contender: Contender, shape: Shape, seed: str) -> tuple[floa
     spent, size = 0.0, 0
     async with asyncio.timeout(300):
         for turn in range(_WARM_UP + _MEASURED):
-            order = Order(id=f"{seed}n{turn}")
+            order = AnswerSpec(id=f"{seed}n{turn}")
             body = conversation.body(order)
             request, size = build_post(style, body, stream=False), len(body)
             before = cpu_s(pids)
@@ -95,7 +95,7 @@ async def _converse(contender: Contender, shape: Shape, seed: str) -> tuple[floa
     return 1000 * spent / _MEASURED, size
 
 
-def _print_points(title: str, points: list[Point]) -> None:
+def _print_points(title: str, points: list[GrowthPoint]) -> None:
     print(
         f"\n  {title:>14}{'KB':>9}{'nginx ms':>10}{'gateway ms':>12}{'beyond moving':>15}{'x the first':>13}"
     )

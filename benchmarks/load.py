@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 import msgspec
 import uvloop
 
-from benchmarks.answers import Order
+from benchmarks.answers import AnswerSpec
 from benchmarks.checks import (
     Blocks,
-    OddEnding,
-    Oddity,
+    MinorDeviation,
+    UnexpectedStop,
     WrongAnswer,
     check_upstream,
-    ordered_blocks,
+    expected_blocks,
     read_answer,
 )
 from benchmarks.conversation import Conversation
@@ -78,7 +78,7 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
     why: str
 
 
-class Client:
+class LoadClient:
     """One connection with its sessions; every answer is checked before the next question."""
 
     def __init__(self, job: Job, number: int, connection: Connection) -> None:
@@ -120,7 +120,7 @@ class Client:
         await self._ask(session, second)
         try:
             check_upstream(await _last_body(self._job.fake_url), session, first)
-        except Oddity as odd:
+        except MinorDeviation as odd:
             self.oddities[str(odd)] = None
         except WrongAnswer as wrong:
             self.wrong.append(f"upstream: {wrong}")
@@ -135,10 +135,10 @@ class Client:
             unseen_tools=workload.history == "new tools",
         )
 
-    def _order(self, *, quick: bool = False) -> Order:
+    def _order(self, *, quick: bool = False) -> AnswerSpec:
         self._orders += 1
         workload = self._job.workload
-        return Order(
+        return AnswerSpec(
             id=f"{self._job.seed}c{self._number}n{self._orders}",
             chunks=1 if quick else max(1, workload.chunks),
             pace_ms=0 if quick else workload.pace_ms,
@@ -147,7 +147,7 @@ class Client:
     async def _turn(self, session: Conversation) -> None:
         session.take(await self._ask(session, self._order()))
 
-    async def _ask(self, session: Conversation, order: Order) -> Blocks:
+    async def _ask(self, session: Conversation, order: AnswerSpec) -> Blocks:
         style, stream = self._job.style, self._job.workload.stream
         body = encode_request(style, session.body(order))
         if self._connection.closed:  # idle for too long while others were prepared
@@ -162,15 +162,15 @@ class Client:
         self.request_bytes += len(body)
         return self._judge(answer, order)
 
-    def _judge(self, answer: HttpAnswer, order: Order) -> Blocks:
+    def _judge(self, answer: HttpAnswer, order: AnswerSpec) -> Blocks:
         try:
             return read_answer(answer, order, self._job.style, stream=self._job.workload.stream)
-        except OddEnding as odd:
+        except UnexpectedStop as odd:
             self.oddities[str(odd)] = None
             return odd.blocks
         except WrongAnswer as wrong:
             self.wrong.append(str(wrong))
-            return ordered_blocks(order)
+            return expected_blocks(order)
 
 
 async def run_job(job: Job) -> Measurement | Failure:
@@ -182,7 +182,7 @@ async def run_job(job: Job) -> Measurement | Failure:
 
 
 async def _measure(job: Job) -> Measurement:
-    clients = [Client(job, number, await _connect_to(job.url)) for number in range(job.workload.clients)]
+    clients = [LoadClient(job, number, await _connect_to(job.url)) for number in range(job.workload.clients)]
     await asyncio.gather(*(client.prepare() for client in clients))
     began, load_cpu = perf_counter(), thread_time()
     cpu, fake_cpu = cpu_s(job.pids), cpu_s(job.fake_pids)
@@ -215,7 +215,7 @@ async def _measure(job: Job) -> Measurement:
     )
 
 
-async def _run(clients: list[Client]) -> float:
+async def _run(clients: list[LoadClient]) -> float:
     """Requests a second, until the first client has had all its answers.
 
     Two workers share the connections out by chance: who has fewer of them is done, and idle, before the other.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.answers import Order, stream_answer, whole_answer
+from benchmarks.answers import AnswerSpec, encode_answer, encode_stream
 from benchmarks.conversation import AGENT, SMALL, Conversation
 from dragoman.counting import estimate_tokens
 from dragoman.dialects import anthropic, gemini
@@ -21,10 +21,10 @@ from dragoman.dialects.base import Target
 from dragoman.dialects.gemini.frames import FrameDecoder
 from dragoman.dialects.gemini.wire import decode_chunk
 from dragoman.exchange import Exchange
-from dragoman.ir import Sealed, unseal
-from dragoman.repair import Signing, repair
+from dragoman.ir import SealedSignature, unseal
+from dragoman.repair import SignatureRestorer, repair
 from dragoman.store import SqliteStore
-from dragoman.tokens import new_token
+from dragoman.tokens import new_id
 
 _TARGET = Target(model="gemini-flash-latest")
 _TURNS = 30
@@ -70,9 +70,9 @@ def profile_turns(clock: Clock) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.db"
         store = SqliteStore(path, max_age_s=3600, max_bytes=1 << 28, now=time.time)
-        conversation = Conversation(AGENT, new_token(), stream=False)
+        conversation = Conversation(AGENT, new_id(), stream=False)
         for turn in range(_TURNS):
-            order = Order(id=new_token())
+            order = AnswerSpec(id=new_id())
             _profile_request(clock if turn else Clock(), conversation, order, store)
 
 
@@ -81,35 +81,37 @@ def profile_new_conversations(clock: Clock, unseen_tools: bool = False) -> None:
         path = Path(folder) / "state.db"
         store = SqliteStore(path, max_age_s=3600, max_bytes=1 << 28, now=time.time)
         for turn in range(_NEW):
-            conversation = Conversation(AGENT, new_token(), stream=False, unseen_tools=unseen_tools)
-            _profile_request(clock if turn else Clock(), conversation, Order(id=new_token()), store)
+            conversation = Conversation(AGENT, new_id(), stream=False, unseen_tools=unseen_tools)
+            _profile_request(clock if turn else Clock(), conversation, AnswerSpec(id=new_id()), store)
 
 
-def _profile_request(clock: Clock, conversation: Conversation, order: Order, store: SqliteStore) -> None:
+def _profile_request(clock: Clock, conversation: Conversation, order: AnswerSpec, store: SqliteStore) -> None:
     """The request as `server.relay` drives it; the indented stages repeat parts of the ones above them."""
-    body, answer = conversation.body(order), whole_answer(order)
-    exchange = Exchange(anthropic, new_token=new_token, scope="somebody")
-    recalled: dict[str, Sealed] = {}
+    body, answer = conversation.body(order), encode_answer(order)
+    exchange = Exchange(anthropic, new_token=new_id, scope="somebody")
+    recalled: dict[str, SealedSignature] = {}
     clock.time("Exchange.decode", lambda: exchange.decode(body))
     request = exchange.request
     clock.time("    anthropic.decode_request, all known", lambda: anthropic.decode_request(body, {}))
-    clock.time("    Signing, nothing known", lambda: Signing(request.messages))
-    clock.time("store.recall and unseal", lambda: recalled.update(_recall(store, exchange.wanted)))
+    clock.time("    Signing, nothing known", lambda: SignatureRestorer(request.messages))
+    clock.time("store.recall and unseal", lambda: recalled.update(_recall(store, exchange.missing_keys)))
     clock.time("Exchange.encode", lambda: exchange.encode(_TARGET, recalled))
-    signed = Signing(request.messages, "somebody").sign(recalled)
+    signed = SignatureRestorer(request.messages, "somebody").sign(recalled)
     messages, _ = repair(signed, ends_with_user=False)
     ready = msgspec.structs.replace(request, messages=messages)
-    clock.time("    Signing, all known", lambda: Signing(request.messages, "somebody").sign(recalled))
+    clock.time(
+        "    Signing, all known", lambda: SignatureRestorer(request.messages, "somebody").sign(recalled)
+    )
     clock.time("    repair", lambda: repair(signed, ends_with_user=False))
-    clock.time("    gemini.encode_request", lambda: gemini.encode_request(ready, _TARGET, new_token))
+    clock.time("    gemini.encode_request", lambda: gemini.encode_request(ready, _TARGET, new_id))
     clock.time("Exchange.receive (whole answer)", lambda: exchange.receive(answer))
     clock.time("Exchange.finish", exchange.finish)
     clock.time("    estimate_tokens", lambda: estimate_tokens(request))
-    clock.time("store.remember", lambda: _finish(store.remember(exchange.memories)))
+    clock.time("store.remember", lambda: _finish(store.set_values(exchange.store_entries)))
     conversation.take(_blocks(body, answer, order))
 
 
-def _blocks(body: bytes, answer: bytes, order: Order) -> list[dict[str, object]]:
+def _blocks(body: bytes, answer: bytes, order: AnswerSpec) -> list[dict[str, object]]:
     exchange = Exchange(anthropic, new_token=lambda: order.id)
     exchange.decode(body)
     exchange.encode(_TARGET)
@@ -118,11 +120,11 @@ def _blocks(body: bytes, answer: bytes, order: Order) -> list[dict[str, object]]
     return content
 
 
-def _recall(store: SqliteStore, wanted: Collection[str]) -> dict[str, Sealed]:
+def _recall(store: SqliteStore, wanted: Collection[str]) -> dict[str, SealedSignature]:
     found: dict[str, str] = {}
 
     async def ask() -> None:
-        found.update(await store.recall(wanted))
+        found.update(await store.get_values(wanted))
 
     _finish(ask())
     return {key: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
@@ -139,8 +141,8 @@ def _finish(work: object) -> None:
 
 def profile_chunks(clock: Clock) -> None:
     for _ in range(_STREAMS):
-        order = Order(id=new_token(), chunks=_CHUNKS)
-        body, chunks = Conversation(SMALL, order.id, stream=True).body(order), stream_answer(order)
+        order = AnswerSpec(id=new_id(), chunks=_CHUNKS)
+        body, chunks = Conversation(SMALL, order.id, stream=True).body(order), encode_stream(order)
         clock.time("Exchange.receive", _receiving(body, chunks), per=len(chunks))
         clock.time("    FrameDecoder.feed", _framing(chunks), per=len(chunks))
         clock.time("    decode_chunk", _decoding(chunks), per=len(chunks))
@@ -148,7 +150,7 @@ def profile_chunks(clock: Clock) -> None:
 
 
 def _receiving(body: bytes, chunks: list[bytes]) -> Callable[[], object]:
-    exchange = Exchange(anthropic, new_token=new_token)
+    exchange = Exchange(anthropic, new_token=new_id)
     exchange.decode(body)
     exchange.encode(_TARGET)
     exchange.open()
@@ -167,7 +169,7 @@ def _decoding(chunks: list[bytes]) -> Callable[[], object]:
 
 def _reading(body: bytes, chunks: list[bytes]) -> Callable[[], object]:
     request = anthropic.decode_request(body, {}).request
-    reader = gemini.encode_request(request, _TARGET, new_token).reader()
+    reader = gemini.encode_request(request, _TARGET, new_id).reader()
     return lambda: [reader.feed(chunk) for chunk in chunks]
 
 

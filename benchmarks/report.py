@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.figures import Figures, Report, figure, judge, where_better
+from benchmarks.figures import Figures, Report, check_goals, compute_figures, peer_advantages
 from benchmarks.peers import ABSENT, PEERS
 from benchmarks.suite import Results
 
@@ -25,7 +25,7 @@ _HEAD = (
 
 
 def make_report(results: Results, command: str) -> Report:
-    figures = figure(results)
+    figures = compute_figures(results)
     workloads = {row.workload.name: row.workload for row in results.rows}
     present = {item.contender for item in figures}
     return Report(
@@ -43,8 +43,8 @@ def make_report(results: Results, command: str) -> Report:
             f"{row.contender}, {row.workload.name}": row.failure for row in results.rows if row.failure
         },
         standings=results.standings,
-        aims=judge(figures, workloads.values(), results.floor),
-        better=where_better(figures, results.standings, results.floor),
+        aims=check_goals(figures, workloads.values(), results.floor),
+        better=peer_advantages(figures, results.standings, results.floor),
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from benchmarks.contenders import Contender, start_dragoman, start_fake
 from benchmarks.conversation import AGENT, SMALL
-from benchmarks.crowd import Weight, weigh_streams
+from benchmarks.crowd import StreamMemory, measure_streams
 from benchmarks.load import Measurement
 from benchmarks.procfs import rss_kib
 from benchmarks.state import KINDS, measure_redis, measure_sqlite
@@ -77,10 +77,12 @@ def _print_memory(gateway: Contender) -> None:
         f"{rss_kib(gateway.pids) / 1024:.0f} MB"
     )
     for name, (shape, streams) in _STREAMS.items():
-        weight: Weight = asyncio.run(weigh_streams(gateway.url, gateway.pid, shape, streams, name[:2]))
+        weight: StreamMemory = asyncio.run(
+            measure_streams(gateway.url, gateway.pid, shape, streams, name[:2])
+        )
         print(
             f"  {streams} open streams, requests {name} ({weight.request_bytes / 1000:.0f} KB): "
-            f"{weight.per_stream_kib:.0f} KB each; descriptors left behind: {weight.left}"
+            f"{weight.per_stream_kib:.0f} KB each; descriptors left behind: {weight.leaked_descriptors}"
         )
     print()
 

@@ -12,10 +12,10 @@ from typing import cast
 import uvloop
 
 
-class Pipe(asyncio.Protocol):
+class ProxyConnection(asyncio.Protocol):
     """One end of a pair; what comes in here goes out there."""
 
-    def __init__(self, other: Pipe | None = None) -> None:
+    def __init__(self, other: ProxyConnection | None = None) -> None:
         self._other = other
         self._waiting: list[bytes] = []
         self.transport: asyncio.WriteTransport | None = None
@@ -23,7 +23,7 @@ class Pipe(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.WriteTransport", transport)  # uvloop\'s are no subclasses
 
-    def join(self, other: Pipe) -> None:
+    def join(self, other: ProxyConnection) -> None:
         self._other = other
         for data in self._waiting:
             self.data_received(data)
@@ -39,7 +39,7 @@ class Pipe(asyncio.Protocol):
             self._other.transport.close()
 
 
-class Front(Pipe):
+class ProxyServer(ProxyConnection):
     def __init__(self, host: str, port: int) -> None:
         super().__init__()
         self._address = (host, port)
@@ -50,12 +50,14 @@ class Front(Pipe):
         self._dialing = asyncio.get_running_loop().create_task(self._dial())
 
     async def _dial(self) -> None:
-        _, back = await asyncio.get_running_loop().create_connection(lambda: Pipe(self), *self._address)
+        _, back = await asyncio.get_running_loop().create_connection(
+            lambda: ProxyConnection(self), *self._address
+        )
         self.join(back)
 
 
 async def main(host: str, port: int) -> None:
-    server = await asyncio.get_running_loop().create_server(lambda: Front(host, port), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(lambda: ProxyServer(host, port), "127.0.0.1", 0)
     own_host, own_port = server.sockets[0].getsockname()
     print(f"ready http://{own_host}:{own_port}", flush=True)
     await server.serve_forever()

@@ -46,7 +46,7 @@ class RedisCost(msgspec.Struct, frozen=True, kw_only=True):
         return self.round_trips / self.requests
 
 
-class Talker:
+class ConversationClient:
     """One conversation of tool turns; each request goes to the next gateway."""
 
     def __init__(self, session: aiohttp.ClientSession, gateways: Sequence[Gateway], name: str) -> None:
@@ -148,7 +148,9 @@ async def _converse(
     kind: Kind, gateways: Sequence[Gateway], name: str, conversations: int, turns: int
 ) -> None:
     async with aiohttp.ClientSession(headers=_HEADERS) as session:
-        talkers = [Talker(session, gateways, f"{name}{number}") for number in range(conversations)]
+        talkers = [
+            ConversationClient(session, gateways, f"{name}{number}") for number in range(conversations)
+        ]
         for turn in range(turns):
             for talker in talkers:
                 await (talker.stateless if kind == "stateless" else talker.stateful)(turn)

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 import dragoman
-from benchmarks.answers import MODEL_VERSION, Order, stream_answer, whole_answer
+from benchmarks.answers import MODEL_VERSION, AnswerSpec, encode_answer, encode_stream
 from benchmarks.checks import read_answer
 from benchmarks.conversation import AGENT, BIG, SMALL, Conversation, Shape
 from benchmarks.http import HttpAnswer
@@ -31,7 +31,7 @@ from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.exchange import Exchange
 from dragoman.ir import unseal
-from dragoman.memo import SHARED_BYTES, share
+from dragoman.memo import SHARED_BYTES, set_shared_limit
 
 OTHER_STYLES: tuple[Style, ...] = ("openai_chat", "openai_responses", "gemini", "bedrock", "amazonq")
 _TARGET = Target(model=MODEL_VERSION)
@@ -40,7 +40,7 @@ _PACKAGE = f"{Path(dragoman.__file__).parent}/"
 _SHOWN = 12
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class StepCase(msgspec.Struct, frozen=True, kw_only=True):
     """`chunks` 0 means a whole answer; a conversation that goes `on` has been seen but for its last turn."""
 
     about: str
@@ -52,13 +52,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CASES = (
-    Case(about="120 KB, next turn, whole answer"),
-    Case(about="1 MB, next turn, whole answer", shape=BIG, requests=4),
-    Case(about="120 KB, next turn, 20 chunks", chunks=20),
-    Case(about="120 KB, a history never seen, whole answer", on=False, requests=6),
-    Case(about="2 KB, 500 chunks one by one", shape=SMALL, on=False, chunks=500, requests=2),
+    StepCase(about="120 KB, next turn, whole answer"),
+    StepCase(about="1 MB, next turn, whole answer", shape=BIG, requests=4),
+    StepCase(about="120 KB, next turn, 20 chunks", chunks=20),
+    StepCase(about="120 KB, a history never seen, whole answer", on=False, requests=6),
+    StepCase(about="2 KB, 500 chunks one by one", shape=SMALL, on=False, chunks=500, requests=2),
     *(
-        Case(about=f"{size}, next turn in {style}, whole answer", style=style, shape=shape, requests=6)
+        StepCase(about=f"{size}, next turn in {style}, whole answer", style=style, shape=shape, requests=6)
         for style in OTHER_STYLES
         for size, shape in (("120 KB", AGENT), ("1 MB", BIG))
     ),
@@ -73,7 +73,7 @@ def print_steps() -> None:
             print(f"  {count / case.requests:10,.0f}  {name}")
 
 
-def count_steps(case: Case) -> Counter[str]:
+def count_steps(case: StepCase) -> Counter[str]:
     """The steps of all `case.requests`, by file of the package."""
     _clear_caches()
     steps: Counter[str] = Counter()
@@ -84,19 +84,19 @@ def count_steps(case: Case) -> Counter[str]:
     for number in range(_WARM_UP + case.requests):
         if not case.on:
             conversation = Conversation(case.shape, f"steps{number}", stream=bool(case.chunks))
-        order = Order(id=f"order{number}", chunks=max(1, case.chunks))
-        pieces = stream_answer(order) if case.chunks else [whole_answer(order)]
+        order = AnswerSpec(id=f"order{number}", chunks=max(1, case.chunks))
+        pieces = encode_stream(order) if case.chunks else [encode_answer(order)]
         body = encode_request(case.style, conversation.body(order))
         exchange = Exchange(client, new_token=tokens.__next__, scope="benchmark")
-        with _counting(steps if number >= _WARM_UP else Counter()):
+        with _count_bytecodes(steps if number >= _WARM_UP else Counter()):
             answer = _translate(exchange, body, pieces, signatures)
-        signatures.update(exchange.memories)
+        signatures.update(exchange.store_entries)
         reply = HttpAnswer(status=200, body=answer, first_byte_s=0, total_s=0, reads=1)
         conversation.take(read_answer(reply, order, case.style, stream=bool(case.chunks)))
     return steps
 
 
-def _client(case: Case) -> ClientDialect:
+def _client(case: StepCase) -> ClientDialect:
     if case.style == "gemini":
         return GeminiClient(MODEL_VERSION, "sse" if case.chunks else "whole")
     if case.style == "bedrock":
@@ -107,14 +107,14 @@ def _client(case: Case) -> ClientDialect:
 def _translate(exchange: Exchange, body: bytes, pieces: list[bytes], signatures: dict[str, str]) -> bytes:
     """What the client gets for its body when Google answers with these pieces."""
     exchange.decode(body)
-    known = {key: unseal(signatures[key]) for key in exchange.wanted if key in signatures}
+    known = {key: unseal(signatures[key]) for key in exchange.missing_keys if key in signatures}
     exchange.encode(_TARGET, {key: sealed for key, sealed in known.items() if sealed is not None})
     return exchange.open() + b"".join(map(exchange.receive, pieces)) + exchange.finish()
 
 
 def _clear_caches() -> None:
-    share(0)
-    share(SHARED_BYTES)
+    set_shared_limit(0)
+    set_shared_limit(SHARED_BYTES)
     for name, module in list(sys.modules.items()):
         if name.startswith("dragoman."):
             for value in vars(module).values():
@@ -123,7 +123,7 @@ def _clear_caches() -> None:
 
 
 @contextmanager
-def _counting(steps: Counter[str]) -> Iterator[None]:
+def _count_bytecodes(steps: Counter[str]) -> Iterator[None]:
     """Without the garbage collector, which would run finalizers of whatever else this process has made."""
 
     def begin(frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:

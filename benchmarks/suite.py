@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchmarks.answers import Order
-from benchmarks.checks import OddEnding, WrongAnswer, read_answer
+from benchmarks.answers import AnswerSpec
+from benchmarks.checks import UnexpectedStop, WrongAnswer, read_answer
 from benchmarks.contenders import (
     Contender,
     start_asgi_server,
@@ -55,7 +55,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class ServerFootprint(msgspec.Struct, frozen=True, kw_only=True):
     """What a contender weighs; `first_answer_s` is from its start to the end of its first answer."""
 
     contender: str
@@ -70,7 +70,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     floor: str
     rows: list[Row]
-    standings: list[Standing]
+    standings: list[ServerFootprint]
     absent: dict[str, str]
 
 
@@ -87,7 +87,7 @@ def run_suite(
 ) -> Results:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-bench-")))
-        field = Field(stack, folder, floor, say)
+        field = RunningServers(stack, folder, floor, say)
         if before is not None:
             field.add_before(before)
         for name in servers:
@@ -128,7 +128,7 @@ def _measured(row: Row, job: Job, ask: Ask) -> Row:
         return msgspec.structs.replace(row, failure=str(failed))
 
 
-class Field:
+class RunningServers:
     """Everybody who takes part, started one after the other; each has answered once."""
 
     def __init__(self, stack: ExitStack, folder: Path, floor: str, say: Say) -> None:
@@ -173,8 +173,8 @@ class Field:
             or (workload.style in contender.styles and (contender.name != _MANY_WORKERS or workload.scaling))
         ]
 
-    def standing(self, contender: Contender) -> Standing:
-        return Standing(
+    def standing(self, contender: Contender) -> ServerFootprint:
+        return ServerFootprint(
             contender=contender.name,
             start_s=contender.start_s,
             first_answer_s=contender.start_s + self._first_answers[contender.name],
@@ -185,7 +185,7 @@ class Field:
 
 def _first_answer_s(contender: Contender) -> float:
     """The first answer of all, which has to be right: who cannot do this takes no part."""
-    style, order = contender.styles[0], Order(id="first")
+    style, order = contender.styles[0], AnswerSpec(id="first")
     body = encode_request(style, Conversation(SMALL, "first", stream=False).body(order))
     own = contender.headers or f"authorization: Bearer {GATEWAY_KEY}\r\n"
     lines = f"content-type: application/json\r\n{HEADERS[style]}{own}".strip().split("\r\n")
@@ -201,7 +201,7 @@ def _first_answer_s(contender: Contender) -> float:
     finally:
         connection.close()
     took = time.perf_counter() - began
-    with suppress(OddEnding):  # that is told beside its figures
+    with suppress(UnexpectedStop):  # that is told beside its figures
         read_answer(answer, order, style, stream=False)
     return took
 

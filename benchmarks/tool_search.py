@@ -13,19 +13,19 @@ import msgspec
 from benchmarks.mcp_tools import mcp_tools
 from dragoman.dialects import anthropic
 from dragoman.dialects.base import Target
-from dragoman.emulator.service import Question, Service
+from dragoman.emulator.service import EmulatorService, HttpRequest
 from dragoman.exchange import Exchange
 from dragoman.ir import unseal
 from dragoman.server.auth import Caller
-from dragoman.server.own import Asked, Desk
-from dragoman.server.tool_search import ToolSearch
+from dragoman.server.own import GatewayToolRunner, ToolRequest
+from dragoman.server.tool_search import ToolSearchProvider
 
 Json = dict[str, Any]
 
 _MODEL = "gemini-3.8-flash"
 _PATH = f"/v1beta/models/{_MODEL}:generateContent"
 _ABOVE = 10
-_WISHES = (
+_TASKS = (
     ("github create issue", "mcp__github__create_issue", {"title": "It hangs"}),
     ("slack message", "mcp__slack__create_message", {"title": "It hangs, see the issue"}),
     ("list sentry errors", "mcp__sentry__list_error", {"state": "open"}),
@@ -35,7 +35,7 @@ _WISHES = (
 )
 
 
-class Way(msgspec.Struct, frozen=True):
+class SearchMode(msgspec.Struct, frozen=True):
     """Who searches: nobody, Claude's own tool run by the gateway, or the gateway for a client that knows nothing."""
 
     title: str
@@ -57,18 +57,18 @@ class Way(msgspec.Struct, frozen=True):
         return f"{search}use {name} with {json.dumps(args)} then say done"
 
 
-WAYS = (
-    Way("all declared"),
-    Way(
+SEARCH_MODES = (
+    SearchMode("all declared"),
+    SearchMode(
         "tool_search_tool_bm25",
         "tool_search_tool_bm25",
         wire={"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
     ),
-    Way(f"tools.search_above = {_ABOVE}", "find_tools", above=_ABOVE),
+    SearchMode(f"tools.search_above = {_ABOVE}", "find_tools", above=_ABOVE),
 )
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
+class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request as it went upstream."""
 
     declared: int
@@ -76,20 +76,20 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int  # as the emulator counts them
 
 
-class Client:
+class SearchClient:
     """A client, a gateway with its store, and the emulator behind it, in this process."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: SearchMode) -> None:
         self.way = way
-        self.sent: list[Sent] = []
+        self.sent: list[SentRequest] = []
         self.calls: list[str] = []
         self._tools = way.tools()
         self._messages: list[Json] = []
         self._store: dict[str, str] = {}
-        self._google = Service("benchmark")
+        self._google = EmulatorService("benchmark")
         self._tokens = (f"{number:016d}" for number in itertools.count(1))
 
-    async def turn(self, plan: str) -> list[Sent]:
+    async def turn(self, plan: str) -> list[SentRequest]:
         """Everything that one wish of the user's sends upstream."""
         before = len(self.sent)
         self._messages.append({"role": "user", "content": plan})
@@ -107,76 +107,83 @@ class Client:
         exchange = Exchange(anthropic, new_token=lambda: next(self._tokens))
         body = {"model": "m", "max_tokens": 4000, "messages": self._messages, "tools": self._tools}
         exchange.decode(json.dumps(body).encode())
-        asked = Asked(request=exchange.request, caller=Caller(), request_id="", dialect="anthropic")
-        offer = await ToolSearch(self.way.above).offer(asked)
-        desk = Desk(asked, offer) if offer is not None else None
+        asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="", dialect="anthropic")
+        offer = await ToolSearchProvider(self.way.above).offer(asked)
+        desk = GatewayToolRunner(asked, offer) if offer is not None else None
         if desk is not None:
-            exchange.offer(desk.rounds)
-            desk.rounds.remind({key: self._store[key] for key in desk.rounds.places if key in self._store})
+            exchange.add_tool_loop(desk.tool_loop)
+            desk.tool_loop.set_stored_rounds(
+                {key: self._store[key] for key in desk.tool_loop.places if key in self._store}
+            )
         recalled = {
-            key: sealed for key in exchange.wanted if (sealed := unseal(self._store.get(key, ""))) is not None
+            key: sealed
+            for key in exchange.missing_keys
+            if (sealed := unseal(self._store.get(key, ""))) is not None
         }
 
         def encode() -> bytes:
-            self._store.update(exchange.memories)
+            self._store.update(exchange.store_entries)
             return exchange.encode(Target(model=_MODEL), recalled)
 
         await drive(exchange, desk, encode, self._send)
         answer = exchange.finish()
-        self._store.update(exchange.memories)
+        self._store.update(exchange.store_entries)
         return answer
 
     def _send(self, body: bytes) -> bytes:
-        question = Question(verb="POST", path=_PATH, key="any", body=body)
-        answer = b"".join(self._google.answer(question).pieces)
+        question = HttpRequest(method="POST", path=_PATH, key="any", body=body)
+        answer = b"".join(self._google.handle(question).body_writes)
         sent, got = json.loads(body), json.loads(answer)
         declared = sum(len(tool["functionDeclarations"]) for tool in sent["tools"])
         tokens = got["usageMetadata"]["promptTokenCount"]
-        self.sent.append(Sent(declared=declared, bytes=len(body), tokens=tokens))
+        self.sent.append(SentRequest(declared=declared, bytes=len(body), tokens=tokens))
         return answer
 
 
 async def drive(
-    exchange: Exchange, desk: Desk | None, encode: Callable[[], bytes], send: Callable[[bytes], bytes]
+    exchange: Exchange,
+    desk: GatewayToolRunner | None,
+    encode: Callable[[], bytes],
+    send: Callable[[bytes], bytes],
 ) -> bytes:
     """All rounds of one answer, as the relay does it; what the client gets meanwhile."""
     out = b""
     while True:
         answer = send(encode())
         out = (out or exchange.open()) + exchange.receive(answer) + exchange.end()
-        calls = exchange.own_calls
+        calls = exchange.gateway_calls
         if desk is None or not calls:
             return out
         outcomes = await desk.run(calls)
-        shown = [event for outcome in outcomes for event in outcome.show]
-        out += exchange.show(shown) if shown else b""
-        exchange.settle(
+        shown = [event for outcome in outcomes for event in outcome.client_events]
+        out += exchange.send_events(shown) if shown else b""
+        exchange.add_results(
             [outcome.result for outcome in outcomes],
-            reveal=[tool for outcome in outcomes for tool in outcome.reveal],
+            reveal=[tool for outcome in outcomes for tool in outcome.new_tools],
         )
-        if not exchange.goes_on:
+        if not exchange.needs_another_round:
             return out
 
 
-def measure(way: Way) -> tuple[list[list[Sent]], list[str]]:
+def measure(way: SearchMode) -> tuple[list[list[SentRequest]], list[str]]:
     """By turn what went upstream, and the client's tools that were called."""
 
-    async def talk() -> tuple[list[list[Sent]], list[str]]:
-        client = Client(way)
-        return [await client.turn(way.plan(*wish)) for wish in _WISHES], client.calls
+    async def talk() -> tuple[list[list[SentRequest]], list[str]]:
+        client = SearchClient(way)
+        return [await client.turn(way.plan(*wish)) for wish in _TASKS], client.calls
 
     return asyncio.run(talk())
 
 
-WANTED = [name for _, name, _ in _WISHES]
+WANTED = [name for _, name, _ in _TASKS]
 
 
 def print_tool_search() -> None:
-    everything, _ = measure(WAYS[0])
+    everything, _ = measure(SEARCH_MODES[0])
     print(
-        f"{len(mcp_tools())} tools of ten MCP servers, {len(_WISHES)} turns, all requests of a turn together\n"
+        f"{len(mcp_tools())} tools of ten MCP servers, {len(_TASKS)} turns, all requests of a turn together\n"
     )
-    for way in WAYS:
+    for way in SEARCH_MODES:
         turns, calls = measure(way)
         if calls != WANTED:
             raise RuntimeError(f"{way.title}: called {calls}")
@@ -189,10 +196,10 @@ def print_tool_search() -> None:
         print(f"  {'all':6}{_row(flat)}{_share(flat, whole):>9}\n")
 
 
-def _row(sent: list[Sent]) -> str:
+def _row(sent: list[SentRequest]) -> str:
     size, tokens = sum(one.bytes for one in sent), sum(one.tokens for one in sent)
     return f"{len(sent):>9}{sent[-1].declared:>10}{size / 1000:>10.1f}{tokens:>11,}"
 
 
-def _share(sent: list[Sent], full: list[Sent]) -> str:
+def _share(sent: list[SentRequest], full: list[SentRequest]) -> str:
     return f"{sum(one.tokens for one in sent) / sum(one.tokens for one in full):.1%}"

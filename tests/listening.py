@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dragoman.observe.record import Record, Stages
+from dragoman.observe.record import RequestRecord, RequestStages
 
 
-class Ear:
+class RecordCollector:
     """Hears of every request that is over."""
 
     def __init__(self) -> None:
-        self.told: list[Record] = []
+        self.records: list[RequestRecord] = []
 
-    def finished(self, record: Record, _stages: Stages | None) -> None:
-        self.told.append(record)
+    def on_request_end(self, record: RequestRecord, _stages: RequestStages | None) -> None:
+        self.records.append(record)
 
     async def close(self) -> None:
         return

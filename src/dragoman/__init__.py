@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from dragoman.dialects.gemini.client import GeminiClient
     from dragoman.errors import ConfigError, DragomanError, InvalidRequest, NotAllowed, UpstreamError
     from dragoman.exchange import Exchange
-    from dragoman.facts import Facts, Settings
+    from dragoman.facts import ResponseSummary, TranslationOptions
     from dragoman.ir import ToolCall, ToolChoice, ToolResult
     from dragoman.notes import Note
-    from dragoman.tokens import new_token
+    from dragoman.tokens import new_id
     from dragoman.tools import (
         Context,
         Handler,
@@ -75,7 +75,6 @@ __all__ = [
     "ConverseClient",
     "DragomanError",
     "Exchange",
-    "Facts",
     "GeminiClient",
     "Handler",
     "InvalidRequest",
@@ -83,7 +82,7 @@ __all__ = [
     "Note",
     "Registry",
     "Reply",
-    "Settings",
+    "ResponseSummary",
     "Target",
     "ToolCall",
     "ToolChoice",
@@ -92,10 +91,11 @@ __all__ = [
     "ToolOutput",
     "ToolRefused",
     "ToolResult",
+    "TranslationOptions",
     "UpstreamError",
     "anthropic",
     "gemini",
-    "new_token",
+    "new_id",
     "openai_chat",
     "openai_responses",
     "result_text",

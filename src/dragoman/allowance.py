@@ -7,31 +7,31 @@ from collections.abc import Iterable
 import msgspec
 
 from dragoman.ir import ToolCall, ToolResult
-from dragoman.repeats import Repeats
+from dragoman.repeats import LoopDetector
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class LoopLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits per answer."""
 
     max_rounds: int = 16  # rounds with calls of gateway tools
     max_output_bytes: int = 4 * 1024 * 1024  # total size of all results
     max_repeats: int = 3  # equal calls with equal results
 
-    def both(self, other: Limits) -> Limits:
+    def stricter(self, other: LoopLimits) -> LoopLimits:
         """Return the stricter value of each limit."""
-        return Limits(
+        return LoopLimits(
             max_rounds=min(self.max_rounds, other.max_rounds),
             max_output_bytes=min(self.max_output_bytes, other.max_output_bytes),
             max_repeats=min(self.max_repeats, other.max_repeats),
         )
 
 
-class Allowance:
+class LoopBudget:
     """Tracks the use of gateway tools against the limits."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: LoopLimits) -> None:
         self._limits = limits
-        self._repeats = Repeats()
+        self._loop_detector = LoopDetector()
         self._bytes = 0
 
     def spend(self, rounds: int, answered: Iterable[tuple[ToolCall, ToolResult]]) -> str:
@@ -42,7 +42,7 @@ class Allowance:
         times = 0
         for call, result in answered:
             self._bytes += len(msgspec.json.encode(result))
-            times = max(times, self._repeats.count(call, result))
+            times = max(times, self._loop_detector.count(call, result))
         if rounds >= self._limits.max_rounds:
             return f"they were used {rounds} times in a row"
         if self._bytes > self._limits.max_output_bytes:

@@ -10,8 +10,8 @@ workers, connection limits and time-outs) is the server's own. The server must s
 
 from __future__ import annotations
 
-from dragoman.cli.home import make_home
-from dragoman.cli.settings import find_key, read_settings, warn_all
+from dragoman.cli.home import make_state_folder
+from dragoman.cli.settings import find_client_key, print_setting_notes, read_settings
 from dragoman.config import Config
 from dragoman.errors import DragomanError
 from dragoman.server.app import GatewayApp
@@ -23,9 +23,9 @@ from dragoman.server.run import admin_keys_of
 def app() -> AsgiApp:
     """Read the settings and return the ASGI application. Raise ConfigError if they are wrong."""
     settings = read_settings()
-    warn_all(settings)
-    make_home(settings.home)
-    key = find_key(settings)
+    print_setting_notes(settings)
+    make_state_folder(settings.home)
+    key = find_client_key(settings)
     return _LifespanApp(settings.config, admin_keys_of(settings.config, key.secret if key else None))
 
 
@@ -39,13 +39,13 @@ class _LifespanApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif self._app is None:
             raise RuntimeError("the gateway is not open: the ASGI server must support lifespan")
         else:
             await self._app(scope, receive, send)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
             async with open_gateway_app(self._config, self._admin_keys) as self._app:

@@ -6,7 +6,7 @@ import re
 from typing import assert_never
 
 from dragoman.ir import (
-    Course,
+    IncrementalFold,
     Media,
     Message,
     Native,
@@ -19,10 +19,10 @@ from dragoman.ir import (
     Tool,
     ToolCall,
     ToolResult,
-    keep_course,
-    take_course,
+    store_fold,
+    take_fold,
 )
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_IMAGE = 1_120
@@ -33,7 +33,9 @@ _INLINE = re.compile(rb'"inline_?[dD]ata"')
 
 
 #: Cached counts of system prompt and tools, which are the same in every turn and in many conversations.
-_STANDING: Memo[tuple[tuple[Text, ...], tuple[Tool, ...]], int] = Memo(16 * 1024 * 1024, "standing tokens")
+_STANDING: LruCache[tuple[tuple[Text, ...], tuple[Tool, ...]], int] = LruCache(
+    16 * 1024 * 1024, "standing tokens"
+)
 
 
 def estimate_tokens(request: Request) -> int:
@@ -50,14 +52,14 @@ def _history(messages: tuple[Message, ...]) -> int:
     """Estimate the messages; the counts of messages from earlier turns are cached."""
     if not messages:
         return 0
-    course: Course[int] = take_course(messages, "tokens")
-    if course.setting is None:
-        course.setting = _message(messages[0])
-    new = messages[1 + len(course.worked) :]
+    course: IncrementalFold[int] = take_fold(messages, "tokens")
+    if course.state is None:
+        course.state = _message(messages[0])
+    new = messages[1 + len(course.results) :]
     course.extend(new, map(_message, new))
-    keep_course(messages, "tokens", course)
-    first: int = course.setting
-    return first + sum(course.worked)
+    store_fold(messages, "tokens", course)
+    first: int = course.state
+    return first + sum(course.results)
 
 
 def _message(message: Message) -> int:

@@ -94,11 +94,11 @@ class UpstreamError(DragomanError):
     place: str = ""
 
 
-class UpstreamCut(UpstreamError):
+class UpstreamIncomplete(UpstreamError):
     """The answer stopped before its end."""
 
 
-class UpstreamGarbage(UpstreamError):
+class UpstreamProtocolError(UpstreamError):
     """The answer was not what the API promises."""
 
 

@@ -16,7 +16,7 @@ from zlib import crc32
 
 import msgspec
 
-from dragoman.errors import UpstreamCut, UpstreamGarbage
+from dragoman.errors import UpstreamIncomplete, UpstreamProtocolError
 
 STREAM_TYPE = "application/vnd.amazon.eventstream"
 MAX_MESSAGE_BYTES = 24 * 1024 * 1024
@@ -45,7 +45,7 @@ def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
     return _frame(_encode_headers(headers), payload)
 
 
-def event_head(event_type: str) -> bytes:
+def encode_event_headers(event_type: str) -> bytes:
     """Return the encoded headers of an event; they are the same for all events of a type."""
     return _encode_headers(
         {":event-type": event_type, ":content-type": "application/json", ":message-type": "event"}
@@ -93,10 +93,10 @@ class EventStreamDecoder:
                 if len(raw) - place < total:
                     self._need = total
                     break
-                messages.append(_message(raw[place : place + total], head))
+                messages.append(_decode_message(raw[place : place + total], head))
                 place += total
                 self._need = _PRELUDE.size
-        except UpstreamGarbage as damage:
+        except UpstreamProtocolError as damage:
             self._damage = damage.message
             if not messages:
                 raise
@@ -106,22 +106,22 @@ class EventStreamDecoder:
     def close(self) -> None:
         self._raise_damage()
         if self._buffer:
-            raise UpstreamCut("the event stream ends inside a message")
+            raise UpstreamIncomplete("the event stream ends inside a message")
 
     def _raise_damage(self) -> None:
         if self._damage:
-            raise UpstreamGarbage(self._damage)
+            raise UpstreamProtocolError(self._damage)
 
     def _prelude(self, raw: bytes, place: int) -> tuple[int, int]:
         total, head, checksum = _PRELUDE.unpack_from(raw, place)
         if checksum != crc32(raw[place : place + _LENGTHS.size]):
-            raise UpstreamGarbage("the checksum of a message's prelude is wrong")
+            raise UpstreamProtocolError("the checksum of a message's prelude is wrong")
         if total > self._max_message_bytes:
-            raise UpstreamGarbage(f"a message of the event stream is too long: {total} bytes")
+            raise UpstreamProtocolError(f"a message of the event stream is too long: {total} bytes")
         if head > _MAX_HEADERS_BYTES:
-            raise UpstreamGarbage(f"the headers of a message are too long: {head} bytes")
+            raise UpstreamProtocolError(f"the headers of a message are too long: {head} bytes")
         if total < head + _FRAME_BYTES:
-            raise UpstreamGarbage("a message of the event stream is shorter than its headers")
+            raise UpstreamProtocolError("a message of the event stream is shorter than its headers")
         return total, head
 
 
@@ -141,9 +141,9 @@ def _encode_header(name: bytes, value: bytes) -> bytes:
     return b"%c%b%c%b%b" % (len(name), name, _STRING, _SHORT.pack(len(value)), value)
 
 
-def _message(raw: bytes, head: int) -> EventMessage:
+def _decode_message(raw: bytes, head: int) -> EventMessage:
     if _CRC.unpack_from(raw, len(raw) - _CRC.size)[0] != crc32(memoryview(raw)[: -_CRC.size]):
-        raise UpstreamGarbage("the checksum of a message is wrong")
+        raise UpstreamProtocolError("the checksum of a message is wrong")
     end = _PRELUDE.size + head
     return EventMessage(_decode_headers(raw[_PRELUDE.size : end]), raw[end : -_CRC.size])
 
@@ -161,9 +161,9 @@ def _decode_headers(raw: bytes) -> dict[str, str]:
                 size = _SHORT.unpack_from(raw, place)[0]
                 place += _SHORT.size
             if size is None or place + size > len(raw) or name in seen:
-                raise UpstreamGarbage("a header of the event stream cannot be read")
+                raise UpstreamProtocolError("a header of the event stream cannot be read")
             seen[name] = raw[place : place + size].decode() if kind == _STRING else None
             place += size
     except (IndexError, struct.error, UnicodeDecodeError):
-        raise UpstreamGarbage("a header of the event stream cannot be read") from None
+        raise UpstreamProtocolError("a header of the event stream cannot be read") from None
     return {name: value for name, value in seen.items() if value is not None}

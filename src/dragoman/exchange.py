@@ -36,14 +36,14 @@ from dragoman.dialects.base import (
     UpstreamDialect,
     UpstreamStream,
 )
-from dragoman.errors import DragomanError, UpstreamCut
-from dragoman.facts import Settings
-from dragoman.hearing import Hearing
+from dragoman.errors import DragomanError, UpstreamIncomplete
+from dragoman.facts import TranslationOptions
+from dragoman.hearing import _AnswerHandler
 from dragoman.ir import (
     Event,
     Message,
     Request,
-    Sealed,
+    SealedSignature,
     Text,
     Tool,
     ToolCall,
@@ -52,12 +52,12 @@ from dragoman.ir import (
     collect,
 )
 from dragoman.notes import Note
-from dragoman.repair import NOTHING_TO_SIGN, TOLD, Signing, repair, tell_history
-from dragoman.rounds import Rounds
-from dragoman.sse import on_its_lines
+from dragoman.repair import HISTORY_AS_TEXT, NO_SIGNATURES, SignatureRestorer, history_as_text, repair
+from dragoman.rounds import ToolLoop
+from dragoman.sse import escape_line_separators
 
 
-class Exchange(Hearing):
+class Exchange(_AnswerHandler):
     """One request and its answer; the module docstring shows the order of calls.
 
     `facts`, `notes` and `memories` (key and value pairs for the store) are filled while the answer is received.
@@ -69,7 +69,7 @@ class Exchange(Hearing):
         upstream: UpstreamDialect = gemini,
         *,
         new_token: Callable[[], str],
-        settings: Settings = Settings(),  # noqa: B008 (frozen)
+        settings: TranslationOptions = TranslationOptions(),  # noqa: B008 (frozen)
         created_s: int = 0,
         elapsed_ms: Callable[[], int] = int,
         keep: bool = False,
@@ -77,7 +77,7 @@ class Exchange(Hearing):
     ) -> None:
         super().__init__(client, settings)
         self._escape_separators: Callable[[bytes], bytes] = (
-            on_its_lines if client.stream_type == SSE_TYPE else bytes
+            escape_line_separators if client.stream_type == SSE_TYPE else bytes
         )
         self.upstream = upstream
         self._new_token = new_token
@@ -96,16 +96,18 @@ class Exchange(Hearing):
         self._reader: UpstreamStream | None = None
         self._decode_notes: tuple[Note, ...] = ()
         self._encode_notes: tuple[Note, ...] = ()
-        self._signing = NOTHING_TO_SIGN
-        self.wanted = self._signing.wanted
-        self.given: list[Event] = []  # events for the client; filled for whole answers and with `keep`
-        self._given_in_earlier_rounds = 0  # how many of them belong to completed rounds
+        self._signatures = NO_SIGNATURES
+        self.missing_keys = self._signatures.missing_keys
+        self.client_events: list[
+            Event
+        ] = []  # events for the client; filled for whole answers and with `keep`
+        self._events_of_earlier_rounds = 0  # how many of them belong to completed rounds
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """Everything that was dropped or changed, in both directions."""
         reader = self._reader.notes if self._reader is not None else ()
-        ours = self.rounds.notes if self.rounds is not None else ()
+        ours = self.tool_loop.notes if self.tool_loop is not None else ()
         return (*self._decode_notes, *ours, *self._encode_notes, *self._answer_notes, *reader)
 
     def decode(self, body: bytes, headers: Headers | None = None) -> Request:
@@ -117,24 +119,24 @@ class Exchange(Hearing):
             notes += (Note("dropped", "tools", "tool calling is switched off here"),)
         self.request, self._decode_notes = request, notes
         self._echo, self.headers = decoded.echo, decoded.headers
-        self._signing = Signing(request.messages, self._scope)
-        self.wanted = self._signing.wanted
+        self._signatures = SignatureRestorer(request.messages, self._scope)
+        self.missing_keys = self._signatures.missing_keys
         return request
 
-    def revise(self, messages: tuple[Message, ...], notes: tuple[Note, ...]) -> None:
+    def replace_messages(self, messages: tuple[Message, ...], notes: tuple[Note, ...]) -> None:
         """Replace the messages by a revised version of them (inlined files, for example) and add its notes."""
         if messages is not self.request.messages:
             self.request = msgspec.structs.replace(self.request, messages=messages)
-            self._signing = Signing(messages)
-            self.wanted = self._signing.wanted
+            self._signatures = SignatureRestorer(messages)
+            self.missing_keys = self._signatures.missing_keys
         self._decode_notes += notes
 
-    def offer(self, rounds: Rounds) -> None:
+    def add_tool_loop(self, rounds: ToolLoop) -> None:
         """Add gateway tools to the decoded request."""
-        self.rounds, self.request = rounds, rounds.request
+        self.tool_loop, self.request = rounds, rounds.request
 
     def encode(
-        self, target: Target, recalled: Mapping[str, Sealed] | None = None, *, feedback: str = ""
+        self, target: Target, recalled: Mapping[str, SealedSignature] | None = None, *, feedback: str = ""
     ) -> bytes:
         """Return the upstream body and reset the state of the answer.
 
@@ -142,14 +144,14 @@ class Exchange(Hearing):
         message to the model that says what was wrong with its last attempt.
         """
         request = self.request
-        messages = self._signing.sign(recalled)
-        if self.rounds is not None:
-            self.request = self.rounds.request
-            request = self.rounds.ask(messages)
+        messages = self._signatures.sign(recalled)
+        if self.tool_loop is not None:
+            self.request = self.tool_loop.request
+            request = self.tool_loop.next_request(messages)
             messages = request.messages
         messages, notes = repair(messages, ends_with_user=self.upstream.ends_with_user(target))
-        if target.told_history:
-            messages, notes = tell_history(messages), (*notes, TOLD)
+        if target.history_as_text:
+            messages, notes = history_as_text(messages), (*notes, HISTORY_AS_TEXT)
         if feedback:
             messages += (Message(role="user", parts=(Text(text=feedback),)),)
         request = msgspec.structs.replace(request, messages=messages)
@@ -157,7 +159,7 @@ class Exchange(Hearing):
         self._encode_notes = (*notes, *encoded.notes)
         self._reader = encoded.reader()
         self._context_tokens = self.upstream.context_tokens(target)
-        del self.given[self._given_in_earlier_rounds :]
+        del self.client_events[self._events_of_earlier_rounds :]
         self._begin_round()
         return encoded.body
 
@@ -187,46 +189,52 @@ class Exchange(Hearing):
 
     def receive(self, data: bytes) -> bytes:
         """Translate a chunk of the upstream answer; return the bytes for the client, which may be empty."""
-        return self._take((self._reader or _not_encoded()).feed(data))
+        return self._accept((self._reader or _not_encoded()).feed(data))
 
     def end(self) -> bytes:
         """Process the end of the upstream answer: set `finished` or `failure`, but do not close the client's
         stream yet."""
         if self.finished is not None or self.failure is not None:
             return b""
-        return self._take((self._reader or _not_encoded()).close())
+        return self._accept((self._reader or _not_encoded()).close())
 
     def finish(self) -> bytes:
         """End the answer: return the end of the stream, the whole body, or the error if the answer failed."""
         rest = self.end()
         if self.finished is None:
-            return rest + self.fail(self.failure or UpstreamCut("the answer has no end", kind="overloaded"))
+            return rest + self.fail(
+                self.failure or UpstreamIncomplete("the answer has no end", kind="overloaded")
+            )
         if self._fields:
-            rest += b"".join(map(self._give, self._fields.values()))
-        if self.rounds is not None:
-            self.memories += self.rounds.memory()
-        rest += self._give(self.finished)
-        return rest if self._stream is not None else self.whole()
+            rest += b"".join(map(self._forward, self._fields.values()))
+        if self.tool_loop is not None:
+            self.store_entries += self.tool_loop.store_entries()
+        rest += self._forward(self.finished)
+        return rest if self._stream is not None else self.whole_body()
 
     @property
-    def own_calls(self) -> tuple[ToolCall, ...]:
+    def gateway_calls(self) -> tuple[ToolCall, ...]:
         """Calls of this round that the gateway must run; empty if the answer was cut off or failed."""
         whole = self.finished is not None and self.finished.reason == "tool_calls" and self.failure is None
-        return self.rounds.calls if self.rounds is not None and whole else ()
+        return self.tool_loop.calls if self.tool_loop is not None and whole else ()
 
     @property
-    def goes_on(self) -> bool:
+    def needs_another_round(self) -> bool:
         """Whether another round with the model follows; call `encode` for it."""
-        return self.rounds is not None and self.rounds.number >= self.facts.rounds
+        return self.tool_loop is not None and self.tool_loop.completed_rounds >= self.summary.rounds
 
-    def show(self, events: Sequence[Event]) -> bytes:
+    def send_events(self, events: Sequence[Event]) -> bytes:
         """Send events to the client that do not come from the model; a retry of the round does not undo them."""
-        opening = self.rounds.open(events, self._client.server_kinds) if self.rounds is not None else ()
-        out = self._tell((*opening, *events))
-        self._given_in_earlier_rounds = len(self.given)
+        opening = (
+            self.tool_loop.opening_events(events, self._client.server_kinds)
+            if self.tool_loop is not None
+            else ()
+        )
+        out = self._emit((*opening, *events))
+        self._events_of_earlier_rounds = len(self.client_events)
         return out
 
-    def settle(
+    def add_results(
         self,
         results: Sequence[ToolResult | None],
         *,
@@ -240,15 +248,15 @@ class Exchange(Hearing):
         `enough`, if not empty, is the reason why the next round is the last. `spent` are the tokens that the
         tools used themselves.
         """
-        if self.rounds is not None:
-            self.facts.usage = self.facts.usage.plus(spent)
-            self.rounds.settle(results, self.facts.usage, reveal=reveal, enough=enough, spent=spent)
-            self.request = self.rounds.request
-            self._given_in_earlier_rounds = len(self.given)
+        if self.tool_loop is not None:
+            self.summary.usage = self.summary.usage.plus(spent)
+            self.tool_loop.add_results(results, self.summary.usage, reveal=reveal, enough=enough, spent=spent)
+            self.request = self.tool_loop.request
+            self._events_of_earlier_rounds = len(self.client_events)
 
-    def whole(self) -> bytes:
+    def whole_body(self) -> bytes:
         """Return the finished answer as one body; for a stream only with `keep`."""
-        return self._client.encode_response(collect(self.given), self._answer())
+        return self._client.encode_response(collect(self.client_events), self._answer())
 
     def fail(self, error: DragomanError) -> bytes:
         """Encode an error for the client: an event if the stream is open, otherwise a body."""
@@ -269,7 +277,7 @@ class Exchange(Hearing):
         return Answer(
             id=self.answer_id,
             model=self.request.model,
-            input_tokens=0 if self.facts.usage.input_tokens else self.estimate(),
+            input_tokens=0 if self.summary.usage.input_tokens else self.estimate(),
             with_thinking=self.request.thinking.mode == "on",
             created_s=self._created_s,
             context_tokens=self._context_tokens,
@@ -277,7 +285,7 @@ class Exchange(Hearing):
             echo=self._echo,
         )
 
-    def _take(self, events: list[Event]) -> bytes:
+    def _accept(self, events: list[Event]) -> bytes:
         """Process events of the model and return the bytes for the client.
 
         With gateway tools each event is forwarded before the next is processed, because both steps change the
@@ -285,19 +293,19 @@ class Exchange(Hearing):
         """
         if not events:
             return b""
-        if self.rounds is not None:
-            heard = (one for event in events if (one := self._hear(event)) is not None)
-            return b"".join(map(self._give, heard))
-        return self._tell(self._hear_all(events))
+        if self.tool_loop is not None:
+            heard = (one for event in events if (one := self._handle(event)) is not None)
+            return b"".join(map(self._forward, heard))
+        return self._emit(self._handle_all(events))
 
-    def _give(self, event: Event) -> bytes:
-        return self._tell((event,) if self.rounds is None else self.rounds.give(event))
+    def _forward(self, event: Event) -> bytes:
+        return self._emit((event,) if self.tool_loop is None else self.tool_loop.forward(event))
 
-    def _tell(self, events: Collection[Event]) -> bytes:
+    def _emit(self, events: Collection[Event]) -> bytes:
         """Encode events for the client's stream, or collect them for the whole answer."""
         stream = self._stream
         if stream is None or self._keep:
-            self.given += events
+            self.client_events += events
         if stream is None:
             return b""
         if len(events) == 1:  # the common case

@@ -7,14 +7,14 @@ import msgspec
 from dragoman.ir import Usage
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class TranslationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options that change a translation."""
 
     strict_tool_validation: bool = False
     enable_tool_calling: bool = True
 
 
-class Facts(msgspec.Struct, kw_only=True):
+class ResponseSummary(msgspec.Struct, kw_only=True):
     """Summary of the answer received so far, for logs and metrics."""
 
     model: str = ""
@@ -25,6 +25,6 @@ class Facts(msgspec.Struct, kw_only=True):
     stop: str = ""
     rounds: int = 1
 
-    def called(self, name: str, call_id: str) -> None:
+    def add_call(self, name: str, call_id: str) -> None:
         self.calls.append(name)
         self.call_ids.append(call_id)

@@ -9,10 +9,10 @@ import msgspec
 
 from dragoman.dialects.base import ClientDialect
 from dragoman.errors import DragomanError
-from dragoman.facts import Facts, Settings
+from dragoman.facts import ResponseSummary, TranslationOptions
 from dragoman.ir import (
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
@@ -20,7 +20,7 @@ from dragoman.ir import (
     Request,
     ServerCall,
     ServerResult,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -28,41 +28,43 @@ from dragoman.ir import (
     Usage,
     seal,
 )
-from dragoman.mending import InvalidArguments, find_tool, mend_call
+from dragoman.mending import InvalidArguments, find_tool, repair_call
 from dragoman.notes import Note
-from dragoman.repair import last_user, text_key
-from dragoman.rounds import Rounds
+from dragoman.repair import last_user_message, text_key
+from dragoman.rounds import ToolLoop
 
 
-class Hearing:
+class _AnswerHandler:
     """Updates `facts`, `memories`, `finished` and `failure` from the events of an answer.
 
     A tool call is accepted only if its arguments are valid (or strict validation is off). After a failure all
     further events are ignored.
     """
 
-    def __init__(self, client: ClientDialect, settings: Settings) -> None:
+    def __init__(self, client: ClientDialect, settings: TranslationOptions) -> None:
         self._client = client
         self._settings = settings
         self.request: Request = Request(model="", messages=())
-        self.rounds: Rounds | None = None
+        self.tool_loop: ToolLoop | None = None
         self._begin_round()
 
     def _begin_round(self) -> None:
         """Reset the state of the answer, for the first round, the next one, or another attempt."""
-        self._text: list[TextDelta | Cited] = []  # the text since the last event of another kind
+        self._text: list[TextDelta | CitedText] = []  # the text since the last event of another kind
         self._answer_notes: list[Note] = []
         self._fields: dict[str, Native] = {}
-        self.facts = Facts()
-        if self.rounds is not None:
-            self.rounds.begin()
-            self.facts = Facts(usage=self.rounds.usage, rounds=self.rounds.number + 1)
-        self.memories: list[tuple[str, str]] = []
+        self.summary = ResponseSummary()
+        if self.tool_loop is not None:
+            self.tool_loop.begin_round()
+            self.summary = ResponseSummary(
+                usage=self.tool_loop.usage, rounds=self.tool_loop.completed_rounds + 1
+            )
+        self.store_entries: list[tuple[str, str]] = []
         self.has_content = False
         self.finished: Finished | None = None
         self.failure: DragomanError | None = None
 
-    def _hear_all(self, events: list[Event]) -> Sequence[Event]:
+    def _handle_all(self, events: list[Event]) -> Sequence[Event]:
         """Process events and return those for the client."""
         # Fast path: nearly every chunk is a single piece of text.
         if len(events) == 1 and self.failure is None and isinstance(events[0], TextDelta):
@@ -72,16 +74,16 @@ class Hearing:
         for event in events:
             if self.failure is not None:
                 break
-            heard = _HEARS[type(event)](self, event)
+            heard = _HANDLERS[type(event)](self, event)
             if heard is not None:
                 told.append(heard)
         return told
 
-    def _hear(self, event: Event) -> Event | None:
+    def _handle(self, event: Event) -> Event | None:
         """Process one event; return it, or its replacement, if the client gets it now."""
-        return _HEARS[type(event)](self, event) if self.failure is None else None
+        return _HANDLERS[type(event)](self, event) if self.failure is None else None
 
-    def _on_text(self, event: TextDelta | Cited) -> Event:
+    def _on_text(self, event: TextDelta | CitedText) -> Event:
         self._text.append(event)
         self.has_content = True
         return event
@@ -91,28 +93,28 @@ class Hearing:
         return event
 
     def _on_usage(self, event: Usage) -> Event:
-        self.facts.usage = event if self.rounds is None else self.rounds.usage.plus(event)
+        self.summary.usage = event if self.tool_loop is None else self.tool_loop.usage.plus(event)
         return event
 
     def _on_started(self, event: Started) -> Event:
-        self.facts.model, self.facts.response_id = event.model, event.response_id
+        self.summary.model, self.summary.response_id = event.model, event.response_id
         return event
 
     def _on_finished(self, event: Finished) -> None:
         """Store the end; `Exchange.finish` sends it to the client."""
         self.finished = event
-        self.facts.stop = event.raw
+        self.summary.stop = event.raw
 
     def _on_failed(self, event: Failed) -> None:
         self.failure = event.error
 
-    def _on_signed(self, event: Signed) -> Event:
+    def _on_signed(self, event: SignatureDelta) -> Event:
         """Store the signature of a text under the text's key; a thought's signature never signs the text before it
         (pain A2)."""
         if self._text and event.target != ON_THOUGHT:
             text = "".join([said.text for said in self._text])
-            key = text_key(last_user(self.request.messages), text)
-            self.memories.append((key, seal(event.signature, event.target)))
+            key = text_key(last_user_message(self.request.messages), text)
+            self.store_entries.append((key, seal(event.signature, event.target)))
         return event
 
     def _on_server_call(self, call: ServerCall) -> Event:
@@ -120,7 +122,7 @@ class Hearing:
         self._text = []
         self.has_content = True
         if call.signature is not None:
-            self.memories.append((call.id, seal(call.signature, call.id)))
+            self.store_entries.append((call.id, seal(call.signature, call.id)))
         if call.kind not in self._client.server_kinds:
             why = f"{call.kind} was used; this dialect has no words for that"
             self._answer_notes.append(Note("dropped", "answer", why))
@@ -130,21 +132,21 @@ class Hearing:
         """Pass Gemini-only content to Gemini clients; for other clients drop it with a note."""
         if not self._client.keeps_native:
             if not native.field:
-                if self.rounds is not None:  # the next round must repeat it to the model
-                    self.rounds.hear(native)
+                if self.tool_loop is not None:  # the next round must repeat it to the model
+                    self.tool_loop.record_event(native)
                 why = "a part only Gemini's own clients can take"
                 self._answer_notes.append(Note("dropped", "answer", why))
             return None
         if native.field:  # sent at the end, so that a failed attempt leaves nothing in the stream
-            if native.field != "usageMetadata" or self.facts.rounds == 1:  # it covers a single round only
+            if native.field != "usageMetadata" or self.summary.rounds == 1:  # it covers a single round only
                 self._fields[native.field] = native
             return None
         self.has_content = True
         return native
 
     def _on_tool_call(self, call: ToolCall) -> Event | None:
-        if self.rounds is not None and self.rounds.takes(call.name, call.args):
-            self.has_content = self.rounds.take(call) or self.has_content
+        if self.tool_loop is not None and self.tool_loop.handles(call.name, call.args):
+            self.has_content = self.tool_loop.accept_call(call) or self.has_content
             return None
         try:
             args = self._check_arguments(call)
@@ -153,33 +155,33 @@ class Hearing:
             return None
         self.has_content = True
         self._text = []
-        self.facts.called(call.name, call.id)
+        self.summary.add_call(call.name, call.id)
         if call.signature is not None:
-            self.memories.append((call.id, seal(call.signature, call.id)))
+            self.store_entries.append((call.id, seal(call.signature, call.id)))
         return call if args is call.args else msgspec.structs.replace(call, args=args)
 
     def _check_arguments(self, call: ToolCall) -> bytes:
         """Return the repaired arguments. Raise `InvalidArguments` in strict mode if they are invalid."""
         tool = find_tool(self.request.tools, call.name)
-        if tool is None and self.rounds is not None:
-            tool = self.rounds.unseen(call.name)
-        args, notes = mend_call(tool, call.args, strict=self._settings.strict_tool_validation)
+        if tool is None and self.tool_loop is not None:
+            tool = self.tool_loop.undeclared_tool(call.name)
+        args, notes = repair_call(tool, call.args, strict=self._settings.strict_tool_validation)
         self._answer_notes += notes
         return args
 
 
 #: The handler of each event type: returns the event for the client, or None. Every type of `Event` has an entry.
-_HEARS: dict[type[Event], Callable[[Hearing, Any], Event | None]] = {
-    Started: Hearing._on_started,
-    TextDelta: Hearing._on_text,
-    Cited: Hearing._on_text,
-    ThoughtDelta: Hearing._on_other,
-    Signed: Hearing._on_signed,
-    ToolCall: Hearing._on_tool_call,
-    ServerCall: Hearing._on_server_call,
-    ServerResult: Hearing._on_other,
-    Native: Hearing._on_native,
-    Usage: Hearing._on_usage,
-    Finished: Hearing._on_finished,
-    Failed: Hearing._on_failed,
+_HANDLERS: dict[type[Event], Callable[[_AnswerHandler, Any], Event | None]] = {
+    Started: _AnswerHandler._on_started,
+    TextDelta: _AnswerHandler._on_text,
+    CitedText: _AnswerHandler._on_text,
+    ThoughtDelta: _AnswerHandler._on_other,
+    SignatureDelta: _AnswerHandler._on_signed,
+    ToolCall: _AnswerHandler._on_tool_call,
+    ServerCall: _AnswerHandler._on_server_call,
+    ServerResult: _AnswerHandler._on_other,
+    Native: _AnswerHandler._on_native,
+    Usage: _AnswerHandler._on_usage,
+    Finished: _AnswerHandler._on_finished,
+    Failed: _AnswerHandler._on_failed,
 }

@@ -20,19 +20,19 @@ _ESCAPES = re.compile(
 _PATH_MARK = " - at `"
 
 
-def whole_characters(body: bytes) -> bytes:
+def replace_lone_surrogates(body: bytes) -> bytes:
     """Replace lone surrogate escapes by U+FFFD; return the same object if there are none."""
     if b"\\ud" not in body and b"\\uD" not in body:
         return body
     return _ESCAPES.sub(_replace_lone, body)
 
 
-def checked(raw: bytes, where: str = "") -> bytes:
+def validate_text(raw: bytes, where: str = "") -> bytes:
     """Validate JSON text that is forwarded undecoded: it must be UTF-8; lone surrogate escapes are replaced."""
-    return whole_characters(as_text(raw, where))
+    return replace_lone_surrogates(check_utf8(raw, where))
 
 
-def as_text(raw: bytes, where: str = "") -> bytes:
+def check_utf8(raw: bytes, where: str = "") -> bytes:
     """Return the bytes if they are valid UTF-8, otherwise raise `InvalidRequest`; escapes are not checked."""
     if not raw.isascii():
         decode(bytes.decode, raw, where)
@@ -50,7 +50,7 @@ def decode_leniently(decoder: Callable[[bytes], T], body: bytes) -> T:
     try:
         return decode(decoder, body)
     except InvalidRequest:
-        whole = whole_characters(body)
+        whole = replace_lone_surrogates(body)
         if whole is body:
             raise
         return decode(decoder, whole)

@@ -27,17 +27,17 @@ _EVICTIONS_PER_SEARCH = (
 )
 
 #: All named caches, for metrics and the shared budget.
-_NAMED: dict[str, Memo[Any, Any]] = {}
+_NAMED: dict[str, LruCache[Any, Any]] = {}
 
 
-class _Shared:
+class _SharedBudget:
     max_bytes = SHARED_BYTES
     bytes = (
         0  # approximate total: evictions by a cache's own limit are not subtracted until `_evict` recounts
     )
 
 
-class Memo(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """An LRU cache of at most `max_bytes`; the caller supplies the weight of each entry in bytes.
 
     A cache with a `name` is registered for the life of the process and shares the budget of all named caches.
@@ -49,28 +49,28 @@ class Memo(Generic[K, V]):
         self._entry_bytes = ENTRY_BYTES if name else 0
         self._bytes = 0
         # Not a plain dict: finding its first key takes time linear in the keys deleted from its front.
-        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
-        self.found = 0
-        self.missed = 0
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self.hits = 0
+        self.misses = 0
         if name:
             _NAMED[name] = self
 
     def find(self, key: K) -> V | None:
         """Return the cached value and mark it as recently used; None if there is none."""
-        found = self._kept.get(key)
+        found = self._entries.get(key)
         if found is None:
-            self.missed += 1
+            self.misses += 1
             return None
-        self.found += 1
+        self.hits += 1
         try:  # noqa: SIM105 (`suppress` takes longer than the rest of this method)
-            self._kept.move_to_end(key)
+            self._entries.move_to_end(key)
         except KeyError:  # another thread has evicted it meanwhile
             pass
         return found[0]
 
     def find_all(self, keys: Iterable[K]) -> list[V | None]:
         """Like `find`, for many keys."""
-        kept, found = self._kept, 0
+        kept, found = self._entries, 0
         values: list[V | None] = []
         for key in keys:
             entry = kept.get(key)
@@ -83,8 +83,8 @@ class Memo(Generic[K, V]):
                 kept.move_to_end(key)
             except KeyError:
                 pass
-        self.found += found
-        self.missed += len(values) - found
+        self.hits += found
+        self.misses += len(values) - found
         return values
 
     def get(self, key: K, weight: int, make: Callable[[], V]) -> V:
@@ -101,13 +101,13 @@ class Memo(Generic[K, V]):
         weight += self._entry_bytes
         if weight <= self._max_bytes:
             # Another thread may have cached the same key meanwhile: do not count its weight twice.
-            before = self._kept.pop(key, None)
-            self._kept[key] = value, weight
+            before = self._entries.pop(key, None)
+            self._entries[key] = value, weight
             self._grow(weight if before is None else weight - before[1])
 
     def put_all(self, keys: Iterable[K], weights: Iterable[int], values: Iterable[V]) -> None:
         """Like `put`, for many entries."""
-        kept, each, most, added = self._kept, self._entry_bytes, self._max_bytes, 0
+        kept, each, most, added = self._entries, self._entry_bytes, self._max_bytes, 0
         for key, weight, value in zip(keys, weights, values, strict=True):
             weight += each
             if weight <= most:
@@ -118,7 +118,7 @@ class Memo(Generic[K, V]):
 
     def drop(self, key: K) -> None:
         """Remove an entry if it is there."""
-        gone = self._kept.pop(key, None)
+        gone = self._entries.pop(key, None)
         if gone is not None:
             self._grow(-gone[1])
 
@@ -127,32 +127,32 @@ class Memo(Generic[K, V]):
         while self._bytes > self._max_bytes:
             self._evict_oldest()
         if self._entry_bytes:
-            _Shared.bytes += added
-            if _Shared.bytes > _Shared.max_bytes:
+            _SharedBudget.bytes += added
+            if _SharedBudget.bytes > _SharedBudget.max_bytes:
                 _evict()
 
     def _evict_oldest(self) -> int:
-        _, (_, weight) = self._kept.popitem(last=False)
+        _, (_, weight) = self._entries.popitem(last=False)
         self._bytes -= weight
         return weight
 
     def peek(self, key: K) -> V | None:
         """Return the cached value without counting a lookup or marking it as used."""
-        found = self._kept.get(key)
+        found = self._entries.get(key)
         return found[0] if found is not None else None
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
 
-def memo_lookups() -> dict[str, tuple[int, int]]:
+def cache_lookups() -> dict[str, tuple[int, int]]:
     """Return the hits and misses of each named cache."""
-    return {name: (memo.found, memo.missed) for name, memo in _NAMED.items()}
+    return {name: (memo.hits, memo.misses) for name, memo in _NAMED.items()}
 
 
-def share(max_bytes: int) -> None:
+def set_shared_limit(max_bytes: int) -> None:
     """Set the limit for the total size of all named caches, and evict down to it."""
-    _Shared.max_bytes = max_bytes
+    _SharedBudget.max_bytes = max_bytes
     _evict()
 
 
@@ -169,9 +169,9 @@ def _evict() -> None:
 
     The margin avoids an eviction with every new entry.
     """
-    over = shared_bytes() - _Shared.max_bytes
+    over = shared_bytes() - _SharedBudget.max_bytes
     if over > 0:
-        over += _Shared.max_bytes // _MARGIN_DIVISOR
+        over += _SharedBudget.max_bytes // _MARGIN_DIVISOR
     while over > 0:
         largest = max(tuple(_NAMED.values()), key=_get_bytes)
         if not largest._bytes:  # another thread has evicted everything meanwhile
@@ -179,4 +179,4 @@ def _evict() -> None:
         for _ in range(_EVICTIONS_PER_SEARCH):
             if over > 0 and largest._bytes:
                 over -= largest._evict_oldest()
-    _Shared.bytes = shared_bytes()
+    _SharedBudget.bytes = shared_bytes()

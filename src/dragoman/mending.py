@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.errors import UpstreamError
 from dragoman.ir import Tool
 from dragoman.notes import Note
-from dragoman.schema import PLACEHOLDER, check_args, check_args_strictly, mend_args
+from dragoman.schema import PLACEHOLDER, check_args, check_args_strictly, repair_args
 
 
 class InvalidArguments(UpstreamError):
@@ -20,7 +20,7 @@ def find_tool(tools: tuple[Tool, ...], name: str) -> Tool | None:
     return None
 
 
-def mend_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes, tuple[Note, ...]]:
+def repair_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes, tuple[Note, ...]]:
     """Return the arguments, repaired where that is safe, and notes about the repairs.
 
     In strict mode nothing is repaired: raise `InvalidArguments` if the arguments do not match the schema. A tool
@@ -29,9 +29,9 @@ def mend_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes, t
     if tool is None:
         return args, ()
     if not strict:
-        return mend_args(args, tool.schema, where=tool.name)
+        return repair_args(args, tool.schema, where=tool.name)
     if PLACEHOLDER.encode() in args:  # the schema compiler added it, so it is no mistake of the model
-        args, _ = mend_args(args, tool.schema, where=tool.name)
+        args, _ = repair_args(args, tool.schema, where=tool.name)
     problems, notes = check_args_strictly(args, tool.schema, where=tool.name)
     if problems:
         why = f"the arguments of {tool.name} do not fit its schema: {'; '.join(problems[:5])}"
@@ -39,7 +39,7 @@ def mend_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes, t
     return args, notes
 
 
-def fits(tool: Tool, args: bytes) -> bool:
+def arguments_fit(tool: Tool, args: bytes) -> bool:
     """Whether the arguments match the schema, after a safe repair if necessary."""
-    mended, _ = mend_args(args, tool.schema, where=tool.name)
+    mended, _ = repair_args(args, tool.schema, where=tool.name)
     return not check_args(mended, tool.schema)

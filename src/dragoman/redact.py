@@ -103,7 +103,7 @@ class Redactor:
         """Redact a text for logs and files: remove keys and what follows a word like `password`."""
         return _decode(self.body(_encode(text)))
 
-    def told(self, error: DragomanError) -> DragomanError:
+    def redact_error(self, error: DragomanError) -> DragomanError:
         """Redact an error for the client, in place: Google's message may contain the API key (pain Q11)."""
         error.message, error.where = self.scrub(error.message), self.scrub(error.where)
         if isinstance(error, UpstreamError):
@@ -136,7 +136,7 @@ def redact(text: str) -> str:
     return _DEFAULT.text(text)
 
 
-def sounds_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Whether a value with this name is a secret, whatever it looks like."""
     return _NAMES.search(name) is not None
 
@@ -146,7 +146,7 @@ def redact_value(value: Any, *, max_text: int, name: str = "") -> Any:
 
     A value under a name like `password`, or after an argument like `--token`, is removed whatever it looks like.
     """
-    if name and sounds_secret(name) and isinstance(value, str | int | float) and not isinstance(value, bool):
+    if name and is_secret_name(name) and isinstance(value, str | int | float) and not isinstance(value, bool):
         return REDACTED
     if isinstance(value, str):
         text = redact(value)  # before the cut, which could leave part of a key that no longer looks like one

@@ -7,7 +7,7 @@ import msgspec
 from dragoman import ir
 
 
-class Repeats:
+class LoopDetector:
     """Counts consecutive calls with the same arguments and the same result.
 
     A different result is progress: running the tests after every edit is not a loop.

@@ -19,12 +19,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
-from dragoman.allowance import Allowance
-from dragoman.allowance import Limits as Limits
-from dragoman.claims import Claims
-from dragoman.finding import Deferred
+from dragoman.allowance import LoopBudget
+from dragoman.allowance import LoopLimits as LoopLimits
+from dragoman.claims import ToolNames
+from dragoman.finding import DeferredTools
 from dragoman.ir import (
-    Cited,
+    CitedText,
     Collector,
     Event,
     Finished,
@@ -43,9 +43,9 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
-from dragoman.mending import fits
+from dragoman.mending import arguments_fit
 from dragoman.notes import Note
-from dragoman.repair import Hidden, hidden_key, hidden_places, last_user, weave
+from dragoman.repair import HiddenRounds, hidden_key, hidden_places, last_user_message, restore_hidden_rounds
 
 _STOP_TEXT = (
     "No more tools of this kind can be used for this answer: {why}."
@@ -54,7 +54,7 @@ _STOP_TEXT = (
 _NO_USAGE = Usage()
 
 
-class Rounds:
+class ToolLoop:
     """The state of one tool loop.
 
     `tools` are gateway tools; one whose name the client uses is renamed or left out. `finders` are the gateway
@@ -69,31 +69,31 @@ class Rounds:
         tools: Iterable[Tool],
         *,
         finders: Iterable[Tool] = (),
-        deferred: Deferred | None = None,
+        deferred: DeferredTools | None = None,
         choice: ToolChoice | None = None,
         served: Container[str] = (),
-        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        limits: LoopLimits = LoopLimits(),  # noqa: B008 (frozen)
         notes: Iterable[Note] = (),
     ) -> None:
-        claims = Claims(tool.name for tool in request.tools)
-        searching, declared = claims.claim(finders), claims.claim(tools)
-        self._original_names = claims.real
+        claims = ToolNames(tool.name for tool in request.tools)
+        searching, declared = claims.assign(finders), claims.assign(tools)
+        self._original_names = claims.original_names
         self.notes = [*notes, *claims.notes]
-        self._deferred = deferred or Deferred()
+        self._deferred = deferred or DeferredTools()
         client_deferred = self._deferred.names(request.tools)
         self._finders = frozenset(tool.name for tool in searching if client_deferred)
-        not_deferred = self._deferred.others
+        not_deferred = self._deferred.not_deferred
         self._initial_tools = (*not_deferred(request.tools), *searching, *not_deferred(declared))
         remotes = tuple(remote for remote in request.remotes if remote.label not in served)
         self.request = msgspec.structs.replace(request, remotes=remotes)
-        choice = claims.declared(choice)
+        choice = claims.rename_choice(choice)
         if choice is not None:
             self.request = msgspec.structs.replace(self.request, tool_choice=choice)
         self._narrows = choice is None
         self.places = hidden_places(request.messages)
-        self.remind({})
+        self.set_stored_rounds({})
         self.usage = Usage()  # total of the earlier rounds
-        self._allowance = Allowance(limits)
+        self._budget = LoopBudget(limits)
         self._completed: tuple[
             Message, ...
         ] = ()  # completed rounds: the model's turn and the results of each
@@ -103,9 +103,9 @@ class Rounds:
         self._opened = False
         self._separated = False
         self._shown_text: list[str] = []
-        self.begin()
+        self.begin_round()
 
-    def begin(self) -> None:
+    def begin_round(self) -> None:
         """Reset the state of the current round, for a new round or another attempt."""
         self._collector = Collector()
         self._calls: list[ToolCall] = []
@@ -117,52 +117,55 @@ class Rounds:
         self._round_usage = self._spent = _NO_USAGE
 
     @property
-    def number(self) -> int:
+    def completed_rounds(self) -> int:
         """The number of completed rounds."""
         return len(self._completed) // 2
 
-    def owns(self, name: str) -> bool:
+    def is_gateway_tool(self, name: str) -> bool:
         return name in self._original_names
 
-    def takes(self, name: str, args: bytes) -> bool:
+    def handles(self, name: str, args: bytes) -> bool:
         """Whether the gateway answers this call: it calls a gateway tool, or a deferred tool that the model has not
         seen yet, with arguments that do not fit."""
-        unseen = self.unseen(name)
-        return self.owns(name) or (unseen is not None and not fits(unseen, args))
+        unseen = self.undeclared_tool(name)
+        return self.is_gateway_tool(name) or (unseen is not None and not arguments_fit(unseen, args))
 
-    def unseen(self, name: str) -> Tool | None:
+    def undeclared_tool(self, name: str) -> Tool | None:
         """Return the deferred tool of this name if it is not declared yet."""
-        return self._deferred.unseen(name, self.request.tools)
+        return self._deferred.undeclared_tool(name, self.request.tools)
 
-    def remind(self, found: Mapping[str, str]) -> None:
+    def set_stored_rounds(self, found: Mapping[str, str]) -> None:
         """Set the records that the store has for the keys of `places`, and declare the tools that they mention."""
         self._found = found
         self.request = msgspec.structs.replace(self.request, tools=self._initial_tools)
-        self._reveal(self._deferred.known(self.request, self.places, found))
+        self._reveal(self._deferred.known_tools(self.request, self.places, found))
 
-    def resume(self, found: Mapping[str, str], behind: Iterable[Hidden] = ()) -> None:
+    def resume(self, found: Mapping[str, str], behind: Iterable[HiddenRounds] = ()) -> None:
         """Continue suspended answers that have their results.
 
         `found` are records whose place is in the client's history; the records in `behind` follow the history.
         """
-        self.remind({**self._found, **found})
+        self.set_stored_rounds({**self._found, **found})
         records = tuple(behind)
-        self._reveal(self._deferred.named(name for record in records for name in record.revealed))
-        self._completed = tuple(message for record in records for message in record.closed())
+        self._reveal(self._deferred.with_names(name for record in records for name in record.revealed))
+        self._completed = tuple(message for record in records for message in record.to_messages())
 
-    def ask(self, messages: tuple[Message, ...]) -> Request:
+    def next_request(self, messages: tuple[Message, ...]) -> Request:
         """Return the request of the next round: the client's `messages` and all completed rounds."""
-        messages = (*self._with_answers(weave(messages, self.places, self._found)), *self._completed)
+        messages = (
+            *self._with_answers(restore_hidden_rounds(messages, self.places, self._found)),
+            *self._completed,
+        )
         tools, choice = self.request.tools, self._choice()
         if self._stop_reason:
             why = Text(text=_STOP_TEXT.format(why=self._stop_reason))
             messages += (Message(role="system", parts=(why,)),)
-            tools = tuple(tool for tool in tools if not self.owns(tool.name))
-            names = tuple(name for name in choice.names if not self.owns(name))
+            tools = tuple(tool for tool in tools if not self.is_gateway_tool(tool.name))
+            names = tuple(name for name in choice.names if not self.is_gateway_tool(name))
             choice = msgspec.structs.replace(choice, names=names)
         return msgspec.structs.replace(self.request, messages=messages, tools=tools, tool_choice=choice)
 
-    def open(
+    def opening_events(
         self, shown: Iterable[Event] = (), kinds: frozenset[ServerKind] = frozenset()
     ) -> tuple[Event, ...]:
         """Return the events that must precede the `shown` events if the model has not started yet.
@@ -175,12 +178,12 @@ class Rounds:
         self._separated = any(isinstance(event, ServerCall) and event.kind in kinds for event in shown)
         return opening
 
-    def give(self, event: Event) -> tuple[Event, ...]:
+    def forward(self, event: Event) -> tuple[Event, ...]:
         """Return the events for the client: one start and one end per answer, a blank line between the texts of
         different rounds."""
-        self.hear(event)
+        self.record_event(event)
         match event:
-            case TextDelta() | Cited():
+            case TextDelta() | CitedText():
                 return (*self._separator(event.text), event)
             case ToolCall():
                 self._client_call = self._client_call or event.id
@@ -195,11 +198,11 @@ class Rounds:
                 return (*self._tool_usage(), self._client_finish(event))
         return (event,)
 
-    def hear(self, event: Event) -> None:
+    def record_event(self, event: Event) -> None:
         """Record an event of the model for the next round, whether the client gets it or not."""
         self._collector.feed(event)
 
-    def take(self, call: ToolCall) -> bool:
+    def accept_call(self, call: ToolCall) -> bool:
         """Record a call of a gateway tool. Return False if it is dropped because a limit was reached."""
         if self._stop_reason:
             self.notes.append(Note("dropped", call.name, f"called again although {self._stop_reason}"))
@@ -215,7 +218,7 @@ class Rounds:
         return () if self._settled else tuple(self._calls)
 
     @property
-    def approved(self) -> tuple[ToolCall, ...]:
+    def approved_calls(self) -> tuple[ToolCall, ...]:
         """Gateway calls that the user has just approved; the gateway runs them before the first round."""
         last = max((n for n, one in enumerate(self.request.messages) if one.role == "model"), default=-1)
         news = (part for message in self.request.messages[last + 1 :] for part in message.parts)
@@ -224,19 +227,19 @@ class Rounds:
         return tuple(
             ToolCall(id=part.id, name=self._original_names[part.name], args=part.args)
             for part in asked
-            if isinstance(part, ToolCall) and part.id in agreed and self.owns(part.name)
+            if isinstance(part, ToolCall) and part.id in agreed and self.is_gateway_tool(part.name)
         )
 
-    def answer(self, results: Iterable[ToolResult]) -> None:
+    def set_approved_results(self, results: Iterable[ToolResult]) -> None:
         """Set the results of the approved calls."""
         self._answers |= {result.call_id: result for result in results}
 
     @property
-    def mixed(self) -> bool:
+    def is_mixed(self) -> bool:
         """Whether the client must answer a call of this round, so that no further round follows."""
         return bool(self._client_call)
 
-    def settle(
+    def add_results(
         self,
         results: Sequence[ToolResult | None],
         usage: Usage,
@@ -256,14 +259,16 @@ class Rounds:
         self._client_call = self._client_call or next(waiting, "")
         self._results = tuple(result for _, result in answered)
         self._settled = True
-        self._stop_reason = self._stop_reason or self._allowance.spend(self.number + 1, answered) or enough
+        self._stop_reason = (
+            self._stop_reason or self._budget.spend(self.completed_rounds + 1, answered) or enough
+        )
         self._reveal(reveal)
         self._opened = True
-        if not self.mixed:
+        if not self.is_mixed:
             self._completed += (self._model_turn(), Message(role="user", parts=self._results))
             self._shown_text += self._text
             self.usage = usage
-            self.begin()
+            self.begin_round()
 
     def suspend(
         self,
@@ -283,13 +288,13 @@ class Rounds:
         self._client_call = self._client_call or next(asked, "")
         self._results = tuple(result for _, result in pairs if result is not None)
         self._settled = self._suspended = True
-        if self.mixed:
+        if self.is_mixed:
             return ()
         separator = (TextDelta("\n\n"),) if "".join((*self._shown_text, *self._text)).strip() else ()
         self._text.append(words)
         return (*separator, TextDelta(words))
 
-    def memory(self) -> list[tuple[str, str]]:
+    def store_entries(self) -> list[tuple[str, str]]:
         """Return the key and record to store, so that the next request can restore the hidden rounds.
 
         Empty if there is nothing to hide, or if the answer is suspended: the code that waits for the results
@@ -297,13 +302,13 @@ class Rounds:
         """
         if self._suspended or (not self._completed and not self._calls):
             return []
-        key, hidden = self.record()
+        key, hidden = self.build_record()
         return [(key, hidden.encode())] if key else []
 
-    def record(self) -> tuple[str, Hidden]:
+    def build_record(self) -> tuple[str, HiddenRounds]:
         """Return the complete answer with its store key; the key is empty if the client saw nothing of it."""
         text = "".join((*self._shown_text, *self._text))
-        hidden = Hidden(
+        hidden = HiddenRounds(
             last=self._model_turn(),
             rounds=self._completed,
             results=self._results,
@@ -311,7 +316,7 @@ class Rounds:
         )
         if not self._client_call and not text.strip():
             return "", hidden
-        return hidden_key(last_user(self.request.messages), text, self._client_call), hidden
+        return hidden_key(last_user_message(self.request.messages), text, self._client_call), hidden
 
     def _separator(self, text: str) -> tuple[Event, ...]:
         """Record a text for the client; return a separator if an earlier round has shown text before it."""
@@ -359,12 +364,12 @@ class Rounds:
             if not self._narrows and not self._completed:
                 return choice
             finders = () if choice.names else tuple(name for name in names if name in self._finders)
-            theirs = tuple(name for name in names if not self.owns(name)) + finders
+            theirs = tuple(name for name in names if not self.is_gateway_tool(name)) + finders
             if (self._completed and not finders) or not (theirs or choice.names):
                 return ToolChoice(parallel=choice.parallel)
             return msgspec.structs.replace(choice, names=choice.names or theirs)
         if choice.names and self._narrows:
-            ours = (name for name in names if self.owns(name) and name not in self._finders)
+            ours = (name for name in names if self.is_gateway_tool(name) and name not in self._finders)
             return msgspec.structs.replace(choice, names=(*choice.names, *ours))
         return choice
 

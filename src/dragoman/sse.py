@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.errors import UpstreamGarbage
+from dragoman.errors import UpstreamProtocolError
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -17,7 +17,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SEPARATORS = ((b"\xc2\x85", b"\\u0085"), (b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"))
 
 
-def on_its_lines(events: bytes) -> bytes:
+def escape_line_separators(events: bytes) -> bytes:
     """Escape Unicode line separators in events whose data is JSON.
 
     Some clients, Google's Python SDK among them, split lines with `str.splitlines`, which breaks at them.
@@ -106,7 +106,9 @@ class SseDecoder:
 
     def _check_size(self, more_bytes: int) -> None:
         if self._kept_bytes + more_bytes > self._max_event_bytes:
-            raise UpstreamGarbage(f"an event of the stream is longer than {self._max_event_bytes} bytes")
+            raise UpstreamProtocolError(
+                f"an event of the stream is longer than {self._max_event_bytes} bytes"
+            )
 
 
 def encode_event(event: str, data: bytes) -> bytes:

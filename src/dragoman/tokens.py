@@ -11,7 +11,7 @@ _BATCH = 64  # ids per call of `os.urandom`, whose cost dominates; a request nee
 _ready: list[str] = []
 
 
-def new_token() -> str:
+def new_id() -> str:
     """Return 16 random letters and digits: 80 bits, so that collisions can be ignored."""
     try:
         return _ready.pop()

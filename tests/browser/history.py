@@ -15,9 +15,9 @@ from dragoman.config import Config
 from dragoman.config.limits import LimitsConfig
 from dragoman.ir import Usage
 from dragoman.notes import Note
-from dragoman.observe.record import Attempt, Record, ToolOutcome
+from dragoman.observe.record import Attempt, ClientToolResult, RequestRecord
 from dragoman.observe.usage import merge, tallies_of
-from dragoman.store import Line, SqliteStore, Tally, open_store
+from dragoman.store import LedgerEntry, SqliteStore, Tally, open_store
 
 #: User-Agent, dialect, path, the model that is asked for, the one that runs, its tools.
 CLIENTS = (
@@ -41,14 +41,14 @@ _NOTES = (
 _ERRORS = (("rate_limit", 429), ("overloaded", 529), ("invalid_request", 400))
 
 
-def make_records(times_s: Sequence[float], seed: int = 7, *, sessions: int = 40) -> Iterator[Record]:
+def make_records(times_s: Sequence[float], seed: int = 7, *, sessions: int = 40) -> Iterator[RequestRecord]:
     """One request for each of these times."""
     chance = random.Random(seed)
     for number, at_s in enumerate(times_s):
         yield _record(number, at_s, chance, sessions)
 
 
-def _record(number: int, at_s: float, chance: random.Random, sessions: int) -> Record:
+def _record(number: int, at_s: float, chance: random.Random, sessions: int) -> RequestRecord:
     which = chance.choices(range(len(CLIENTS)), weights=(9, 3, 4, 3, 2, 2))[0]
     agent, dialect, path, asked, model, tools = CLIENTS[which]
     error, status = chance.choice(_ERRORS) if chance.random() < 0.04 else ("", 200)
@@ -57,7 +57,7 @@ def _record(number: int, at_s: float, chance: random.Random, sessions: int) -> R
     wait_ms = int(chance.lognormvariate(7.3, 0.7))
     tokens = chance.randint(900, 60_000)
     attempts = [Attempt(model=model, status=status, error=error, ms=wait_ms, at_ms=3)]
-    return Record(
+    return RequestRecord(
         id=f"req_past{number:012d}",
         started_s=at_s,
         method="POST",
@@ -98,10 +98,10 @@ def _names(tools: Sequence[str], chance: random.Random, many: Sequence[int]) -> 
     return tuple(chance.choices(tools, weights, k=chance.choice(many)))
 
 
-def _outcome(name: str, chance: random.Random) -> ToolOutcome:
+def _outcome(name: str, chance: random.Random) -> ClientToolResult:
     size = int(chance.lognormvariate(6.5, 1.3))
     fails = len(name) % 5 / 60
-    return ToolOutcome(
+    return ClientToolResult(
         name, chance.random() < fails, size, int(chance.lognormvariate(4 + len(name) % 4, 0.8))
     )
 
@@ -113,7 +113,7 @@ def _notes(calls: Sequence[str], chance: random.Random) -> tuple[Note, ...]:
     return (*_NOTES[: chance.choice((0, 0, 0, 1, 2))], *mended)
 
 
-def write_past(home: Path, records: Sequence[Record]) -> None:
+def write_past(home: Path, records: Sequence[RequestRecord]) -> None:
     """Into the ledger of the gateway that will live there."""
     home.mkdir(parents=True, exist_ok=True)
 
@@ -122,7 +122,7 @@ def write_past(home: Path, records: Sequence[Record]) -> None:
         assert isinstance(store, SqliteStore)
         try:
             lines = [
-                Line(
+                LedgerEntry(
                     id=one.id,
                     at_ms=int(one.started_s * 1000),
                     session=one.session,
@@ -133,8 +133,8 @@ def write_past(home: Path, records: Sequence[Record]) -> None:
             sums = merge(one for record in records for one in tallies_of(record, LimitsConfig()))
             tallies = [Tally(day=one.day, kind=one.kind, labels=one.labels, sums=one.sums) for one in sums]
             for start in range(0, len(lines), 500):
-                await store.ledger.note(lines[start : start + 500], ())
-            await store.ledger.note((), tallies)
+                await store.ledger.add(lines[start : start + 500], ())
+            await store.ledger.add((), tallies)
         finally:
             await store.close()
 

@@ -12,7 +12,7 @@ from tests.chaos.scene import CALLS, IDS, LAST_WORDS, SIGNATURE, WORDS, Json, Sa
 from tests.chaos.stage import Moment, Play, Strike, nothing
 from tests.chaos.tongues import TONGUES, Told, Tongue
 from tests.chaos.wire import Heard
-from tests.chaos.world import HANG_S, Place
+from tests.chaos.world import HANG_S, EnvironmentProtocol
 
 _numbers = itertools.count(1)
 _FOREVER = 1_000_000
@@ -24,7 +24,7 @@ _SENTINEL = "skip_thought_signature_validator"
 class Conversation:
     """A client's two turns, of which one is struck."""
 
-    def __init__(self, world: Place, cell: Cell, strike: Strike, times: int) -> None:
+    def __init__(self, world: EnvironmentProtocol, cell: Cell, strike: Strike, times: int) -> None:
         self._world = world
         self._cell = cell
         self._model = f"gemini-{next(_numbers)}"
@@ -74,7 +74,7 @@ class Conversation:
         check_history(self.play.arrived[-1].body, lost=lost)
 
 
-async def play_cell(world: Place, fault: Fault, cell: Cell) -> None:
+async def play_cell(world: EnvironmentProtocol, fault: Fault, cell: Cell) -> None:
     strike = fault.strike if fault.make is None else fault.make(world)
     talk = Conversation(world, cell, strike, fault.times)
     second = cell.phase == "between turns"
@@ -114,7 +114,7 @@ async def go_on(talk: Conversation, told: Told, heard: Heard, *, second: bool, l
     await talk.second_turn(lost=lost)
 
 
-class Meeting:
+class Barrier:
     """Everybody waits for everybody else; then it happens, once."""
 
     def __init__(self, number: int, act: Callable[[], Any]) -> None:
@@ -141,18 +141,20 @@ class Meeting:
             self._happened.set_result(None)
 
 
-async def play_disaster(world: Place, disaster: Disaster, cells: Sequence[Cell]) -> None:
+async def play_disaster(world: EnvironmentProtocol, disaster: Disaster, cells: Sequence[Cell]) -> None:
     """All at once: each comes to its moment, the disaster strikes, each is judged, it is mended, each goes on."""
 
-    def meeting(act: Act) -> Meeting:
-        return Meeting(len(cells), lambda: act(world))
+    def meeting(act: Act) -> Barrier:
+        return Barrier(len(cells), lambda: act(world))
 
     strike, mend = meeting(disaster.strike), meeting(disaster.mend)
     await gather({cell: _suffer(world, disaster, cell, strike, mend) for cell in cells})
     await world.settled()
 
 
-async def _suffer(world: Place, disaster: Disaster, cell: Cell, strike: Meeting, mend: Meeting) -> None:
+async def _suffer(
+    world: EnvironmentProtocol, disaster: Disaster, cell: Cell, strike: Barrier, mend: Barrier
+) -> None:
     """Who fails keeps nobody waiting."""
     waiting = [strike, mend]
 
@@ -213,7 +215,7 @@ def check_history(body: Json, *, lost: bool = False) -> None:
     assert calls[0]["thoughtSignature"] in (SIGNATURE, _SENTINEL if lost else SIGNATURE)
 
 
-async def play_cells(world: Place, fault: Fault, cells: Iterable[Cell]) -> None:
+async def play_cells(world: EnvironmentProtocol, fault: Fault, cells: Iterable[Cell]) -> None:
     """All at once; every one that fails is told."""
     await gather({cell: play_cell(world, fault, cell) for cell in cells})
     await world.settled()

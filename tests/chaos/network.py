@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tests.chaos.proxy import Link, Side, Weather
 from tests.chaos.rows import Cell, Expected, Fault, cured, fatal, harmless
 from tests.chaos.stage import Moment, Strike
-from tests.chaos.world import World
+from tests.chaos.world import Environment
 
 _STALL_S = 0.4
 
@@ -23,8 +23,8 @@ async def _never() -> None:
     await asyncio.sleep(3600)
 
 
-def on_google_way(act: Callable[[Link], None]) -> Callable[[World], Strike]:
-    def make(world: World) -> Strike:
+def on_google_way(act: Callable[[Link], None]) -> Callable[[Environment], Strike]:
+    def make(world: Environment) -> Strike:
         async def strike(moment: Moment) -> None:
             await moment.heard()
             act(world.google_way.link("far", moment.peer))
@@ -35,8 +35,8 @@ def on_google_way(act: Callable[[Link], None]) -> Callable[[World], Strike]:
     return make
 
 
-def on_client_way(act: Callable[[Link], None]) -> Callable[[World], Strike]:
-    def make(world: World) -> Strike:
+def on_client_way(act: Callable[[Link], None]) -> Callable[[Environment], Strike]:
+    def make(world: Environment) -> Strike:
         async def strike(moment: Moment) -> None:
             await moment.heard()
             act(world.client_way.link("near", moment.play.client.port))

@@ -15,7 +15,7 @@ import pytest
 
 from dragoman.store import RedisStore, SqliteStore, Store, StoreUnavailable
 from tests.chaos.rows import Act, Disaster, harmless, stateless
-from tests.chaos.world import World
+from tests.chaos.world import Environment
 from tests.redis_server import RedisServer
 
 _DISK_BYTES = 16 << 20
@@ -120,7 +120,7 @@ def redis_state(folder: Path) -> Iterator[RedisState]:
 
 
 def _in_state(act: Callable[..., None], *args: str) -> Act:
-    async def strike(world: World) -> None:
+    async def strike(world: Environment) -> None:
         await asyncio.to_thread(act, world.state, *args)
 
     return strike
@@ -129,7 +129,7 @@ def _in_state(act: Callable[..., None], *args: str) -> Act:
 def _mended(act: Callable[..., None], *args: str) -> Act:
     """Until the store has noticed: one that was not there is not asked for a moment."""
 
-    async def mend(world: World) -> None:
+    async def mend(world: Environment) -> None:
         await asyncio.to_thread(act, world.state, *args)
         deadline = time.monotonic() + 30
         while not await _takes(world.state.store):
@@ -141,7 +141,7 @@ def _mended(act: Callable[..., None], *args: str) -> Act:
 
 async def _takes(store: Store) -> bool:
     try:
-        await store.remember([("probe", "probe")])
+        await store.set_values([("probe", "probe")])
     except StoreUnavailable:
         return False
     return True
@@ -155,7 +155,7 @@ def _resume(state: RedisState) -> None:
     state.server.resume()
 
 
-async def _nothing(_world: World) -> None:
+async def _nothing(_world: Environment) -> None:
     """It is over by itself."""
 
 

@@ -38,7 +38,7 @@ _SETTLE_S = 20.0
 _POLL_S = 0.01
 
 
-class Place(Protocol):
+class EnvironmentProtocol(Protocol):
     """Where a conversation can be held: a gateway somewhere, and the Google behind it."""
 
     @property
@@ -49,7 +49,7 @@ class Place(Protocol):
     async def settled(self) -> None: ...
 
 
-class World:
+class Environment:
     """All in this process; `client_way` and `google_way` are the network in front of the gateway and behind it."""
 
     def __init__(
@@ -79,14 +79,14 @@ class World:
         await self._warm_up()
         await self._hang_up()
         await asyncio.sleep(_POLL_S)
-        before = Census.take()
+        before = ResourceCount.take()
         yield
         for way in (self.client_way, self.google_way):
             way.close()
         await self.settled()
         deadline = asyncio.get_running_loop().time() + _SETTLE_S
         while not _fits(before):
-            assert asyncio.get_running_loop().time() < deadline, Census.take().beyond(before)
+            assert asyncio.get_running_loop().time() < deadline, ResourceCount.take().beyond(before)
             await self._hang_up()  # again: the ledger is written when nobody waits
             await asyncio.sleep(_POLL_S)
 
@@ -102,7 +102,7 @@ class World:
         self.google.put_on("gemini-warm", Play("before headers", nothing))
         heard = await self.client().ask(Ask("/v1beta/models/gemini-warm:generateContent", _HELLO))
         assert heard.status == 200, heard.body
-        await self.running.app.gateway.store.ledger.lines(limit=1)
+        await self.running.app.gateway.store.ledger.entries(limit=1)
 
 
 async def until(check: Callable[[], bool], complain: Callable[[], str]) -> None:
@@ -112,19 +112,19 @@ async def until(check: Callable[[], bool], complain: Callable[[], str]) -> None:
         await asyncio.sleep(_POLL_S)
 
 
-class Census(msgspec.Struct, frozen=True):
+class ResourceCount(msgspec.Struct, frozen=True):
     """What this process holds: tasks by what they do, and open files by what they are."""
 
     tasks: tuple[str, ...]
     files: tuple[str, ...]
 
-    def beyond(self, before: Census) -> list[str]:
+    def beyond(self, before: ResourceCount) -> list[str]:
         """What is there more often than it was."""
         now = Counter(self.tasks) + Counter(self.files)
         return sorted((now - Counter(before.tasks) - Counter(before.files)).elements())
 
     @classmethod
-    def take(cls) -> Census:
+    def take(cls) -> ResourceCount:
         mine = asyncio.current_task()
         tasks = (repr(task.get_coro()) for task in asyncio.all_tasks() if task is not mine)
         files = []
@@ -145,8 +145,8 @@ def _kind_of(link: str, unix: set[str]) -> str:
     return "socket (unix)" if number in unix else "socket (tcp)"
 
 
-def _fits(before: Census) -> bool:
-    after = Census.take()
+def _fits(before: ResourceCount) -> bool:
+    after = ResourceCount.take()
     return len(after.tasks) <= len(before.tasks) and len(after.files) <= len(before.files)
 
 
@@ -174,7 +174,7 @@ async def open_world(
     upstream: dict[str, Any] | None = None,
     weather: Weather = Weather(),  # noqa: B008 (frozen)
     **top: Any,
-) -> AsyncIterator[World]:
+) -> AsyncIterator[Environment]:
     google = Stage()
     server = await asyncio.start_server(google.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -185,7 +185,7 @@ async def open_world(
                 gateway(google, server=_SERVER, upstream=there, store=store, **top) as running,
                 proxied(int(running.url.rpartition(":")[2]), weather) as (client_port, client_way),
             ):
-                world = World(google, running, client_port, client_way, google_way)
+                world = Environment(google, running, client_port, client_way, google_way)
                 async with world.nothing_left_behind():
                     yield world
     server.close()

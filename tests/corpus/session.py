@@ -26,13 +26,13 @@ class Session:
     def start(self, request: Json, model: str) -> tuple[Exchange, Json]:
         exchange = Exchange(self._dialect, new_token=lambda: next(self._tokens))
         exchange.decode(json.dumps(request).encode())
-        found = asyncio.run(self._store.recall(exchange.wanted))
+        found = asyncio.run(self._store.get_values(exchange.missing_keys))
         recalled = {key: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
         return exchange, json.loads(exchange.encode(Target(model=model), recalled))
 
     def end(self, exchange: Exchange, data: bytes) -> bytes:
         out = exchange.open() + exchange.receive(data) + exchange.finish()
-        asyncio.run(self._store.remember(exchange.memories))
+        asyncio.run(self._store.set_values(exchange.store_entries))
         return out
 
 

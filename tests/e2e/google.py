@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from dragoman.emulator.service import Question, Service
+from dragoman.emulator.service import EmulatorService, HttpRequest
 from tests.e2e.loopback import Answered, Asked, Exchanged, Loopback, listen
 
 SENTINEL = b"skip_thought_signature_validator"
@@ -116,7 +116,7 @@ class Google:
 @contextmanager
 def emulated_google(*, json_schemas: bool = True) -> Iterator[Google]:
     """`json_schemas=False` is a back end that knows only the older `parameters`."""
-    service = Service("dragoman")
+    service = EmulatorService("dragoman")
 
     def answer(asked: Asked) -> Answered:
         if not json_schemas and b'"parametersJsonSchema"' in asked.body:
@@ -124,15 +124,17 @@ def emulated_google(*, json_schemas: bool = True) -> Iterator[Google]:
         if (planned := google.take_refusal(asked)) is not None:
             return planned
         parts = urlsplit(asked.target)
-        question = Question(
-            verb=asked.verb,
+        question = HttpRequest(
+            method=asked.verb,
             path=parts.path,
             alt=parse_qs(parts.query).get("alt", [""])[-1],
             key=asked.headers.get("x-goog-api-key", ""),
             body=asked.body,
         )
-        reply = service.answer(question)
-        return Answered(status=reply.status, content_type=reply.content_type, body=b"".join(reply.pieces))
+        reply = service.handle(question)
+        return Answered(
+            status=reply.status, content_type=reply.content_type, body=b"".join(reply.body_writes)
+        )
 
     with listen(answer) as loopback:
         google = Google(loopback)

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dragoman.observe.captures import FOLDER, Captured, recent_captures
+from dragoman.observe.captures import CAPTURES_FOLDER, CapturedRequest, recent_captures
 from tests.e2e.clients import INSTALL_S, Claude
 from tests.e2e.conftest import CLASSIC, NEW, NEW_GEMINI
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
@@ -38,7 +38,7 @@ def recorder(home: Path, google: Google) -> Iterator[Gateway]:
 @pytest.fixture(params=[NEW, NEW_GEMINI, CLASSIC], ids=" ".join)
 def recorded(
     request: pytest.FixtureRequest, tmp_path: Path, home: Path, recorder: Gateway, google: Google
-) -> list[Captured]:
+) -> list[CapturedRequest]:
     """Calls one after the other and together, files, a session that is continued: what was kept of it, oldest first."""
     version, model = request.param
     folder = tmp_path / "client"
@@ -51,7 +51,7 @@ def recorded(
     claude.run(plan(*steps)).check()
     claude.run(use("Bash", {"command": "echo once more"}), "--continue").check()
     recorder.stop()  # what waits to be written is written
-    kept = sorted(recent_captures(home / FOLDER, 99), key=lambda one: one.record.started_s)
+    kept = sorted(recent_captures(home / CAPTURES_FOLDER, 99), key=lambda one: one.record.started_s)
     asked = [one for one in kept if one.upstream and not one.record.path.endswith("count_tokens")]
     assert len([one for one in asked if one.record.calls]) >= 3
     assert sorted(pair.request.data for one in asked for pair in one.upstream) == sorted(google.bodies())
@@ -67,12 +67,12 @@ def dragoman(home: Path, google: Google, *args: str) -> subprocess.CompletedProc
 
 
 def test_explain_and_replay_of_a_recorded_session_reproduce_the_same_upstream_bytes(
-    recorded: list[Captured], home: Path, google: Google
+    recorded: list[CapturedRequest], home: Path, google: Google
 ) -> None:
     for captured in recorded:
         then = captured.upstream[0].request.data
         explained = dragoman(home, google, "explain", captured.record.id, "--json")
-        whole = msgspec.json.decode(explained.stdout.encode(), type=Captured)
+        whole = msgspec.json.decode(explained.stdout.encode(), type=CapturedRequest)
         assert whole.upstream[0].request.data == then
 
         google.forget()

@@ -21,14 +21,14 @@ from dragoman.tools.audit_reader import last_entries
 from dragoman.tools.definition import Context
 from dragoman.tools.handler import Handler
 from dragoman.tools.mcp import McpServers
-from dragoman.tools.mcp.servers import Timing
+from dragoman.tools.mcp.servers import McpTiming
 from dragoman.tools.permissions import RuleGuard, Rules
 from dragoman.tools.registry import Registry
 from tests.e2e.clients import INSTALL_S, install
 from tests.requirements import require_program
 
 VERSION = "2026.8.31"
-TIMING = Timing(start_s=90, wait_s=60, first_pause_s=0.05, longest_pause_s=0.5)
+TIMING = McpTiming(start_s=90, wait_s=60, first_pause_s=0.05, longest_pause_s=0.5)
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
 

@@ -8,11 +8,18 @@ import msgspec
 from hypothesis import Phase, find, settings
 from hypothesis import strategies as st
 
-from dragoman.server.routes import _ANY, _EXACT, _PATTERNS, _TARGET, Found, find_route
+from dragoman.server.routes import (
+    _ANY_METHOD,
+    _EXACT_ROUTES,
+    _PATTERN_ROUTES,
+    _TARGET_HEADER,
+    RouteMatch,
+    find_route,
+)
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 #: A route of its own: one path, told apart by a header.
-_AMAZON = {_TARGET: "AmazonCodeWhispererStreamingService.GenerateAssistantResponse"}
+_AMAZON = {_TARGET_HEADER: "AmazonCodeWhispererStreamingService.GenerateAssistantResponse"}
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -20,7 +27,7 @@ class Sample(msgspec.Struct, frozen=True):
 
     method: str
     path: str
-    route: Found
+    route: RouteMatch
     headers: dict[str, str] = {}
 
     @property
@@ -33,10 +40,10 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 def every_route() -> list[Sample]:
-    found = [_sample(method, path) for method, path in _EXACT]
-    for verb, pattern, _ in _PATTERNS:
+    found = [_sample(method, path) for method, path in _EXACT_ROUTES]
+    for verb, pattern, _ in _PATTERN_ROUTES:
         path = _example(pattern)
-        found += [_sample(method, path) for method in (METHODS if verb == _ANY else (verb,))]
+        found += [_sample(method, path) for method in (METHODS if verb == _ANY_METHOD else (verb,))]
     return [*found, Sample("POST", "/", find_route("POST", "/", _AMAZON, {}), _AMAZON)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.tools.definition import Context
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 
 FILES = 7
 LIMITS: dict[str, Any] = {
@@ -33,7 +33,7 @@ def is_whole(text: str) -> bool:
 
 
 def main(root: str, state: str, start: int) -> None:
-    files = Files(Path(root), limits=FileLimits(state=Path(state), **LIMITS))
+    files = FileTools(Path(root), limits=FileLimits(state=Path(state), **LIMITS))
     for number in itertools.count(start):
         files.write_file({"path": name(number), "content": content(number)}, Context())
         print(number, flush=True)

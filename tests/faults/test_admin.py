@@ -13,7 +13,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from dragoman.server.auth import scope_of
-from dragoman.server.tool_sessions import KeptCall, ToolSession
+from dragoman.server.tool_sessions import SessionCall, ToolSession
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, gateway, streams
 
 Json = dict[str, Any]
@@ -60,8 +60,8 @@ class Admin:
 
     async def capture(self, *ids: str, session: str = "s") -> None:
         store = self._running.app.gateway.store.session_tools
-        calls = [KeptCall(id=own, name="weather", args={"city": "Oslo"}, created_s=7) for own in ids]
-        await ToolSession(store, scope_of(KEY), session).capture(calls)
+        calls = [SessionCall(id=own, name="weather", args={"city": "Oslo"}, created_s=7) for own in ids]
+        await ToolSession(store, scope_of(KEY), session).add_calls(calls)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ import msgspec
 import pytest
 import redis
 
-from dragoman.observe.captures import FOLDER, recent_captures
+from dragoman.observe.captures import CAPTURES_FOLDER, recent_captures
 from tests.e2e.gateway import Gateway
 from tests.faults.harness import Arrived, FakeGoogle, answers, chunk, refuses, streams
 from tests.redis_server import RedisServer
@@ -349,7 +349,9 @@ def shown_by_commands(home: Path) -> dict[str, str]:
     """Of one captured answer of each path; what cannot be exported or replayed says why."""
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "DRAGOMAN_HOME": str(home)}
     answered = {
-        one.record.path: one for one in recent_captures(home / FOLDER, 9999) if one.record.status == 200
+        one.record.path: one
+        for one in recent_captures(home / CAPTURES_FOLDER, 9999)
+        if one.record.status == 200
     }
     assert len(answered) >= 8
     shown: dict[str, str] = {}

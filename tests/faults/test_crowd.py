@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.contenders import start_dragoman, start_fake
 from benchmarks.conversation import SMALL
-from benchmarks.crowd import weigh_streams
+from benchmarks.crowd import measure_streams
 from benchmarks.procfs import rss_kib
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.faults.test_limits import ASK, CHUNKS, TEXT, Torrent
@@ -28,10 +28,10 @@ DESCRIPTORS = 160
 
 async def test_a_thousand_open_streams_weigh_little_and_leave_nothing_behind(tmp_path: Path) -> None:
     with start_fake() as fake, start_dragoman(fake.url, tmp_path) as gateway:
-        first, again = [await weigh_streams(gateway.url, gateway.pid, SMALL, STREAMS) for _ in range(2)]
+        first, again = [await measure_streams(gateway.url, gateway.pid, SMALL, STREAMS) for _ in range(2)]
         print(f"{first.per_stream_kib:.0f} KB for each of {STREAMS} open streams; {first} {again}")
     assert first.per_stream_kib < STREAM_KIB
-    assert (first.left, again.left) == (0, 0)
+    assert (first.leaked_descriptors, again.leaked_descriptors) == (0, 0)
     assert again.open_kib - first.open_kib < (first.open_kib - first.idle_kib) / 2, (
         "freed, but not used again"
     )

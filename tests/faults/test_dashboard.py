@@ -14,7 +14,7 @@ import pytest
 from yarl import URL
 
 from dragoman.config import ObserveConfig
-from dragoman.config.limits import Fuse, LimitsConfig
+from dragoman.config.limits import LimitsConfig, QuotaConfig
 from dragoman.server import cookies
 from dragoman.store import MemoryStore
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, answers, chunk, gateway, refuses, streams
@@ -403,7 +403,7 @@ async def test_models_and_keys_show_what_rests(tmp_path: Path) -> None:
 
 
 async def test_limits_show_what_is_used_of_them() -> None:
-    limits = LimitsConfig(key={"day": Fuse(requests=5, tokens=1000)})
+    limits = LimitsConfig(key={"day": QuotaConfig(requests=5, tokens=1000)})
     async with gateway(google(), limits=limits) as running:
         await (await running.messages()).read()
         await rows(running, 1)

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from dragoman.config import Config, UpstreamConfig
-from dragoman.emulator.faults import FAULTS, FaultDirector, parse_plan
+from dragoman.emulator.faults import FAULTS, FaultDirector, parse_scheduled_fault
 from dragoman.emulator.faults.content import FINISHES
-from dragoman.emulator.http.listen import Listener
-from dragoman.emulator.service import Service
+from dragoman.emulator.http.listen import HttpServer
+from dragoman.emulator.service import EmulatorService
 from dragoman.server.app import GatewayApp
 from dragoman.server.gateway import Gateway
 from dragoman.store import MemoryStore
@@ -108,15 +108,17 @@ class Faulty:
         self.plan("")
 
     def plan(self, fault: str) -> None:
-        self._service = Service("test", FaultDirector(plan=[parse_plan(fault)] if fault else []))
+        self._service = EmulatorService(
+            "test", FaultDirector(plan=[parse_scheduled_fault(fault)] if fault else [])
+        )
 
     def answer(self, question: Any) -> Any:
-        return self._service.answer(question)
+        return self._service.handle(question)
 
 
 @asynccontextmanager
 async def gateway_on(google: Faulty, **upstream: Any) -> AsyncIterator[Running]:
-    listener = Listener(google.answer)
+    listener = HttpServer(google.answer)
     base_url = await listener.start()
     config = Config(upstream=UpstreamConfig(base_url=base_url, api_key=GOOGLE_KEY, **upstream))
     app = GatewayApp(Gateway(config, MemoryStore(), keys=(KEY,)))

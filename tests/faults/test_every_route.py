@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.server.routes import _EXACT, Route, nothing
+from dragoman.server.routes import _EXACT_ROUTES, Route, empty_object
 from tests.faults.every_route import METHODS, Sample, every_route
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, answers, chunk, gateway, streams
 
@@ -20,7 +20,7 @@ PUBLIC |= {"GET /dashboard", "GET /dashboard/", "GET /dashboard/static/api.js"}
 OTHER = "dgm-another-key-of-sufficient-length"
 BODY = json.dumps({"model": "gemini-3.8-flash", "messages": [{"role": "user", "content": "hi"}]}).encode()
 TYPE = {"content-type": "application/json"}
-ADMIN = ("/test/admin", Route(nothing, "openai_chat", admin=True))
+ADMIN = ("/test/admin", Route(empty_object, "openai_chat", admin=True))
 
 
 def google() -> FakeGoogle:
@@ -177,7 +177,7 @@ async def test_q4_the_host_is_no_part_of_the_path() -> None:
 
 
 async def test_q6_admin_paths_are_for_keys_with_the_role(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_EXACT, ("POST", ADMIN[0]), ADMIN[1])
+    monkeypatch.setitem(_EXACT_ROUTES, ("POST", ADMIN[0]), ADMIN[1])
     admin_routes = [sample for sample in every_route() if sample.route.admin]
     assert [sample for sample in admin_routes if sample.path == ADMIN[0]]
     async with gateway(google(), keys=(OTHER,), admin_keys=(KEY,)) as running:
@@ -190,7 +190,7 @@ async def test_q6_admin_paths_are_for_keys_with_the_role(monkeypatch: pytest.Mon
 
 
 async def test_q6_an_open_gateway_has_no_open_admin_paths(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_EXACT, ("POST", ADMIN[0]), ADMIN[1])
+    monkeypatch.setitem(_EXACT_ROUTES, ("POST", ADMIN[0]), ADMIN[1])
     async with gateway(google(), server={"no_auth": True}) as running:
         for sample in every_route():
             if sample.route.admin:
@@ -211,7 +211,7 @@ async def test_q6_nobody_makes_himself_an_admin(
     claim: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CVE-2026-47101, -47102: fields of a request that became fields of the user."""
-    monkeypatch.setitem(_EXACT, ("POST", ADMIN[0]), ADMIN[1])
+    monkeypatch.setitem(_EXACT_ROUTES, ("POST", ADMIN[0]), ADMIN[1])
     body = {"role": "admin", "admin": True, "caller": {"admin": True}, "user_role": "proxy_admin"}
     async with gateway(google(), keys=(OTHER,), admin_keys=(KEY,)) as running:
         for query in ("", "?admin=true&role=admin"):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.definition import Context
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.sandbox.place import DRAFT_PREFIX
 from tests.faults import file_writer
 
@@ -61,7 +61,7 @@ def test_a_writer_that_is_killed_leaves_whole_files_and_whole_backups(
     assert kills >= 10
 
     monkeypatch.setattr(os, "fsync", lambda _descriptor: None)  # this process is not going to be killed
-    files = Files(root, limits=FileLimits(state=state, **file_writer.LIMITS))
+    files = FileTools(root, limits=FileLimits(state=state, **file_writer.LIMITS))
     backups = files.backups.entries()
     assert len(backups) >= WRITES
     for backup in backups:

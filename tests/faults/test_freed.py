@@ -17,12 +17,12 @@ from dragoman.dialects import openai_chat, openai_responses
 from dragoman.dialects.openai_responses.items import DecodedItem
 from dragoman.exchange import Exchange
 from dragoman.ir import Message, Text, ToolCall, ToolResult
-from dragoman.memo import SHARED_BYTES, share
+from dragoman.memo import SHARED_BYTES, set_shared_limit
 from dragoman.repair.hidden import hidden_places
-from dragoman.repair.sound import sound_history
-from dragoman.server.converse import Call
-from dragoman.server.http import Outlet
-from dragoman.tokens import new_token
+from dragoman.repair.sound import check_history
+from dragoman.server.converse import RequestContext
+from dragoman.server.http import ResponseWriter
+from dragoman.tokens import new_id
 from dragoman.upstream.client import UpstreamResponse
 from tests.faults.harness import HELLO, KEY, FakeGoogle, chunk, gateway, refuses, streams
 
@@ -50,7 +50,7 @@ def no_collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-    share(SHARED_BYTES)
+    set_shared_limit(SHARED_BYTES)
 
 
 def alive(*kinds: type) -> int:
@@ -61,16 +61,16 @@ def alive(*kinds: type) -> int:
 @pytest.mark.parametrize("end", _ENDS)
 async def test_nothing_is_left_of_a_request(path: str, end: str) -> None:
     async with gateway(FakeGoogle(_ENDS[end])) as client:
-        before = alive(Exchange, Call, Outlet)
+        before = alive(Exchange, RequestContext, ResponseWriter)
         for stream in (True, False):
             more: dict[str, Any] = {} if "v1beta" in path else {"model": "gemini-3-pro", "stream": stream}
             response = await client.post(path, **_ASKED[path], **more)
             await response.read()
         for _ in range(200):  # the server's side of it ends a little later
-            if alive(Exchange, Call, Outlet) <= before:
+            if alive(Exchange, RequestContext, ResponseWriter) <= before:
                 break
             await asyncio.sleep(0.01)
-        assert alive(Exchange, Call, Outlet) == before
+        assert alive(Exchange, RequestContext, ResponseWriter) == before
     await asyncio.sleep(0)
     assert alive(UpstreamResponse) == 0
 
@@ -90,14 +90,14 @@ async def test_nothing_is_left_of_clients_that_leave() -> None:
     google = FakeGoogle(streams(chunk({"text": "Hel"}), *[chunk({"text": "lo"})] * 100, pause_s=0.1))
     body = _body(max_tokens=9, messages=[{"role": "user", "content": "hi"}], stream=True)
     async with gateway(google) as running:
-        before = alive(Exchange, Call, Outlet)
+        before = alive(Exchange, RequestContext, ResponseWriter)
         for _ in range(5):
             await _leave(running.url, body, b"Hel")
         for _ in range(200):
-            if alive(Exchange, Call, Outlet) <= before:
+            if alive(Exchange, RequestContext, ResponseWriter) <= before:
                 break
             await asyncio.sleep(0.01)
-        assert alive(Exchange, Call, Outlet) == before
+        assert alive(Exchange, RequestContext, ResponseWriter) == before
 
 
 def _chat(turn: int) -> bytes:
@@ -127,13 +127,13 @@ def _body(**more: Any) -> bytes:
 
 @pytest.mark.parametrize(("dialect", "body"), [(openai_chat, _chat), (openai_responses, _responses)])
 def test_what_a_cache_forgets_is_gone(dialect: Any, body: Callable[[int], bytes]) -> None:
-    share(0)
+    set_shared_limit(0)
     before = alive(Message, DecodedItem)
-    share(SHARED_BYTES)
+    set_shared_limit(SHARED_BYTES)
     for turn in range(50):
-        Exchange(dialect, new_token=new_token).decode(body(turn))
+        Exchange(dialect, new_token=new_id).decode(body(turn))
     assert alive(Message, DecodedItem) > before + 100
-    share(0)
+    set_shared_limit(0)
     assert alive(Message, DecodedItem) == before
 
 
@@ -145,7 +145,7 @@ def test_messages_that_note_what_stood_before_them_hold_nobody() -> None:
         Message(role="user", parts=(ToolResult(call_id="c1", content=(Text(text="here"),)),)),
         Message(role="model", parts=(Text(text="There."),)),
     )
-    assert sound_history(messages, ends_with_user=False)
+    assert check_history(messages, ends_with_user=False)
     assert hidden_places(messages)
     del messages
     assert alive(Message) == before

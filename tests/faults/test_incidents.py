@@ -88,9 +88,9 @@ async def test_q2_no_word_of_a_caller_becomes_sql(tmp_path: Path) -> None:
 
 
 def _limits() -> Any:
-    from dragoman.config.limits import Fuse, LimitsConfig
+    from dragoman.config.limits import LimitsConfig, QuotaConfig
 
-    return LimitsConfig(key={"day": Fuse(requests=1000)}, session={"day": Fuse(requests=1000)})
+    return LimitsConfig(key={"day": QuotaConfig(requests=1000)}, session={"day": QuotaConfig(requests=1000)})
 
 
 #: Words that are events, calls and ends in one dialect or another.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.config import ModelsConfig
-from dragoman.config.limits import Fuse, LimitsConfig, PriceConfig
+from dragoman.config.limits import LimitsConfig, PriceConfig, QuotaConfig
 from tests.faults.harness import (
     EMPTY,
     GOOGLE_KEY,
@@ -25,7 +25,7 @@ from tests.faults.harness import (
     streams,
     text_of,
 )
-from tests.listening import Ear
+from tests.listening import RecordCollector
 
 Act = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
@@ -138,7 +138,7 @@ async def test_a_model_that_is_down_is_not_asked_by_everybody() -> None:
 
 async def test_p5_a_budget_lets_exactly_so_many_through() -> None:
     google = ByRequest(lambda _key, _model: streams(HELLO))
-    limits = LimitsConfig(key={"month": Fuse(requests=7)})
+    limits = LimitsConfig(key={"month": QuotaConfig(requests=7)})
     async with gateway(google, limits=limits) as running:
         bodies = [running.messages() for _ in range(20)]
         answers = await asyncio.gather(*bodies)
@@ -153,7 +153,7 @@ async def test_p5_a_budget_lets_exactly_so_many_through() -> None:
 async def test_p5_tokens_and_money_are_settled_by_what_was_used() -> None:
     google = ByRequest(lambda _key, _model: streams(HELLO))  # 7 tokens in, 3 out
     prices = {"gemini-a": PriceConfig(input=100_000.0, output=100_000.0)}  # 10 cents a token
-    limits = LimitsConfig(session={"month": Fuse(usd=3.0)}, prices=prices)
+    limits = LimitsConfig(session={"month": QuotaConfig(usd=3.0)}, prices=prices)
     async with gateway(google, limits=limits, models=MODELS) as running:
         messages = [{"role": "user", "content": "x"}]
         statuses = [(await say(running, "one", messages=messages, tools=[]))[0] for _ in range(5)]
@@ -164,15 +164,15 @@ async def test_p5_tokens_and_money_are_settled_by_what_was_used() -> None:
 
 async def test_p5_an_attempt_that_came_to_nothing_is_paid_for_too() -> None:
     google = FakeGoogle(*[streams(EMPTY), streams(HELLO)] * 3)  # 10 tokens each
-    limits = LimitsConfig(session={"month": Fuse(tokens=30)})
-    ear = Ear()
+    limits = LimitsConfig(session={"month": QuotaConfig(tokens=30)})
+    ear = RecordCollector()
     async with gateway(google, limits=limits, models=MODELS) as running:
-        running.app.gateway.watch.observers = (ear,)
+        running.app.gateway.observer_hub.observers = (ear,)
         messages = [{"role": "user", "content": "x"}]
         statuses = [(await say(running, messages=messages, tools=[]))[0] for _ in range(3)]
     assert statuses == [200, 200, 429]
     assert len(google.arrived) == 4
-    assert [(one.usage.input_tokens, one.usage.output_tokens) for one in ear.told[:2]] == [(14, 6)] * 2
+    assert [(one.usage.input_tokens, one.usage.output_tokens) for one in ear.records[:2]] == [(14, 6)] * 2
 
 
 async def test_p5_a_model_that_stands_in_is_paid_at_its_own_price() -> None:
@@ -181,7 +181,7 @@ async def test_p5_a_model_that_stands_in_is_paid_at_its_own_price() -> None:
         "gemini-a": PriceConfig(input=1.0, output=1.0),
         "gemini-b": PriceConfig(input=100_000.0, output=100_000.0),  # 10 cents a token
     }
-    limits = LimitsConfig(session={"month": Fuse(usd=1.5)}, prices=prices)
+    limits = LimitsConfig(session={"month": QuotaConfig(usd=1.5)}, prices=prices)
     async with gateway(google, limits=limits, models=MODELS) as running:
         messages = [{"role": "user", "content": "x"}]
         statuses = [(await say(running, messages=messages, tools=[]))[0] for _ in range(3)]
@@ -192,7 +192,7 @@ async def test_p5_a_model_that_stands_in_is_paid_at_its_own_price() -> None:
 async def test_p5_a_model_without_a_price_stands_in_for_nobody_where_money_is_limited() -> None:
     google = ByRequest(lambda _key, model: streams(HELLO) if model == "gemini-c" else DAY)
     prices = {name: PriceConfig(input=1.0, output=1.0) for name in ("gemini-a", "gemini-c")}
-    limits = LimitsConfig(session={"month": Fuse(usd=1.5)}, prices=prices)
+    limits = LimitsConfig(session={"month": QuotaConfig(usd=1.5)}, prices=prices)
     async with gateway(google, limits=limits, models=MODELS) as running:
         status, text, headers = await say(running)
     assert (status, text, headers["x-dragoman-model"]) == (200, "Hello", "gemini-c")
@@ -201,7 +201,7 @@ async def test_p5_a_model_without_a_price_stands_in_for_nobody_where_money_is_li
 
 async def test_p5_without_a_price_no_money_is_spent() -> None:
     google = ByRequest(lambda _key, _model: streams(HELLO))
-    limits = LimitsConfig(key={"day": Fuse(usd=1)})
+    limits = LimitsConfig(key={"day": QuotaConfig(usd=1)})
     async with gateway(google, limits=limits, models=MODELS) as running:
         status, text, _ = await say(running)
     assert status == 403

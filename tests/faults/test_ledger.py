@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from dragoman.config import ObserveConfig
-from dragoman.observe.record import Record
+from dragoman.observe.record import RequestRecord
 from dragoman.server.auth import scope_of
-from dragoman.store import Line, MemoryStore, Store
+from dragoman.store import LedgerEntry, MemoryStore, Store
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, chunk, events_of, gateway, refuses, streams
 from tests.faults.test_own_tools import calls, settings
 from tests.faults.test_own_tools import home as home
@@ -26,13 +26,13 @@ CALL = chunk(
 )
 
 
-async def noted(store: Store, count: int) -> list[Record]:
+async def noted(store: Store, count: int) -> list[RequestRecord]:
     """Oldest first."""
-    lines: list[Line] = []
+    lines: list[LedgerEntry] = []
     while len(lines) < count:
         await asyncio.sleep(0.02)
-        lines = await store.ledger.lines(limit=99)
-    records = [msgspec.json.decode(line.data, type=Record) for line in lines]
+        lines = await store.ledger.entries(limit=99)
+    records = [msgspec.json.decode(line.data, type=RequestRecord) for line in lines]
     return sorted(records, key=lambda record: record.started_s)  # lines of one millisecond are in any order
 
 
@@ -125,7 +125,7 @@ async def test_refusals_are_noted_and_strangers_are_not() -> None:
         await said_plainly(running, messages="nonsense")
         records = await noted(store, 2)
     assert [(record.status, record.error) for record in records] == [(400, "invalid_request")] * 2
-    lines = await store.ledger.lines(limit=99)
+    lines = await store.ledger.entries(limit=99)
     assert len(lines) == 2
     assert not any(b"secret plan" in line.data for line in lines)
 
@@ -139,7 +139,7 @@ async def test_a_gateway_that_stops_writes_what_it_knows() -> None:
     store = MemoryStore()
     async with gateway(FakeGoogle(streams(HELLO)), store=store) as running:
         await said(running)
-    assert len(await store.ledger.lines(limit=99)) == 1
+    assert len(await store.ledger.entries(limit=99)) == 1
 
 
 @pytest.mark.parametrize("wanted", [True, False])
@@ -148,7 +148,7 @@ async def test_the_ledger_can_be_switched_off(wanted: bool) -> None:
     observe = ObserveConfig(ledger=wanted)
     async with gateway(FakeGoogle(streams(HELLO)), store=store, observe=observe) as running:
         await said(running)
-    assert len(await store.ledger.lines(limit=99)) == wanted
+    assert len(await store.ledger.entries(limit=99)) == wanted
 
 
 async def test_open_streams_are_counted_while_they_are_open() -> None:

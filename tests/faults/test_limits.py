@@ -111,7 +111,7 @@ async def test_places_and_bytes_come_back_whatever_happens_to_a_request() -> Non
     async with gateway(google, server=limits, upstream={"max_attempts": 1}) as running:
         app = running.app
         async with busy(google, running, 1):
-            assert (len(app._places), app._bodies.room.left < 2**28) == (1, True)
+            assert (len(app._concurrency), app._bodies.byte_budget.left_bytes < 2**28) == (1, True)
         assert text_of(await events_of(await _until_admitted(running))) == "Hello"
         await (await running.messages()).read()
         reader, writer = await head_only(running, "/v1/messages", 5_000)
@@ -123,8 +123,8 @@ async def test_places_and_bytes_come_back_whatever_happens_to_a_request() -> Non
         writer.close()
         for body in ({"model": 1}, {"messages": "no"}, {"messages": ["x" * 20_000]}):
             assert (await _until_admitted(running, **body)).status in (400, 413)
-        await _until(lambda: len(app._places) == 0)
-        assert app._bodies.room.left == app.gateway.config.server.max_inflight_bytes
+        await _until(lambda: len(app._concurrency) == 0)
+        assert app._bodies.byte_budget.left_bytes == app.gateway.config.server.max_inflight_bytes
 
 
 async def _until_admitted(running: Running, **body: Any) -> aiohttp.ClientResponse:
@@ -300,7 +300,7 @@ async def test_after_a_crowd_of_streams_no_task_socket_or_descriptor_is_left() -
         await _open_and_leave(running, 100)
         await _until(lambda: len(asyncio.all_tasks()) <= tasks and _descriptors() <= descriptors)
         assert not running.app.running
-        assert len(running.app._places) == 0
+        assert len(running.app._concurrency) == 0
 
 
 async def _first_words(writer: asyncio.StreamWriter) -> None:

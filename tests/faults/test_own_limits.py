@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from dragoman.config import McpConfig, McpServer, ToolsConfig
-from dragoman.config.limits import Fuse, LimitsConfig
+from dragoman.config.limits import LimitsConfig, QuotaConfig
 from dragoman.server import requested, workshop
 from dragoman.store import MemoryStore
 from tests.faults.harness import (
@@ -43,19 +43,19 @@ class TestFuses:
     async def test_p5_a_budget_that_is_spent_ends_the_answer(self, home: Path) -> None:
         google = FakeGoogle(*(streams(round_of(number, 1000)) for number in range(20)))
         store = MemoryStore()
-        limits = LimitsConfig(key={"day": Fuse(tokens=5_000)})
+        limits = LimitsConfig(key={"day": QuotaConfig(tokens=5_000)})
         async with gateway(google, store=store, limits=limits, **settings(home)) as running:
             response = await running.messages()
             refused = (await response.json())["error"]["message"]
         assert "the limit of 5,000 tokens a day for this key is reached" in refused
         assert len(google.arrived) == 4  # a fifth would have come to 5,015
         assert len(audit(home)) == 4
-        assert [spent for spent, _ in store.meters._shown.values()] == [4_012]
+        assert [spent for spent, _ in store.meters._values.values()] == [4_012]
 
     async def test_what_was_reserved_and_not_used_is_given_back(self, home: Path) -> None:
         script = [streams(round_of(0, 1000)), streams(HELLO), streams(HELLO)]
         google = FakeGoogle(*script)
-        limits = LimitsConfig(key={"day": Fuse(tokens=2_500)})
+        limits = LimitsConfig(key={"day": QuotaConfig(tokens=2_500)})
         async with gateway(google, limits=limits, **settings(home)) as running:
             for _ in range(2):
                 assert text_of(await events_of(await running.messages())) == "Hello"
@@ -63,14 +63,14 @@ class TestFuses:
 
     async def test_requests_are_the_clients_own(self, home: Path) -> None:
         google = FakeGoogle(*(streams(round_of(number, 10)) for number in range(5)), streams(HELLO))
-        limits = LimitsConfig(key={"day": Fuse(requests=1)})
+        limits = LimitsConfig(key={"day": QuotaConfig(requests=1)})
         async with gateway(google, limits=limits, **settings(home)) as running:
             assert text_of(await events_of(await running.messages())) == "Hello"
             assert (await running.messages()).status == 429
 
     async def test_in_a_stream_that_has_begun_it_is_the_dialects_error(self, home: Path) -> None:
         google = FakeGoogle(streams(chunk({"text": "So."}) + round_of(0, 1000)), refuses(500))
-        limits = LimitsConfig(key={"day": Fuse(tokens=1_500)})
+        limits = LimitsConfig(key={"day": QuotaConfig(tokens=1_500)})
         async with gateway(google, limits=limits, **settings(home)) as running:
             events = await events_of(await running.messages())
         assert text_of(events) == "So."

@@ -527,13 +527,13 @@ async def test_a_request_without_tools_of_ours_asks_the_store_for_nothing_more(h
     asked: list[set[str]] = []
     async with gateway(google, **settings(home, models=("nobody",))) as running:
         store = running.app.gateway.store
-        recall = store.recall
+        recall = store.get_values
 
         async def watched(keys: Any) -> dict[str, str]:
             asked.append(set(keys))
             return await recall(keys)
 
-        store.recall = watched  # type: ignore[method-assign]
+        store.get_values = watched  # type: ignore[method-assign]
         talk = [
             {"role": "user", "content": "hi"},
             {"role": "assistant", "content": "Hello"},

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dragoman.config import MediaConfig
-from dragoman.server.library import Library
-from dragoman.upstream.remote import Fetcher
+from dragoman.server.library import RemoteFileInliner
+from dragoman.upstream.remote import FileFetcher
 from tests.faults.harness import KEY, FakeGoogle, Running, answers, chunk, gateway
 from tests.unit.upstream.test_remote import PDF, PNG, PUBLIC, Act, Names, Server, serves
 
@@ -78,13 +78,13 @@ async def library(
         if act is not None:
             server.act = act
         names = Names(files_example=[PUBLIC], inside_example=["127.0.0.1"])
-        fetcher = Fetcher(
+        fetcher = FileFetcher(
             max_bytes=settings.max_bytes,
             timeout_s=settings.timeout_s,
             resolve=names,
             allowed=lambda address: address == PUBLIC,
         )
-        running.app.gateway.library = Library(settings, fetcher)
+        running.app.gateway.remote_files = RemoteFileInliner(settings, fetcher)
         yield running, google, server
 
 

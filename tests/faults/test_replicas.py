@@ -295,26 +295,26 @@ def _known(port: int) -> bool:
 async def test_a_failover_by_sentinels_loses_nothing_that_was_copied(tmp_path: Path) -> None:
     with sentinels(tmp_path) as (url, kill_primary):
         first, second = (RedisStore(url, max_age_s=600) for _ in range(2))
-        await first.remember([("call", "signature")])
+        await first.set_values([("call", "signature")])
         await _until(lambda: _is_copied(second))
         kill_primary()
 
         async def takes_writes() -> bool:
             try:
-                await first.remember([("later", "one")])
+                await first.set_values([("later", "one")])
             except StoreUnavailable:
                 return False
             return True
 
         await _until(takes_writes)
         third = RedisStore(url, max_age_s=600)
-        assert await third.recall(["call", "later"]) == {"call": "signature", "later": "one"}
+        assert await third.get_values(["call", "later"]) == {"call": "signature", "later": "one"}
         for store in (first, second, third):
             await store.close()
 
 
 async def _is_copied(store: RedisStore) -> bool:
-    copied: int = await store._link.call(lambda client: client.wait(1, 100))
+    copied: int = await store._connection.call(lambda client: client.wait(1, 100))
     return copied == 1
 
 
@@ -373,7 +373,7 @@ async def test_a_failover_by_sentinels_costs_no_request_without_state_and_no_con
         async with replicas(tmp_path, url, number=1) as ((gateway,), _):
             assert (await post(gateway, "/v1/responses", say))[0] == 200
             watching = RedisStore(url, max_age_s=600)
-            await watching.remember([("written", "after the conversation")])
+            await watching.set_values([("written", "after the conversation")])
             await _until(lambda: _is_copied(watching))
             await watching.close()
             kill_primary()

@@ -209,7 +209,7 @@ async def test_who_has_the_answer_may_go_on_at_once(
     """Another process, or the same one after kill -9, must not find a lease of an answer that arrived."""
     async with in_process(FakeGoogle(streams(HELLO) if stream else answers(DONE))) as running:
         turns = running.app.gateway.store.turns
-        release = turns.release
+        release = turns.release_lease
 
         async def slowly(name: str, holder: str) -> None:
             await asyncio.sleep(0.3)

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dragoman.server.converse import Call
-from dragoman.server.http import Outlet
-from dragoman.server.routes import _EXACT, Route, nothing
+from dragoman.server.converse import RequestContext
+from dragoman.server.http import ResponseWriter
+from dragoman.server.routes import _EXACT_ROUTES, Route, empty_object
 from tests.faults.harness import GOOGLE_KEY, HELLO, KEY, FakeGoogle, Running, answers, chunk, gateway, streams
 from tests.unit.server.signing import headers_of, signed
 
@@ -168,11 +168,11 @@ async def test_no_proof_is_logged_whatever_happens(
 async def test_nothing_behind_the_gate_sees_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, str]] = []
 
-    async def spy(call: Call, outlet: Outlet) -> None:
+    async def spy(call: RequestContext, outlet: ResponseWriter) -> None:
         seen.append({**call.headers, **call.query, "path": call.path})
-        await nothing(call, outlet)
+        await empty_object(call, outlet)
 
-    monkeypatch.setitem(_EXACT, ("POST", "/v1/messages"), Route(spy, "anthropic"))
+    monkeypatch.setitem(_EXACT_ROUTES, ("POST", "/v1/messages"), Route(spy, "anthropic"))
     async with gateway(FakeGoogle(streams(HELLO))) as running:
         assert (await asyncio.to_thread(ask, running, token=TOKEN))[0] == 200
         assert (await running.post("/v1/messages")).status == 200
@@ -217,7 +217,7 @@ async def test_a_claim_that_cannot_be_true_is_answered_before_its_body_is_read()
 
 
 async def test_a_strangers_body_is_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.server.bodies._UNPROVEN_S", 0.2)
+    monkeypatch.setattr("dragoman.server.bodies._UNAUTHENTICATED_TIMEOUT_S", 0.2)
     async with gateway(FakeGoogle(streams(HELLO))) as running:
         reader, writer = await send_head(running, 100)
         assert await status_of(reader) == 401
@@ -241,29 +241,29 @@ async def test_all_strangers_together_cannot_fill_the_memory_and_hinder_no_beare
         strangers = [await send_head(running, 1_000) for _ in range(4)]
         for _, writer in strangers:
             writer.write(b" " * 990)
-        while bodies._unproven.left > 40:
+        while bodies._unauthenticated_budget.left_bytes > 40:
             await asyncio.sleep(0.01)
         assert (await asyncio.to_thread(ask, running))[0] == 529
         assert (await running.messages(tools=[])).status == 200
         for _, writer in strangers:
             writer.close()
-        while bodies._unproven.left < 4_000:
+        while bodies._unauthenticated_budget.left_bytes < 4_000:
             await asyncio.sleep(0.01)
         assert (await asyncio.to_thread(ask, running))[0] == 200
-        assert bodies._unproven.left == 4_000
+        assert bodies._unauthenticated_budget.left_bytes == 4_000
 
 
 async def test_strangers_with_signatures_take_no_place_from_callers_with_keys() -> None:
     async with gateway(FakeGoogle(streams(HELLO)), server={"max_requests": 16}) as running:
         strangers = [await send_head(running, 100) for _ in range(20)]
-        while len(running.app._unproven) < 2:
+        while len(running.app._unauthenticated) < 2:
             await asyncio.sleep(0.01)
-        assert len(running.app._places) == 0
+        assert len(running.app._concurrency) == 0
         assert (await asyncio.to_thread(ask, running))[0] == 529  # who signs waits for the others who do
         assert (await running.messages(tools=[])).status == 200
         for _, writer in strangers:
             writer.close()
-        while len(running.app._unproven):
+        while len(running.app._unauthenticated):
             await asyncio.sleep(0.01)
         assert (await asyncio.to_thread(ask, running))[0] == 200
-        assert (len(running.app._unproven), len(running.app._places)) == (0, 0)
+        assert (len(running.app._unauthenticated), len(running.app._concurrency)) == (0, 0)

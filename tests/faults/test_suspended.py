@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.ir import Text, Tool, ToolCall, ToolResult
 from dragoman.server.auth import scope_of
-from dragoman.server.own import Asked, Offer, Outcome
-from dragoman.server.tool_sessions import Held, ToolSession
+from dragoman.server.own import ToolOffer, ToolOutcome, ToolRequest
+from dragoman.server.tool_sessions import SessionToolset, ToolSession
 from dragoman.store import StoreUnavailable
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, chunk, gateway, refuses, streams
 
@@ -28,33 +28,35 @@ class Ran:
 
     tool = Tool(name="run")
 
-    async def run(self, call: ToolCall, asked: Asked) -> Outcome:
-        return Outcome(result=ToolResult(call_id=call.id, name=call.name, content=(Text(text="ran"),)))
+    async def run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:
+        return ToolOutcome(result=ToolResult(call_id=call.id, name=call.name, content=(Text(text="ran"),)))
 
 
 class Source:
-    async def offer(self, asked: Asked) -> Offer | None:
-        return Offer(tools=(Ran(),))
+    async def offer(self, asked: ToolRequest) -> ToolOffer | None:
+        return ToolOffer(tools=(Ran(),))
 
     async def close(self) -> None: ...
 
 
 async def session_of(running: Running) -> ToolSession:
     session = ToolSession(running.app.gateway.store.session_tools, scope_of(KEY), "s")
-    await session.hold(Held(tools=(Tool(name="ask"),)))
+    await session.set_toolset(SessionToolset(tools=(Tool(name="ask"),)))
     running.headers |= SESSION
     return session
 
 
 async def answer_all(session: ToolSession) -> None:
     calls = [call for call in await session.calls() if call.status == "open"]
-    await session.answer([ToolResult(call_id=call.id, name=call.name, response=b'{"a":1}') for call in calls])
+    await session.add_results(
+        [ToolResult(call_id=call.id, name=call.name, response=b'{"a":1}') for call in calls]
+    )
 
 
 async def test_other_tools_of_the_same_step_are_run_and_their_results_kept() -> None:
     google = FakeGoogle(streams(BOTH), streams(HELLO))
     async with gateway(google) as running:
-        running.app.gateway.sources += (Source(),)
+        running.app.gateway.tool_providers += (Source(),)
         session = await session_of(running)
         first = await (await running.messages(stream=False)).json()
         (call,) = await session.calls()

@@ -17,7 +17,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from dragoman.config import ObserveConfig
-from dragoman.observe.record import Record
+from dragoman.observe.record import RequestRecord
 from dragoman.observe.traces import route_of
 from tests.faults.harness import KEY, FakeGoogle, chunk, events_of, gateway, refuses, streams
 from tests.faults.test_own_tools import calls, settings
@@ -266,12 +266,12 @@ async def test_probes_are_not_traced(receiver: Receiver) -> None:
     ],
 )
 def test_spans_are_named_by_routes(path: str, route: str) -> None:
-    record = Record(id="r", started_s=0, method="POST", path=path, client="")
+    record = RequestRecord(id="r", started_s=0, method="POST", path=path, client="")
     assert route_of(record) == route
 
 
 def test_a_path_that_is_none_names_nothing() -> None:
-    record = Record(id="r", started_s=0, method="POST", path="/anything", client="", error="not_found")
+    record = RequestRecord(id="r", started_s=0, method="POST", path="/anything", client="", error="not_found")
     assert route_of(record) == ""
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from dragoman.config import McpConfig, McpServer, ObserveConfig
-from dragoman.config.limits import Fuse, LimitsConfig
+from dragoman.config.limits import LimitsConfig, QuotaConfig
 from dragoman.observe.captures import read_capture
-from dragoman.observe.record import Record, Stages
+from dragoman.observe.record import RequestRecord, RequestStages
 from dragoman.store import Charge, MemoryStore
 from dragoman.store.memory import MemoryMeters
 from tests.faults.harness import (
@@ -39,9 +39,9 @@ class Notebook:
     """An observer that keeps all it is told."""
 
     def __init__(self) -> None:
-        self.pages: list[tuple[Record, Stages | None]] = []
+        self.pages: list[tuple[RequestRecord, RequestStages | None]] = []
 
-    def finished(self, record: Record, stages: Stages | None) -> None:
+    def on_request_end(self, record: RequestRecord, stages: RequestStages | None) -> None:
         self.pages.append((record, stages))
 
     async def close(self) -> None:
@@ -50,12 +50,12 @@ class Notebook:
 
 async def watched(running: Running) -> Notebook:
     notebook = Notebook()
-    watch = running.app.gateway.watch
+    watch = running.app.gateway.observer_hub
     watch.observers = (*watch.observers, notebook)
     return notebook
 
 
-async def page_of(notebook: Notebook) -> tuple[Record, Stages | None]:
+async def page_of(notebook: Notebook) -> tuple[RequestRecord, RequestStages | None]:
     while not notebook.pages:
         await asyncio.sleep(0.01)
     return notebook.pages[-1]
@@ -201,7 +201,7 @@ async def test_a_client_that_goes_with_the_last_byte_did_not_leave_and_pays(stre
     """Curl and many programs hang up as soon as they have it all."""
     store = MemoryStore()
     store.meters = SlowMeters(time.time)
-    limits = LimitsConfig(key={"day": Fuse(tokens=10_000)})
+    limits = LimitsConfig(key={"day": QuotaConfig(tokens=10_000)})
     used = {"promptTokenCount": 40, "candidatesTokenCount": 2}
     said = chunk({"text": "a"}, finish="STOP", usageMetadata=used)
     async with gateway(FakeGoogle(streams(said)), store=store, limits=limits) as running:
@@ -211,7 +211,7 @@ async def test_a_client_that_goes_with_the_last_byte_did_not_leave_and_pays(stre
             await response.read()
         record, _ = await page_of(notebook)
     assert not record.left
-    assert sum(amount for amount, _ in store.meters._shown.values()) == 42
+    assert sum(amount for amount, _ in store.meters._values.values()) == 42
 
 
 async def test_an_error_in_the_stream_is_an_error_though_the_status_says_200() -> None:
@@ -279,11 +279,11 @@ async def test_o5_one_line_a_request_and_no_words_of_anybodys(
 
 async def test_whoever_watches_cannot_break_what_is_watched(lines: pytest.LogCaptureFixture) -> None:
     class Clumsy(Notebook):
-        def finished(self, record: Record, stages: Stages | None) -> None:
+        def on_request_end(self, record: RequestRecord, stages: RequestStages | None) -> None:
             raise RuntimeError("oops")
 
     async with gateway(FakeGoogle(streams(HELLO))) as running:
-        watch = running.app.gateway.watch
+        watch = running.app.gateway.observer_hub
         notebook = Notebook()
         watch.observers = (Clumsy(), notebook)
         async with await running.messages() as response:

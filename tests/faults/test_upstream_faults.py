@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.server.http import Outlet
+from dragoman.server.http import ResponseWriter
 from tests.faults.harness import (
     EMPTY,
     HELLO,
@@ -27,7 +27,7 @@ from tests.faults.harness import (
     text_of,
     types_of,
 )
-from tests.listening import Ear
+from tests.listening import RecordCollector
 
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.01s"}
 PER_DAY = {
@@ -339,16 +339,16 @@ async def test_a_slow_reader_is_not_taken_for_a_silent_google() -> None:
     google = FakeGoogle(streams(*pieces, chunk({"text": "end"}, finish="STOP")))
     async with gateway(google, upstream={"idle_timeout_s": 0.4}) as running:
         held = asyncio.Event()
-        write = Outlet.write
+        write = ResponseWriter.write
 
-        async def slow_write(self: Outlet, data: bytes) -> None:
+        async def slow_write(self: ResponseWriter, data: bytes) -> None:
             if not held.is_set():
                 held.set()
                 await asyncio.sleep(1.5)
             await write(self, data)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Outlet, "write", slow_write)
+            patch.setattr(ResponseWriter, "write", slow_write)
             events = await events_of(await running.messages())
     assert types_of(events)[-1] == "message_stop"
     assert text_of(events).endswith("19 end")
@@ -469,7 +469,7 @@ async def test_e5_a_silence_that_was_waited_for_is_not_waited_for_again() -> Non
 
 
 async def test_h3_a_count_that_google_does_not_give_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.server.converse._COUNT_S", 0.2)
+    monkeypatch.setattr("dragoman.server.converse._COUNT_TIMEOUT_S", 0.2)
     async with gateway(FakeGoogle(silence)) as running:
         body = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "x" * 400}]}
         response = await running.post("/v1/messages/count_tokens", **body)
@@ -500,7 +500,7 @@ async def test_h3_a_count_that_google_does_not_give_is_estimated(monkeypatch: py
 async def test_l8_every_cure_is_noted_and_the_client_is_told_how_many_notes_there_are(
     complaint: str, how: str, stream: bool
 ) -> None:
-    ear = Ear()
+    ear = RecordCollector()
 
     def good() -> Any:
         return streams(HELLO) if stream else _whole("Hello")
@@ -510,12 +510,12 @@ async def test_l8_every_cure_is_noted_and_the_client_is_told_how_many_notes_ther
     ask: dict[str, Any] = {"messages": HISTORY, "tools": tools, "output_config": {"effort": "high"}}
     headers: list[int] = []
     async with gateway(FakeGoogle(good(), refuses(400, complaint), good())) as running:
-        running.app.gateway.watch.observers = (ear,)
+        running.app.gateway.observer_hub.observers = (ear,)
         for _ in range(2):
             response = await running.messages(stream=stream, **ask)
             assert b"Hello" in await response.read()
             headers.append(int(response.headers["x-dragoman-notes"]))
-    plain, healed = ([note.why for note in record.notes] for record in ear.told)
+    plain, healed = ([note.why for note in record.notes] for record in ear.records)
     assert [why for why in healed if how in why and "Google refused" in why]
     assert not [why for why in plain if "Google refused" in why]
     assert headers == [len(plain), len(healed)]

@@ -27,7 +27,7 @@ class Answer(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Heard:
+class InProcessResponse:
     """An answer of the emulator's, as the relay reads it."""
 
     def __init__(self, answer: Answer) -> None:
@@ -41,11 +41,11 @@ class Heard:
     async def read(self) -> bytes:
         return await self.read_some()
 
-    def hurry(self) -> None:
+    def shorten_timeout(self) -> None:
         """It is all there already."""
 
 
-class NearbyGoogle:
+class InProcessUpstream:
     """Stands where the HTTP client is: the emulator is asked as an app."""
 
     def __init__(self, emulator: AsgiApp) -> None:
@@ -60,24 +60,24 @@ class NearbyGoogle:
         *,
         stream: bool,
         within_s: float | None = None,
-    ) -> AsyncIterator[Heard]:
+    ) -> AsyncIterator[InProcessResponse]:
         del stream, within_s
         parts = urlsplit(url)
         asked = {"host": "emulator", "content-type": "application/json", **headers}
-        yield Heard(await call(self._emulator, "POST", parts.path, parts.query, asked, body))
+        yield InProcessResponse(await call(self._emulator, "POST", parts.path, parts.query, asked, body))
 
     async def close(self) -> None:
         return
 
 
-def open_door() -> GatewayApp:
+def make_gateway() -> GatewayApp:
     """No retries: what fails is to be seen."""
     config = Config(
         server=ServerConfig(max_body_bytes=4 * 1024 * 1024),
         upstream=UpstreamConfig(kind="emulator", max_attempts=1, max_wait_s=0),
     )
     gateway = Gateway(config, MemoryStore(), keys=(KEY,), admin_keys=(KEY,), emulator_url="http://emulator")
-    gateway.client = NearbyGoogle(create_emulator(seed="fuzz"))  # type: ignore[assignment]
+    gateway.client = InProcessUpstream(create_emulator(seed="fuzz"))  # type: ignore[assignment]
     return GatewayApp(gateway)
 
 

@@ -15,15 +15,15 @@ from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import CountClient, InvokeClient
 from dragoman.dialects.gemini.client import GeminiClient
-from dragoman.emulator.http.request_parser import BadRequest, Continue, RequestParser
+from dragoman.emulator.http.request_parser import BadRequest, ContinueExpected, RequestParser
 from dragoman.errors import DragomanError
-from dragoman.eventstream import EventStreamDecoder, encode_event, event_head
+from dragoman.eventstream import EventStreamDecoder, encode_event, encode_event_headers
 from dragoman.exchange import Exchange
 from dragoman.ir import Request, unseal
 from dragoman.redact import Redactor
 from dragoman.server import sigv4
-from dragoman.server.auth import Caller, Gate
-from dragoman.server.http import address_of, check_head, head_of, headers_of
+from dragoman.server.auth import Authenticator, Caller
+from dragoman.server.http import check_head, path_and_query, raw_head, request_headers
 from dragoman.server.routes import find_route
 from dragoman.sse import SseDecoder
 from tests.fuzz.client_seeds import seeds_of
@@ -33,7 +33,7 @@ Reader = Callable[[bytes], None]
 
 _MODEL = Target(model="gemini-3.8-flash")
 _KEY = "dgm-fuzzing-key-of-sufficient-length"
-_GATE = Gate((_KEY,), open_to_all=False, allowed_hosts=())
+_GATE = Authenticator((_KEY,), open_to_all=False, allowed_hosts=())
 _REDACTOR = Redactor([_KEY])
 _STREAMS = Path(__file__).parents[1] / "golden"
 _ASK = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
@@ -113,14 +113,14 @@ def door(data: bytes) -> None:
         ],
     }
     with suppress(DragomanError):
-        headers, (where, asked) = headers_of(scope), address_of(scope)
+        headers, (where, asked) = request_headers(scope), path_and_query(scope)
         _GATE.check_origin(headers)
         check_head(scope, headers)
         find_route(scope["method"], where, headers, asked)
-        admitted = _GATE.admit(headers, asked, _NOW_S)
+        admitted = _GATE.authenticate(headers, asked, _NOW_S)
         _GATE.check_content_type(headers)
-        if isinstance(admitted, sigv4.Claim):
-            admitted = _GATE.prove(admitted, head_of(scope), body)
+        if isinstance(admitted, sigv4.SigV4Claim):
+            admitted = _GATE.verify_signature(admitted, raw_head(scope), body)
         assert isinstance(admitted, Caller)
 
 
@@ -136,7 +136,7 @@ def _emulator_events(data: bytes, size: int) -> list[Any]:
         parser.receive_data(data[start : start + size])
         while (event := parser.next_event()) is not None:
             found.append("refused" if isinstance(event, BadRequest) else event)
-    return [event for event in found if not isinstance(event, Continue)]
+    return [event for event in found if not isinstance(event, ContinueExpected)]
 
 
 def settings(data: bytes) -> None:
@@ -160,8 +160,8 @@ def words(data: bytes) -> None:
 
 
 def characters(data: bytes) -> None:
-    whole = jsontext.whole_characters(data)
-    assert jsontext.whole_characters(whole) == whole
+    whole = jsontext.replace_lone_surrogates(data)
+    assert jsontext.replace_lone_surrogates(whole) == whole
     unseal(data.decode("utf-8", "replace"))
 
 
@@ -184,7 +184,7 @@ DECODERS: dict[str, tuple[Reader, list[bytes]]] = {
     },
     "answer": (answer, _streams()),
     "sse": (events, _streams()),
-    "eventstream": (frames, [encode_event(event_head("x"), b"{}") * 2]),
+    "eventstream": (frames, [encode_event(encode_event_headers("x"), b"{}") * 2]),
     "door": (door, [_SIGNED, b"GET /v1/models?key=x HTTP/1.1\nhost: localhost\nx-api-key: y\n\n"]),
     "emulator": (emulator, [b"\x05" + POST + CHUNKED + GET, b"\x00" + CHUNKED]),
     "settings": (

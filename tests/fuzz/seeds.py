@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.service import Question
+from dragoman.emulator.service import HttpRequest
 from tests.unit.emulator.asking import (
     PLAIN_PATHS,
     STUDIO,
@@ -149,14 +149,16 @@ _MODELS = ("gemini-3.8-flash", "gemini-3-flash-preview", "gemini-4-argon")
 _METHODS = (("generateContent", ""), ("streamGenerateContent", "sse"), ("streamGenerateContent", ""))
 
 
-def _ask(path: str, model: str, method: str, alt: str, body: Json) -> Question:
-    return Question(verb="POST", path=path.format(model, method), alt=alt, body=json.dumps(body).encode())
+def _ask(path: str, model: str, method: str, alt: str, body: Json) -> HttpRequest:
+    return HttpRequest(
+        method="POST", path=path.format(model, method), alt=alt, body=json.dumps(body).encode()
+    )
 
 
 _COUNTED = {field: BODIES["tools"][field] for field in ("contents", "tools")}
 
 
-def _questions() -> list[Question]:
+def _questions() -> list[HttpRequest]:
     found = [
         _ask(PLAIN_PATHS[number % len(PLAIN_PATHS)], _MODELS[number % len(_MODELS)], method, alt, body)
         for number, body in enumerate(BODIES.values())
@@ -183,5 +185,5 @@ def _questions() -> list[Question]:
 QUESTIONS = _questions()
 
 
-def with_body(question: Question, body: bytes) -> Question:
+def with_body(question: HttpRequest, body: bytes) -> HttpRequest:
     return msgspec.structs.replace(question, body=body)

@@ -8,13 +8,13 @@ from typing import Any
 from google.genai import types
 
 from dragoman.emulator.validate.tables import PART_DATA
-from dragoman.emulator.wire import Answer
+from dragoman.emulator.wire import HttpResponse
 
 _STATUS_WORDS = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
 _COUNT_FIELDS = {"totalTokens", "totalBillableCharacters", "promptTokensDetails", "cachedContentTokenCount"}
 
 
-def check_answer(answer: Answer, method: str, alt: str) -> None:
+def check_answer(answer: HttpResponse, method: str, alt: str) -> None:
     """AssertionError or ValueError where Google would never have said this."""
     if answer.status != 200:
         _check_error(answer, as_list=method == "streamGenerateContent" and alt != "sse")
@@ -24,7 +24,7 @@ def check_answer(answer: Answer, method: str, alt: str) -> None:
         _check_chunks(_read_chunks(answer, method, alt))
 
 
-def _check_error(answer: Answer, *, as_list: bool) -> None:
+def _check_error(answer: HttpResponse, *, as_list: bool) -> None:
     body = json.loads(answer.body)
     if as_list:
         assert isinstance(body, list)
@@ -46,16 +46,16 @@ def _check_count(body: dict[str, Any]) -> None:
     assert body["totalTokens"] == sum(item["tokenCount"] for item in body.get("promptTokensDetails", []))
 
 
-def _read_chunks(answer: Answer, method: str, alt: str) -> list[dict[str, Any]]:
+def _read_chunks(answer: HttpResponse, method: str, alt: str) -> list[dict[str, Any]]:
     if method == "generateContent":
         return [json.loads(answer.body)]
     if alt != "sse":
         chunks: list[dict[str, Any]] = json.loads(answer.body)
         return chunks
-    for piece in answer.pieces:
+    for piece in answer.body_writes:
         assert piece.startswith(b"data: ")
         assert piece.endswith(b"\r\n\r\n")
-    return [json.loads(piece.removeprefix(b"data: ")) for piece in answer.pieces]
+    return [json.loads(piece.removeprefix(b"data: ")) for piece in answer.body_writes]
 
 
 def _check_chunks(chunks: list[dict[str, Any]]) -> None:

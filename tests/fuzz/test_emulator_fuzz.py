@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.emulator.service import Question, Service
+from dragoman.emulator.service import EmulatorService, HttpRequest
 from tests.fuzz.mutate import NAMES, mutate
 from tests.fuzz.seeds import QUESTIONS, with_body
 from tests.fuzz.shapes import check_answer
@@ -32,11 +32,11 @@ _JSON = st.recursive(
 )
 
 
-def check(service: Service, question: Question) -> int:
+def check(service: EmulatorService, question: HttpRequest) -> int:
     """The status of a Google-shaped answer; anything else fails with what is needed to ask again."""
     method = question.path.rpartition(":")[2]
     try:
-        answer = service.answer(question)
+        answer = service.handle(question)
         check_answer(answer, method, question.alt)
     except Exception as problem:
         raise AssertionError(
@@ -46,14 +46,14 @@ def check(service: Service, question: Question) -> int:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.path)
-def test_a_seed_is_a_good_request(question: Question) -> None:
+def test_a_seed_is_a_good_request(question: HttpRequest) -> None:
     """Mutations of nonsense would prove nothing."""
-    assert check(Service("fuzz"), question) == 200
+    assert check(EmulatorService("fuzz"), question) == 200
 
 
 @pytest.mark.parametrize("shard", range(_SHARDS))
 def test_mutated_requests_are_answered_in_googles_shape(shard: int) -> None:
-    service = Service("fuzz")
+    service = EmulatorService("fuzz")
     statuses: Counter[int] = Counter()
     for number in range(_CASES):
         chance = random.Random(f"{shard}.{number}")
@@ -66,12 +66,12 @@ def test_mutated_requests_are_answered_in_googles_shape(shard: int) -> None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(question=st.sampled_from(QUESTIONS), document=_JSON)
-def test_any_json_at_all(question: Question, document: Any) -> None:
-    check(Service("fuzz"), with_body(question, json.dumps(document).encode()))
+def test_any_json_at_all(question: HttpRequest, document: Any) -> None:
+    check(EmulatorService("fuzz"), with_body(question, json.dumps(document).encode()))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(question=st.sampled_from(QUESTIONS), name=st.sampled_from(NAMES), value=_JSON)
-def test_any_json_in_any_field(question: Question, name: str, value: Any) -> None:
+def test_any_json_in_any_field(question: HttpRequest, name: str, value: Any) -> None:
     body = {**json.loads(question.body), name: value}
-    check(Service("fuzz"), with_body(question, json.dumps(body).encode()))
+    check(EmulatorService("fuzz"), with_body(question, json.dumps(body).encode()))

@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 from botocore.eventstream import EventStreamBuffer
 
-from dragoman.errors import DragomanError, UpstreamCut, UpstreamGarbage
+from dragoman.errors import DragomanError, UpstreamIncomplete, UpstreamProtocolError
 from dragoman.eventstream import EventMessage, EventStreamDecoder
 from tests.unit.core.frames import OTHER_TYPES, frame, header, text
 
@@ -70,7 +70,7 @@ def _read(pieces: list[bytes]) -> Outcome:
         for piece in pieces:
             messages += decoder.feed(piece)
         decoder.close()
-    except (UpstreamGarbage, UpstreamCut) as error:
+    except (UpstreamProtocolError, UpstreamIncomplete) as error:
         return messages, type(error)
     return messages, None
 

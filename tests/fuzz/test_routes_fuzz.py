@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dragoman.server.app import GatewayApp
 from tests.faults.every_route import METHODS, Sample, every_route
-from tests.fuzz.asgi import KEY, Answer, call, open_door
+from tests.fuzz.asgi import KEY, Answer, call, make_gateway
 from tests.fuzz.client_seeds import seeds_of
 from tests.fuzz.mutate import mutate
 
@@ -79,7 +79,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize("sample", WITH_BODY, ids=lambda sample: sample.name)
 async def test_a_seed_is_a_good_request(sample: Sample) -> None:
     """Spoilt nonsense would prove nothing."""
-    app = open_door()
+    app = make_gateway()
     statuses = Counter([(await ask(app, sample, seed)).status for seed in _seeds(sample)])
     if sample.route.handler.__name__ not in (
         "nothing",
@@ -99,7 +99,7 @@ def _seeds(sample: Sample) -> list[bytes]:
 @pytest.mark.parametrize("sample", WITH_BODY, ids=lambda sample: sample.name)
 @pytest.mark.timeout(300)
 async def test_spoilt_bodies_surprise_no_route(sample: Sample) -> None:
-    app = open_door()
+    app = make_gateway()
     seeds = _seeds(sample)
     for number in range(ROUNDS):
         chance = random.Random(f"{sample.name} {number}")
@@ -155,7 +155,7 @@ async def test_any_path_any_query_any_header(
     path = (sample.path if below else "") + "/" + "/".join(segments)
     strange = Sample(method, path, sample.route, sample.headers)
     asked = (method, path, query, headers, body)
-    check(await ask(open_door(), strange, body, query=query, **headers), asked)
+    check(await ask(make_gateway(), strange, body, query=query, **headers), asked)
 
 
 _LEAVES: Any = st.none() | st.booleans() | st.integers() | st.floats() | _TEXT
@@ -169,7 +169,7 @@ _JSON = st.recursive(
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(sample=st.sampled_from(WITH_BODY), document=_JSON, name=st.integers(0, 10**6), value=_JSON)
 async def test_any_json_at_all_and_in_any_field(sample: Sample, document: Any, name: int, value: Any) -> None:
-    app = open_door()
+    app = make_gateway()
     check(await ask(app, sample, json.dumps(document).encode()), (sample.name, document))
     seeds = [body for body in map(_object, _seeds(sample)) if body]
     if seeds:

@@ -15,11 +15,11 @@ import pytest
 
 from dragoman.tools.definition import Context
 from dragoman.tools.errors import ToolError
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.fs.glob import Glob
-from dragoman.tools.fs.search import Query, python_engine, search
-from dragoman.tools.fs.tree import Wanted, list_tree
-from dragoman.tools.sandbox import Sandbox, replace
+from dragoman.tools.fs.search import SearchQuery, python_engine, search
+from dragoman.tools.fs.tree import ListingFilter, list_tree
+from dragoman.tools.sandbox import Sandbox, replace_file
 from tests.fuzz import swapper
 from tests.fuzz.canary import snapshot
 
@@ -75,19 +75,21 @@ def tries(count: int, attempt: Callable[[str], object]) -> Counter[str]:
 
 
 def read(sandbox: Sandbox, path: str) -> None:
-    with sandbox.place(path) as place:
+    with sandbox.open_entry(path) as place:
         assert place.read(100)[0] == INSIDE
 
 
 def listed(sandbox: Sandbox, path: str) -> None:
-    found = list_tree(sandbox, path.partition("/")[0] if "/" in path else ".", Wanted(glob=Glob("**/*")))
+    found = list_tree(
+        sandbox, path.partition("/")[0] if "/" in path else ".", ListingFilter(glob=Glob("**/*"))
+    )
     assert not {name for name in found if name.rpartition("/")[2] in ("secret", "canary")}
 
 
 def place_new(sandbox: Sandbox, path: str) -> None:
     """A new folder and a new file; where nothing is synced, many can be tried."""
-    with sandbox.place(f"{path}-new/g", create_parents=True) as place:
-        replace(place, INSIDE)
+    with sandbox.open_entry(f"{path}-new/g", create_parents=True) as place:
+        replace_file(place, INSIDE)
 
 
 @pytest.mark.timeout(600)
@@ -111,7 +113,7 @@ def test_a_hundred_thousand_races_are_not_lost_once(project: Path, monkeypatch: 
 @pytest.mark.timeout(600)
 def test_writes_and_searches_in_a_race_stay_inside(project: Path, tmp_path: Path) -> None:
     limits = FileLimits(state=tmp_path / "state", writes_per_minute=10**9, reads_per_minute=10**9)
-    files = Files(project, limits=limits)
+    files = FileTools(project, limits=limits)
     before = snapshot(project.parent / "outside")
     context = Context()
     with swapping(project):
@@ -120,7 +122,9 @@ def test_writes_and_searches_in_a_race_stay_inside(project: Path, tmp_path: Path
         )
         for engine in {files.engine, python_engine}:
             for _ in range(SEARCHES):
-                found = asyncio.run(search(files.sandbox, Query(pattern="CANARY"), engine, timeout_s=60))
+                found = asyncio.run(
+                    search(files.sandbox, SearchQuery(pattern="CANARY"), engine, timeout_s=60)
+                )
                 assert found.hits == []
     assert writes["done"] > 0
     assert snapshot(project.parent / "outside") == before

@@ -13,7 +13,7 @@ import pytest
 import dragoman
 from dragoman.config import Config, Profile
 from dragoman.config.keys import SECRETS, SETTINGS
-from dragoman.config.template import reasons
+from dragoman.config.template import setting_comments
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -73,7 +73,7 @@ def _shown(value: Any) -> str:
 
 
 def _settings_table() -> str:
-    why = reasons()
+    why = setting_comments()
     rows = [
         f"| `{key}` | `{setting.env}` | {_default(key)} | {why[key]} |" for key, setting in SETTINGS.items()
     ]

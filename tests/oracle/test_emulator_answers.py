@@ -11,9 +11,9 @@ import pytest
 from google import genai
 from google.genai import types
 
-from dragoman.emulator.service import Question, Service
+from dragoman.emulator.service import EmulatorService, HttpRequest
 
-SERVICE = Service("oracle")
+SERVICE = EmulatorService("oracle")
 MODERN, OLD, LONG = "gemini-3.8-flash", "gemini-2.5-flash", "gemini-4-argon"
 STUDIO, VERTEX = "studio", "vertex"
 Parts = list[types.Part]
@@ -21,9 +21,9 @@ Parts = list[types.Part]
 
 def answer(request: httpx2.Request) -> httpx2.Response:
     """The emulator as the SDK's network."""
-    found = SERVICE.answer(
-        Question(
-            verb=request.method,
+    found = SERVICE.handle(
+        HttpRequest(
+            method=request.method,
             path=request.url.path,
             alt=request.url.params.get("alt", ""),
             key=request.headers.get("x-goog-api-key", ""),

@@ -13,8 +13,8 @@ from google.genai import errors, types
 
 from dragoman.emulator.faults import FAULT_HEADER, FAULTS, FaultDirector
 from dragoman.emulator.faults.content import FINISHES
-from dragoman.emulator.http.listen import running
-from dragoman.emulator.service import Service
+from dragoman.emulator.http.listen import serve_in_thread
+from dragoman.emulator.service import EmulatorService
 
 MODEL = "gemini-3.8-flash"
 WORDS = ("word " * 40).strip()
@@ -62,7 +62,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* is not a valid FinishReason:U
 @pytest.fixture(scope="module")
 def client() -> Iterator[genai.Client]:
     with (
-        running(Service("test", FaultDirector()).answer) as base_url,
+        serve_in_thread(EmulatorService("test", FaultDirector()).handle) as base_url,
         genai.Client(api_key="any", http_options=types.HttpOptions(base_url=base_url)) as opened,
     ):
         yield opened

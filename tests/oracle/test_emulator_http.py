@@ -13,21 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.emulator.http.listen import running
-from dragoman.emulator.wire import Answer
+from dragoman.emulator.http.listen import serve_in_thread
+from dragoman.emulator.wire import HttpResponse
 
 BODY = b'{"text": "\xc3\xa4\r\n\r\n0\r\n"}'
 ANSWERS = {
-    "whole": Answer(status=200, acts=(BODY,)),
-    "empty": Answer(status=200),
-    "error": Answer(status=429, headers=(("retry-after", "3"),), acts=(b"wait",)),
-    "unknown status": Answer(status=599, acts=(b"odd",)),
-    "streamed": Answer(
-        status=200, content_type="text/event-stream", acts=(b"data: 1\n\n", b"", BODY), streamed=True
+    "whole": HttpResponse(status=200, actions=(BODY,)),
+    "empty": HttpResponse(status=200),
+    "error": HttpResponse(status=429, headers=(("retry-after", "3"),), actions=(b"wait",)),
+    "unknown status": HttpResponse(status=599, actions=(b"odd",)),
+    "streamed": HttpResponse(
+        status=200, content_type="text/event-stream", actions=(b"data: 1\n\n", b"", BODY), streamed=True
     ),
-    "streamed, empty": Answer(status=200, acts=(b"",), streamed=True),
-    "large chunk": Answer(status=200, acts=(b"x" * 70_000,), streamed=True),
-    "repeated header": Answer(status=200, headers=(("x-a", "1"), ("x-a", "two, three")), acts=(b"y",)),
+    "streamed, empty": HttpResponse(status=200, actions=(b"",), streamed=True),
+    "large chunk": HttpResponse(status=200, actions=(b"x" * 70_000,), streamed=True),
+    "repeated header": HttpResponse(
+        status=200, headers=(("x-a", "1"), ("x-a", "two, three")), actions=(b"y",)
+    ),
 }
 
 
@@ -93,9 +95,9 @@ def read_h11(raw: bytes, method: str) -> Response:
 JUDGES: list[Callable[[bytes, str], Response]] = [read_httptools, read_h11]
 
 
-def exchange(answer: Answer, request: bytes) -> bytes:
+def exchange(answer: HttpResponse, request: bytes) -> bytes:
     """The raw response; the request ends the connection, so the bytes end with it."""
-    with running(lambda _: answer) as url:
+    with serve_in_thread(lambda _: answer) as url:
         port = int(url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
             client.sendall(request)
@@ -133,7 +135,7 @@ def test_a_response_is_read_as_it_was_meant(judge: Any, version: str, method: st
 def test_any_body_in_any_pieces_arrives(
     judge: Any, pieces: tuple[bytes, ...], streamed: bool, value: str
 ) -> None:
-    answer = Answer(status=200, headers=(("x-value", value),), acts=pieces, streamed=streamed)
+    answer = HttpResponse(status=200, headers=(("x-value", value),), actions=pieces, streamed=streamed)
     raw = exchange(answer, b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
     response = judge(raw, "GET")
     assert (response.body, dict(response.headers)["x-value"]) == (b"".join(pieces), value)

@@ -12,9 +12,9 @@ from google import genai
 from google.auth.credentials import AnonymousCredentials
 from google.genai import errors, types
 
-from dragoman.emulator.http.listen import running
-from dragoman.emulator.service import Question, Service
-from dragoman.emulator.wire import Answer
+from dragoman.emulator.http.listen import serve_in_thread
+from dragoman.emulator.service import EmulatorService, HttpRequest
+from dragoman.emulator.wire import HttpResponse
 
 # google-genai 3.1 subclasses aiohttp's session, which aiohttp 3.14 discourages; it can go when the SDK stops.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
@@ -31,13 +31,13 @@ class Emulator:
         self.renew()
 
     def renew(self) -> None:
-        self._service = Service("oracle")
+        self._service = EmulatorService("oracle")
         self.refusals: list[str] = []
 
-    def answer(self, question: Question) -> Answer:
-        answer = self._service.answer(question)
+    def answer(self, question: HttpRequest) -> HttpResponse:
+        answer = self._service.handle(question)
         if answer.status != 200:
-            self.refusals.append(f"{question.verb} {question.path}: {answer.body.decode()}")
+            self.refusals.append(f"{question.method} {question.path}: {answer.body.decode()}")
         return answer
 
     def expect_refusals(self, number: int) -> None:
@@ -48,7 +48,7 @@ class Emulator:
 @pytest.fixture(scope="module")
 def shared_emulator() -> Iterator[Emulator]:
     emulator = Emulator()
-    with running(emulator.answer) as emulator.url:
+    with serve_in_thread(emulator.answer) as emulator.url:
         yield emulator
 
 

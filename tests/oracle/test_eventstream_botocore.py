@@ -13,7 +13,7 @@ from botocore.session import Session
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.eventstream import encode_event, encode_exception, encode_message, event_head
+from dragoman.eventstream import encode_event, encode_event_headers, encode_exception, encode_message
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 
@@ -66,9 +66,9 @@ def events_of(data: bytes) -> list[Any]:
 
 
 def test_an_event_is_a_member_of_its_union_and_an_unknown_one_is_passed_over() -> None:
-    data = encode_event(event_head("messageStart"), b'{"role":"assistant"}')
-    data += encode_event(event_head("ping"), b"{}")
-    data += encode_event(event_head("messageStop"), b'{"stopReason":"end_turn"}')
+    data = encode_event(encode_event_headers("messageStart"), b'{"role":"assistant"}')
+    data += encode_event(encode_event_headers("ping"), b"{}")
+    data += encode_event(encode_event_headers("messageStop"), b'{"stopReason":"end_turn"}')
     assert [event for event in events_of(data) if "SDK_UNKNOWN_MEMBER" not in event] == [
         {"messageStart": {"role": "assistant"}},
         {"messageStop": {"stopReason": "end_turn"}},

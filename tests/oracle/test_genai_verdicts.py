@@ -16,9 +16,9 @@ from google import genai
 from google.genai import errors, types
 from google.oauth2.credentials import Credentials
 
-from dragoman.emulator.question import Question
-from dragoman.emulator.service import Service
-from dragoman.emulator.wire import Answer
+from dragoman.emulator.question import HttpRequest
+from dragoman.emulator.service import EmulatorService
+from dragoman.emulator.wire import HttpResponse
 from tests.oracle.genai_suite import Case, collect, prepared
 
 Surface = Literal["studio", "vertex"]
@@ -65,7 +65,7 @@ class Wire(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
 
     def __init__(self, surface: Surface) -> None:
         self.surface = surface
-        self.service = Service("verdicts")
+        self.service = EmulatorService("verdicts")
         self.asked: list[str] = []
         self.issued = b""
         self.made: dict[bytes, bytes] = {}
@@ -90,13 +90,13 @@ class Wire(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
             headers=dict(request.headers),
             query=dict(request.url.params),
         )
-        content = b"".join(act for act in answer.acts if isinstance(act, bytes))
+        content = b"".join(act for act in answer.actions if isinstance(act, bytes))
         self.issued += content
         headers = [("content-type", answer.content_type), *answer.headers]
         return httpx2.Response(answer.status, headers=headers, content=content)
 
-    def _ask(self, **question: Any) -> Answer:
-        return self.service.answer(Question(now="2025-12-01T00:00:00Z", **question))
+    def _ask(self, **question: Any) -> HttpResponse:
+        return self.service.handle(HttpRequest(now="2025-12-01T00:00:00Z", **question))
 
     def _make(self, match: re.Match[bytes]) -> bytes:
         """The name that the emulator gives to something the recorder had."""

@@ -18,14 +18,14 @@ LABEL = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.samp
 NUMBER = st.integers(0, 10**12) | st.floats(0, 1e12)
 
 
-def parsed(registry: m.Registry) -> dict[str, Family]:
+def parsed(registry: m.MetricRegistry) -> dict[str, Family]:
     text = m.render(registry.snapshot()).decode()
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 
-@pytest.mark.parametrize("metric", m.ALL, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", m.ALL_METRICS, ids=lambda metric: metric.name)
 def test_every_family_has_its_help_type_and_labels(metric: m.Metric) -> None:
-    registry = m.Registry()
+    registry = m.MetricRegistry()
     counter = registry[metric][tuple(f"the {name}" for name in metric.labels)]
     if metric.buckets:
         counter.observe(0.3)
@@ -45,7 +45,7 @@ def test_every_family_has_its_help_type_and_labels(metric: m.Metric) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.tuples(LABEL, LABEL), NUMBER, min_size=1, max_size=5))
 def test_labels_and_values_come_back_as_they_were(values: dict[tuple[str, str], float]) -> None:
-    registry = m.Registry()
+    registry = m.MetricRegistry()
     for labels, value in values.items():
         registry[m.TOOL_CALLS][labels].value = value
     (family,) = parsed(registry).values()
@@ -56,7 +56,7 @@ def test_labels_and_values_come_back_as_they_were(values: dict[tuple[str, str], 
 @settings(max_examples=100, deadline=None)
 @given(LABEL, st.lists(st.floats(0, 1000), min_size=1, max_size=50))
 def test_buckets_of_a_histogram_are_cumulative(label: str, seconds: list[float]) -> None:
-    registry = m.Registry()
+    registry = m.MetricRegistry()
     for one in seconds:
         registry[m.DURATION][label,].observe(one)
     samples = parsed(registry)[m.DURATION.name].samples

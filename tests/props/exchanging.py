@@ -100,4 +100,4 @@ def client_bytes(
     """What the client gets when Google says these, and what the gateway makes of it for itself."""
     begun, _ = exchange(client, request, "gemini-3.8-flash", stream=stream)
     out = begun.open() + b"".join(map(begun.receive, pieces)) + begun.finish()
-    return out, (begun.memories, begun.facts, begun.notes)
+    return out, (begun.store_entries, begun.summary, begun.notes)

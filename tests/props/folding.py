@@ -12,7 +12,7 @@ from google.genai import types
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from dragoman.eventstream import encode_event, event_head
+from dragoman.eventstream import encode_event, encode_event_headers
 from tests.oracle import amazon
 from tests.oracle.test_anthropic_sdk import ASK, answering
 from tests.unit.dialects.amazonq.rust_cli import read
@@ -118,7 +118,9 @@ def amazonq(data: bytes, *, stream: bool) -> Neutral:
     """As the Rust client reads it, which knows nothing of how many tokens were thoughts."""
     if not stream:
         told = [next(iter(event.items())) for event in json.loads(data)["events"]]
-        data = b"".join(encode_event(event_head(kind), json.dumps(event).encode()) for kind, event in told)
+        data = b"".join(
+            encode_event(encode_event_headers(kind), json.dumps(event).encode()) for kind, event in told
+        )
     found = read(data)
     finish = _AMAZONQ[found.stop_reason]
     explained = finish in ("cut", "blocked") and found.text.startswith("(Gemini stopped with ")

@@ -10,15 +10,15 @@ import pytest
 from dragoman.dialects import samples
 from dragoman.dialects.openai_responses.items import DecodedItem
 from dragoman.ir import Message
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 
 @contextmanager
 def nothing_known() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(samples.Sampled, "find", lambda *_: ())
-        patch.setattr(Memo, "find", lambda *_: None)
-        patch.setattr(Memo, "find_all", lambda _, keys: [None for _ in keys])
+        patch.setattr(samples.FingerprintIndex, "find", lambda *_: ())
+        patch.setattr(LruCache, "find", lambda *_: None)
+        patch.setattr(LruCache, "find_all", lambda _, keys: [None for _ in keys])
         patch.setattr(Message, "notebook", property(lambda _: {}))
         patch.setattr(DecodedItem, "notebook", property(lambda _: {}))
         yield

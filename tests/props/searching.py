@@ -15,8 +15,8 @@ from dragoman.dialects.base import Target
 from dragoman.exchange import Exchange
 from dragoman.ir import ToolCall
 from dragoman.server.auth import Caller
-from dragoman.server.own import Asked, Desk, Outcome
-from dragoman.server.tool_search import ToolSearch
+from dragoman.server.own import GatewayToolRunner, ToolOutcome, ToolRequest
+from dragoman.server.tool_search import ToolSearchProvider
 from tests.props.speakers import SCHEMA, SPEAKERS, Seen
 from tests.unit.dialects.playing import SENTINEL, ask, recall
 
@@ -60,12 +60,12 @@ STYLES: dict[str, Style] = {
 }
 
 
-class _Desk(Desk):
+class _Desk(GatewayToolRunner):
     """Remembers what it was asked to run."""
 
     ran: tuple[ToolCall, ...] = ()
 
-    async def run(self, calls: Iterable[ToolCall], *, agreed: bool = False) -> list[Outcome]:
+    async def run(self, calls: Iterable[ToolCall], *, agreed: bool = False) -> list[ToolOutcome]:
         self.ran += tuple(calls)
         return await super().run(calls, agreed=agreed)
 
@@ -113,12 +113,16 @@ class Shop:
         exchange = Exchange(self.speaker.dialect, new_token=lambda: next(self._tokens), keep=True)
         self.exchanges.append(exchange)
         exchange.decode(body)
-        asked = Asked(request=exchange.request, caller=Caller(), request_id="r", dialect=self.style.tongue)
-        offer = await ToolSearch(self.style.above).offer(asked)
+        asked = ToolRequest(
+            request=exchange.request, caller=Caller(), request_id="r", dialect=self.style.tongue
+        )
+        offer = await ToolSearchProvider(self.style.above).offer(asked)
         assert offer is not None
         desk = _Desk(asked, offer)
-        exchange.offer(desk.rounds)
-        desk.rounds.remind({key: self._store[key] for key in desk.rounds.places if key in self._store})
+        exchange.add_tool_loop(desk.tool_loop)
+        desk.tool_loop.set_stored_rounds(
+            {key: self._store[key] for key in desk.tool_loop.places if key in self._store}
+        )
         recalled = recall(self._store, exchange)
 
         def encode() -> bytes:
@@ -134,7 +138,7 @@ class Shop:
 
     def _remember(self, exchange: Exchange) -> None:
         if self._keeps_store:
-            self._store.update(exchange.memories)
+            self._store.update(exchange.store_entries)
 
     def _send(self, model: str, sent: bytes) -> bytes:
         self.bodies.append(sent)

@@ -17,7 +17,7 @@ from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.exchange import Exchange
 from dragoman.ir import Text, Tool, ToolCall, ToolResult
-from dragoman.rounds import Limits, Rounds
+from dragoman.rounds import LoopLimits, ToolLoop
 from tests.unit.dialects.amazonq import building as q
 from tests.unit.dialects.amazonq import rust_cli
 from tests.unit.dialects.anthropic.streaming import assembled
@@ -312,7 +312,7 @@ class House:
         keeps_store: bool = True,
         keeps_thinking: bool = True,
         stream: bool = True,
-        limits: Limits | None = None,
+        limits: LoopLimits | None = None,
         keep: bool = False,
     ) -> None:
         self.speaker = speaker
@@ -327,7 +327,7 @@ class House:
         self._keeps_thinking = keeps_thinking
         self._stream = stream
         self._keep = keep
-        self._limits = limits or Limits()
+        self._limits = limits or LoopLimits()
         self._tokens = (f"{number:016d}" for number in itertools.count(1))
 
     def turn(self, model: str) -> Seen:
@@ -338,27 +338,29 @@ class House:
         exchange.decode(json.dumps(body).encode())
         tools = [Tool(name=name, schema=json.dumps(SCHEMA).encode()) for name in self.own]
         if tools:
-            exchange.offer(Rounds(exchange.request, tools, limits=self._limits))
+            exchange.add_tool_loop(ToolLoop(exchange.request, tools, limits=self._limits))
         recalled = recall(self.store, exchange)
-        if exchange.rounds is not None:
-            places = exchange.rounds.places
-            exchange.rounds.remind({key: self.store[key] for key in places if key in self.store})
+        if exchange.tool_loop is not None:
+            places = exchange.tool_loop.places
+            exchange.tool_loop.set_stored_rounds(
+                {key: self.store[key] for key in places if key in self.store}
+            )
         out = b""
         while True:
             sent = exchange.encode(Target(model=model), recalled)
             if not out:
                 out = exchange.open()
             out += self._receive(exchange, model, sent, stream=exchange.request.stream)
-            calls = exchange.own_calls
+            calls = exchange.gateway_calls
             if not calls:
                 break
             self.ran += calls
-            exchange.settle([self.answer_of(call) for call in calls])
-            if not exchange.goes_on:
+            exchange.add_results([self.answer_of(call) for call in calls])
+            if not exchange.needs_another_round:
                 break
         out += exchange.finish()
         if self._keeps_store:
-            self.store.update(exchange.memories)
+            self.store.update(exchange.store_entries)
         stream = exchange.request.stream
         return self.speaker.hear(out, stream=stream, keeps_thinking=self._keeps_thinking)
 
@@ -374,5 +376,5 @@ class House:
         out = exchange.receive(answer) + exchange.end()
         assert exchange.failure is None
         if self._keeps_store:
-            self.store.update(exchange.memories)
+            self.store.update(exchange.store_entries)
         return out

@@ -25,7 +25,7 @@ from dragoman.ir import (
     Finished,
     Native,
     Signature,
-    Signed,
+    SignatureDelta,
     Started,
     StopReason,
     TextDelta,
@@ -112,7 +112,7 @@ CALLS = st.tuples(
 ITEMS: st.SearchStrategy[Any] = st.one_of(
     WORDS.map(TextDelta),
     WORDS.map(ThoughtDelta),
-    st.builds(Signed, SIGNATURES, st.sampled_from([ON_TEXT, AFTER_TEXT, ON_THOUGHT])),
+    st.builds(SignatureDelta, SIGNATURES, st.sampled_from([ON_TEXT, AFTER_TEXT, ON_THOUGHT])),
     st.builds(Usage, input_tokens=st.integers(0, 99), output_tokens=st.integers(0, 99)),
     st.just(Native(json=b"{}")),
     CALLS,

@@ -22,7 +22,7 @@ from dragoman.ir import (
     Finished,
     Native,
     Signature,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -30,7 +30,7 @@ from dragoman.ir import (
     Usage,
     collect,
 )
-from dragoman.ir.grammar import check as check_events
+from dragoman.ir.grammar import check_events as check_events
 from tests.props.effort import examples
 from tests.props.exchanging import BREAKS, CHUNKS, ENDS, client_bytes, sse
 from tests.props.wires import WIRES
@@ -124,7 +124,7 @@ CALLS = st.builds(
 ITEMS: st.SearchStrategy[list[Any]] = st.one_of(
     WORDS.map(lambda words: [TextDelta(words)]),
     WORDS.map(lambda words: [ThoughtDelta(words)]),
-    st.builds(Signed, SIGNATURES, st.sampled_from([ON_TEXT, AFTER_TEXT, ON_THOUGHT])).map(
+    st.builds(SignatureDelta, SIGNATURES, st.sampled_from([ON_TEXT, AFTER_TEXT, ON_THOUGHT])).map(
         lambda event: [event]
     ),
     st.builds(Usage, input_tokens=st.integers(0, 99), output_tokens=st.integers(0, 99)).map(

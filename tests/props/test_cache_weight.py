@@ -15,7 +15,7 @@ from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.exchange import Exchange
-from dragoman.memo import SHARED_BYTES, share, shared_bytes
+from dragoman.memo import SHARED_BYTES, set_shared_limit, shared_bytes
 from tests.props.talk import Call, Result, Round, Step, Talk
 from tests.props.tongues import TONGUES, speak
 
@@ -30,15 +30,15 @@ _TIMES = 2  # what is forgotten must be gone, too
 
 @pytest.fixture(autouse=True)
 def small_caches() -> Iterator[None]:
-    share(0)
+    set_shared_limit(0)
     gc.collect()
     gc.disable()
-    share(_LIMIT_BYTES)
+    set_shared_limit(_LIMIT_BYTES)
     yield
     tracemalloc.stop()
     gc.enable()
-    share(0)
-    share(SHARED_BYTES)
+    set_shared_limit(0)
+    set_shared_limit(SHARED_BYTES)
 
 
 def _talk(number: int, words: int) -> Talk:
@@ -100,8 +100,8 @@ def test_of_conversations_that_are_over_nothing_stays_that_is_not_weighed(tongue
                 _take(tongue, speak(tongue, msgspec.structs.replace(talk, rounds=[*rounds[:turn], _LAST])))
 
     play(talks[:5])
-    share(0)
-    share(_LIMIT_BYTES)
+    set_shared_limit(0)
+    set_shared_limit(_LIMIT_BYTES)
     tracemalloc.start()
     play(talks[5:])
     held, _ = tracemalloc.get_traced_memory()
@@ -118,8 +118,8 @@ def test_a_full_cache_holds_no_more_than_it_weighs(tongue: str, words: int) -> N
             _take(tongue, body)
 
     take(bodies[:20])  # what comes once is there
-    share(0)
-    share(_LIMIT_BYTES)
+    set_shared_limit(0)
+    set_shared_limit(_LIMIT_BYTES)
     tracemalloc.start()
     take(bodies[20:])
     held, _ = tracemalloc.get_traced_memory()

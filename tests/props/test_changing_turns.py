@@ -30,8 +30,8 @@ from dragoman.ir import (
     ToolChoice,
     ToolResult,
 )
-from dragoman.memo import Memo
-from dragoman.repair import repair, tell_history
+from dragoman.memo import LruCache
+from dragoman.repair import history_as_text, repair
 from tests.props.effort import examples
 
 _WORDS = st.sampled_from(["", "a", "b", "ä\n"])
@@ -99,7 +99,7 @@ def _send(request: Request, target: Target) -> tuple[Any, ...]:
     """As `Exchange.encode` does it."""
     try:
         messages, notes = repair(request.messages, ends_with_user=gemini.ends_with_user(target))
-        messages = tell_history(messages) if target.told_history else messages
+        messages = history_as_text(messages) if target.history_as_text else messages
         ready = msgspec.structs.replace(request, messages=messages)
         sent = gemini.encode_request(ready, target, lambda: "id")
         count = gemini.encode_count(ready, target)
@@ -127,6 +127,6 @@ def test_what_changes_between_turns_is_sent_as_it_is_now(
     ]
     warm = [_send(*one) for one in asked]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Memo, "find", lambda *_: None)
+        patch.setattr(LruCache, "find", lambda *_: None)
         patch.setattr(Message, "notebook", property(lambda _: {}))
         assert warm == [_send(*one) for one in asked]

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from dragoman.emulator import pieces
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.pieces import Parsed
+from dragoman.emulator.pieces import ParsedRequest
 from dragoman.emulator.routes import find_route
-from dragoman.emulator.service import Question, Service
+from dragoman.emulator.service import EmulatorService, HttpRequest
 from dragoman.emulator.tokens import count_prompt
-from dragoman.emulator.validate import parse
-from dragoman.memo import Memo
+from dragoman.emulator.validate import parse_request
+from dragoman.memo import LruCache
 from tests.fuzz.mutate import mutate
 from tests.fuzz.seeds import BODIES, QUESTIONS, with_body
 from tests.unit.emulator.asking import answered, called, said, talk, user
@@ -57,19 +57,19 @@ _RESTS = (*({**body, "contents": None} for body in BODIES.values()), {"bogus": 1
 
 @pytest.fixture(autouse=True)
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "MEMORY", Memo(_BYTES))
+    monkeypatch.setattr(pieces, "FRAGMENT_CACHE", LruCache(_BYTES))
 
 
-def say_all(questions: Sequence[Question], max_bytes: int) -> list[tuple[int, bytes]]:
+def say_all(questions: Sequence[HttpRequest], max_bytes: int) -> list[tuple[int, bytes]]:
     """What one service answers to all of them, in this order."""
-    pieces.MEMORY = Memo(max_bytes)
-    service = Service("memory")
-    answers = [service.answer(question) for question in questions]
+    pieces.FRAGMENT_CACHE = LruCache(max_bytes)
+    service = EmulatorService("memory")
+    answers = [service.handle(question) for question in questions]
     return [(answer.status, answer.body) for answer in answers]
 
 
 @st.composite
-def mutated(draw: st.DrawFn) -> Question:
+def mutated(draw: st.DrawFn) -> HttpRequest:
     """A good request, or one spoilt in some way; few of each, so that they come again."""
     question = draw(st.sampled_from(QUESTIONS))
     number = draw(st.integers(-3, 40))
@@ -77,7 +77,7 @@ def mutated(draw: st.DrawFn) -> Question:
 
 
 @st.composite
-def composed(draw: st.DrawFn) -> Question:
+def composed(draw: st.DrawFn) -> HttpRequest:
     """Contents and settings in any combination: pieces that passed in one company come in another."""
     question = draw(st.sampled_from(QUESTIONS))
     rest = draw(st.sampled_from(_RESTS))
@@ -88,7 +88,7 @@ def composed(draw: st.DrawFn) -> Question:
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(questions=st.lists(mutated() | composed(), min_size=1, max_size=10))
-def test_answers_are_the_same_with_and_without_memory(questions: list[Question]) -> None:
+def test_answers_are_the_same_with_and_without_memory(questions: list[HttpRequest]) -> None:
     without = say_all(questions, 0)
     assert say_all(questions, _BYTES) == without
     assert say_all(questions, 600) == without  # so little that pieces are forgotten and met again
@@ -96,7 +96,7 @@ def test_answers_are_the_same_with_and_without_memory(questions: list[Question])
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(questions=st.lists(composed(), min_size=2, max_size=6))
-def test_what_was_asked_before_does_not_matter(questions: list[Question]) -> None:
+def test_what_was_asked_before_does_not_matter(questions: list[HttpRequest]) -> None:
     alone = [say_all([question], _BYTES)[0] for question in questions]
     assert say_all(questions, _BYTES) == alone
 
@@ -125,71 +125,77 @@ def test_what_was_refused_is_refused_again(body: Json) -> None:
     assert second == first
 
 
-def remember(question: Question) -> None:
+def remember(question: HttpRequest) -> None:
     """Read it, without doing anything with what was read."""
-    route = find_route(question.verb, question.path)
+    route = find_route(question.method, question.path)
     assert route is not None
     counted = route.method == "countTokens"
-    parse(question.body, route.backend, "CountTokensRequest" if counted else "GenerateContentRequest")
+    parse_request(question.body, route.backend, "CountTokensRequest" if counted else "GenerateContentRequest")
 
 
 def test_nobody_changes_a_piece_that_others_will_read() -> None:
     for question in QUESTIONS:
         remember(question)
-    kept = [piece for piece, _ in pieces.MEMORY._kept.values()]
+    kept = [piece for piece, _ in pieces.FRAGMENT_CACHE._entries.values()]
     before = copy.deepcopy([piece.value for piece in kept])
     assert len(kept) > len(QUESTIONS)
     for question in QUESTIONS:
         for number in range(20):
-            Service("memory").answer(with_body(question, mutate(question.body, random.Random(number))))
-        Service("memory").answer(question)
+            EmulatorService("memory").handle(
+                with_body(question, mutate(question.body, random.Random(number)))
+            )
+        EmulatorService("memory").handle(question)
     assert [piece.value for piece in kept] == before
 
 
 def test_the_next_turn_shares_what_it_repeats() -> None:
     """Otherwise the cost of a turn follows the whole conversation."""
     body: Json = BODIES["long history"]
-    first = parse(json.dumps(body).encode(), STUDIO)
+    first = parse_request(json.dumps(body).encode(), STUDIO)
     body = {**body, "contents": [*body["contents"], said("more"), user("again")]}
-    second = parse(json.dumps(body).encode(), STUDIO)
+    second = parse_request(json.dumps(body).encode(), STUDIO)
     assert second["tools"] is first["tools"]
     assert all(map(lambda one, other: one is other, first["contents"], second["contents"]))
 
 
 def test_changed_settings_leave_the_tools_known() -> None:
     body = BODIES["tools"]
-    first = parse(json.dumps(body).encode(), STUDIO)
-    second = parse(json.dumps(body | {"generationConfig": {"topK": 3}}).encode(), STUDIO)
+    first = parse_request(json.dumps(body).encode(), STUDIO)
+    second = parse_request(json.dumps(body | {"generationConfig": {"topK": 3}}).encode(), STUDIO)
     assert second["tools"] is first["tools"]
 
 
 def test_a_count_of_a_request_shares_its_pieces() -> None:
     body = BODIES["long history"]
-    request = parse(json.dumps(body).encode(), STUDIO)
-    nested = parse(json.dumps({"generateContentRequest": body}).encode(), STUDIO, "CountTokensRequest")
+    request = parse_request(json.dumps(body).encode(), STUDIO)
+    nested = parse_request(
+        json.dumps({"generateContentRequest": body}).encode(), STUDIO, "CountTokensRequest"
+    )
     assert nested["generateContentRequest"] == request
     assert nested["generateContentRequest"]["contents"][0] is request["contents"][0]
 
 
 def test_what_passed_is_not_looked_at_again_but_something_always_is() -> None:
-    request = parse(json.dumps(talk(user("a"), said("b"), user("c"), labels={"x": "y"})).encode(), STUDIO)
-    assert isinstance(request, Parsed)
-    assert request.unseen("rules") == request
-    request.settle("rules")
-    assert request.unseen("rules") == {"contents": request["contents"][-1:]}
-    assert request.unseen("other rules") == request
+    request = parse_request(
+        json.dumps(talk(user("a"), said("b"), user("c"), labels={"x": "y"})).encode(), STUDIO
+    )
+    assert isinstance(request, ParsedRequest)
+    assert request.unchecked_part("rules") == request
+    request.mark_checked("rules")
+    assert request.unchecked_part("rules") == {"contents": request["contents"][-1:]}
+    assert request.unchecked_part("other rules") == request
 
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_remembered_count_is_the_count(name: str) -> None:
-    request = parse(json.dumps(BODIES[name]).encode(), STUDIO)
+    request = parse_request(json.dumps(BODIES[name]).encode(), STUDIO)
     plain = dict(request)
-    assert isinstance(request, Parsed)
+    assert isinstance(request, ParsedRequest)
     assert count_prompt(plain) == count_prompt(request) == count_prompt(request) != {}
 
 
 def test_memory_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "MEMORY", Memo(2000))
+    monkeypatch.setattr(pieces, "FRAGMENT_CACHE", LruCache(2000))
     for number in range(200):
-        parse(json.dumps(talk(user(f"{number}" * 100))).encode(), STUDIO)
-    assert len(pieces.MEMORY) < 20
+        parse_request(json.dumps(talk(user(f"{number}" * 100))).encode(), STUDIO)
+    assert len(pieces.FRAGMENT_CACHE) < 20

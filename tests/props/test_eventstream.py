@@ -7,14 +7,14 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.errors import DragomanError, UpstreamCut, UpstreamGarbage
+from dragoman.errors import DragomanError, UpstreamIncomplete, UpstreamProtocolError
 from dragoman.eventstream import (
     EventMessage,
     EventStreamDecoder,
     encode_event,
+    encode_event_headers,
     encode_exception,
     encode_message,
-    event_head,
 )
 from tests.unit.core.frames import OTHER_TYPES, frame, header, text
 
@@ -59,7 +59,7 @@ def test_messages_come_back_in_any_slicing(messages: list[EventMessage], seed: i
 @given(name=NAMES, payload=PAYLOADS)
 def test_events_and_exceptions_say_what_they_are(name: str, payload: bytes) -> None:
     [event, exception], damage = read(
-        [encode_event(event_head(name), payload) + encode_exception(name, payload)]
+        [encode_event(encode_event_headers(name), payload) + encode_exception(name, payload)]
     )
     assert damage is None
     assert event.payload == exception.payload == payload
@@ -92,7 +92,7 @@ def test_a_cut_is_told_and_nothing_is_invented(
     number = sum(end <= length for end in ends) - 1
     got, damage = read(slices(whole[:length], seed))
     assert got == messages[:number]
-    assert isinstance(damage, UpstreamCut) == (length not in ends)
+    assert isinstance(damage, UpstreamIncomplete) == (length not in ends)
 
 
 @quick
@@ -107,4 +107,4 @@ def test_a_changed_byte_ends_the_stream_there_in_any_slicing(
     number = sum(sum(map(len, frames[:count])) <= place for count in range(1, len(frames)))
     got, damage = read(slices(bytes(spoilt), seed))
     assert got == messages[:number]
-    assert isinstance(damage, UpstreamGarbage)
+    assert isinstance(damage, UpstreamProtocolError)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.dialects.gemini import surroundings
 from dragoman.dialects.gemini import tools as declarations
 from dragoman.ir import Message
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.repair import history
 from tests.corpus import check
 from tests.props.effort import examples
@@ -109,10 +109,10 @@ def test_caches_change_nothing(dialect: str, model: str, data: st.DataObject) ->
     memos = (*wire.memos, *ours)
     with pytest.MonkeyPatch.context() as patch:
         for module, name in memos:
-            patch.setattr(module, name, Memo(max_bytes=0))
+            patch.setattr(module, name, LruCache(max_bytes=0))
         patch.setattr(Message, "notebook", property(lambda _message: {}))
         cold, without = wire.exchange(request, model)
-        patch.setattr(history, "sound_history", lambda *_args, **_more: None)
+        patch.setattr(history, "check_history", lambda *_args, **_more: None)
         _, the_long_way = wire.exchange(request, model)
     assert the_long_way == without
     warm, body = wire.exchange(request, model)

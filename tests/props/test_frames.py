@@ -172,8 +172,8 @@ class _Watched:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.said = "no frame"
-        self._new_elements = frames.Frame.new_elements
-        patch.setattr(frames.Frame, "new_elements", lambda *args: self._watch(*args))
+        self._new_elements = frames.RequestEnvelope.new_elements
+        patch.setattr(frames.RequestEnvelope, "new_elements", lambda *args: self._watch(*args))
 
     def _watch(self, *args: Any) -> list[bytes]:
         found = self._new_elements(*args)

@@ -23,8 +23,8 @@ from dragoman.ir import (
     collect,
     replay,
 )
-from dragoman.ir.grammar import check
-from dragoman.ir.response import Said
+from dragoman.ir.grammar import check_events
+from dragoman.ir.response import AnswerPart
 from tests.unit.dialects.gemini.speaking import array, comparable, new_stream, read, sse
 
 Json = dict[str, Any]
@@ -159,7 +159,7 @@ def test_e6_any_way_to_write_server_sent_events_gives_the_same_events(
 @moderate
 def test_e1_events_are_always_in_legal_order_and_end(given_chunks: list[Json]) -> None:
     events = read(sse(*given_chunks))
-    assert check(events) is None
+    assert check_events(events) is None
     assert isinstance(events[-1], Finished | Failed)
 
 
@@ -182,12 +182,12 @@ def test_a_collected_answer_replays_to_itself(given_chunks: list[Json]) -> None:
         return
     response = collect(events)
     again = list(replay(response))
-    assert check(again) is None
+    assert check_events(again) is None
     assert collect(again) == response
 
 
 SIGNED = st.one_of(st.none(), st.builds(Signature, SOME, st.just("gemini-g3")))
-ANY_PART: st.SearchStrategy[Said] = st.one_of(
+ANY_PART: st.SearchStrategy[AnswerPart] = st.one_of(
     st.builds(Text, text=WORDS, signature=SIGNED),
     st.builds(Thought, text=WORDS, signature=SIGNED),
     st.builds(
@@ -200,9 +200,9 @@ ANY_PART: st.SearchStrategy[Said] = st.one_of(
 )
 
 
-def normal(parts: list[Said]) -> tuple[Said, ...]:
+def normal(parts: list[AnswerPart]) -> tuple[AnswerPart, ...]:
     """No part without words or signature, none that the one before it would swallow."""
-    kept: list[Said] = []
+    kept: list[AnswerPart] = []
     for part in parts:
         if isinstance(part, Text | Thought):
             if not part.text and part.signature is None:
@@ -217,12 +217,14 @@ def normal(parts: list[Said]) -> tuple[Said, ...]:
 
 @given(st.lists(ANY_PART, max_size=6), st.builds(Usage, input_tokens=st.integers(0)), WORDS, FINISH)
 @moderate
-def test_collect_of_replay_is_the_identity(found: list[Said], usage: Usage, model: str, raw: str) -> None:
+def test_collect_of_replay_is_the_identity(
+    found: list[AnswerPart], usage: Usage, model: str, raw: str
+) -> None:
     response = Response(
         parts=normal(found), usage=usage, model=model, finished=Finished(reason="other", raw=raw)
     )
     events = list(replay(response))
-    assert check(events) is None
+    assert check_events(events) is None
     assert collect(events) == response
 
 
@@ -248,16 +250,16 @@ def test_mutated_bytes_still_give_a_legal_stream_that_ends(
             case "repeat":
                 raw[place:place] = raw[place : place + 40]
     whole = read(bytes(raw))
-    assert check(whole) is None
+    assert check_events(whole) is None
     assert comparable(read(bytes(raw), size=1)) == comparable(whole)
 
 
 @given(st.binary(max_size=200))
 @settings(moderate, max_examples=100)
 def test_any_bytes_give_a_legal_stream_that_ends(data: bytes) -> None:
-    assert check(read(data)) is None
-    assert check(read(b"data: " + data)) is None
-    assert check(read(b"[" + data)) is None
+    assert check_events(read(data)) is None
+    assert check_events(read(b"data: " + data)) is None
+    assert check_events(read(b"[" + data)) is None
 
 
 JUNK = st.recursive(
@@ -311,4 +313,4 @@ def test_d5_a_wrong_type_in_any_field_never_escapes(key: str, junk: Any) -> None
         "error": None,
     }
     events = read(sse(replaced(whole, key, junk)))
-    assert check(events) is None
+    assert check_events(events) is None

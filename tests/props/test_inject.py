@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from dragoman.dialects.base import Target
 from dragoman.tools.inject import (
     CallResult,
+    CallStep,
     CapturedCall,
-    Step,
     ToolContext,
+    adapt_to_model,
     call_key,
     captured_calls,
-    fit,
     modify_request,
+    placeholder,
     question_of,
-    stand_in,
     withhold,
 )
 from tests.corpus import check
@@ -84,7 +84,7 @@ def contexts(draw: st.DrawFn, body: Json) -> ToolContext:
 
 
 @st.composite
-def steps(draw: st.DrawFn, body: Json) -> Step:
+def steps(draw: st.DrawFn, body: Json) -> CallStep:
     """Calls with some of their results; of this very question, of a turn in the history, or of nobody knows what."""
     question = draw(st.sampled_from(["", question_of(body)]))
     calls = tuple(
@@ -100,7 +100,7 @@ def steps(draw: st.DrawFn, body: Json) -> Step:
     )
     answered = [call for call in calls if draw(st.booleans())]
     results = (CallResult(id=call.id, response={"output": draw(WORDS)}) for call in answered)
-    return Step(calls, tuple(results))
+    return CallStep(calls, tuple(results))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -109,7 +109,7 @@ def steps(draw: st.DrawFn, body: Json) -> Step:
 def test_google_takes_whatever_becomes_of_a_valid_request(model: str, data: st.DataObject) -> None:
     body = data.draw(requests(model))
     body = _with_stand_in(data.draw, body)
-    context = fit(data.draw(contexts(body)), body, Target(model=model))
+    context = adapt_to_model(data.draw(contexts(body)), body, Target(model=model))
     before = copy.deepcopy(body)
     made = modify_request(body, context)
     assert body == before
@@ -122,7 +122,7 @@ def test_google_takes_whatever_becomes_of_a_valid_request(model: str, data: st.D
 
 def _with_stand_in(draw: Any, body: Json) -> Json:
     """Perhaps the model's last words are a stand-in: alone, behind others, or as a turn of their own."""
-    waiting = stand_in((CapturedCall(id="call_0", name="weather"),))
+    waiting = placeholder((CapturedCall(id="call_0", name="weather"),))
     spoken = [index for index, content in enumerate(body["contents"]) if content["role"] == "model"]
     where = draw(st.sampled_from(["nowhere", "in", "behind", "turn"]))
     if where == "nowhere" or not spoken:
@@ -160,7 +160,7 @@ def test_nothing_is_done_where_there_is_nothing_to_do(data: st.DataObject) -> No
 def test_injecting_twice_is_injecting_once(data: st.DataObject) -> None:
     """Tools and config always; results where the history shows what they belong to."""
     body = data.draw(requests("gemini-3.8-flash"))
-    context = fit(data.draw(contexts(body)), body, Target(model="gemini-3.8-flash"))
+    context = adapt_to_model(data.draw(contexts(body)), body, Target(model="gemini-3.8-flash"))
     tools_only = ToolContext(
         tools=context.tools, tool_config=context.tool_config, keep_client_tools=context.keep_client_tools
     )
@@ -207,7 +207,7 @@ def test_what_was_withheld_comes_back_whole_in_the_next_request(
         made = modify_request({"contents": contents}, context)
         assert refusal(model, json.dumps(made).encode()) == ""
         assert all(call.id in json.dumps(made) for call in calls)
-        assert stand_in(calls) not in json.dumps(made, ensure_ascii=False)
+        assert placeholder(calls) not in json.dumps(made, ensure_ascii=False)
 
 
 @given(args=ARGS)

@@ -18,7 +18,7 @@ from dragoman.dialects.openai_responses.session import expand, input_items
 from dragoman.errors import InvalidRequest
 from dragoman.exchange import Exchange
 from dragoman.ir import Signature, seal
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from tests.unit.dialects.openai_responses.building import call, function, message, output, reasoning, user
 from tests.unit.dialects.playing import refusal
 
@@ -71,8 +71,8 @@ def place_of_refusal(raw: bytes) -> str | None:
 
 def cold(raw: bytes) -> Decoded:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "_ITEMS", Memo(max_bytes=0))
-        patch.setattr(tooling, "_TOOL_SETS", Memo(max_bytes=0))
+        patch.setattr(decoding, "_ITEMS", LruCache(max_bytes=0))
+        patch.setattr(tooling, "_TOOL_SETS", LruCache(max_bytes=0))
         return openai_responses.decode_request(raw, {})
 
 

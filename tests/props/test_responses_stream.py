@@ -17,14 +17,14 @@ from dragoman.ir import (
     Event,
     Finished,
     Signature,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
     ToolCall,
     Usage,
 )
-from dragoman.ir.grammar import check as legal
+from dragoman.ir.grammar import check_events as legal
 from dragoman.sse import SseDecoder
 from tests.corpus.responses import parse_events
 from tests.unit.dialects.openai_responses.streaming import (
@@ -77,7 +77,7 @@ def answers(draw: st.DrawFn) -> list[Event]:
     single = st.one_of(
         st.builds(TextDelta, WORDS),
         st.builds(ThoughtDelta, WORDS),
-        st.builds(Signed, SIGNATURES, st.sampled_from([ON_TEXT, AFTER_TEXT, ON_THOUGHT])),
+        st.builds(SignatureDelta, SIGNATURES, st.sampled_from([ON_TEXT, AFTER_TEXT, ON_THOUGHT])),
         st.builds(Usage, input_tokens=st.integers(0, 99), output_tokens=st.integers(0, 99)),
     )
     pieces = draw(st.lists(st.builds(lambda event: [event], single) | calls(), max_size=8))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ir.grammar import check
-from dragoman.rounds import Limits
+from dragoman.ir.grammar import check_events
+from dragoman.rounds import LoopLimits
 from tests.props.effort import examples
 from tests.props.speakers import SPEAKERS, Call, House, Seen
 from tests.unit.dialects.playing import MODELS
@@ -147,7 +147,7 @@ def test_what_the_client_gets_keeps_the_order_of_events(
     house = House(SPEAKERS[tongue](), own=OWN, theirs=THEIRS, stream=stream, keep=True)
     talk(house, turns, [MODEL])
     for exchange in house.exchanges:
-        assert check(exchange.given) is None
+        assert check_events(exchange.client_events) is None
 
 
 @examples(40)
@@ -169,7 +169,7 @@ def test_a_model_that_goes_on_and_on_is_told_and_answers(
     tongue: str, model: str, theirs: tuple[str, ...]
 ) -> None:
     steps = [Step("", ("look",)) for _ in range(9)]
-    house = House(SPEAKERS[tongue](), own=OWN, theirs=theirs, limits=Limits(max_rounds=3))
+    house = House(SPEAKERS[tongue](), own=OWN, theirs=theirs, limits=LoopLimits(max_rounds=3))
     house.speaker.say(plan(steps, 0))
     seen = house.turn(model)
     assert [json.loads(call.args)["n"] for call in house.ran] == [0, 1, 2]

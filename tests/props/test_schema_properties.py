@@ -9,8 +9,15 @@ import jsonschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.schema import NameMap, check_args, check_args_strictly, clean_schema, compile_schema, mend_args
-from dragoman.schema.strict import judge
+from dragoman.schema import (
+    NameMap,
+    check_args,
+    check_args_strictly,
+    clean_schema,
+    compile_schema,
+    repair_args,
+)
+from dragoman.schema.strict import validate_strictly
 from dragoman.schema.walk import Schema, children
 from tests.corpus import check
 
@@ -307,13 +314,13 @@ def accepts(validator: Any, value: Any) -> bool:
 def test_schema_mend_leaves_right_arguments_alone(case: tuple[Any, list[Any]]) -> None:
     schema, (value, *_) = case
     args, text = json.dumps(value).encode(), json.dumps(schema).encode()
-    mended, notes = mend_args(args, text, where="w")
+    mended, notes = repair_args(args, text, where="w")
     if accepts(jsonschema.Draft202012Validator(schema), value):
         assert json.loads(mended) == value
         assert b".0" in args or mended is args
     if mended is args:
         assert notes == ()
-    again, _ = mend_args(mended, text, where="w")
+    again, _ = repair_args(mended, text, where="w")
     assert json.loads(again) == json.loads(mended)
 
 
@@ -322,8 +329,8 @@ def test_schema_mend_leaves_right_arguments_alone(case: tuple[Any, list[Any]]) -
 def test_schema_two_judges_agree_in_strict_mode(case: tuple[Any, list[Any]]) -> None:
     schema, values = case
     for value in values:
-        verdict = judge(value, json.dumps(schema).encode())
-        if not verdict.unjudged:
+        verdict = validate_strictly(value, json.dumps(schema).encode())
+        if not verdict.not_checked:
             assert verdict.valid == accepts(jsonschema.Draft202012Validator(schema), value)
 
 
@@ -333,7 +340,7 @@ def test_schema_arguments_never_raise(schema: Any, value: Any) -> None:
     args, text = json.dumps(value).encode(), json.dumps(schema).encode()
     check_args(args, text)
     check_args_strictly(args, text, where="w")
-    mended, _ = mend_args(args, text, where="w")
+    mended, _ = repair_args(args, text, where="w")
     assert isinstance(value, dict) or mended is args
 
 

@@ -16,7 +16,7 @@ from dragoman.dialects.base import Target
 from dragoman.exchange import Exchange
 from dragoman.ir import (
     Citation,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Native,
@@ -30,7 +30,7 @@ from dragoman.ir import (
     collect,
     replay,
 )
-from dragoman.ir.grammar import check
+from dragoman.ir.grammar import check_events
 from tests.props.effort import examples
 from tests.props.folding import FOLDS
 from tests.unit.dialects.anthropic.playing import Player, answer_calls
@@ -157,12 +157,12 @@ def test_whatever_google_tells_in_whatever_order(
     """The grammar holds, no word is lost or moved, every call has its result, slicing changes nothing."""
     data = sse(*chunks)
     events = _read(data, kinds, target, len(data))
-    assert check(events) is None
+    assert check_events(events) is None
     assert not isinstance(events[-1], Failed)
-    said = "".join(event.text for event in events if isinstance(event, TextDelta | Cited))
+    said = "".join(event.text for event in events if isinstance(event, TextDelta | CitedText))
     parts = [part for item in chunks for part in item["candidates"][0]["content"]["parts"]]
     assert said == "".join(part["text"] for part in parts if "text" in part and not part.get("thought"))
-    cited = [source.url for event in events if isinstance(event, Cited) for source in event.sources]
+    cited = [source.url for event in events if isinstance(event, CitedText) for source in event.sources]
     assert "https://b.org" not in cited or kinds == ["code_execution"]
     assert _renumbered(_read(data, kinds, target, size)) == _renumbered(events)
     response = collect(events)
@@ -316,10 +316,10 @@ def test_k1_what_the_emulator_finds_is_cited_to_every_client(
     assert status == 200, answer
     out = exchange.open() + exchange.receive(answer) + exchange.finish()
     assert FOLDS[tongue](out, stream=stream).text == "Es ist grün. Ja! Ende"
-    cited = _cited(tongue, json.loads(exchange.whole()))
+    cited = _cited(tongue, json.loads(exchange.whole_body()))
     assert [words for words, _ in cited] == ["Es ist grün. ", "Ja! ", "Ende", "Ende"]
     assert len({url for _, url in cited}) == 2
-    events = exchange.given
+    events = exchange.client_events
     assert [type(event) for event in events if isinstance(event, ServerCall | ServerResult)] == [
         ServerCall,
         ServerResult,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.ir import Message
-from dragoman.ir.grammar import check
-from dragoman.memo import Memo
+from dragoman.ir.grammar import check_events
+from dragoman.memo import LruCache
 from tests.props.effort import examples
 from tests.props.searching import STYLES, Shop
 from tests.props.speakers import Call, Seen
@@ -151,7 +151,7 @@ def test_what_the_client_gets_keeps_the_order_of_events(name: str, turns: list[l
     shop = Shop(STYLES[name], SHOWN, WAITING)
     talk(shop, turns)
     for exchange in shop.exchanges:
-        assert check(exchange.given) is None
+        assert check_events(exchange.client_events) is None
 
 
 @examples(40)
@@ -169,7 +169,7 @@ def test_a_stream_and_a_whole_answer_say_the_same(name: str, turns: list[list[St
 @given(name=STYLE, turns=TURNS)
 def test_caches_change_nothing(name: str, turns: list[list[Step]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Memo, "find", lambda *_: None)
+        patch.setattr(LruCache, "find", lambda *_: None)
         patch.setattr(Message, "notebook", property(lambda _message: {}))
         cold = Shop(STYLES[name], SHOWN, WAITING)
         talk(cold, turns)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dragoman.ir import ToolCall
 from dragoman.schema import check_args
 from dragoman.tools import Context, ToolDefinition
-from dragoman.tools.convert import FORMS, gemini
+from dragoman.tools.convert import FORMATS, gemini
 
 #: A type, and values of JSON's that fit it.
 Typed = tuple[Any, st.SearchStrategy[Any]]
@@ -100,7 +100,7 @@ def test_what_fits_the_schema_reaches_the_function(made: Any, data: st.DataObjec
 def test_every_form_carries_every_schema(made: Any, description: str) -> None:
     definition = ToolDefinition.from_function(made[0], name="made", description=description)
     wanted = {"type": "object", **msgspec.json.decode(definition.schema)}
-    for name, form in FORMS.items():
+    for name, form in FORMATS.items():
         (tool,) = form.decode_tools(form.encode_tools([definition]))
         assert (tool.name, tool.description) == ("made", description), name
         if form is not gemini:  # Google's own dialect of JSON Schema is proven elsewhere
@@ -117,7 +117,7 @@ def test_every_form_carries_every_call(rows: list[tuple[str, dict[str, Any]]]) -
         ToolCall(id=f"c{index}", name=name, args=msgspec.json.encode(args))
         for index, (name, args) in enumerate(rows)
     ]
-    for name, form in FORMS.items():
+    for name, form in FORMATS.items():
         back = form.decode_calls(form.encode_calls(calls))
         assert [(one.id, one.name, one.arguments) for one in back] == [
             (one.id, one.name, one.arguments) for one in calls

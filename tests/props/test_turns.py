@@ -16,8 +16,8 @@ from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.exchange import Exchange
-from dragoman.ir import ON_TEXT, Sealed, Signature
-from dragoman.repair import TEXT_KEY
+from dragoman.ir import ON_TEXT, SealedSignature, Signature
+from dragoman.repair import TEXT_KEY_PREFIX
 from tests.props.forgetting import nothing_known
 from tests.props.talk import Talk, talks
 from tests.props.tongues import TONGUES, speak
@@ -31,13 +31,15 @@ def _ask(tongue: str, body: bytes, model: str) -> tuple[Any, ...]:
     client = _MADE.get(tongue) or CLIENTS[tongue]
     exchange = Exchange(client, new_token=lambda: f"{next(tokens):016d}", scope="somebody")
     request = exchange.decode(body)
-    sent = exchange.encode(Target(model=model), {key: _sealed(key) for key in exchange.wanted})
+    sent = exchange.encode(Target(model=model), {key: _sealed(key) for key in exchange.missing_keys})
     return sent, request, exchange.notes, exchange.estimate()
 
 
-def _sealed(key: str) -> Sealed:
+def _sealed(key: str) -> SealedSignature:
     """A store that knows a signature of everything."""
-    return Sealed(Signature(f"of {key}", "gemini-g3"), ON_TEXT if key.startswith(TEXT_KEY) else key)
+    return SealedSignature(
+        Signature(f"of {key}", "gemini-g3"), ON_TEXT if key.startswith(TEXT_KEY_PREFIX) else key
+    )
 
 
 def _turns(talk: Talk) -> Iterator[Talk]:
@@ -74,9 +76,11 @@ def test_a_long_conversation_is_read_once(tongue: str, monkeypatch: pytest.Monke
     """The bytes that are read as JSON do not grow with the history, and soon are those of the new messages alone."""
     around: list[int] = []
     alone: list[int] = []
-    read_rest, read_elements = skim.Skimmer._read_rest, frames._read_elements
+    read_rest, read_elements = skim.IncrementalBodyReader._read_rest, frames._read_elements
 
-    def counted(self: skim.Skimmer[Any, Any], body: bytes, cuts: list[tuple[int, int]], *more: Any) -> Any:
+    def counted(
+        self: skim.IncrementalBodyReader[Any, Any], body: bytes, cuts: list[tuple[int, int]], *more: Any
+    ) -> Any:
         around.append(len(body) - sum(size for _, size in cuts))
         return read_rest(self, body, cuts, *more)
 
@@ -84,7 +88,7 @@ def test_a_long_conversation_is_read_once(tongue: str, monkeypatch: pytest.Monke
         alone.append(len(text))
         return read_elements(text)
 
-    monkeypatch.setattr(skim.Skimmer, "_read_rest", counted)
+    monkeypatch.setattr(skim.IncrementalBodyReader, "_read_rest", counted)
     monkeypatch.setattr(frames, "_read_elements", counted_alone)
     whole = [_grown(tongue, turns) for turns in range(20, 60)]
     for body in whole:

@@ -12,7 +12,7 @@ from dragoman.dialects import anthropic, gemini
 from dragoman.dialects.base import Encoded, Target
 from dragoman.errors import InvalidRequest, UpstreamError
 from dragoman.exchange import Exchange
-from dragoman.facts import Facts, Settings
+from dragoman.facts import ResponseSummary, TranslationOptions
 from dragoman.ir import Event, Media, Message, Request, Signature, Usage, seal
 from dragoman.mending import InvalidArguments
 from dragoman.notes import Note
@@ -46,10 +46,12 @@ def sse(*chunks: Json) -> bytes:
     return b"".join(b"data: %b\r\n\r\n" % json.dumps(item).encode() for item in chunks)
 
 
-def ready(*messages: Json, settings: Settings | None = None, **fields: Any) -> Exchange:
+def ready(*messages: Json, settings: TranslationOptions | None = None, **fields: Any) -> Exchange:
     """An exchange whose request has been sent."""
     numbers = itertools.count()
-    exchange = Exchange(anthropic, new_token=lambda: f"{next(numbers):016d}", settings=settings or Settings())
+    exchange = Exchange(
+        anthropic, new_token=lambda: f"{next(numbers):016d}", settings=settings or TranslationOptions()
+    )
     exchange.decode(body(*(messages or (user("q"),)), **fields))
     exchange.encode(MODEL)
     return exchange
@@ -88,9 +90,9 @@ class TestAnswers:
         exchange = ready(stream=stream, tools=[READ])
         message(exchange, *(item | {"modelVersion": "gemini-x", "responseId": "r"} for item in SIGNED_CALL))
         usage = Usage(input_tokens=10, cached_tokens=4, output_tokens=5, thought_tokens=3)
-        (call_id,) = exchange.facts.call_ids
+        (call_id,) = exchange.summary.call_ids
         assert call_id.startswith("toolu_")
-        assert exchange.facts == Facts(
+        assert exchange.summary == ResponseSummary(
             model="gemini-x",
             response_id="r",
             usage=usage,
@@ -156,7 +158,7 @@ class TestFailures:
         piece = {"functionCall": {"name": "Read", "willContinue": True}}
         names = [event["event"] for event in parse(run(exchange, chunk(piece)))]
         assert names == ["message_start", "error"]
-        assert exchange.facts.calls == []
+        assert exchange.summary.calls == []
 
     def test_d4_a_call_cut_by_the_limit_is_not_taken_for_whole(self) -> None:
         got = message(ready(stream=True), chunk(call(a=1), finish="MAX_TOKENS"))
@@ -234,8 +236,8 @@ class TestAttempts:
         exchange.end()
         assert b"before its end" in exchange.finish()
         exchange.encode(MODEL)
-        assert (exchange.has_content, exchange.failure, exchange.memories) == (False, None, [])
-        assert exchange.facts == Facts()
+        assert (exchange.has_content, exchange.failure, exchange.store_entries) == (False, None, [])
+        assert exchange.summary == ResponseSummary()
         assert [note for note in exchange.notes if note.kind == "mended"] == []
         assert message(exchange, *TEXT)["content"] == [said("ab")]
 
@@ -247,8 +249,8 @@ class TestAttempts:
         second.encode(MODEL)
         for exchange in (fresh, second):
             run(exchange, chunk({"text": "new"}), signed)
-        assert second.memories == fresh.memories
-        assert len(fresh.memories) == 1
+        assert second.store_entries == fresh.store_entries
+        assert len(fresh.store_entries) == 1
 
     def test_feedback_is_the_users_last_word(self) -> None:
         exchange = ready(user("q"), assistant("a"), user("r"))
@@ -282,7 +284,7 @@ class TestArguments:
         )
 
     def test_strict_mode_refuses_and_says_why(self) -> None:
-        exchange = ready(tools=[READ], settings=Settings(strict_tool_validation=True))
+        exchange = ready(tools=[READ], settings=TranslationOptions(strict_tool_validation=True))
         got = message(exchange, chunk(call(a="5"), finish="STOP"))
         assert got["type"] == "error"
         assert isinstance(exchange.failure, InvalidArguments)
@@ -290,30 +292,30 @@ class TestArguments:
         assert not exchange.has_content
 
     def test_strict_mode_gives_out_nothing_behind_what_it_refused(self) -> None:
-        exchange = ready(stream=True, tools=[READ], settings=Settings(strict_tool_validation=True))
+        exchange = ready(stream=True, tools=[READ], settings=TranslationOptions(strict_tool_validation=True))
         exchange.open()
         assert exchange.receive(sse(chunk(call(a="5"), call(a=5), {"text": "x"}))) == b""
         assert isinstance(exchange.failure, InvalidArguments)
 
     def test_strict_mode_passes_what_fits(self) -> None:
-        exchange = ready(tools=[READ], settings=Settings(strict_tool_validation=True))
+        exchange = ready(tools=[READ], settings=TranslationOptions(strict_tool_validation=True))
         assert message(exchange, chunk(call(a=5), finish="STOP"))["content"][0]["input"] == {"a": 5}
 
     def test_strict_mode_judges_by_every_rule_of_json_schema(self) -> None:
         tool = {"name": "Read", "input_schema": {"properties": {"a": {"pattern": "^/"}}}}
-        exchange = ready(tools=[tool], settings=Settings(strict_tool_validation=True))
+        exchange = ready(tools=[tool], settings=TranslationOptions(strict_tool_validation=True))
         message(exchange, chunk(call(a="x"), finish="STOP"))
         assert 'a: the value does not match "^/"' in str(exchange.failure)
 
     def test_strict_mode_notes_a_schema_that_it_cannot_use(self) -> None:
         tool = {"name": "Read", "input_schema": {"$ref": "https://example.com/read"}}
-        exchange = ready(tools=[tool], settings=Settings(strict_tool_validation=True))
+        exchange = ready(tools=[tool], settings=TranslationOptions(strict_tool_validation=True))
         message(exchange, chunk(call(a="x"), finish="STOP"))
         assert exchange.failure is None
         assert "not validated strictly" in exchange.notes[-1].why
 
     def test_b7_strict_mode_does_not_blame_the_model_for_our_placeholder(self) -> None:
-        strict = Settings(strict_tool_validation=True)
+        strict = TranslationOptions(strict_tool_validation=True)
         tool = {"name": "Read", "input_schema": {"type": "object", "additionalProperties": False}}
         exchange = ready(tools=[tool], settings=strict)
         got = message(exchange, chunk(call(dragoman_unused=None), finish="STOP"))
@@ -328,7 +330,7 @@ class TestArguments:
 
 
 def test_tool_calling_can_be_switched_off() -> None:
-    off = Settings(enable_tool_calling=False)
+    off = TranslationOptions(enable_tool_calling=False)
     exchange = ready(tools=[READ], tool_choice={"type": "tool", "name": "Read"}, settings=off)
     assert exchange.request.tools == ()
     assert [(note.kind, note.where) for note in exchange.notes] == [("dropped", "tools")]
@@ -381,17 +383,17 @@ def test_j4_a_file_at_an_address_may_be_put_in_its_place() -> None:
     assert b"fileData" in exchange.encode(MODEL)
     here = Message(role="user", parts=(Media(mime="image/png", data="aGk="),))
     note = Note("dropped", "messages", "another file")
-    exchange.revise((here,), (note,))
+    exchange.replace_messages((here,), (note,))
     assert b'"inlineData":{"mimeType":"image/png","data":"aGk="}' in exchange.encode(MODEL)
     assert note in exchange.notes
 
 
 def test_a_note_alone_changes_no_message_and_asks_for_nothing_again() -> None:
     exchange = ready(user("q"), assistant(tool_use()), user(tool_result("a")), tools=[READ])
-    before, wanted = exchange.encode(MODEL), exchange.wanted
+    before, wanted = exchange.encode(MODEL), exchange.missing_keys
     note = Note("moved", "model", "another one answers")
-    exchange.revise(exchange.request.messages, (note,))
-    assert exchange.wanted is wanted
+    exchange.replace_messages(exchange.request.messages, (note,))
+    assert exchange.missing_keys is wanted
     assert exchange.encode(MODEL) == before
     assert note in exchange.notes
 

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from dragoman.agent.events import Answer, ApprovalWanted, Event, Question
+from dragoman.agent.events import ApprovalAnswer, ApprovalQuestion, ApprovalRequested, Event
 from dragoman.tools.definition import Context, ToolDefinition
 from dragoman.tools.permissions import Verdict
 
-_VERDICTS: dict[Answer, Verdict] = {"once": "once", "always": "always", "no": "no", "never": "no"}
+_VERDICTS: dict[ApprovalAnswer, Verdict] = {"once": "once", "always": "always", "no": "no", "never": "no"}
 
 
-class Waits:
+class ApprovalWait:
     """How long a call has waited for approval; this time is subtracted from the tool's duration."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Waits:
 
 
 #: Set by the runner for each call.
-WAITS: ContextVar[Waits | None] = ContextVar("waits", default=None)
+APPROVAL_WAIT: ContextVar[ApprovalWait | None] = ContextVar("waits", default=None)
 
 
 class MachineApprover:
@@ -37,7 +37,7 @@ class MachineApprover:
         self._clock = clock
         self._post: Callable[[Event], None] | None = None
         self._asked = 0
-        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._waiting: dict[str, asyncio.Future[ApprovalAnswer]] = {}
         self._never: set[tuple[str, str, str]] = set()
 
     def connect(self, post: Callable[[Event], None]) -> None:
@@ -52,23 +52,25 @@ class MachineApprover:
         if self._post is None or key in self._never:
             return "no"
         self._asked += 1
-        question = Question(id=f"q{self._asked}", tool=definition.name, subject=subject, preview=preview)
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        question = ApprovalQuestion(
+            id=f"q{self._asked}", tool=definition.name, subject=subject, preview=preview
+        )
+        answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         self._waiting[question.id] = answer
         began = self._clock()
-        self._post(ApprovalWanted(question))
+        self._post(ApprovalRequested(question))
         try:
             given = await answer
         finally:
             del self._waiting[question.id]
-            waits = WAITS.get()
+            waits = APPROVAL_WAIT.get()
             if waits is not None:
                 waits.seconds += self._clock() - began
         if given == "never":
             self._never.add(key)
         return _VERDICTS[given]
 
-    def settle(self, question_id: str, answer: Answer) -> None:
+    def resolve(self, question_id: str, answer: ApprovalAnswer) -> None:
         """Deliver the answer to the waiting `approve`; an unknown or settled question is ignored."""
         waiting = self._waiting.get(question_id)
         if waiting is not None and not waiting.done():

@@ -26,14 +26,14 @@ HEADING = "Summary of the conversation so far:"
 TASK_HEADING = "What the user asked last, word for word:"
 
 
-class Cut(msgspec.Struct, frozen=True):
+class HistoryCut(msgspec.Struct, frozen=True):
     """The messages to summarise and the messages to keep."""
 
     old: tuple[Message, ...]
     kept: tuple[Message, ...]
 
 
-def find_cut(messages: tuple[Message, ...], context_tokens: int) -> Cut | None:
+def find_cut(messages: tuple[Message, ...], context_tokens: int) -> HistoryCut | None:
     """Choose where to cut a history; return None if there is nothing worth summarising.
 
     Keep the last turns that fit into `KEPT_SHARE` of the context window; if not even the last turn fits, keep the
@@ -45,12 +45,12 @@ def find_cut(messages: tuple[Message, ...], context_tokens: int) -> Cut | None:
         for index, message in enumerate(messages)
         if message.role == "model" and turns and index > turns[-1]
     ]
-    places = [place for place in (*turns[-KEPT_TURNS:], *steps) if _says_much(messages[:place])]
+    places = [place for place in (*turns[-KEPT_TURNS:], *steps) if _is_worth_summarising(messages[:place])]
     if not places:
         return None
     room = int(context_tokens * KEPT_SHARE)
     place = next((place for place in places if _size(messages[place:]) <= room), places[-1])
-    return Cut(messages[:place], messages[place:])
+    return HistoryCut(messages[:place], messages[place:])
 
 
 def summary_request(template: Request, old: tuple[Message, ...], context_tokens: int) -> Request:
@@ -68,14 +68,14 @@ def summary_request(template: Request, old: tuple[Message, ...], context_tokens:
     )
 
 
-def compacted(cut: Cut, summary: str) -> tuple[Message, ...]:
+def compact_history(cut: HistoryCut, summary: str) -> tuple[Message, ...]:
     """Return the new history: the summary and the kept messages.
 
     If the cut is inside a turn, the summary message repeats the user's request, which was cut off.
     """
     text = f"{HEADING}\n\n{summary.strip()}"
     if not any(starts_turn(message) for message in cut.kept):
-        text += f"\n\n{TASK_HEADING}\n\n{_last_words(cut.old)}"
+        text += f"\n\n{TASK_HEADING}\n\n{_last_user_request(cut.old)}"
     return (user_message(text), *cut.kept)
 
 
@@ -83,12 +83,12 @@ def _size(messages: tuple[Message, ...]) -> int:
     return estimate_tokens(Request(model="", messages=messages))
 
 
-def _says_much(messages: tuple[Message, ...]) -> bool:
+def _is_worth_summarising(messages: tuple[Message, ...]) -> bool:
     """Return whether a summary is worthwhile; one of user messages alone would be no shorter."""
     return any(message.role == "model" for message in messages)
 
 
-def _last_words(messages: tuple[Message, ...]) -> str:
+def _last_user_request(messages: tuple[Message, ...]) -> str:
     """Return the user's last request, taken from an earlier summary message if that is where it is."""
     said = next(message for message in reversed(messages) if starts_turn(message))
     text = "\n".join(part.text for part in said.parts if isinstance(part, Text))

@@ -9,42 +9,50 @@ import msgspec
 
 from dragoman import ir
 from dragoman.agent.approve import MachineApprover
-from dragoman.agent.events import CompactionWanted, Event, Interrupted, LimitReached, Save, Stop, UserSaid
+from dragoman.agent.events import (
+    CompactionRequested,
+    Event,
+    InterruptRequested,
+    LimitReached,
+    SaveHistory,
+    TurnEnd,
+    UserMessage,
+)
 from dragoman.agent.history import without_last_turn
-from dragoman.agent.instructions import instructions
-from dragoman.agent.limits import Limits, Spent
-from dragoman.agent.machine import Machine
-from dragoman.agent.model import Model
-from dragoman.agent.runner import Hands, Runner, Screen
-from dragoman.agent.sessions import Session, Sessions
+from dragoman.agent.instructions import build_instructions
+from dragoman.agent.limits import AgentLimits, SessionUsage
+from dragoman.agent.machine import AgentMachine
+from dragoman.agent.model import AgentModel
+from dragoman.agent.runner import AgentRunner, AgentScreen, ToolExecutor
+from dragoman.agent.sessions import SavedSession, SessionStore
 from dragoman.dialects.gemini import profile_of
 from dragoman.ir import Message, Text
-from dragoman.tokens import new_token
+from dragoman.tokens import new_id
 from dragoman.tools.definition import Context
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True):
+class AgentDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """The dependencies and settings that all conversations of a process share."""
 
     root: Path
-    model: Model
-    hands: Hands
-    screen: Screen
-    sessions: Sessions
+    model: AgentModel
+    tool_executor: ToolExecutor
+    screen: AgentScreen
+    sessions: SessionStore
     approver: MachineApprover
     tools: Callable[[], tuple[ir.Tool, ...]]  # called before each turn: MCP servers come and go
-    limits: Limits = Limits()
+    limits: AgentLimits = AgentLimits()
     read_only: bool = False
     caller: str = "agent"
 
 
-class Desk:
+class AgentConversation:
     """One conversation; `say` runs a turn, and most other methods change the conversation between turns.
 
     `interrupt` and `limit` may be called while a turn runs.
     """
 
-    def __init__(self, setup: Setup, session: Session, model_name: str) -> None:
+    def __init__(self, setup: AgentDependencies, session: SavedSession, model_name: str) -> None:
         self.session = session
         self.model_name = model_name
         self._setup = setup
@@ -56,21 +64,21 @@ class Desk:
         return self._runner.machine.history
 
     @property
-    def spent(self) -> Spent:
-        return self._runner.machine.spent
+    def usage(self) -> SessionUsage:
+        return self._runner.machine.usage
 
-    async def say(self, text: str) -> Stop:
+    async def send(self, text: str) -> TurnEnd:
         """Run a turn with the user's message and return how it ended."""
-        return await self._turn(UserSaid(text))
+        return await self._turn(UserMessage(text))
 
-    async def compact(self) -> Stop:
+    async def compact(self) -> TurnEnd:
         """Summarise the old part of the history."""
-        return await self._turn(CompactionWanted())
+        return await self._turn(CompactionRequested())
 
     def interrupt(self) -> None:
-        self._runner.post(Interrupted())
+        self._runner.post(InterruptRequested())
 
-    def limit(self, detail: str) -> None:
+    def end_by_limit(self, detail: str) -> None:
         """End the running turn because of an external limit, such as time; `detail` is its reason."""
         self._runner.post(LimitReached(detail))
 
@@ -84,15 +92,15 @@ class Desk:
         machine.template = msgspec.structs.replace(machine.template, model=name)
         machine.context_tokens = profile_of(name).input_tokens
 
-    async def keep(self, save: Save) -> None:
+    async def save(self, save: SaveHistory) -> None:
         """Save messages to disk.
 
         The first save also adds the session to the list of sessions, because the process may be killed at any time.
         """
-        await self.session.keep(save)
+        await self.session.save(save)
         if not self._listed:
             self._listed = True
-            await self._setup.sessions.enlist(self.session)
+            await self._setup.sessions.update_index(self.session)
 
     async def undo(self) -> tuple[Message, ...]:
         """Remove the last turn from the history and return its messages."""
@@ -104,7 +112,7 @@ class Desk:
 
     async def rename(self, name: str) -> None:
         """Continue under another name; the session saved under the old name stays."""
-        history, spent = self.history, self.spent
+        history, spent = self.history, self.usage
         await self._switch(await self._setup.sessions.open(name), spent)
         await self._replace(history)
         await self._save_metadata()
@@ -115,9 +123,9 @@ class Desk:
 
     async def clear(self) -> None:
         """Start an empty session under a generated name; usage counts on."""
-        await self._switch(await self._setup.sessions.open(new_session_name()), self.spent)
+        await self._switch(await self._setup.sessions.open(new_session_name()), self.usage)
 
-    async def _turn(self, first: Event) -> Stop:
+    async def _turn(self, first: Event) -> TurnEnd:
         machine = self._runner.machine
         machine.template = msgspec.structs.replace(machine.template, tools=self._setup.tools())
         try:
@@ -126,23 +134,23 @@ class Desk:
             await self._save_metadata()
 
     async def _replace(self, history: tuple[Message, ...]) -> None:
-        await self.session.keep(self._runner.machine.replace_history(history))
+        await self.session.save(self._runner.machine.replace_history(history))
 
-    async def _switch(self, session: Session, spent: Spent | None = None) -> None:
+    async def _switch(self, session: SavedSession, spent: SessionUsage | None = None) -> None:
         self.session = session
         self._listed = False
         self.model_name = session.model or self.model_name
         if spent is not None:
-            session.spent = spent
+            session.usage = spent
         self._runner = self._make_runner(session)
 
     async def _save_metadata(self) -> None:
-        await self.session.note(self.spent, self.model_name, str(self._setup.root))
-        await self._setup.sessions.enlist(self.session)
+        await self.session.save_metadata(self.usage, self.model_name, str(self._setup.root))
+        await self._setup.sessions.update_index(self.session)
 
-    def _make_runner(self, session: Session) -> Runner:
+    def _make_runner(self, session: SavedSession) -> AgentRunner:
         setup = self._setup
-        words = instructions(setup.root, read_only=setup.read_only)
+        words = build_instructions(setup.root, read_only=setup.read_only)
         template = ir.Request(
             model=self.model_name,
             messages=(),
@@ -151,18 +159,18 @@ class Desk:
             thinking=ir.Thinking(show=True),
             stream=True,
         )
-        machine = Machine(
+        machine = AgentMachine(
             template,
             context_tokens=profile_of(self.model_name).input_tokens,
             limits=setup.limits,
             history=session.history,
-            spent=session.spent,
+            spent=session.usage,
         )
         context = Context(session=session.name, caller=setup.caller, progress=setup.screen.progress)
-        return Runner(
+        return AgentRunner(
             machine,
             setup.model,
-            setup.hands,
+            setup.tool_executor,
             setup.screen,
             self,
             approver=setup.approver,
@@ -171,4 +179,4 @@ class Desk:
 
 
 def new_session_name() -> str:
-    return f"chat-{new_token()[:8]}"
+    return f"chat-{new_id()[:8]}"

@@ -9,10 +9,10 @@ import msgspec
 from dragoman import ir
 
 #: A person's answer to an approval question; `always` and `never` apply for the rest of the session.
-Answer = Literal["once", "always", "no", "never"]
+ApprovalAnswer = Literal["once", "always", "no", "never"]
 
 #: Why a turn ended; only `done` is a normal end.
-Reason = Literal[
+EndReason = Literal[
     "done",
     "interrupted",
     "max_steps",
@@ -26,7 +26,7 @@ Reason = Literal[
 ]
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call that needs approval; `preview` is a diff or another description of what it would do."""
 
     id: str
@@ -38,14 +38,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 # Events
 
 
-class UserSaid(msgspec.Struct, frozen=True):
+class UserMessage(msgspec.Struct, frozen=True):
     text: str
 
 
-class Heard(msgspec.Struct, frozen=True):
+class ModelEvent(msgspec.Struct, frozen=True):
     """One event of the model's response to the `Ask` with this number."""
 
-    ask: int
+    request_number: int
     event: ir.Event
 
 
@@ -54,13 +54,13 @@ class ToolFinished(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-class ApprovalWanted(msgspec.Struct, frozen=True):
-    question: Question
+class ApprovalRequested(msgspec.Struct, frozen=True):
+    question: ApprovalQuestion
 
 
 class ApprovalAnswered(msgspec.Struct, frozen=True):
     question_id: str
-    answer: Answer
+    answer: ApprovalAnswer
 
 
 class LimitReached(msgspec.Struct, frozen=True):
@@ -69,30 +69,30 @@ class LimitReached(msgspec.Struct, frozen=True):
     detail: str
 
 
-class Interrupted(msgspec.Struct, frozen=True):
+class InterruptRequested(msgspec.Struct, frozen=True):
     """The user wants to end this turn now."""
 
 
-class CompactionWanted(msgspec.Struct, frozen=True):
+class CompactionRequested(msgspec.Struct, frozen=True):
     """The user wants to compact the history."""
 
 
 Event = (
-    UserSaid
-    | Heard
+    UserMessage
+    | ModelEvent
     | ToolFinished
-    | ApprovalWanted
+    | ApprovalRequested
     | ApprovalAnswered
     | LimitReached
-    | Interrupted
-    | CompactionWanted
+    | InterruptRequested
+    | CompactionRequested
 )
 
 
 # Commands
 
 
-class Ask(msgspec.Struct, frozen=True):
+class SendRequest(msgspec.Struct, frozen=True):
     """Send this request and post every event of the response as `Heard` with this number."""
 
     number: int
@@ -100,7 +100,7 @@ class Ask(msgspec.Struct, frozen=True):
     purpose: Literal["answer", "summary"] = "answer"
 
 
-class Run(msgspec.Struct, frozen=True):
+class RunTools(msgspec.Struct, frozen=True):
     """Run these calls concurrently; each must end with exactly one `ToolFinished`."""
 
     calls: tuple[ir.ToolCall, ...]
@@ -109,23 +109,23 @@ class Run(msgspec.Struct, frozen=True):
 class AskApproval(msgspec.Struct, frozen=True):
     """Ask the person; the machine sends the next question only after the answer to this one."""
 
-    question: Question
+    question: ApprovalQuestion
 
 
-class Settle(msgspec.Struct, frozen=True):
+class ResolveApproval(msgspec.Struct, frozen=True):
     """Deliver the answer to the tool that waits for it."""
 
     question_id: str
-    answer: Answer
+    answer: ApprovalAnswer
 
 
-class Say(msgspec.Struct, frozen=True):
+class ShowText(msgspec.Struct, frozen=True):
     """Show a piece of the model's text."""
 
     text: str
 
 
-class Think(msgspec.Struct, frozen=True):
+class ShowThought(msgspec.Struct, frozen=True):
     """Show a piece of the model's thoughts."""
 
     text: str
@@ -141,29 +141,31 @@ class ShowResult(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Remark(msgspec.Struct, frozen=True):
+class ShowNotice(msgspec.Struct, frozen=True):
     """Show a message from the agent program itself."""
 
     text: str
 
 
-class Save(msgspec.Struct, frozen=True):
+class SaveHistory(msgspec.Struct, frozen=True):
     """Save these messages: append them to the saved history, or replace it (`instead`)."""
 
     messages: tuple[ir.Message, ...]
-    instead: bool = False
+    replace: bool = False
 
 
-class Cancel(msgspec.Struct, frozen=True):
+class CancelTasks(msgspec.Struct, frozen=True):
     """Cancel the running request and the running tools, and wait until they have stopped."""
 
 
-class Stop(msgspec.Struct, frozen=True):
+class TurnEnd(msgspec.Struct, frozen=True):
     """The turn is over."""
 
-    reason: Reason
+    reason: EndReason
     detail: str = ""
 
 
-Shown = Say | Think | ShowCall | ShowResult | Remark
-Command = Ask | Run | AskApproval | Settle | Save | Cancel | Stop | Shown
+ShowCommand = ShowText | ShowThought | ShowCall | ShowResult | ShowNotice
+Command = (
+    SendRequest | RunTools | AskApproval | ResolveApproval | SaveHistory | CancelTasks | TurnEnd | ShowCommand
+)

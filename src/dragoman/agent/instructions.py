@@ -14,5 +14,5 @@ Answer in Markdown, in the user's language."""
 _READ_ONLY = "\nYou may only look: nothing can be written or run in this session."
 
 
-def instructions(root: Path, *, read_only: bool) -> str:
+def build_instructions(root: Path, *, read_only: bool) -> str:
     return _INSTRUCTIONS.format(root=root) + (_READ_ONLY if read_only else "")

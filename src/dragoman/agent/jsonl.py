@@ -6,8 +6,18 @@ from typing import Any, TextIO, assert_never
 
 import msgspec
 
-from dragoman.agent.events import Answer, Question, Remark, Say, ShowCall, Shown, ShowResult, Stop, Think
-from dragoman.agent.limits import Spent
+from dragoman.agent.events import (
+    ApprovalAnswer,
+    ApprovalQuestion,
+    ShowCall,
+    ShowCommand,
+    ShowNotice,
+    ShowResult,
+    ShowText,
+    ShowThought,
+    TurnEnd,
+)
+from dragoman.agent.limits import SessionUsage
 from dragoman.ir import Text, ToolCall, ToolResult
 
 
@@ -17,14 +27,14 @@ class JsonScreen:
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def show(self, shown: Shown) -> None:
+    def show(self, shown: ShowCommand) -> None:
         match shown:
-            case Say():
+            case ShowText():
                 self._emit("text", text=shown.text)
-            case Think():
+            case ShowThought():
                 self._emit("thought", text=shown.text)
             case ShowCall():
-                self._emit("call", id=shown.call.id, name=shown.call.name, args=_args(shown.call))
+                self._emit("call", id=shown.call.id, name=shown.call.name, args=_json_args(shown.call))
             case ShowResult():
                 self._emit(
                     "result",
@@ -32,9 +42,9 @@ class JsonScreen:
                     name=shown.call.name,
                     is_error=shown.result.is_error,
                     seconds=round(shown.seconds, 3),
-                    **_content(shown.result),
+                    **_json_content(shown.result),
                 )
-            case Remark():
+            case ShowNotice():
                 self._emit("remark", text=shown.text)
             case _:
                 assert_never(shown)
@@ -42,14 +52,14 @@ class JsonScreen:
     def progress(self, line: str) -> None:
         self._emit("progress", text=line)
 
-    async def approve(self, question: Question) -> Answer:
+    async def approve(self, question: ApprovalQuestion) -> ApprovalAnswer:
         self._emit("refused", tool=question.tool, subject=question.subject, why="nobody can be asked")
         return "no"
 
     def begin(self, session: str, model: str) -> None:
         self._emit("start", session=session, model=model)
 
-    def end(self, stop: Stop, spent: Spent, code: int) -> None:
+    def end(self, stop: TurnEnd, spent: SessionUsage, code: int) -> None:
         usage = {name: getattr(spent, name) for name in spent.__struct_fields__}
         self._emit("stop", reason=stop.reason, detail=stop.detail, exit_code=code, usage=usage)
 
@@ -58,14 +68,14 @@ class JsonScreen:
         self._out.flush()
 
 
-def _args(call: ToolCall) -> Any:
+def _json_args(call: ToolCall) -> Any:
     try:
         return msgspec.json.decode(call.args)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return call.args.decode("utf-8", "replace")
 
 
-def _content(result: ToolResult) -> dict[str, Any]:
+def _json_content(result: ToolResult) -> dict[str, Any]:
     if result.response:
         return {"response": msgspec.Raw(result.response)}
     return {"text": "\n".join(part.text for part in result.content if isinstance(part, Text))}

@@ -5,22 +5,22 @@ from __future__ import annotations
 import msgspec
 
 from dragoman import ir
-from dragoman.agent.events import Stop
-from dragoman.observe.prices import cost_usd, price_of
+from dragoman.agent.events import TurnEnd
+from dragoman.observe.prices import cost_usd, list_price
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class AgentLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of a session; 0 means no limit. Steps count per turn, tokens and cost per session."""
 
     max_steps: int = 50
     max_tokens: int = 0
     max_cost_usd: float = 0.0
-    repeats_told: int = 3  # equal calls until the model gets a message that it repeats itself
-    repeats_stopped: int = 5  # equal calls until the turn is stopped
+    warn_after_repeats: int = 3  # equal calls until the model gets a message that it repeats itself
+    stop_after_repeats: int = 5  # equal calls until the turn is stopped
     compact_at: float = 0.8  # share of the context window
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class SessionUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What a session has used; `cost_usd` is None if the price of any part is unknown."""
 
     requests: int = 0
@@ -33,11 +33,11 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
-    def plus(self, usage: ir.Usage, model: str) -> Spent:
+    def plus(self, usage: ir.Usage, model: str) -> SessionUsage:
         """Return the usage with one more request added."""
-        price = price_of(model)
+        price = list_price(model)
         cost = None if price is None or self.cost_usd is None else self.cost_usd + cost_usd(usage, price)
-        return Spent(
+        return SessionUsage(
             requests=self.requests + 1,
             input_tokens=self.input_tokens + usage.input_tokens,
             cached_tokens=self.cached_tokens + usage.cached_tokens,
@@ -46,14 +46,16 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def blown_fuse(limits: Limits, spent: Spent, steps: int) -> Stop | None:
+def exceeded_limit(limits: AgentLimits, spent: SessionUsage, steps: int) -> TurnEnd | None:
     """Return the stop for the first limit that forbids another request, or None."""
     if limits.max_steps and steps >= limits.max_steps:
-        return Stop("max_steps", f"the limit of {limits.max_steps} steps for one turn is reached")
+        return TurnEnd("max_steps", f"the limit of {limits.max_steps} steps for one turn is reached")
     if limits.max_tokens and spent.tokens >= limits.max_tokens:
-        return Stop("max_tokens", f"{spent.tokens:,} tokens are used, the limit is {limits.max_tokens:,}")
+        return TurnEnd("max_tokens", f"{spent.tokens:,} tokens are used, the limit is {limits.max_tokens:,}")
     if limits.max_cost_usd and spent.cost_usd is None:
-        return Stop("max_cost", "the price of this model is not known, so no limit in dollars can be kept")
+        return TurnEnd("max_cost", "the price of this model is not known, so no limit in dollars can be kept")
     if limits.max_cost_usd and spent.cost_usd is not None and spent.cost_usd >= limits.max_cost_usd:
-        return Stop("max_cost", f"${spent.cost_usd:.4f} are spent, the limit is ${limits.max_cost_usd:.4f}")
+        return TurnEnd(
+            "max_cost", f"${spent.cost_usd:.4f} are spent, the limit is ${limits.max_cost_usd:.4f}"
+        )
     return None

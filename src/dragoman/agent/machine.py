@@ -23,50 +23,50 @@ from dragoman import ir
 from dragoman.agent import compaction
 from dragoman.agent.events import (
     ApprovalAnswered,
-    ApprovalWanted,
-    Ask,
-    Cancel,
+    ApprovalQuestion,
+    ApprovalRequested,
+    CancelTasks,
     Command,
-    CompactionWanted,
+    CompactionRequested,
+    EndReason,
     Event,
-    Heard,
-    Interrupted,
+    InterruptRequested,
     LimitReached,
-    Question,
-    Reason,
-    Remark,
-    Run,
-    Save,
-    Say,
-    Settle,
+    ModelEvent,
+    ResolveApproval,
+    RunTools,
+    SaveHistory,
+    SendRequest,
     ShowCall,
+    ShowNotice,
     ShowResult,
-    Stop,
-    Think,
+    ShowText,
+    ShowThought,
     ToolFinished,
-    UserSaid,
+    TurnEnd,
+    UserMessage,
 )
 from dragoman.agent.history import (
-    NOT_RUN,
-    REPEATED,
-    STOPPED,
-    STOPPED_ANSWER,
+    ANSWER_INTERRUPTED,
+    CALL_INTERRUPTED,
+    CALL_NOT_RUN,
+    REPEATED_CALL,
+    add_missing_results,
     error_result,
-    mend,
-    remark_message,
+    program_message,
     user_message,
 )
-from dragoman.agent.limits import Limits, Spent, blown_fuse
-from dragoman.agent.questions import Questions
+from dragoman.agent.limits import AgentLimits, SessionUsage, exceeded_limit
+from dragoman.agent.questions import ApprovalQueue
 from dragoman.counting import estimate_tokens
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, Text, ToolCall, ToolResult
-from dragoman.repeats import Repeats
+from dragoman.repeats import LoopDetector
 
 #: Stop reasons after which the calls of a response are complete.
-_COMPLETE: frozenset[ir.StopReason] = frozenset({"end", "tool_calls"})
+_COMPLETE_REASONS: frozenset[ir.StopReason] = frozenset({"end", "tool_calls"})
 #: How a response without calls ends the turn, by its stop reason.
-_ENDS: dict[ir.StopReason, Reason] = {
+_END_REASONS: dict[ir.StopReason, EndReason] = {
     "end": "done",
     "tool_calls": "done",
     "max_tokens": "cut",
@@ -76,7 +76,7 @@ _ENDS: dict[ir.StopReason, Reason] = {
 }
 
 
-class Machine:
+class AgentMachine:
     """`handle` takes one event and returns the commands to perform, in order.
 
     `template` is a request without messages (model, instructions, tools); `history` may come from a saved session.
@@ -87,68 +87,70 @@ class Machine:
         template: ir.Request,
         *,
         context_tokens: int,
-        limits: Limits | None = None,
+        limits: AgentLimits | None = None,
         history: tuple[Message, ...] = (),
-        spent: Spent | None = None,
+        spent: SessionUsage | None = None,
     ) -> None:
         self.template = template
-        self.limits = limits or Limits()
-        self.history = mend(history)
-        self.spent = spent or Spent()
+        self.limits = limits or AgentLimits()
+        self.history = add_missing_results(history)
+        self.usage = spent or SessionUsage()
         self.state: Literal["idle", "asking", "running", "summarising"] = "idle"
         self.steps = 0
         self.context_tokens = context_tokens
         self._known_tokens = 0  # reported for the last request and its response
-        self._asks = 0
+        self._request_number = 0
         self._answer = ir.Collector()
-        self._said: list[str] = []
+        self._text: list[str] = []
         self._calls: dict[str, ToolCall] = {}
         self._results: dict[str, ToolResult] = {}
-        self._questions = Questions()
-        self._repeats = Repeats()
-        self._cut: compaction.Cut | None = None
-        self._then_ask = False
+        self._questions = ApprovalQueue()
+        self._loop_detector = LoopDetector()
+        self._cut: compaction.HistoryCut | None = None
+        self._continue_turn = False
         self._may_compact = True
 
     def handle(self, event: Event) -> list[Command]:
         match event:
-            case UserSaid():
-                return self._user_said(event.text)
-            case Heard():
-                return self._heard(event.event) if event.ask == self._asks else []
+            case UserMessage():
+                return self._on_user_message(event.text)
+            case ModelEvent():
+                return (
+                    self._on_model_event(event.event) if event.request_number == self._request_number else []
+                )
             case ToolFinished():
-                return self._tool_finished(event)
-            case ApprovalWanted():
-                return self._approval_wanted(event.question)
+                return self._on_tool_finished(event)
+            case ApprovalRequested():
+                return self._on_approval_requested(event.question)
             case ApprovalAnswered():
                 return self._questions.answer(event.question_id, event.answer)
             case LimitReached():
-                return self._end_now(Stop("time", event.detail))
-            case Interrupted():
-                return self._end_now(Stop("interrupted"))
-            case CompactionWanted():
-                return self._compaction_wanted()
+                return self._end_early(TurnEnd("time", event.detail))
+            case InterruptRequested():
+                return self._end_early(TurnEnd("interrupted"))
+            case CompactionRequested():
+                return self._on_compaction_requested()
             case _:
                 assert_never(event)
 
-    def replace_history(self, history: tuple[Message, ...]) -> Save:
+    def replace_history(self, history: tuple[Message, ...]) -> SaveHistory:
         """Replace the history, for example after an undo or a compaction; return the command to save it."""
-        self.history = mend(history)
+        self.history = add_missing_results(history)
         self._known_tokens = 0
-        return Save(self.history, instead=True)
+        return SaveHistory(self.history, replace=True)
 
     # One step: request, response, tool calls
 
-    def _user_said(self, text: str) -> list[Command]:
+    def _on_user_message(self, text: str) -> list[Command]:
         if self.state != "idle":
-            return [Remark("still busy; interrupt first")]
+            return [ShowNotice("still busy; interrupt first")]
         self.steps = 0
-        self._repeats = Repeats()
+        self._loop_detector = LoopDetector()
         self._may_compact = True
-        return [*self._add(user_message(text)), *self._ask()]
+        return [*self._add(user_message(text)), *self._next_request()]
 
-    def _ask(self) -> list[Command]:
-        blown = blown_fuse(self.limits, self.spent, self.steps)
+    def _next_request(self) -> list[Command]:
+        blown = exceeded_limit(self.limits, self.usage, self.steps)
         if blown is not None:
             return self._stop(blown)
         request = msgspec.structs.replace(self.template, messages=self.history)
@@ -158,52 +160,52 @@ class Machine:
             if commands:
                 return commands
         self.steps += 1
-        return self._begin_ask("asking", Ask(self._asks + 1, request))
+        return self._send_request("asking", SendRequest(self._request_number + 1, request))
 
-    def _begin_ask(self, state: Literal["asking", "summarising"], ask: Ask) -> list[Command]:
+    def _send_request(self, state: Literal["asking", "summarising"], ask: SendRequest) -> list[Command]:
         self.state = state
-        self._asks = ask.number
+        self._request_number = ask.number
         self._answer = ir.Collector()
-        self._said = []
+        self._text = []
         return [ask]
 
-    def _heard(self, event: ir.Event) -> list[Command]:
+    def _on_model_event(self, event: ir.Event) -> list[Command]:
         if self.state not in ("asking", "summarising"):
             return []
         self._answer.feed(event)
         if isinstance(event, ir.Finished):
             response = self._answer.close()
-            self.spent = self.spent.plus(response.usage, response.model or self.template.model)
-            return self._answered(response) if self.state == "asking" else self._summarised(response)
+            self.usage = self.usage.plus(response.usage, response.model or self.template.model)
+            return self._on_response(response) if self.state == "asking" else self._on_summary(response)
         if isinstance(event, ir.Failed):
-            return self._failed(event.error)
+            return self._on_failure(event.error)
         if self.state == "asking" and isinstance(event, ir.TextDelta):
-            self._said.append(event.text)
-            return [Say(event.text)]
+            self._text.append(event.text)
+            return [ShowText(event.text)]
         if self.state == "asking" and isinstance(event, ir.ThoughtDelta):
-            return [Think(event.text)]
+            return [ShowThought(event.text)]
         return []
 
-    def _answered(self, response: ir.Response) -> list[Command]:
+    def _on_response(self, response: ir.Response) -> list[Command]:
         self._known_tokens = response.usage.input_tokens + response.usage.output_tokens
         finished = response.finished
         calls = tuple(part for part in response.parts if isinstance(part, ToolCall))
         if not calls:
             kept = self._add(Message(role="model", parts=response.parts)) if response.parts else []
-            empty = not response.parts and finished.reason in _COMPLETE
-            reason = "failed" if empty else _ENDS[finished.reason]
+            empty = not response.parts and finished.reason in _COMPLETE_REASONS
+            reason = "failed" if empty else _END_REASONS[finished.reason]
             detail = "the model said nothing" if empty else finished.detail or finished.raw
-            return [*kept, *self._stop(Stop(reason, "" if reason == "done" else detail))]
+            return [*kept, *self._stop(TurnEnd(reason, "" if reason == "done" else detail))]
         said = self._add(Message(role="model", parts=response.parts))
         self._calls = {call.id: call for call in calls}
         self._results = {}
-        if finished.reason in _COMPLETE:
+        if finished.reason in _COMPLETE_REASONS:
             self.state = "running"
-            return [*said, *map(ShowCall, calls), Run(calls)]
-        why = NOT_RUN.format(raw=finished.raw or finished.reason)
-        return [*said, *self._add(self._all_results(why)), *self._ask()]
+            return [*said, *map(ShowCall, calls), RunTools(calls)]
+        why = CALL_NOT_RUN.format(raw=finished.raw or finished.reason)
+        return [*said, *self._add(self._all_results(why)), *self._next_request()]
 
-    def _tool_finished(self, event: ToolFinished) -> list[Command]:
+    def _on_tool_finished(self, event: ToolFinished) -> list[Command]:
         call = self._calls.get(event.result.call_id)
         if self.state != "running" or call is None or call.id in self._results:
             return []
@@ -215,15 +217,19 @@ class Machine:
         return [*shown, *self._add(self._all_results("")), *self._after_results()]
 
     def _after_results(self) -> list[Command]:
-        counted = [(self._repeats.count(call, self._results[id_]), call) for id_, call in self._calls.items()]
+        counted = [
+            (self._loop_detector.count(call, self._results[id_]), call) for id_, call in self._calls.items()
+        ]
         times, call = max(counted, key=lambda pair: pair[0])
-        if times >= self.limits.repeats_stopped:
-            return self._stop(Stop("loop", f"{call.name} was called {times} times with the same arguments"))
+        if times >= self.limits.stop_after_repeats:
+            return self._stop(
+                TurnEnd("loop", f"{call.name} was called {times} times with the same arguments")
+            )
         told: list[Command] = []
-        if times >= self.limits.repeats_told:
-            text = REPEATED.format(name=call.name, times=times)
-            told = self._add(remark_message(text))
-        return [*told, *self._ask()]
+        if times >= self.limits.warn_after_repeats:
+            text = REPEATED_CALL.format(name=call.name, times=times)
+            told = self._add(program_message(text))
+        return [*told, *self._next_request()]
 
     def _all_results(self, otherwise: str) -> Message:
         """Return the results of this step in call order; a call without a result gets the error `otherwise`."""
@@ -232,26 +238,28 @@ class Machine:
         )
         return Message(role="user", parts=tuple(results))
 
-    def _approval_wanted(self, question: Question) -> list[Command]:
-        return self._questions.want(question) if self.state == "running" else [Settle(question.id, "no")]
+    def _on_approval_requested(self, question: ApprovalQuestion) -> list[Command]:
+        return (
+            self._questions.add(question) if self.state == "running" else [ResolveApproval(question.id, "no")]
+        )
 
     # Ending a turn
 
-    def _end_now(self, stop: Stop) -> list[Command]:
+    def _end_early(self, stop: TurnEnd) -> list[Command]:
         """End the turn with a valid history: text received so far stays, calls without results get an error."""
         if self.state == "idle":
             return []
         kept: list[Command] = []
         if self.state == "running":
-            kept = self._add(self._all_results(STOPPED))
+            kept = self._add(self._all_results(CALL_INTERRUPTED))
         elif self.state == "asking":
-            said = "".join(self._said)
+            said = "".join(self._text)
             if said:
                 kept = self._add(Message(role="model", parts=(Text(text=said),)))
-            kept = [*kept, *self._add(remark_message(STOPPED_ANSWER))]
-        return [Cancel(), *kept, *self._stop(stop)]
+            kept = [*kept, *self._add(program_message(ANSWER_INTERRUPTED))]
+        return [CancelTasks(), *kept, *self._stop(stop)]
 
-    def _failed(self, error: DragomanError) -> list[Command]:
+    def _on_failure(self, error: DragomanError) -> list[Command]:
         if self.state == "summarising":
             return self._continue(f"the history could not be summarised: {error}")
         if error.kind == "overflow" and self._may_compact:
@@ -259,20 +267,20 @@ class Machine:
             commands = self._summarise(then_ask=True)
             if commands:
                 return commands
-        return self._stop(Stop("failed", str(error)))
+        return self._stop(TurnEnd("failed", str(error)))
 
-    def _stop(self, stop: Stop) -> list[Command]:
+    def _stop(self, stop: TurnEnd) -> list[Command]:
         self.state = "idle"
         self._calls, self._results = {}, {}
-        return [*self._questions.drop(), stop]
+        return [*self._questions.reject_all(), stop]
 
     # Compaction
 
-    def _compaction_wanted(self) -> list[Command]:
+    def _on_compaction_requested(self) -> list[Command]:
         if self.state != "idle":
-            return [Remark("still busy; interrupt first")]
+            return [ShowNotice("still busy; interrupt first")]
         return self._summarise(then_ask=False) or self._stop(
-            Stop("done", "there is nothing to summarise yet")
+            TurnEnd("done", "there is nothing to summarise yet")
         )
 
     def _summarise(self, *, then_ask: bool) -> list[Command]:
@@ -281,22 +289,25 @@ class Machine:
         self._cut = compaction.find_cut(self.history, self.context_tokens)
         if self._cut is None:
             return []
-        self._then_ask = then_ask
+        self._continue_turn = then_ask
         request = compaction.summary_request(self.template, self._cut.old, self.context_tokens)
-        ask = Ask(self._asks + 1, request, "summary")
-        return [Remark("summarising the conversation"), *self._begin_ask("summarising", ask)]
+        ask = SendRequest(self._request_number + 1, request, "summary")
+        return [ShowNotice("summarising the conversation"), *self._send_request("summarising", ask)]
 
-    def _summarised(self, response: ir.Response) -> list[Command]:
+    def _on_summary(self, response: ir.Response) -> list[Command]:
         summary = "".join(part.text for part in response.parts if isinstance(part, Text))
         if self._cut is None or not summary.strip():
             return self._continue("the model gave no summary; the history stays as it is")
         before = len(self.history)
-        saved = self.replace_history(compaction.compacted(self._cut, summary))
+        saved = self.replace_history(compaction.compact_history(self._cut, summary))
         return [saved, *self._continue(f"{before} messages became {len(self.history)}")]
 
     def _continue(self, remark: str) -> list[Command]:
-        return [Remark(remark), *(self._ask() if self._then_ask else self._stop(Stop("done")))]
+        return [
+            ShowNotice(remark),
+            *(self._next_request() if self._continue_turn else self._stop(TurnEnd("done"))),
+        ]
 
     def _add(self, message: Message) -> list[Command]:
         self.history = (*self.history, message)
-        return [Save((message,))]
+        return [SaveHistory((message,))]

@@ -12,30 +12,30 @@ from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError
 from dragoman.repair import repair
-from dragoman.tokens import new_token
+from dragoman.tokens import new_id
 from dragoman.upstream.client import UpstreamClient
-from dragoman.upstream.hosts import Host
+from dragoman.upstream.hosts import Endpoint
 
 
-class Model(Protocol):
+class AgentModel(Protocol):
     """Answers a request with events in the order of `ir.events`, always ending with `Finished` or `Failed`."""
 
-    def ask(self, request: ir.Request) -> AsyncIterator[ir.Event]: ...
+    def stream(self, request: ir.Request) -> AsyncIterator[ir.Event]: ...
 
 
 def new_call_id() -> str:
-    return f"call_{new_token()}"
+    return f"call_{new_id()}"
 
 
 class GeminiModel:
     """Calls `streamGenerateContent` at `base_url`; closing the iterator of `ask` aborts the request."""
 
     def __init__(self, base_url: str, token: str, client: UpstreamClient) -> None:
-        self._host = Host(backend="gemini", base_url=base_url)
+        self._host = Endpoint(backend="gemini", base_url=base_url)
         self._headers = {"x-goog-api-key": token}
         self._client = client
 
-    async def ask(self, request: ir.Request) -> AsyncIterator[ir.Event]:
+    async def stream(self, request: ir.Request) -> AsyncIterator[ir.Event]:
         target = Target(model=request.model)
         messages, _ = repair(request.messages, ends_with_user=gemini.ends_with_user(target))
         ready = msgspec.structs.replace(request, messages=messages)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TextIO, assert_never
 
-from dragoman.agent.events import Answer, Question, Remark, Say, ShowCall, Shown, ShowResult, Think
+from dragoman.agent.events import (
+    ApprovalAnswer,
+    ApprovalQuestion,
+    ShowCall,
+    ShowCommand,
+    ShowNotice,
+    ShowResult,
+    ShowText,
+    ShowThought,
+)
 from dragoman.agent.tui.screen import describe_call, describe_result
-from dragoman.agent.tui.style import harmless
+from dragoman.agent.tui.style import escape_controls
 
 
 class PlainScreen:
@@ -17,13 +26,13 @@ class PlainScreen:
         self._aside = aside
         self._open = False  # the last line of the answer has no newline yet
 
-    def show(self, shown: Shown) -> None:
+    def show(self, shown: ShowCommand) -> None:
         match shown:
-            case Say():
+            case ShowText():
                 self._out.write(shown.text)
                 self._out.flush()
                 self._open = not shown.text.endswith("\n") if shown.text else self._open
-            case Think():
+            case ShowThought():
                 pass
             case ShowCall():
                 self.close()
@@ -33,8 +42,8 @@ class PlainScreen:
                 self.line(
                     f"  {mark} {shown.call.name}: {describe_result(shown.result)}  {shown.seconds:.2f} s"
                 )
-            case Remark():
-                self.line(harmless(shown.text))
+            case ShowNotice():
+                self.line(escape_controls(shown.text))
             case _:
                 assert_never(shown)
 
@@ -50,8 +59,8 @@ class PlainScreen:
             self._open = False
 
     def progress(self, line: str) -> None:
-        self.line(f"    {harmless(line)}")
+        self.line(f"    {escape_controls(line)}")
 
-    async def approve(self, question: Question) -> Answer:
+    async def approve(self, question: ApprovalQuestion) -> ApprovalAnswer:
         self.line(f"  nobody can be asked whether {question.tool} may go on: no")
         return "no"

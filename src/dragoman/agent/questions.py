@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dragoman.agent.events import Answer, AskApproval, Command, Question, Settle
+from dragoman.agent.events import ApprovalAnswer, ApprovalQuestion, AskApproval, Command, ResolveApproval
 
 
-class Questions:
+class ApprovalQueue:
     """Queues questions; each method returns the commands to perform: ask the next question, deliver answers."""
 
     def __init__(self) -> None:
-        self._waiting: list[Question] = []
+        self._waiting: list[ApprovalQuestion] = []
 
-    def want(self, question: Question) -> list[Command]:
+    def add(self, question: ApprovalQuestion) -> list[Command]:
         self._waiting.append(question)
         return [AskApproval(question)] if len(self._waiting) == 1 else []
 
-    def answer(self, question_id: str, answer: Answer) -> list[Command]:
+    def answer(self, question_id: str, answer: ApprovalAnswer) -> list[Command]:
         """Settle the current question and ask the next.
 
         `always` and `never` also settle all waiting questions with the same tool and subject.
@@ -27,10 +27,10 @@ class Questions:
         same = [one for one in rest if lasting and (one.tool, one.subject) == (asked.tool, asked.subject)]
         self._waiting = [one for one in rest if one not in same]
         following = [AskApproval(self._waiting[0])] if self._waiting else []
-        return [*(Settle(one.id, answer) for one in (asked, *same)), *following]
+        return [*(ResolveApproval(one.id, answer) for one in (asked, *same)), *following]
 
-    def drop(self) -> list[Command]:
+    def reject_all(self) -> list[Command]:
         """Answer all waiting questions with `no`."""
-        settled: list[Command] = [Settle(one.id, "no") for one in self._waiting]
+        settled: list[Command] = [ResolveApproval(one.id, "no") for one in self._waiting]
         self._waiting = []
         return settled

@@ -9,71 +9,71 @@ from contextlib import aclosing
 from typing import Any, Protocol, assert_never
 
 from dragoman import ir
-from dragoman.agent.approve import WAITS, MachineApprover, Waits
+from dragoman.agent.approve import APPROVAL_WAIT, ApprovalWait, MachineApprover
 from dragoman.agent.events import (
-    Answer,
+    ApprovalAnswer,
     ApprovalAnswered,
-    Ask,
+    ApprovalQuestion,
     AskApproval,
-    Cancel,
+    CancelTasks,
     Command,
     Event,
-    Heard,
-    Interrupted,
-    Question,
-    Remark,
-    Run,
-    Save,
-    Say,
-    Settle,
+    InterruptRequested,
+    ModelEvent,
+    ResolveApproval,
+    RunTools,
+    SaveHistory,
+    SendRequest,
     ShowCall,
-    Shown,
+    ShowCommand,
+    ShowNotice,
     ShowResult,
-    Stop,
-    Think,
+    ShowText,
+    ShowThought,
     ToolFinished,
+    TurnEnd,
 )
 from dragoman.agent.history import error_result
-from dragoman.agent.machine import Machine
-from dragoman.agent.model import Model
+from dragoman.agent.machine import AgentMachine
+from dragoman.agent.model import AgentModel
 from dragoman.errors import DragomanError
 from dragoman.tools.definition import Context
 
 
-class Screen(Protocol):
+class AgentScreen(Protocol):
     """Displays a turn and asks the person for approval."""
 
-    def show(self, shown: Shown) -> None: ...
+    def show(self, shown: ShowCommand) -> None: ...
 
     def progress(self, line: str) -> None:
         """Show a status line of a running tool."""
         ...
 
-    async def approve(self, question: Question) -> Answer: ...
+    async def approve(self, question: ApprovalQuestion) -> ApprovalAnswer: ...
 
 
-class Hands(Protocol):
+class ToolExecutor(Protocol):
     """Executes tool calls; implemented by `tools.handler.Handler`."""
 
     async def execute(self, call: ir.ToolCall, context: Context) -> ir.ToolResult: ...
 
 
-class Keeper(Protocol):
+class HistoryWriter(Protocol):
     """Saves messages of the history."""
 
-    async def keep(self, save: Save) -> None: ...
+    async def save(self, save: SaveHistory) -> None: ...
 
 
-class Runner:
+class AgentRunner:
     """Drives the machine of one session; `interrupt` and `post` may be called while `turn` runs."""
 
     def __init__(
         self,
-        machine: Machine,
-        model: Model,
-        hands: Hands,
-        screen: Screen,
-        keeper: Keeper,
+        machine: AgentMachine,
+        model: AgentModel,
+        hands: ToolExecutor,
+        screen: AgentScreen,
+        keeper: HistoryWriter,
         *,
         approver: MachineApprover | None = None,
         context: Context | None = None,
@@ -81,9 +81,9 @@ class Runner:
     ) -> None:
         self.machine = machine
         self._model = model
-        self._hands = hands
+        self._tool_executor = hands
         self._screen = screen
-        self._keeper = keeper
+        self._history_writer = keeper
         self._approver = approver or MachineApprover()
         self._context = context or Context(caller="agent", progress=screen.progress)
         self._clock = clock
@@ -96,16 +96,16 @@ class Runner:
         self._events.put_nowait(event)
 
     def interrupt(self) -> None:
-        self.post(Interrupted())
+        self.post(InterruptRequested())
 
-    async def turn(self, first: Event) -> Stop:
+    async def turn(self, first: Event) -> TurnEnd:
         """Run a turn from its first event and return its `Stop`.
 
         If this is cancelled or a command fails, everything the turn started is cancelled.
         """
         self._events = asyncio.Queue()
         if self._unsaved:
-            await self._keeper.keep(Save(self.machine.history, instead=True))
+            await self._history_writer.save(SaveHistory(self.machine.history, replace=True))
             self._unsaved = False
         self.post(first)
         try:
@@ -114,31 +114,31 @@ class Runner:
                 if stop is not None:
                     return stop
         except BaseException:
-            self.machine.handle(Interrupted())  # the machine must be idle again
+            self.machine.handle(InterruptRequested())  # the machine must be idle again
             self._unsaved = True
             raise
         finally:
             await self._cancel()
 
-    async def _perform(self, commands: list[Command]) -> Stop | None:
+    async def _perform(self, commands: list[Command]) -> TurnEnd | None:
         for command in commands:
             match command:
-                case Ask():
+                case SendRequest():
                     self._start(self._ask(command))
-                case Run():
+                case RunTools():
                     for call in command.calls:
                         self._start(self._execute(call))
                 case AskApproval():
                     self._start(self._approve(command.question))
-                case Settle():
-                    self._approver.settle(command.question_id, command.answer)
-                case Save():
-                    await self._keeper.keep(command)
-                case Cancel():
+                case ResolveApproval():
+                    self._approver.resolve(command.question_id, command.answer)
+                case SaveHistory():
+                    await self._history_writer.save(command)
+                case CancelTasks():
                     await self._cancel()
-                case Say() | Think() | ShowCall() | ShowResult() | Remark():
+                case ShowText() | ShowThought() | ShowCall() | ShowResult() | ShowNotice():
                     self._screen.show(command)
-                case Stop():
+                case TurnEnd():
                     return command
                 case _:
                     assert_never(command)
@@ -149,30 +149,30 @@ class Runner:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, ask: Ask) -> None:
+    async def _ask(self, ask: SendRequest) -> None:
         try:
-            async with aclosing(self._model.ask(ask.request)) as events:  # type: ignore[type-var]
+            async with aclosing(self._model.stream(ask.request)) as events:  # type: ignore[type-var]
                 async for event in events:
-                    self.post(Heard(ask.number, event))
+                    self.post(ModelEvent(ask.number, event))
         except Exception as error:
-            self.post(Heard(ask.number, ir.Failed(_explain(error))))
+            self.post(ModelEvent(ask.number, ir.Failed(_as_dragoman_error(error))))
 
     async def _execute(self, call: ir.ToolCall) -> None:
-        waits = Waits()
-        WAITS.set(waits)
+        waits = ApprovalWait()
+        APPROVAL_WAIT.set(waits)
         began = self._clock()
         try:
-            result = await self._hands.execute(call, self._context)
+            result = await self._tool_executor.execute(call, self._context)
         except Exception as error:
-            result = error_result(call, str(_explain(error)))
+            result = error_result(call, str(_as_dragoman_error(error)))
         self.post(ToolFinished(result, max(0.0, self._clock() - began - waits.seconds)))
 
-    async def _approve(self, question: Question) -> None:
+    async def _approve(self, question: ApprovalQuestion) -> None:
         """Ask the person; a screen that raises counts as `no`."""
         try:
             answer = await self._screen.approve(question)
         except Exception as error:
-            self._screen.show(Remark(str(_explain(error))))
+            self._screen.show(ShowNotice(str(_as_dragoman_error(error))))
             answer = "no"
         self.post(ApprovalAnswered(question.id, answer))
 
@@ -183,7 +183,7 @@ class Runner:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _explain(error: Exception) -> DragomanError:
+def _as_dragoman_error(error: Exception) -> DragomanError:
     if isinstance(error, DragomanError):
         return error
     return DragomanError(f"{type(error).__name__}: {error}", kind="internal")

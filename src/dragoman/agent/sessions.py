@@ -10,19 +10,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from dragoman.agent.events import Save
-from dragoman.agent.history import mend
-from dragoman.agent.limits import Spent
+from dragoman.agent.events import SaveHistory
+from dragoman.agent.history import add_missing_results
+from dragoman.agent.limits import SessionUsage
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Message
-from dragoman.store.base import Conversation, HeadMoved, Turn, Turns
-from dragoman.tokens import new_token
+from dragoman.store.base import Conversation, ConversationTurn, HeadMoved, Turns
+from dragoman.tokens import new_id
 
 SCOPE = "agent"
 _INDEX = "*index"
 _INDEX_LEASE = "agent-index"
 _LEASE_S = 5.0
-_LISTED = 200
+_MAX_LISTED = 200
 _TITLE_CHARS = 60
 _MAX_NAME_CHARS = 100
 
@@ -32,7 +32,7 @@ class _SavedMessages(msgspec.Struct, frozen=True, kw_only=True):
     instead: bool = False
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the list of sessions."""
 
     name: str
@@ -44,12 +44,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a session, stored beside its turns."""
 
-    spent: Spent = Spent()
+    spent: SessionUsage = SessionUsage()
     model: str = ""
     root: str = ""
 
 
-class Session:
+class SavedSession:
     """A saved session; created by `Sessions.open`."""
 
     def __init__(
@@ -57,93 +57,95 @@ class Session:
     ) -> None:
         self.name = name
         self.history = history
-        self.spent = noted.spent
+        self.usage = noted.spent
         self.model = noted.model
         self.root = noted.root
         self._turns = turns
         self._head = head
 
-    async def keep(self, save: Save) -> None:
+    async def save(self, save: SaveHistory) -> None:
         """Save messages.
 
         If another process has continued this session meanwhile, save the whole history under a new name instead of
         mixing the two.
         """
-        self.history = save.messages if save.instead else (*self.history, *save.messages)
-        kept = _SavedMessages(messages=save.messages, instead=save.instead)
-        turn = Turn(id=f"turn_{new_token()}", scope=SCOPE, parent=self._head, data=msgspec.json.encode(kept))
+        self.history = save.messages if save.replace else (*self.history, *save.messages)
+        kept = _SavedMessages(messages=save.messages, instead=save.replace)
+        turn = ConversationTurn(
+            id=f"turn_{new_id()}", scope=SCOPE, parent=self._head, data=msgspec.json.encode(kept)
+        )
         try:
             await self._turns.save(turn, self.name)
         except HeadMoved:
-            self.name = f"{self.name}-{new_token()[:6]}"
+            self.name = f"{self.name}-{new_id()[:6]}"
             self._head = ""
-            await self.note(self.spent, self.model, self.root)
+            await self.save_metadata(self.usage, self.model, self.root)
             whole = msgspec.json.encode(_SavedMessages(messages=self.history, instead=True))
-            turn = Turn(id=turn.id, scope=SCOPE, data=whole)
+            turn = ConversationTurn(id=turn.id, scope=SCOPE, data=whole)
             await self._turns.save(turn, self.name)
         self._head = turn.id
 
-    async def note(self, spent: Spent, model: str, root: str) -> None:
+    async def save_metadata(self, spent: SessionUsage, model: str, root: str) -> None:
         """Save the session's metadata."""
-        self.spent, self.model, self.root = spent, model, root
+        self.usage, self.model, self.root = spent, model, root
         data = msgspec.json.encode(_Metadata(spent=spent, model=model, root=root))
         await self._turns.put_conversation(Conversation(name=self.name, scope=SCOPE, data=data))
 
 
-class Sessions:
+class SessionStore:
     """All sessions in a store."""
 
     def __init__(self, turns: Turns, now: Callable[[], float] = time.time) -> None:
         self._turns = turns
         self._now = now
 
-    async def open(self, name: str) -> Session:
+    async def open(self, name: str) -> SavedSession:
         """Open the session of this name, or create it. Raise `InvalidRequest` for an invalid name."""
         check_name(name)
         found = await self._turns.conversation(SCOPE, name)
         if found is None:
             created = Conversation(name=name, scope=SCOPE, created_s=int(self._now()))
             await self._turns.put_conversation(created)
-            return Session(self._turns, name, "", (), _Metadata())
+            return SavedSession(self._turns, name, "", (), _Metadata())
         history: tuple[Message, ...] = ()
         for turn in await self._turns.chain(SCOPE, found.head) if found.head else ():
             kept = msgspec.json.decode(turn.data, type=_SavedMessages)
             history = kept.messages if kept.instead else (*history, *kept.messages)
         noted = msgspec.json.decode(found.data, type=_Metadata)
-        session = Session(self._turns, name, found.head, history, noted)
-        lost = mend(history)[len(history) :]
+        session = SavedSession(self._turns, name, found.head, history, noted)
+        lost = add_missing_results(history)[len(history) :]
         if lost:  # the process died while tools were running
-            await session.keep(Save(lost))
+            await session.save(SaveHistory(lost))
         return session
 
     async def exists(self, name: str) -> bool:
         return await self._turns.conversation(SCOPE, name) is not None
 
-    async def list(self) -> list[Entry]:
+    async def list(self) -> list[SessionEntry]:
         """Return the entries, most recently used first."""
         index = await self._turns.conversation(SCOPE, _INDEX)
-        return msgspec.json.decode(index.data, type=list[Entry]) if index is not None else []
+        return msgspec.json.decode(index.data, type=list[SessionEntry]) if index is not None else []
 
-    async def enlist(self, session: Session) -> None:
+    async def update_index(self, session: SavedSession) -> None:
         """Add the session to the list, or move it to the front.
 
         Do nothing if it is empty, or if another process is writing the list: the next save tries again.
         """
-        holder = new_token()
-        if not session.history or not await self._turns.lease(_INDEX_LEASE, holder, _LEASE_S):
+        holder = new_id()
+        if not session.history or not await self._turns.acquire_lease(_INDEX_LEASE, holder, _LEASE_S):
             return
         try:
-            own = Entry(
+            own = SessionEntry(
                 name=session.name,
                 title=_title(session.history),
                 used_s=int(self._now()),
                 messages=len(session.history),
             )
             others = [entry for entry in await self.list() if entry.name != session.name]
-            data = msgspec.json.encode([own, *others][:_LISTED])
+            data = msgspec.json.encode([own, *others][:_MAX_LISTED])
             await self._turns.put_conversation(Conversation(name=_INDEX, scope=SCOPE, data=data))
         finally:
-            await self._turns.release(_INDEX_LEASE, holder)
+            await self._turns.release_lease(_INDEX_LEASE, holder)
 
 
 def check_name(name: str) -> None:

@@ -13,9 +13,9 @@ from dragoman.tools.audit import AUDIT_FILE, AuditLog
 from dragoman.tools.command import command_tool
 from dragoman.tools.custom import load_tools
 from dragoman.tools.definition import ToolDefinition
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.handler import Handler
-from dragoman.tools.isolation import find_isolation
+from dragoman.tools.isolation import detect_isolation
 from dragoman.tools.mcp import McpServers
 from dragoman.tools.permissions import Approver, Mode, RuleGuard, Rules
 from dragoman.tools.registry import Registry
@@ -28,8 +28,8 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
 
     registry: Registry
     handler: Handler
-    files: Files
-    remarks: tuple[str, ...] = ()
+    files: FileTools
+    warnings: tuple[str, ...] = ()
 
 
 @asynccontextmanager
@@ -47,11 +47,11 @@ async def open_toolbox(
 
     `home` is the state folder, with the backups, the audit log and by default the folder of custom tools.
     """
-    files = Files(root, limits=FileLimits(state=home))
+    files = FileTools(root, limits=FileLimits(state=home))
     registry = Registry(files.definitions())
     remarks: list[str] = []
     if settings.run_command:
-        isolation = await find_isolation(
+        isolation = await detect_isolation(
             wanted=settings.isolation, network=settings.command_network, hidden=(home,)
         )
         registry.register(command_tool(root, isolation=isolation, pass_env=settings.command_env))
@@ -81,4 +81,4 @@ async def open_toolbox(
             journal=journal,
             strict=strict,
         )
-        yield Toolbox(registry=registry, handler=handler, files=files, remarks=tuple(remarks))
+        yield Toolbox(registry=registry, handler=handler, files=files, warnings=tuple(remarks))

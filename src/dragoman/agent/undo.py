@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dragoman.ir import Message, Text, ToolResult
 from dragoman.tools.definition import Context
 from dragoman.tools.errors import ToolError
-from dragoman.tools.fs import Files
+from dragoman.tools.fs import FileTools
 
-_WRITERS = frozenset({"write_file", "edit_file", "restore_backup"})
+_WRITING_TOOLS = frozenset({"write_file", "edit_file", "restore_backup"})
 # Only at the end of the text: it begins with a file name, which may itself look like `(backup …)`.
-_BACKUP = re.compile(r"\(backup (\d{20}-[0-9a-f]{8})\)\Z")
+_BACKUP_ID = re.compile(r"\(backup (\d{20}-[0-9a-f]{8})\)\Z")
 
 
-def restore_files(files: Files, turn: Sequence[Message]) -> list[str]:
+def restore_files(files: FileTools, turn: Sequence[Message]) -> list[str]:
     """Restore each file to its state before its first change in the turn; return one line per file."""
     said: list[str] = []
     done: set[str] = set()
@@ -33,6 +33,6 @@ def restore_files(files: Files, turn: Sequence[Message]) -> list[str]:
 def backup_ids(turn: Sequence[Message]) -> list[str]:
     """Return the backup ids in successful results of the tools that write files, oldest first."""
     results = [part for message in turn for part in message.parts if isinstance(part, ToolResult)]
-    own = [one for one in results if one.name in _WRITERS and not one.is_error]
+    own = [one for one in results if one.name in _WRITING_TOOLS and not one.is_error]
     texts = [part.text for one in own for part in one.content if isinstance(part, Text)]
-    return [found for text in texts for found in _BACKUP.findall(text)]
+    return [found for text in texts for found in _BACKUP_ID.findall(text)]

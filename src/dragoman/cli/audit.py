@@ -12,10 +12,10 @@ from time import sleep
 import msgspec
 
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure, paint, remark, say, visible
-from dragoman.cli.settings import add_config_flag, read_settings, warn_all
-from dragoman.tools.audit import AUDIT_FILE, Entry
-from dragoman.tools.audit_reader import Tail, last_entries
+from dragoman.cli.screen import CommandError, paint, print_result, print_status, replace_controls
+from dragoman.cli.settings import add_config_flag, print_setting_notes, read_settings
+from dragoman.tools.audit import AUDIT_FILE, AuditEntry
+from dragoman.tools.audit_reader import AuditFollower, last_entries
 
 _POLL_S = 0.25
 _COLOURS = {"ok": "green", "refused": "yellow"}
@@ -35,20 +35,20 @@ The log is audit.jsonl in the state folder; tools.audit sets whether it keeps th
 def run(argv: list[str]) -> int:
     args = _parse(argv)
     settings = read_settings(args.config)
-    warn_all(settings)
+    print_setting_notes(settings)
     path = settings.home / AUDIT_FILE
     show = _as_json if args.json else _as_row
     # opened before reading: an entry may be shown twice, but none is missed
-    tail = Tail(path) if args.follow else None
+    tail = AuditFollower(path) if args.follow else None
     entries, damaged = last_entries(path, _filter(args), args.number)
     if not entries and tail is None:
-        remark(f"no entries{' like that' if path.exists() else ''} in {path}")
+        print_status(f"no entries{' like that' if path.exists() else ''} in {path}")
     if damaged:
-        remark(f"{damaged} damaged lines were passed over")
+        print_status(f"{damaged} damaged lines were passed over")
     if not args.json and (entries or tail):
-        say(paint(_row(_HEAD), "bold", sys.stdout))
+        print_result(paint(_row(_HEAD), "bold", sys.stdout))
     for entry in entries:
-        say(show(entry))
+        print_result(show(entry))
     if tail is not None:
         _follow(tail, _filter(args), show)
     return 0
@@ -73,12 +73,12 @@ def make_parser() -> argparse.ArgumentParser:
 def _parse(argv: list[str]) -> argparse.Namespace:
     args = make_parser().parse_args(argv)
     if args.number < 0:
-        raise Failure(f"-n must be at least 0, not {args.number}", code=2)
+        raise CommandError(f"-n must be at least 0, not {args.number}", code=2)
     return args
 
 
-def _filter(args: argparse.Namespace) -> Callable[[Entry], bool]:
-    def wanted(entry: Entry) -> bool:
+def _filter(args: argparse.Namespace) -> Callable[[AuditEntry], bool]:
+    def wanted(entry: AuditEntry) -> bool:
         return (
             entry.session.startswith(args.session)
             and (not args.tool or fnmatchcase(entry.tool, args.tool))
@@ -88,20 +88,22 @@ def _filter(args: argparse.Namespace) -> Callable[[Entry], bool]:
     return wanted
 
 
-def _follow(tail: Tail, wanted: Callable[[Entry], bool], show: Callable[[Entry], str]) -> None:
+def _follow(
+    tail: AuditFollower, wanted: Callable[[AuditEntry], bool], show: Callable[[AuditEntry], str]
+) -> None:
     """Print new entries until the user interrupts."""
     with contextlib.closing(tail):
         while True:
-            for entry in filter(wanted, tail.feed()):
-                say(show(entry))
+            for entry in filter(wanted, tail.read_new()):
+                print_result(show(entry))
             sleep(_POLL_S)
 
 
-def _as_json(entry: Entry) -> str:
+def _as_json(entry: AuditEntry) -> str:
     return msgspec.json.encode(entry).decode()
 
 
-def _as_row(entry: Entry) -> str:
+def _as_row(entry: AuditEntry) -> str:
     arguments = entry.digest if entry.args is None else msgspec.json.encode(entry.args).decode()
     cells = (
         f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}",
@@ -113,8 +115,8 @@ def _as_row(entry: Entry) -> str:
         str(entry.bytes),
         arguments,
     )
-    line = _row(tuple(visible(cell) for cell in cells))
-    word = f"{visible(entry.outcome):<{_WIDTHS[3]}}"
+    line = _row(tuple(replace_controls(cell) for cell in cells))
+    word = f"{replace_controls(entry.outcome):<{_WIDTHS[3]}}"
     return line.replace(word, paint(word, _COLOURS.get(entry.outcome, "red"), sys.stdout), 1)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.cli.settings import Key
+from dragoman.cli.settings import ClientKey
 from dragoman.config import Config
 
-GET_KEY = "https://aistudio.google.com/apikey"
+API_KEY_URL = "https://aistudio.google.com/apikey"
 
 
 def describe_upstream(config: Config) -> str:
@@ -35,12 +35,12 @@ def describe_models(config: Config) -> list[str]:
     return [f"{name:<{width}}  →  {model}" for name, model in rows]
 
 
-def banner(config: Config, base_url: str, key: Key | None) -> str:
+def ready_banner(config: Config, base_url: str, key: ClientKey | None) -> str:
     """Return the ready line and client settings, which show how to read the key but not the key itself."""
     token = key.expression if key else "none"
     lines = [f"ready on {base_url} → {describe_upstream(config)}"]
     if config.backend == "emulator" and config.upstream.kind == "auto":
-        lines += ["", f"  To use Gemini itself: export GEMINI_API_KEY=…  ({GET_KEY})"]
+        lines += ["", f"  To use Gemini itself: export GEMINI_API_KEY=…  ({API_KEY_URL})"]
     if config.backend == "emulator":
         lines += [
             "",

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.cli.captured import captures_folder, need_capture
+from dragoman.cli.captured import captures_folder, require_capture
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure, paint, remark, say
-from dragoman.cli.settings import Settings, add_config_flag, read_settings, warn_all
-from dragoman.observe.captures import Captured, recent_captures
+from dragoman.cli.screen import CommandError, paint, print_result, print_status
+from dragoman.cli.settings import Settings, add_config_flag, print_setting_notes, read_settings
+from dragoman.observe.captures import CapturedRequest, recent_captures
 
 _EPILOG = """\
 examples:
@@ -25,16 +25,16 @@ examples:
 def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     settings = read_settings(args.config)
-    warn_all(settings)
+    print_setting_notes(settings)
     if args.action == "list":
         return _list(settings, args.number, as_json=args.json)
-    captured = need_capture(settings, args.id)
+    captured = require_capture(settings, args.id)
     text = _EXPORTS[args.kind](captured)
     if args.file == "-":
-        say(text.rstrip("\n"))
+        print_result(text.rstrip("\n"))
     else:
         Path(args.file).write_text(text, encoding="utf-8")
-        remark(f"written to {args.file}")
+        print_status(f"written to {args.file}")
     return 0
 
 
@@ -63,13 +63,13 @@ def _list(settings: Settings, number: int, *, as_json: bool) -> int:
     found = recent_captures(captures_folder(settings), number)
     if not found:
         wish = settings.config.observe.capture
-        remark(f"nothing is captured in {captures_folder(settings)}; observe.capture is {wish}")
+        print_status(f"nothing is captured in {captures_folder(settings)}; observe.capture is {wish}")
     for captured in found:
-        say(msgspec.json.encode(captured.record).decode() if as_json else _row(captured))
+        print_result(msgspec.json.encode(captured.record).decode() if as_json else _row(captured))
     return 0
 
 
-def _row(captured: Captured) -> str:
+def _row(captured: CapturedRequest) -> str:
     record = captured.record
     when = datetime.fromtimestamp(record.started_s, UTC).astimezone()
     status = f"{record.status} {record.error}".strip()
@@ -83,7 +83,7 @@ def _row(captured: Captured) -> str:
     return "  ".join((*cells, f"{record.dialect} {record.model}".strip()))
 
 
-def _golden(captured: Captured) -> str:
+def _golden(captured: CapturedRequest) -> str:
     """Return the request, the model and the upstream requests as JSON, for a golden test."""
     case = {
         "path": captured.record.path,
@@ -96,7 +96,7 @@ def _golden(captured: Captured) -> str:
     return msgspec.json.format(msgspec.json.encode(case), indent=2).decode() + "\n"
 
 
-def _script(captured: Captured) -> str:
+def _script(captured: CapturedRequest) -> str:
     """Return Google's answers as an emulator script."""
     from dragoman.emulator.script.export import write_script
 
@@ -107,7 +107,7 @@ def _script(captured: Captured) -> str:
         if attempt.status
     ]
     if not pairs:
-        raise Failure("Google was not reached in this request: there is nothing to play")
+        raise CommandError("Google was not reached in this request: there is nothing to play")
     return write_script(pairs, stream=record.stream)
 
 
@@ -115,7 +115,7 @@ def _json(data: bytes) -> object:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Failure("a body of this capture is no JSON, or cut") from None
+        raise CommandError("a body of this capture is no JSON, or cut") from None
 
 
 _EXPORTS = {"golden": _golden, "script": _script}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.cli.screen import Failure
+from dragoman.cli.screen import CommandError
 from dragoman.cli.settings import Settings
-from dragoman.observe.captures import FOLDER, Captured, find_capture, recent_captures
+from dragoman.observe.captures import CAPTURES_FOLDER, CapturedRequest, find_capture, recent_captures
 
 
 def captures_folder(settings: Settings) -> Path:
-    return settings.home / FOLDER
+    return settings.home / CAPTURES_FOLDER
 
 
-def need_capture(settings: Settings, identity: str) -> Captured:
+def require_capture(settings: Settings, identity: str) -> CapturedRequest:
     """Return the capture with this request id, a prefix of it, or `last`; raise `Failure` if there is none."""
     folder = captures_folder(settings)
     if identity == "last":
@@ -28,5 +28,5 @@ def need_capture(settings: Settings, identity: str) -> Captured:
             if off
             else "dragoman capture list shows what there is"
         )
-        raise Failure(f"there is no capture of {identity!r}", hint=hint)
+        raise CommandError(f"there is no capture of {identity!r}", hint=hint)
     return found

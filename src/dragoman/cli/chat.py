@@ -10,18 +10,25 @@ from collections.abc import Sequence
 from functools import partial
 
 from dragoman.agent.desk import new_session_name
-from dragoman.agent.sessions import Sessions
+from dragoman.agent.sessions import SessionStore
 from dragoman.agent.tui.chat import Chat
 from dragoman.agent.tui.prompt import open_prompt
 from dragoman.agent.tui.screen import TerminalScreen
-from dragoman.agent.tui.slash import COMMANDS, Room
-from dragoman.agent.tui.style import find_style
+from dragoman.agent.tui.slash import COMMANDS, ChatCommands
+from dragoman.agent.tui.style import detect_style
 from dragoman.agent.undo import restore_files
-from dragoman.cli.banner import GET_KEY, describe_upstream
-from dragoman.cli.home import make_home
+from dragoman.cli.banner import API_KEY_URL, describe_upstream
+from dragoman.cli.home import make_state_folder
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure
-from dragoman.cli.workbench import Line, Workbench, add_flags, open_line, open_sessions, open_workbench
+from dragoman.cli.screen import CommandError
+from dragoman.cli.workbench import (
+    AgentSession,
+    GatewayConnection,
+    add_agent_flags,
+    connect_gateway,
+    open_agent_session,
+    open_session_store,
+)
 
 _EPILOG = """\
 examples:
@@ -35,7 +42,7 @@ Without GEMINI_API_KEY the built-in emulator answers; it does what `use NAME wit
 
 def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
-    with open_line(args) as line:
+    with connect_gateway(args) as line:
         return asyncio.run(_chat(args, line))
 
 
@@ -45,56 +52,56 @@ def make_parser() -> argparse.ArgumentParser:
         "Talk to an agent that can read and write the files of a project, and ask before it does.",
         _EPILOG,
     )
-    add_flags(parser)
+    add_agent_flags(parser)
     parser.add_argument(
         "--resume", metavar="NAME", nargs="?", const="", help="continue a session (default: the last one)"
     )
     return parser
 
 
-async def _chat(args: argparse.Namespace, line: Line) -> int:
-    style = find_style(sys.stdout, os.environ)
-    prompt = open_prompt(make_home(line.settings.home), list(COMMANDS))
+async def _chat(args: argparse.Namespace, line: GatewayConnection) -> int:
+    style = detect_style(sys.stdout, os.environ)
+    prompt = open_prompt(make_state_folder(line.settings.home), list(COMMANDS))
     screen = TerminalScreen(style, sys.stdout, prompt.ask)
-    async with open_sessions(line.settings) as sessions:
+    async with open_session_store(line.settings) as sessions:
         name = await _session_name(args, sessions)
-        async with open_workbench(line, args, sessions, name, screen, asks=True) as bench:
+        async with open_agent_session(line, args, sessions, name, screen, asks=True) as bench:
             for text in _greeting(args, line, bench):
                 screen.line(style.paint(text, "dim"))
-            room = Room(
-                desk=bench.desk,
+            room = ChatCommands(
+                conversation=bench.conversation,
                 sessions=sessions,
                 registry=bench.toolbox.registry,
                 restore=partial(restore_files, bench.toolbox.files),
             )
             await Chat(room, screen, prompt, style).run()
-            if bench.desk.history:
-                again = f"dragoman chat --resume {bench.desk.session.name}"
+            if bench.conversation.history:
+                again = f"dragoman chat --resume {bench.conversation.session.name}"
                 screen.line(style.paint(f"kept; go on with {again}", "dim"))
     return 0
 
 
-async def _session_name(args: argparse.Namespace, sessions: Sessions) -> str:
+async def _session_name(args: argparse.Namespace, sessions: SessionStore) -> str:
     if args.session:
         return str(args.session)
     if args.resume is None:
         return new_session_name()
     kept = [entry.name for entry in await sessions.list()]
     if not args.resume and not kept:
-        raise Failure("no session is kept yet", hint="dragoman chat begins one", code=2)
+        raise CommandError("no session is kept yet", hint="dragoman chat begins one", code=2)
     if args.resume and not await sessions.exists(args.resume):
-        raise Failure(
+        raise CommandError(
             f"there is no session {args.resume}", hint=f"kept: {', '.join(kept[:5]) or 'none'}", code=2
         )
     return str(args.resume) or kept[0]
 
 
-def _greeting(args: argparse.Namespace, line: Line, bench: Workbench) -> Sequence[str]:
-    config, desk = line.settings.config, bench.desk
+def _greeting(args: argparse.Namespace, line: GatewayConnection, bench: AgentSession) -> Sequence[str]:
+    config, desk = line.settings.config, bench.conversation
     mode = " · nothing is asked (--yolo)" if args.yolo else " · read only" if args.read_only else ""
     lines = [f"{desk.model_name} · {describe_upstream(config)} · {os.path.realpath(args.root)}{mode}"]
     if config.backend == "emulator":
-        lines.append(f"for real answers set GEMINI_API_KEY ({GET_KEY})")
+        lines.append(f"for real answers set GEMINI_API_KEY ({API_KEY_URL})")
     if desk.history:
         lines.append(f"resumed {desk.session.name}, {len(desk.history)} messages")
-    return [*lines, *bench.toolbox.remarks, "/help lists the commands"]
+    return [*lines, *bench.toolbox.warnings, "/help lists the commands"]

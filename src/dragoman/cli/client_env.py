@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 CONTEXT_TOKENS = 1_000_000
 
 # Each of these would override the gateway's URL or key, or make Claude Code ask for a login (pain N1).
-_CONFLICTING = frozenset(
+_CREDENTIAL_VARIABLES = frozenset(
     {
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_BEDROCK_BASE_URL",
@@ -29,7 +29,7 @@ _CONFLICTING = frozenset(
         "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
     }
 )
-_CLOUDS = frozenset(
+_CLOUD_VARIABLES = frozenset(
     {
         "CLAUDE_CODE_USE_ANTHROPIC_AWS",
         "CLAUDE_CODE_USE_BEDROCK",
@@ -39,9 +39,9 @@ _CLOUDS = frozenset(
     }
 )
 #: Variables that `dragoman claude` removes, because Claude Code would prefer them.
-CLAUDE_CONFLICTS = _CONFLICTING | _CLOUDS
+CLAUDE_CONFLICTS = _CREDENTIAL_VARIABLES | _CLOUD_VARIABLES
 # Models that were chosen for a cloud provider are removed with it; otherwise the user's choice stays.
-_MODELS = frozenset(
+_MODEL_VARIABLES = frozenset(
     {
         "ANTHROPIC_MODEL",
         "ANTHROPIC_DEFAULT_HAIKU_MODEL",
@@ -52,7 +52,7 @@ _MODELS = frozenset(
     }
 )
 _CREDENTIAL_HEADERS = ("authorization", "x-api-key")
-_LOCAL = ("127.0.0.1", "localhost")
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost")
 
 
 def child_env(
@@ -68,15 +68,15 @@ def child_env(
     """
     kept = {name: value for name, value in env.items() if name not in without}
     for name in ("NO_PROXY", "no_proxy"):
-        kept[name] = _with_local(kept.get(name, ""))
+        kept[name] = _with_loopback(kept.get(name, ""))
     return {**(defaults or {}), **kept, **added}
 
 
 def claude_env(env: Mapping[str, str], *, base_url: str, token: str) -> dict[str, str]:
     """Return the environment for Claude Code; variables that do not conflict, such as tool search, are kept."""
     removed = CLAUDE_CONFLICTS | {"ANTHROPIC_CUSTOM_HEADERS"}
-    if any(env.get(name) for name in _CLOUDS):
-        removed |= _MODELS
+    if any(env.get(name) for name in _CLOUD_VARIABLES):
+        removed |= _MODEL_VARIABLES
     headers = _without_credentials(env.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     defaults = {
         "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(CONTEXT_TOKENS),
@@ -111,7 +111,7 @@ def _without_credentials(headers: str) -> str:
     )
 
 
-def _with_local(no_proxy: str) -> str:
+def _with_loopback(no_proxy: str) -> str:
     """Add loopback names to NO_PROXY: a corporate proxy cannot reach this machine's own addresses."""
     names = [name.strip() for name in no_proxy.split(",") if name.strip()]
-    return ",".join([*names, *(name for name in _LOCAL if name not in names)])
+    return ",".join([*names, *(name for name in _LOOPBACK_NAMES if name not in names)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import shtab
 
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure, say
+from dragoman.cli.screen import CommandError, print_result
 
 _SHELLS = ("bash", "zsh", "fish")
 _PATHS = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}
@@ -27,8 +27,10 @@ def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     shell = args.shell or Path(os.environ.get("SHELL", "")).name
     if shell not in _SHELLS:
-        raise Failure(f"there is no completion for {shell!r}", hint=f"one of {', '.join(_SHELLS)}", code=2)
-    say(shtab.complete(root_parser(), shell))
+        raise CommandError(
+            f"there is no completion for {shell!r}", hint=f"one of {', '.join(_SHELLS)}", code=2
+        )
+    print_result(shtab.complete(root_parser(), shell))
     return 0
 
 
@@ -42,13 +44,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 def root_parser() -> argparse.ArgumentParser:
     """One parser with every command as a subcommand. Only completion needs all of them at once."""
-    from dragoman.cli.main import COMMANDS, LAUNCHED  # main imports this module by name
+    from dragoman.cli.main import COMMANDS, LAUNCHABLE_CLIENTS  # main imports this module by name
 
     root = argparse.ArgumentParser(prog="dragoman")
     root.add_argument("--version", action="version", help="show the version")
     commands = root.add_subparsers()
     for name, (module, about) in COMMANDS.items():
-        if name in LAUNCHED:
+        if name in LAUNCHABLE_CLIENTS:
             # The arguments belong to the client: offer files.
             client = commands.add_parser(name, help=about, add_help=False)
             client.add_argument("arguments", nargs=argparse.REMAINDER, metavar="FILE")

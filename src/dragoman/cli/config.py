@@ -7,8 +7,8 @@ import sys
 
 from dragoman.cli.banner import describe_models, describe_upstream
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import paint, say
-from dragoman.cli.settings import Settings, add_config_flag, read_settings, warn_all
+from dragoman.cli.screen import paint, print_result
+from dragoman.cli.settings import Settings, add_config_flag, print_setting_notes, read_settings
 from dragoman.config import show_config
 
 _EXAMPLES = """\
@@ -24,8 +24,8 @@ def run(argv: list[str]) -> int:
     """Check or show the settings; an invalid setting raises `ConfigError` (exit code 2)."""
     args = make_parser().parse_args(argv)
     settings = read_settings(getattr(args, "file", None) or args.config)
-    warn_all(settings)
-    say(
+    print_setting_notes(settings)
+    print_result(
         _summary(settings)
         if args.verb == "check"
         else show_config(settings.config, settings.loaded.sources).rstrip()

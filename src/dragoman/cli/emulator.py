@@ -13,17 +13,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure, paint, remark, say
+from dragoman.cli.screen import CommandError, paint, print_result, print_status
 from dragoman.config import is_loopback
-from dragoman.emulator.faults import FAULT_HEADER, FAULTS, FaultDirector, FaultKind, Planned, parse_plan
-from dragoman.emulator.faults.content import CONTENT
-from dragoman.emulator.faults.errors import ERRORS
-from dragoman.emulator.faults.network import NETWORK
-from dragoman.emulator.http.listen import Listener, run_listener
+from dragoman.emulator.faults import (
+    FAULT_HEADER,
+    FAULTS,
+    FaultDirector,
+    FaultKind,
+    ScheduledFault,
+    parse_scheduled_fault,
+)
+from dragoman.emulator.faults.content import CONTENT_FAULTS
+from dragoman.emulator.faults.errors import ERROR_FAULTS
+from dragoman.emulator.faults.network import NETWORK_FAULTS
+from dragoman.emulator.http.listen import HttpServer, run_server
 from dragoman.emulator.script.load import load_script
 from dragoman.emulator.script.model import script_schema
-from dragoman.emulator.script.play import Player
-from dragoman.emulator.service import Service
+from dragoman.emulator.script.play import ScriptPlayer
+from dragoman.emulator.service import EmulatorService
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,9 +41,9 @@ _PORT_HINT = "is another emulator running? pick another port with --port 8379, o
 
 #: Fault kinds in the groups of `--list-faults`; docs/emulator.md has the same table.
 FAULT_GROUPS: Mapping[str, Sequence[FaultKind]] = {
-    "An error instead of an answer": ERRORS,
-    "An answer that is none, or not a good one": CONTENT,
-    "The connection and the bytes on it": NETWORK,
+    "An error instead of an answer": ERROR_FAULTS,
+    "An answer that is none, or not a good one": CONTENT_FAULTS,
+    "The connection and the bytes on it": NETWORK_FAULTS,
 }
 
 _EXAMPLES = f"""\
@@ -60,10 +67,10 @@ def run(argv: list[str]) -> int:
     """Serve until a signal arrives."""
     args = make_parser().parse_args(argv)
     if args.list_faults:
-        say(_fault_table())
+        print_result(_fault_table())
         return 0
     if args.script_schema:
-        say(json.dumps(script_schema(), indent=2))
+        print_result(json.dumps(script_schema(), indent=2))
         return 0
     if not 0 <= args.port <= 65535:
         raise ConfigError(f"must be a port number, not {args.port}", where="--port")
@@ -72,10 +79,10 @@ def run(argv: list[str]) -> int:
             "the emulator asks nobody for a key, so it listens on loopback only", where="--host"
         )
     _check_recording(args)
-    player = Player(load_script(Path(args.script))) if args.script else None
+    player = ScriptPlayer(load_script(Path(args.script))) if args.script else None
     server = _recorder(args) if args.record else _listener(args, player)
     try:
-        run_listener(_serve(server, args))
+        run_server(_serve(server, args))
     except OSError as error:
         why = f"port {args.port} on {args.host} cannot be used: {error.strerror}"
         raise ConfigError(f"{why}\n{_PORT_HINT}") from None
@@ -139,10 +146,10 @@ def _check_recording(args: argparse.Namespace) -> None:
         raise ConfigError(f"the folder {folder} {why}", where="--record")
 
 
-def _listener(args: argparse.Namespace, player: Player | None) -> Listener:
-    service = Service(args.seed, FaultDirector(player, [_planned(text) for text in args.fault]))
-    on_access = remark if args.verbose else None
-    return Listener(service.answer, args.host.strip("[]"), args.port, on_access=on_access)
+def _listener(args: argparse.Namespace, player: ScriptPlayer | None) -> HttpServer:
+    service = EmulatorService(args.seed, FaultDirector(player, [_planned(text) for text in args.fault]))
+    on_access = print_status if args.verbose else None
+    return HttpServer(service.handle, args.host.strip("[]"), args.port, on_access=on_access)
 
 
 def _recorder(args: argparse.Namespace) -> Recorder:
@@ -152,19 +159,19 @@ def _recorder(args: argparse.Namespace) -> Recorder:
     return Recorder(upstream, Path(args.record), args.host.strip("[]"), args.port, timing=args.record_timing)
 
 
-def _planned(text: str) -> Planned:
+def _planned(text: str) -> ScheduledFault:
     try:
-        return parse_plan(text)
+        return parse_scheduled_fault(text)
     except ConfigError as error:
         raise ConfigError(error.message, where="--fault") from None
 
 
-async def _serve(server: Listener | Recorder, args: argparse.Namespace) -> None:
+async def _serve(server: HttpServer | Recorder, args: argparse.Namespace) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stopping.set)
-    say(_banner(await server.start(), args))
+    print_result(_banner(await server.start(), args))
     await stopping.wait()
     await server.close()
 
@@ -195,16 +202,16 @@ def _role(args: argparse.Namespace) -> str:
 
 def _tell_recorded(file: Path) -> None:
     if file.exists():
-        remark(f"recorded in {file}; play it with: dragoman emulator --script {file}")
+        print_status(f"recorded in {file}; play it with: dragoman emulator --script {file}")
     else:
-        remark(f"no request came that could be recorded, so there is no {file}")
+        print_status(f"no request came that could be recorded, so there is no {file}")
 
 
-def _tell_followed(player: Player) -> None:
+def _tell_followed(player: ScriptPlayer) -> None:
     problems = player.problems()
     if problems:
-        raise Failure("\n  ".join(["the script was not followed:", *problems]))
-    remark("the script was followed")
+        raise CommandError("\n  ".join(["the script was not followed:", *problems]))
+    print_status("the script was followed")
 
 
 def _fault_table() -> str:

@@ -10,13 +10,22 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from dragoman.cli.captured import need_capture
-from dragoman.cli.explained import BETWEEN, PAIRS, SHORT, TITLES, WHOLE, Row, beside, stage_rows
+from dragoman.cli.captured import require_capture
+from dragoman.cli.explained import (
+    COLUMN_SEPARATOR,
+    SHORT_TEXT,
+    STAGE_PAIRS,
+    STAGE_TITLES,
+    WHOLE_TEXT,
+    StageRow,
+    side_by_side,
+    stage_rows,
+)
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import paint, say
-from dragoman.cli.settings import add_config_flag, read_settings, warn_all
-from dragoman.observe.captures import Captured
-from dragoman.observe.record import Record
+from dragoman.cli.screen import paint, print_result
+from dragoman.cli.settings import add_config_flag, print_setting_notes, read_settings
+from dragoman.observe.captures import CapturedRequest
+from dragoman.observe.record import RequestRecord
 
 _EPILOG = """\
 examples:
@@ -33,14 +42,14 @@ _WIDE_ENOUGH = 110  # minimum of columns to show two stages side by side
 def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     settings = read_settings(args.config)
-    warn_all(settings)
-    captured = need_capture(settings, args.id)
+    print_setting_notes(settings)
+    captured = require_capture(settings, args.id)
     if args.json:
-        say(msgspec.json.format(msgspec.json.encode(captured), indent=2).decode())
+        print_result(msgspec.json.format(msgspec.json.encode(captured), indent=2).decode())
         return 0
     _summary(captured)
-    stages = [args.stage] if args.stage else list(TITLES)
-    rows = {stage: stage_rows(captured, stage, WHOLE if args.full else SHORT) for stage in stages}
+    stages = [args.stage] if args.stage else list(STAGE_TITLES)
+    rows = {stage: stage_rows(captured, stage, WHOLE_TEXT if args.full else SHORT_TEXT) for stage in stages}
     width = args.width or _terminal_width()
     if width >= _WIDE_ENOUGH and not args.stage:
         _show_side_by_side(rows, width)
@@ -56,7 +65,7 @@ def make_parser() -> argparse.ArgumentParser:
         _EPILOG,
     )
     parser.add_argument("id", help="of the request, or its beginning, or: last")
-    parser.add_argument("--stage", choices=tuple(TITLES), default="", help="only this one")
+    parser.add_argument("--stage", choices=tuple(STAGE_TITLES), default="", help="only this one")
     parser.add_argument("--full", action="store_true", help="long texts are not shortened")
     parser.add_argument("--json", action="store_true", help="the capture as it is")
     parser.add_argument(
@@ -70,27 +79,29 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _summary(captured: Captured) -> None:
+def _summary(captured: CapturedRequest) -> None:
     record = captured.record
     when = datetime.fromtimestamp(record.started_s, UTC).astimezone()
-    say(paint(f"{record.id}  {when:%Y-%m-%d %H:%M:%S}  {record.method} {record.path}", "bold", sys.stdout))
-    for name, text in _facts(record).items():
+    print_result(
+        paint(f"{record.id}  {when:%Y-%m-%d %H:%M:%S}  {record.method} {record.path}", "bold", sys.stdout)
+    )
+    for name, text in _record_fields(record).items():
         if text:
-            say(f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {text}")
+            print_result(f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {text}")
     for attempt in record.attempts:
         how = paint(attempt.error, "red", sys.stdout) if attempt.error else paint("ok", "green", sys.stdout)
         who = f"{attempt.model} key {attempt.key}" if attempt.key else attempt.model
         lead = paint("attempt  ", "dim", sys.stdout)
-        say(f"  {lead} {who}: HTTP {attempt.status or '-'} {how}, {attempt.ms} ms")
+        print_result(f"  {lead} {who}: HTTP {attempt.status or '-'} {how}, {attempt.ms} ms")
     if captured.cut:
-        say(
+        print_result(
             paint(
                 "  the bodies were longer than observe.capture_body_bytes and are cut", "yellow", sys.stdout
             )
         )
 
 
-def _facts(record: Record) -> dict[str, str]:
+def _record_fields(record: RequestRecord) -> dict[str, str]:
     usage = record.usage
     return {
         "client": record.client,
@@ -111,21 +122,23 @@ def _terminal_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
-def _show_sequential(rows: Mapping[str, list[Row]]) -> None:
+def _show_sequential(rows: Mapping[str, list[StageRow]]) -> None:
     for stage in rows.values():
-        say("")
+        print_result("")
         for row in stage:
-            say(_painted(row))
+            print_result(_paint_row(row))
 
 
-def _show_side_by_side(rows: Mapping[str, list[Row]], width: int) -> None:
+def _show_side_by_side(rows: Mapping[str, list[StageRow]], width: int) -> None:
     """Show the client's side on the left and Google's side on the right."""
-    column = (width - len(BETWEEN)) // 2
-    for left, right in PAIRS:
-        say("")
-        for one, two in beside(rows[left], rows[right], column):
-            say(f"{_painted(one)}{paint(BETWEEN, 'dim', sys.stdout)}{_painted(two)}".rstrip())
+    column = (width - len(COLUMN_SEPARATOR)) // 2
+    for left, right in STAGE_PAIRS:
+        print_result("")
+        for one, two in side_by_side(rows[left], rows[right], column):
+            print_result(
+                f"{_paint_row(one)}{paint(COLUMN_SEPARATOR, 'dim', sys.stdout)}{_paint_row(two)}".rstrip()
+            )
 
 
-def _painted(row: Row) -> str:
+def _paint_row(row: StageRow) -> str:
     return paint(row.text, row.colour, sys.stdout) if row.colour else row.text

@@ -10,60 +10,62 @@ from typing import Any
 
 import msgspec
 
-from dragoman.cli.screen import visible
+from dragoman.cli.screen import replace_controls
 from dragoman.notes import Note
-from dragoman.observe.bodies import Shown, ShownEvent, show_body
-from dragoman.observe.captures import Body, Captured
+from dragoman.observe.bodies import DisplayBody, DisplayEvent, display_body
+from dragoman.observe.captures import CapturedBody, CapturedRequest
 from dragoman.observe.explain import annotate
 
 #: Titles of the stages. The client's side is shown to the left of Google's.
-TITLES = {
+STAGE_TITLES = {
     "client": "1  what the client asked",
     "upstream": "2  what Google was asked",
     "answer": "3  what Google answered",
     "reply": "4  what the client got",
 }
-PAIRS = (("client", "upstream"), ("reply", "answer"))
-BETWEEN = " │ "
+STAGE_PAIRS = (("client", "upstream"), ("reply", "answer"))
+COLUMN_SEPARATOR = " │ "
 #: Maximum length of a string: shortened, or complete.
-SHORT, WHOLE = 160, 1_000_000
+SHORT_TEXT, WHOLE_TEXT = 160, 1_000_000
 _EVENT_TEXT = 100  # maximum length of a string in an event: there are many events, each with little text
-_WIDE = frozenset({"W", "F"})
+_WIDE_CHARACTERS = frozenset({"W", "F"})
 
 
-class Row(msgspec.Struct, frozen=True):
+class StageRow(msgspec.Struct, frozen=True):
     """One line and its colour."""
 
     text: str
     colour: str = ""
 
 
-def stage_rows(captured: Captured, stage: str, longest: int) -> list[Row]:
+def stage_rows(captured: CapturedRequest, stage: str, longest: int) -> list[StageRow]:
     """Return the lines of a stage with its title; a stage with several attempts has one title for each."""
     several = len(captured.upstream) > 1
-    rows: list[Row] = []
+    rows: list[StageRow] = []
     for number, (body, notes) in enumerate(_bodies(captured, stage), 1):
         which = f" (attempt {number})" if several and stage in ("upstream", "answer") else ""
-        rows += [*([Row("")] if rows else []), Row(f"{TITLES[stage]}{which}", "cyan")]
+        rows += [*([StageRow("")] if rows else []), StageRow(f"{STAGE_TITLES[stage]}{which}", "cyan")]
         rows += _body_rows(body, notes, longest)
     return rows
 
 
-def beside(left: Iterable[Row], right: Iterable[Row], width: int) -> Iterator[tuple[Row, Row]]:
+def side_by_side(
+    left: Iterable[StageRow], right: Iterable[StageRow], width: int
+) -> Iterator[tuple[StageRow, StageRow]]:
     """Yield pairs of lines as two columns of `width` cells; long lines are wrapped, the left one is padded."""
     folded = ([line for row in column for line in _wrap(row, width)] for column in (left, right))
-    for one, two in zip_longest(*folded, fillvalue=Row("")):
-        yield Row(one.text + " " * (width - cells(one.text)), one.colour), two
+    for one, two in zip_longest(*folded, fillvalue=StageRow("")):
+        yield StageRow(one.text + " " * (width - display_width(one.text)), one.colour), two
 
 
-def cells(text: str) -> int:
+def display_width(text: str) -> int:
     """Return the width of the text in terminal cells."""
     if text.isascii():
         return len(text)
-    return sum(map(_cells_of, text))
+    return sum(map(_character_width, text))
 
 
-def _bodies(captured: Captured, stage: str) -> list[tuple[Body, tuple[Note, ...]]]:
+def _bodies(captured: CapturedRequest, stage: str) -> list[tuple[CapturedBody, tuple[Note, ...]]]:
     match stage:
         case "client":
             return [(captured.client_request, captured.record.notes)]
@@ -75,87 +77,87 @@ def _bodies(captured: Captured, stage: str) -> list[tuple[Body, tuple[Note, ...]
             return [(captured.client_answer, ())]
 
 
-def _body_rows(body: Body, notes: tuple[Note, ...], longest: int) -> Iterator[Row]:
-    shown = show_body(body)
+def _body_rows(body: CapturedBody, notes: tuple[Note, ...], longest: int) -> Iterator[StageRow]:
+    shown = display_body(body)
     match shown.kind:
         case "json":
             yield from _document_rows(msgspec.json.decode(body.data), notes, longest)
             return
         case "events":
-            yield from _event_rows(shown, _EVENT_TEXT if longest == SHORT else longest)
+            yield from _event_rows(shown, _EVENT_TEXT if longest == SHORT_TEXT else longest)
         case "text":
             lines = (line for line in shown.text.splitlines() if line.strip())
-            yield from (Row("  " + _short(visible(line), longest)) for line in lines)
+            yield from (StageRow("  " + _shorten(replace_controls(line), longest)) for line in lines)
         case "bytes":
-            yield Row(f"  {shown.size:,} bytes that are no text")
+            yield StageRow(f"  {shown.size:,} bytes that are no text")
         case "empty":
-            yield Row("  nothing", "dim")
+            yield StageRow("  nothing", "dim")
     yield from (_note_row(note, 2, note.where) for note in notes)
 
 
-def _document_rows(document: Any, notes: tuple[Note, ...], longest: int) -> Iterator[Row]:
+def _document_rows(document: Any, notes: tuple[Note, ...], longest: int) -> Iterator[StageRow]:
     lines, elsewhere = annotate(document, notes, longest=longest)
     for one in lines:
-        yield Row("  " + visible(one.text))
+        yield StageRow("  " + replace_controls(one.text))
         margin = len(one.text) - len(one.text.lstrip()) + 2
         yield from (_note_row(note, margin) for note in one.notes)
     yield from (_note_row(note, 2, note.where) for note in elsewhere)
 
 
-def _event_rows(shown: Shown, longest: int) -> Iterator[Row]:
+def _event_rows(shown: DisplayBody, longest: int) -> Iterator[StageRow]:
     for event in shown.events:
-        name = f"{visible(event.name)} " if event.name else ""
-        yield Row(f"  {name}{visible(_event_text(event, longest))}")
+        name = f"{replace_controls(event.name)} " if event.name else ""
+        yield StageRow(f"  {name}{replace_controls(_event_text(event, longest))}")
     if shown.left_out:
-        yield Row(f"  … and {shown.left_out:,} more events", "dim")
+        yield StageRow(f"  … and {shown.left_out:,} more events", "dim")
 
 
-def _event_text(event: ShownEvent, longest: int) -> str:
+def _event_text(event: DisplayEvent, longest: int) -> str:
     try:
         said = msgspec.json.decode(event.data)
     except msgspec.DecodeError:
-        return _short(event.data, longest)
-    return msgspec.json.encode(_shortened(said, longest)).decode()
+        return _shorten(event.data, longest)
+    return msgspec.json.encode(_shorten_strings(said, longest)).decode()
 
 
-def _shortened(value: Any, longest: int) -> Any:
+def _shorten_strings(value: Any, longest: int) -> Any:
     match value:
         case dict():
-            return {name: _shortened(item, longest) for name, item in value.items()}
+            return {name: _shorten_strings(item, longest) for name, item in value.items()}
         case list():
-            return [_shortened(item, longest) for item in value]
+            return [_shorten_strings(item, longest) for item in value]
         case str():
-            return _short(value, longest)
+            return _shorten(value, longest)
         case _:
             return value
 
 
-def _short(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
-def _note_row(note: Note, margin: int, place: str = "") -> Row:
-    where = f" {visible(place)}" if place else ""
-    return Row(" " * margin + f"^ {note.kind}{where}: {visible(note.why)}", "yellow")
+def _note_row(note: Note, margin: int, place: str = "") -> StageRow:
+    where = f" {replace_controls(place)}" if place else ""
+    return StageRow(" " * margin + f"^ {note.kind}{where}: {replace_controls(note.why)}", "yellow")
 
 
-def _wrap(row: Row, width: int) -> Iterator[Row]:
+def _wrap(row: StageRow, width: int) -> Iterator[StageRow]:
     """Wrap a line; further lines have a slightly larger indentation if there is room."""
     margin = " " * min(len(row.text) - len(row.text.lstrip(" ")) + 2, width // 2)
     text, start, lead = row.text, 0, ""
-    while cells(rest := text[start : start + width + 1]) > width - len(lead):
+    while display_width(rest := text[start : start + width + 1]) > width - len(lead):
         end = _break_at(rest, width - len(lead))
-        yield Row(lead + rest[:end], row.colour)
+        yield StageRow(lead + rest[:end], row.colour)
         start += end + len(rest[end:]) - len(rest[end:].lstrip(" "))
         lead = margin
-    yield Row(lead + rest, row.colour)
+    yield StageRow(lead + rest, row.colour)
 
 
 def _break_at(text: str, width: int) -> int:
     """Return how many characters fit into `width`, preferring a break between words near the end."""
     room, end = width, 0
     for letter in text:
-        room -= _cells_of(letter)
+        room -= _character_width(letter)
         if room < 0:
             break
         end += 1
@@ -163,5 +165,11 @@ def _break_at(text: str, width: int) -> int:
     return gap[0] if gap and gap[0] > width * 2 // 3 else end
 
 
-def _cells_of(letter: str) -> int:
-    return 0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in _WIDE else 1
+def _character_width(letter: str) -> int:
+    return (
+        0
+        if unicodedata.combining(letter)
+        else 2
+        if unicodedata.east_asian_width(letter) in _WIDE_CHARACTERS
+        else 1
+    )

@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
-from dragoman.cli.screen import Failure
+from dragoman.cli.screen import CommandError
 
-Handler = Callable[[int, FrameType | None], None]
+SignalHandler = Callable[[int, FrameType | None], None]
 
 
 def run_foreground(command: list[str], env: Mapping[str, str]) -> int:
@@ -19,14 +19,14 @@ def run_foreground(command: list[str], env: Mapping[str, str]) -> int:
     try:
         child = subprocess.Popen(command, env=dict(env))  # noqa: S603
     except OSError as error:
-        raise Failure(f"{command[0]} cannot be started: {error.strerror}") from None
-    with _signals_for(child):
+        raise CommandError(f"{command[0]} cannot be started: {error.strerror}") from None
+    with _forward_signals(child):
         code = _wait(child)
     return 128 - code if code < 0 else code
 
 
 @contextlib.contextmanager
-def handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
+def signal_handlers(handlers: Mapping[signal.Signals, SignalHandler]) -> Iterator[None]:
     """Install signal handlers for the duration of the block."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
@@ -37,7 +37,7 @@ def handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _signals_for(child: subprocess.Popen[bytes]) -> Iterator[None]:
+def _forward_signals(child: subprocess.Popen[bytes]) -> Iterator[None]:
     """Forward signals that are sent only to this process; the terminal sends Ctrl-C to the child as well."""
 
     def ignore(_number: int, _frame: FrameType | None) -> None:
@@ -51,7 +51,7 @@ def _signals_for(child: subprocess.Popen[bytes]) -> Iterator[None]:
     handlers = {signal.SIGINT: ignore, signal.SIGTERM: forward}
     if hasattr(signal, "SIGHUP"):
         handlers[signal.SIGHUP] = forward
-    with handling(handlers):
+    with signal_handlers(handlers):
         yield
 
 

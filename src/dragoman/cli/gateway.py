@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from dragoman.cli.home import make_home
-from dragoman.cli.progress import working
-from dragoman.cli.screen import Failure
+from dragoman.cli.home import make_state_folder
+from dragoman.cli.progress import spinner
+from dragoman.cli.screen import CommandError
 from dragoman.cli.settings import Settings
 from dragoman.config import is_loopback
 
@@ -46,7 +46,7 @@ def start_gateway(host: str, home: Path, env: Mapping[str, str]) -> Iterator[int
     with _open_log(home) as log:
         child = _start(host, port, log, env)
         try:
-            with working("starting the gateway"):
+            with spinner("starting the gateway"):
                 _await_ready(child, host, port, log)
             yield port
         finally:
@@ -55,14 +55,14 @@ def start_gateway(host: str, home: Path, env: Mapping[str, str]) -> Iterator[int
 
 def _is_usable(host: str, port: int, token: str, backend: str) -> bool:
     """Return whether a Dragoman gateway with this key and backend runs there."""
-    health = health_of(host, port)
+    health = get_health(host, port)
     if health is None or health.get("service") != "dragoman" or health.get("backend", backend) != backend:
         return False
     headers = {"authorization": f"Bearer {token}", "anthropic-version": "2023-06-01"}
     return _get(host, port, "/v1/models", headers) is not None
 
 
-def health_of(host: str, port: int) -> dict[str, object] | None:
+def get_health(host: str, port: int) -> dict[str, object] | None:
     """Return the answer of `/healthz`, None if there is no gateway."""
     return _get(host, port, "/healthz", {})
 
@@ -89,7 +89,7 @@ def _free_port(host: str) -> int:
 
 def _open_log(home: Path) -> BinaryIO:
     """Open the log for the output of the child, because the terminal belongs to the client."""
-    path = make_home(home) / _LOG_FILE
+    path = make_state_folder(home) / _LOG_FILE
     fresh = os.O_TRUNC if path.exists() and path.stat().st_size > _MAX_LOG_BYTES else 0
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | fresh, 0o600)
     log = os.fdopen(descriptor, "r+b", buffering=0)
@@ -120,16 +120,16 @@ def _await_ready(child: subprocess.Popen[bytes], host: str, port: int, log: Bina
     start = log.tell()
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
-        health = health_of(host, port)
+        health = get_health(host, port)
         if health is not None and health.get("service") == "dragoman":
             return
         if child.poll() is not None:
             raise _child_failure(log, start, child.returncode)
         time.sleep(_POLL_S)
-    raise Failure(f"the gateway did not start within {START_S:.0f} s", hint=f"its log is {log.name}")
+    raise CommandError(f"the gateway did not start within {START_S:.0f} s", hint=f"its log is {log.name}")
 
 
-def _child_failure(log: BinaryIO, start: int, code: int) -> Failure:
+def _child_failure(log: BinaryIO, start: int, code: int) -> CommandError:
     log.seek(start)
     lines = log.read().decode("utf-8", "replace").strip().splitlines()
     why = next(
@@ -138,7 +138,7 @@ def _child_failure(log: BinaryIO, start: int, code: int) -> Failure:
     hint = next(
         (line.partition("hint:")[2].strip() for line in lines if "hint:" in line), "try dragoman serve"
     )
-    return Failure(f"the gateway did not start: {why}", hint=hint, code=code if code == 2 else 1)
+    return CommandError(f"the gateway did not start: {why}", hint=hint, code=code if code == 2 else 1)
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:

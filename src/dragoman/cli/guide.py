@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 
-from dragoman.cli.banner import GET_KEY, describe_upstream
+from dragoman.cli.banner import API_KEY_URL, describe_upstream
 from dragoman.cli.launch.start import find_program
 from dragoman.cli.launch.table import CLIENTS
 from dragoman.cli.screen import paint
@@ -55,7 +55,7 @@ def _steps(settings: Settings | None, installed: list[str]) -> list[tuple[str, s
         ]
     steps: list[tuple[str, str]] = []
     if settings.config.backend == "emulator" and settings.config.upstream.kind == "auto":
-        steps.append(("export GEMINI_API_KEY=…", f"a key is free at {GET_KEY}"))
+        steps.append(("export GEMINI_API_KEY=…", f"a key is free at {API_KEY_URL}"))
     steps += [(f"dragoman {name}", f"{CLIENTS[name].title}, on Gemini") for name in installed[:2]]
     if not installed:
         source = CLIENTS["claude"].source

@@ -15,7 +15,7 @@ KEY_FILE = "gateway.key"
 _KEY_PREFIX = "dgm-"
 
 
-def home_folder(env: Mapping[str, str], *, platform: str = sys.platform, configured: str = "") -> Path:
+def state_folder(env: Mapping[str, str], *, platform: str = sys.platform, configured: str = "") -> Path:
     """Return DRAGOMAN_HOME, or the default folder of this platform."""
     given = configured or env.get("DRAGOMAN_HOME", "").strip()
     if given:
@@ -25,7 +25,7 @@ def home_folder(env: Mapping[str, str], *, platform: str = sys.platform, configu
 
 def data_folder(env: Mapping[str, str], *, platform: str = sys.platform) -> Path:
     """Return the platform's folder for application data."""
-    user = user_folder(env)
+    user = home_directory(env)
     if platform == "win32":
         return Path(env.get("LOCALAPPDATA") or user / "AppData" / "Local")
     if platform == "darwin":
@@ -34,22 +34,22 @@ def data_folder(env: Mapping[str, str], *, platform: str = sys.platform) -> Path
     return xdg if xdg.is_absolute() else user / ".local" / "share"
 
 
-def user_folder(env: Mapping[str, str]) -> Path:
+def home_directory(env: Mapping[str, str]) -> Path:
     return Path(env.get("HOME") or Path.home())
 
 
-def make_home(home: Path) -> Path:
+def make_state_folder(home: Path) -> Path:
     """Create the folder, accessible only by its owner, unless it exists; return it."""
     try:
         if not home.is_dir():
             home.parent.mkdir(parents=True, exist_ok=True)
             home.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise _unusable(home, error) from None
+        raise _unusable_path(home, error) from None
     return home
 
 
-def gateway_key(home: Path) -> tuple[str, tuple[str, ...]]:
+def load_gateway_key(home: Path) -> tuple[str, tuple[str, ...]]:
     """Return the gateway key, created at the first start, and notes for the user.
 
     Raise `ConfigError` if the file cannot be used or holds an invalid key.
@@ -57,11 +57,11 @@ def gateway_key(home: Path) -> tuple[str, tuple[str, ...]]:
     path = home / KEY_FILE
     try:
         if not path.exists():
-            _create(path)
+            _create_key_file(path)
         notes = _restrict_access(path)
         key = path.read_text(encoding="ascii", errors="replace").strip()
     except OSError as error:
-        raise _unusable(path, error) from None
+        raise _unusable_path(path, error) from None
     try:
         check_gateway_key(key, str(path))
     except ConfigError as error:
@@ -70,7 +70,7 @@ def gateway_key(home: Path) -> tuple[str, tuple[str, ...]]:
     return key, notes
 
 
-def _create(path: Path) -> None:
+def _create_key_file(path: Path) -> None:
     """Create the key file atomically; if two gateways start at once, the key of the first one stays."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -92,6 +92,6 @@ def _restrict_access(path: Path) -> tuple[str, ...]:
     return (f"{path} could be read by others and was closed; delete it to have a new key made",)
 
 
-def _unusable(path: Path, error: OSError) -> ConfigError:
+def _unusable_path(path: Path, error: OSError) -> ConfigError:
     hint = "point DRAGOMAN_HOME to a folder you own"
     return ConfigError(f"cannot be used: {error.strerror}\n{hint}", where=str(path))

@@ -8,9 +8,9 @@ import secrets
 import sys
 from pathlib import Path
 
-from dragoman.cli.home import home_folder, make_home
+from dragoman.cli.home import make_state_folder, state_folder
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure, remark, say
+from dragoman.cli.screen import CommandError, print_result, print_status
 from dragoman.cli.settings import CONFIG_FILE
 from dragoman.config.template import config_template
 
@@ -27,20 +27,20 @@ and then a copy of it stays beside the new one."""
 def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     if args.print:
-        say(config_template().rstrip("\n"))
+        print_result(config_template().rstrip("\n"))
         return 0
-    file = Path(args.file or os.environ.get("DRAGOMAN_CONFIG") or home_folder(os.environ) / CONFIG_FILE)
+    file = Path(args.file or os.environ.get("DRAGOMAN_CONFIG") or state_folder(os.environ) / CONFIG_FILE)
     file = file.expanduser().absolute()
     if not args.file:
-        make_home(file.parent)
+        make_state_folder(file.parent)
     if file.exists() or file.is_symlink():
         _confirm(file, yes=args.yes)
         copy = file.with_name(f"{file.name}.bak-{secrets.token_hex(3)}")
         file.replace(copy)
-        remark(f"the old file is {copy}")
+        print_status(f"the old file is {copy}")
     _write(file)
-    say(f"written: {file}")
-    remark("every line is a default behind a #; dragoman config check looks at what you change")
+    print_result(f"written: {file}")
+    print_status("every line is a default behind a #; dragoman config check looks at what you change")
     return 0
 
 
@@ -58,14 +58,14 @@ def _confirm(file: Path, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Failure(
+        raise CommandError(
             f"{file} is there already", hint="--yes replaces it and keeps a copy; --print only shows"
         )
     print(
         f"{file} is there already; replace it (a copy is kept)? [y/N] ", end="", file=sys.stderr, flush=True
     )
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Failure("nothing was changed")
+        raise CommandError("nothing was changed")
 
 
 def _write(file: Path) -> None:

@@ -8,11 +8,11 @@ import os
 import signal
 import sys
 
-from dragoman.cli.screen import Failure, complain, paint
+from dragoman.cli.screen import CommandError, paint, print_error
 from dragoman.errors import ConfigError, DragomanError
 
 # Clients that can be started. All their arguments go to the client, --help included.
-LAUNCHED = {
+LAUNCHABLE_CLIENTS = {
     "claude": "Claude Code",
     "codex": "Codex",
     "gemini": "Gemini CLI",
@@ -27,7 +27,7 @@ LAUNCHED = {
 # Each command is a module with `run(argv) -> exit code`; only the requested one is imported.
 COMMANDS = {
     "serve": ("dragoman.cli.serve", "start the gateway in the foreground"),
-    **{name: ("dragoman.cli.launch", f"run {title} on Gemini") for name, title in LAUNCHED.items()},
+    **{name: ("dragoman.cli.launch", f"run {title} on Gemini") for name, title in LAUNCHABLE_CLIENTS.items()},
     "chat": ("dragoman.cli.chat", "talk to an agent with the files of a project"),
     "run": ("dragoman.cli.run_task", "let the agent do one task, for scripts"),
     "translate": ("dragoman.cli.translate", "translate one request or answer between two APIs"),
@@ -88,8 +88,8 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("DRAGOMAN_DEBUG"):
             raise
-        failure = _explain(error)
-        complain(failure)
+        failure = _as_command_error(error)
+        print_error(failure)
         return failure.code
 
 
@@ -99,7 +99,7 @@ def _dispatch(argv: list[str]) -> int:
         return 0
     name, *rest = argv
     if name in ("-h", "--help", "help"):
-        if rest and rest[0] in LAUNCHED:
+        if rest and rest[0] in LAUNCHABLE_CLIENTS:
             importlib.import_module("dragoman.cli.launch").explain(rest[0])
             return 0
         if rest and rest[0] in COMMANDS:
@@ -112,13 +112,13 @@ def _dispatch(argv: list[str]) -> int:
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean {near[0]}?" if near else "dragoman --help lists the commands"
-        raise Failure(f"there is no command {name!r}", hint=hint, code=2)
+        raise CommandError(f"there is no command {name!r}", hint=hint, code=2)
     return _run(name, rest)
 
 
 def _run(name: str, argv: list[str]) -> int:
     command = importlib.import_module(COMMANDS[name][0])
-    code: int = command.run(name, argv) if name in LAUNCHED else command.run(argv)
+    code: int = command.run(name, argv) if name in LAUNCHABLE_CLIENTS else command.run(argv)
     return code
 
 
@@ -136,15 +136,15 @@ def _version() -> str:
     return version
 
 
-def _explain(error: Exception) -> Failure:
+def _as_command_error(error: Exception) -> CommandError:
     """Return the failure to print for an exception; further lines of a message become its hint."""
-    if isinstance(error, Failure):
+    if isinstance(error, CommandError):
         return error
     if isinstance(error, DragomanError):
         message, _, hint = str(error).partition("\n")
-        return Failure(message, hint=hint, code=2 if isinstance(error, ConfigError) else 1)
+        return CommandError(message, hint=hint, code=2 if isinstance(error, ConfigError) else 1)
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
-        return Failure(f"{place}{error.strerror}")
+        return CommandError(f"{place}{error.strerror}")
     hint = "this is a fault of dragoman; DRAGOMAN_DEBUG=1 shows where"
-    return Failure(f"{type(error).__name__}: {error}", hint=hint)
+    return CommandError(f"{type(error).__name__}: {error}", hint=hint)

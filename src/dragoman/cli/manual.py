@@ -37,22 +37,22 @@ FILES = {
 }
 _SETTINGS = ("DRAGOMAN_HOME", "DRAGOMAN_CONFIG", "DRAGOMAN_…")
 _GOOGLE = ("GEMINI_API_KEY", "GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT", "HTTPS_PROXY, NO_PROXY")
-_USUAL: Mapping[int, str] = MappingProxyType(
+_USUAL_EXIT_CODES: Mapping[int, str] = MappingProxyType(
     {0: "done", 1: "it could not be done", 2: "wrong usage or settings"}
 )
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class HelpPage(msgspec.Struct, frozen=True, kw_only=True):
     """The variables, files and exit codes of one command."""
 
     env: tuple[str, ...] = _SETTINGS
     files: tuple[str, ...] = ("config.toml",)
-    codes: Mapping[int, str] = _USUAL
+    codes: Mapping[int, str] = _USUAL_EXIT_CODES
 
 
 _AGENT = ("config.toml", "sessions.db", "tools/", "audit.jsonl", "launcher.log")
-PAGES = {
-    "serve": Page(
+HELP_PAGES = {
+    "serve": HelpPage(
         env=(*_SETTINGS, "DRAGOMAN_GATEWAY_KEY", *_GOOGLE),
         files=("config.toml", "gateway.key", "state.db", "captures/"),
         codes={
@@ -61,8 +61,8 @@ PAGES = {
             2: "wrong usage or settings, or the port is taken",
         },
     ),
-    "chat": Page(env=(*_SETTINGS, *_GOOGLE, "NO_COLOR"), files=_AGENT),
-    "run": Page(
+    "chat": HelpPage(env=(*_SETTINGS, *_GOOGLE, "NO_COLOR"), files=_AGENT),
+    "run": HelpPage(
         env=(*_SETTINGS, *_GOOGLE, "NO_COLOR"),
         files=_AGENT,
         codes={
@@ -74,8 +74,8 @@ PAGES = {
             130: "interrupted",
         },
     ),
-    "translate": Page(),
-    "tools": Page(
+    "translate": HelpPage(),
+    "tools": HelpPage(
         files=("config.toml", "tools/", "audit.jsonl"),
         codes={
             0: "done",
@@ -85,8 +85,8 @@ PAGES = {
             4: "the tool failed",
         },
     ),
-    "explain": Page(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "captures/")),
-    "replay": Page(
+    "explain": HelpPage(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "captures/")),
+    "replay": HelpPage(
         env=(*_SETTINGS, *_GOOGLE, "NO_COLOR"),
         files=("config.toml", "captures/"),
         codes={
@@ -96,24 +96,24 @@ PAGES = {
             3: "Google was asked something else",
         },
     ),
-    "capture": Page(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "captures/")),
-    "config": Page(env=(*_SETTINGS, *_GOOGLE)),
-    "init": Page(
+    "capture": HelpPage(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "captures/")),
+    "config": HelpPage(env=(*_SETTINGS, *_GOOGLE)),
+    "init": HelpPage(
         env=("DRAGOMAN_HOME", "DRAGOMAN_CONFIG"),
         codes={0: "written", 1: "there is a file already, or it cannot be written", 2: "wrong usage"},
     ),
-    "doctor": Page(
+    "doctor": HelpPage(
         env=(*_SETTINGS, *_GOOGLE, "NO_COLOR"),
         files=("config.toml", "gateway.key", "state.db", "lent/"),
         codes={0: "nothing fails", 1: "something fails", 2: "wrong usage"},
     ),
-    "completion": Page(
+    "completion": HelpPage(
         env=("SHELL",),
         files=(),
         codes={0: "done", 1: "it could not be done", 2: "wrong usage, or an unknown shell"},
     ),
-    "usage": Page(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "state-ledger.db")),
-    "emulator": Page(
+    "usage": HelpPage(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "state-ledger.db")),
+    "emulator": HelpPage(
         env=("DRAGOMAN_DEBUG",),
         files=(),
         codes={
@@ -122,11 +122,11 @@ PAGES = {
             2: "wrong usage, or the port is taken",
         },
     ),
-    "mitm": Page(env=(*_SETTINGS, *_GOOGLE), files=("config.toml", "state.db", "tools/", "mitm/")),
-    "audit": Page(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "audit.jsonl")),
+    "mitm": HelpPage(env=(*_SETTINGS, *_GOOGLE), files=("config.toml", "state.db", "tools/", "mitm/")),
+    "audit": HelpPage(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "audit.jsonl")),
 }
 #: The page of all launchers.
-LAUNCHER = Page(
+LAUNCHER_PAGE = HelpPage(
     env=(*_SETTINGS, "DRAGOMAN_GATEWAY_KEY", *_GOOGLE),
     files=("config.toml", "gateway.key", "state.db", "launcher.log"),
     codes={1: "it could not be started", 2: "wrong settings"},
@@ -138,12 +138,12 @@ def new_parser(command: str, description: str, examples: str) -> argparse.Argume
     return argparse.ArgumentParser(
         prog=f"dragoman {command}",
         description=description,
-        epilog=f"{examples.rstrip()}\n\n{sections(PAGES[command])}",
+        epilog=f"{examples.rstrip()}\n\n{help_sections(HELP_PAGES[command])}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
 
-def sections(page: Page) -> str:
+def help_sections(page: HelpPage) -> str:
     """Return the sections of a page that come from these tables."""
     parts = [_section("environment:", {name: VARIABLES[name] for name in page.env})]
     if page.files:

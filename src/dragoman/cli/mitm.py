@@ -13,18 +13,24 @@ from typing import Any
 import msgspec
 
 from dragoman.agent.toolbox import Toolbox, open_toolbox
-from dragoman.cli.home import make_home
+from dragoman.cli.home import make_state_folder
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure, remark, say
-from dragoman.cli.settings import Settings, add_config_flag, find_key, read_settings, warn_all
+from dragoman.cli.screen import CommandError, print_result, print_status
+from dragoman.cli.settings import (
+    Settings,
+    add_config_flag,
+    find_client_key,
+    print_setting_notes,
+    read_settings,
+)
 from dragoman.errors import ConfigError, InvalidRequest
 from dragoman.ir import ToolCall, ToolResult
 from dragoman.mitm.addon import GeminiAddon
 from dragoman.mitm.intercept import Interceptor
-from dragoman.mitm.run import CERTIFICATE, LOOPBACK, check_installed, serve
-from dragoman.server.admin_shapes import check_tool_config, read_tools
+from dragoman.mitm.run import CERTIFICATE, LOOPBACK, check_installed, run_proxy
+from dragoman.server.admin_shapes import check_tool_config, decode_tools
 from dragoman.server.auth import scope_of
-from dragoman.server.tool_sessions import Held, ToolSession, check_session_name
+from dragoman.server.tool_sessions import SessionToolset, ToolSession, check_session_name
 from dragoman.store import open_store
 from dragoman.tools import Context
 from dragoman.upstream.client import UpstreamClient
@@ -49,8 +55,8 @@ def run(argv: list[str]) -> int:
         raise ConfigError(f"must be a port number, not {args.port}", where="--port")
     check_session_name(args.session)
     settings = read_settings(args.config)
-    warn_all(settings)
-    make_home(settings.home)
+    print_setting_notes(settings)
+    make_state_folder(settings.home)
     with contextlib.suppress(asyncio.CancelledError):
         asyncio.run(_serve(args, settings))
     return 0
@@ -99,17 +105,17 @@ async def _serve(args: argparse.Namespace, settings: Settings) -> None:
         addon = GeminiAddon(interceptor, client, upstream=args.upstream or config.upstream.base_url)
         folder = settings.home / _FOLDER
         names = ", ".join(tool.name for tool in held.tools)
-        await serve(
+        await run_proxy(
             addon,
             port=args.port,
             folder=folder,
-            on_ready=lambda url: say(_banner(url, folder / CERTIFICATE, names, args)),
+            on_ready=lambda url: print_result(_banner(url, folder / CERTIFICATE, names, args)),
         )
 
 
 def _scope(settings: Settings) -> str:
     """Return the scope of the gateway key, so that a gateway with the same state folder shares the session."""
-    key = find_key(settings)
+    key = find_client_key(settings)
     return scope_of(key.secret if key else "")
 
 
@@ -121,7 +127,7 @@ async def _toolbox(args: argparse.Namespace, settings: Settings) -> Any:
     allowed = msgspec.structs.replace(config.tools, allow=(*config.tools.allow, *names))
     root = Path(args.root).expanduser().absolute()
     if not root.is_dir():
-        raise Failure(f"{root} is no folder", code=2)
+        raise CommandError(f"{root} is no folder", code=2)
     async with contextlib.AsyncExitStack() as stack:
         try:
             toolbox = await stack.enter_async_context(
@@ -129,44 +135,46 @@ async def _toolbox(args: argparse.Namespace, settings: Settings) -> Any:
             )
         except ConfigError as error:  # an unknown name is reported as a rule for an unknown tool
             raise ConfigError(error.message, where=error.where if config.tools.allow else "--run") from None
-        for text in toolbox.remarks:
-            remark(text)
+        for text in toolbox.warnings:
+            print_status(text)
         for name in set(toolbox.registry.names()) - set(names):
             toolbox.registry.remove(name)
         yield toolbox
 
 
-async def _set_tools(args: argparse.Namespace, session: ToolSession, toolbox: Toolbox | None) -> Held:
+async def _set_tools(
+    args: argparse.Namespace, session: ToolSession, toolbox: Toolbox | None
+) -> SessionToolset:
     """Set the session's tools from `--tools` or `--run`, or return the tools that it has."""
     if args.tools and toolbox is not None:
-        raise Failure("--tools are answered by others, --run are run here: give one of them", code=2)
+        raise CommandError("--tools are answered by others, --run are run here: give one of them", code=2)
     if args.tools:
         held = _read(Path(args.tools))
     elif toolbox is not None:
-        held = Held(tools=toolbox.registry.to_ir())
+        held = SessionToolset(tools=toolbox.registry.to_ir())
     else:
-        known = await session.held()
+        known = await session.get_toolset()
         if known is None:
             hint = "give them with --tools FILE or --run NAME, or PUT them to the admin API of a gateway"
-            raise Failure(f"the session {session.name!r} has no tools", hint=hint, code=2)
+            raise CommandError(f"the session {session.name!r} has no tools", hint=hint, code=2)
         return known
-    await session.forget()
-    await session.hold(held)
+    await session.clear()
+    await session.set_toolset(held)
     return held
 
 
-def _read(file: Path) -> Held:
+def _read(file: Path) -> SessionToolset:
     try:
         found = msgspec.json.decode(file.read_bytes())
         body = found if isinstance(found, dict) else {"tools": found}
         if not isinstance(body.get("tools"), list) or not all(isinstance(one, dict) for one in body["tools"]):
             raise InvalidRequest("a list of tools is wanted here", where="tools")
-        tools = read_tools(body["tools"])
+        tools = decode_tools(body["tools"])
         keep, config = body.get("keep_client_tools", True), body.get("toolConfig")
         check_tool_config(config, tools, alone=not keep)
     except (InvalidRequest, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(str(error), where=str(file)) from None
-    return Held(tools=tools, keep_client_tools=bool(keep), tool_config=config)
+    return SessionToolset(tools=tools, keep_client_tools=bool(keep), tool_config=config)
 
 
 class _Runner:

@@ -6,15 +6,15 @@ import argparse
 import asyncio
 import sys
 
-from dragoman.cli.captured import need_capture
+from dragoman.cli.captured import require_capture
 from dragoman.cli.manual import new_parser
-from dragoman.cli.progress import working
-from dragoman.cli.screen import Failure, paint, remark, say, visible
-from dragoman.cli.settings import add_config_flag, read_settings, warn_all
+from dragoman.cli.progress import spinner
+from dragoman.cli.screen import CommandError, paint, print_result, print_status, replace_controls
+from dragoman.cli.settings import add_config_flag, print_setting_notes, read_settings
 from dragoman.config import Config
-from dragoman.observe.captures import Captured
-from dragoman.observe.compare import VERDICTS, Compared, compare
-from dragoman.observe.record import Record, Stages
+from dragoman.observe.captures import CapturedRequest
+from dragoman.observe.compare import VERDICT_TEXTS, BodyComparison, compare
+from dragoman.observe.record import RequestRecord, RequestStages
 
 _EPILOG = """\
 examples:
@@ -28,8 +28,8 @@ A replay changes nothing: no conversation, no budget, no capture."""
 def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     settings = read_settings(args.config)
-    warn_all(settings)
-    captured = need_capture(settings, args.id)
+    print_setting_notes(settings)
+    captured = require_capture(settings, args.id)
     _check(captured)
     record, stages = _rerun(settings.config, captured, against=args.against, model=args.model)
     return _show_comparison(captured, record, stages)
@@ -50,47 +50,49 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(captured: Captured) -> None:
+def _check(captured: CapturedRequest) -> None:
     if captured.cut:
-        raise Failure(
+        raise CommandError(
             "this capture is cut", hint="observe.capture_body_bytes sets how much is kept of a body"
         )
     if "[redacted]" in captured.client_request.text:
-        remark(
+        print_status(
             "what looked like a secret was taken out of this capture, so the request is not quite the same"
         )
 
 
-def _rerun(config: Config, captured: Captured, *, against: str, model: str) -> tuple[Record, Stages]:
-    from dragoman.server.rerun import rerun_against  # imports the whole server, which --help does not need
+def _rerun(
+    config: Config, captured: CapturedRequest, *, against: str, model: str
+) -> tuple[RequestRecord, RequestStages]:
+    from dragoman.server.rerun import replay_against  # imports the whole server, which --help does not need
     from dragoman.store import open_store
 
-    async def once() -> tuple[Record, Stages]:
+    async def once() -> tuple[RequestRecord, RequestStages]:
         store = open_store(config)
         try:
-            return await rerun_against(config, store, captured, against=against, model=model)
+            return await replay_against(config, store, captured, against=against, model=model)
         finally:
             await store.close()
 
-    with working("asking again"):
+    with spinner("asking again"):
         return asyncio.run(once())
 
 
-def _show_comparison(captured: Captured, record: Record, stages: Stages) -> int:
+def _show_comparison(captured: CapturedRequest, record: RequestRecord, stages: RequestStages) -> int:
     now = stages.upstream[0][0] if stages.upstream else b""
     found = compare(captured, record, asked=now, given=stages.client_answer)
     _show("what Google is asked", found.asked)
     for fact in found.facts:
-        then, new = visible(fact.then or "-"), visible(fact.now or "-")
+        then, new = replace_controls(fact.then or "-"), replace_controls(fact.now or "-")
         changed = f"{then} → {paint(new, 'yellow', sys.stdout)}" if fact.then != fact.now else new
-        say(f"  {fact.name:<11} {changed}")
+        print_result(f"  {fact.name:<11} {changed}")
     _show("what the client gets", found.given)
     return 0 if found.asked.verdict == "same" else 3
 
 
-def _show(title: str, compared: Compared) -> None:
-    say(f"{paint(title, 'bold', sys.stdout)}: {VERDICTS[compared.verdict]}")
+def _show(title: str, compared: BodyComparison) -> None:
+    print_result(f"{paint(title, 'bold', sys.stdout)}: {VERDICT_TEXTS[compared.verdict]}")
     for line in compared.lines:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        text = visible(line)
-        say("  " + (paint(text, colour, sys.stdout) if colour else text))
+        text = replace_controls(line)
+        print_result("  " + (paint(text, colour, sys.stdout) if colour else text))

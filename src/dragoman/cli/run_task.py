@@ -10,18 +10,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dragoman.agent.desk import Desk, new_session_name
-from dragoman.agent.events import Reason, Stop
+from dragoman.agent.desk import AgentConversation, new_session_name
+from dragoman.agent.events import EndReason, TurnEnd
 from dragoman.agent.jsonl import JsonScreen
 from dragoman.agent.plain import PlainScreen
 from dragoman.agent.tui.prompt import PlainPrompt
 from dragoman.agent.tui.screen import TerminalScreen
-from dragoman.agent.tui.style import find_style
+from dragoman.agent.tui.style import detect_style
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure, warn
-from dragoman.cli.workbench import Line, add_flags, open_line, open_sessions, open_workbench
+from dragoman.cli.screen import CommandError, print_note
+from dragoman.cli.workbench import (
+    GatewayConnection,
+    add_agent_flags,
+    connect_gateway,
+    open_agent_session,
+    open_session_store,
+)
 
-EXIT_CODES: dict[Reason, int] = {
+EXIT_CODES: dict[EndReason, int] = {
     "done": 0,
     "failed": 1,
     "blocked": 1,
@@ -43,15 +49,15 @@ examples:
 The answer is on stdout, everything else on stderr; --json puts one event per line on stdout.
 What needs a yes is asked at a terminal and refused without one; --yolo or tools.allow rules grant it."""
 
-Any_Screen = JsonScreen | PlainScreen | TerminalScreen
+AnyScreen = JsonScreen | PlainScreen | TerminalScreen
 
 
 def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     task = sys.stdin.read() if args.task == "-" else args.task
     if not task.strip():
-        raise Failure("there is no task", hint='dragoman run "what to do"', code=2)
-    with open_line(args) as line:
+        raise CommandError("there is no task", hint='dragoman run "what to do"', code=2)
+    with connect_gateway(args) as line:
         return asyncio.run(_run(args, line, task))
 
 
@@ -64,39 +70,39 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("task", help="what to do; - reads it from stdin")
     parser.add_argument("--json", action="store_true", help="one JSON event per line on stdout")
     parser.add_argument("--timeout", metavar="S", type=float, help="stop after so many seconds")
-    add_flags(parser)
+    add_agent_flags(parser)
     return parser
 
 
-async def _run(args: argparse.Namespace, line: Line, task: str) -> int:
+async def _run(args: argparse.Namespace, line: GatewayConnection, task: str) -> int:
     asks = not args.json and args.task != "-" and sys.stdin.isatty() and sys.stdout.isatty()
     screen = _screen(args, asks=asks)
     name = args.session or new_session_name().replace("chat", "run")
     async with (
-        open_sessions(line.settings) as sessions,
-        open_workbench(line, args, sessions, name, screen, asks=asks) as bench,
+        open_session_store(line.settings) as sessions,
+        open_agent_session(line, args, sessions, name, screen, asks=asks) as bench,
     ):
-        for remark in bench.toolbox.remarks:
-            warn(remark)
+        for remark in bench.toolbox.warnings:
+            print_note(remark)
         if isinstance(screen, JsonScreen):
-            screen.begin(bench.desk.session.name, bench.desk.model_name)
-        with _interruptible(bench.desk, args.timeout) as signals:
+            screen.begin(bench.conversation.session.name, bench.conversation.model_name)
+        with _interruptible(bench.conversation, args.timeout) as signals:
             if isinstance(screen, TerminalScreen):
                 async with screen.turn():
-                    stop = await bench.desk.say(task)
+                    stop = await bench.conversation.send(task)
             else:
-                stop = await bench.desk.say(task)
+                stop = await bench.conversation.send(task)
         code = 128 + signals[0] if stop.reason == "interrupted" and signals else EXIT_CODES[stop.reason]
-        _end(screen, bench.desk, stop, code)
+        _end(screen, bench.conversation, stop, code)
     return code
 
 
-def _screen(args: argparse.Namespace, *, asks: bool) -> Any_Screen:
+def _screen(args: argparse.Namespace, *, asks: bool) -> AnyScreen:
     if args.json:
         return JsonScreen(sys.stdout)
     if sys.stdout.isatty():
         read = _TerminalPrompt().ask if asks else None
-        return TerminalScreen(find_style(sys.stdout, os.environ), sys.stdout, read)
+        return TerminalScreen(detect_style(sys.stdout, os.environ), sys.stdout, read)
     return PlainScreen(sys.stdout, sys.stderr)
 
 
@@ -109,19 +115,19 @@ class _TerminalPrompt(PlainPrompt):
         return await super().ask(label)
 
 
-def _end(screen: Any_Screen, desk: Desk, stop: Stop, code: int) -> None:
+def _end(screen: AnyScreen, desk: AgentConversation, stop: TurnEnd, code: int) -> None:
     if isinstance(screen, JsonScreen):
-        screen.end(stop, desk.spent, code)
+        screen.end(stop, desk.usage, code)
         return
     if isinstance(screen, PlainScreen):
         screen.close()
     if stop.reason != "done":
         why = f"{stop.reason.replace('_', ' ')}" + (f": {stop.detail}" if stop.detail else "")
-        warn(f"{why}; the session is {desk.session.name}")
+        print_note(f"{why}; the session is {desk.session.name}")
 
 
 @contextmanager
-def _interruptible(desk: Desk, timeout_s: float | None) -> Iterator[list[int]]:
+def _interruptible(desk: AgentConversation, timeout_s: float | None) -> Iterator[list[int]]:
     """End the turn cleanly on a signal or a timeout; yield a list that collects the signals."""
     loop = asyncio.get_running_loop()
     came: list[int] = []
@@ -132,7 +138,7 @@ def _interruptible(desk: Desk, timeout_s: float | None) -> Iterator[list[int]]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, take, number)
-    timer = loop.call_later(timeout_s, desk.limit, f"{timeout_s:g} s are over") if timeout_s else None
+    timer = loop.call_later(timeout_s, desk.end_by_limit, f"{timeout_s:g} s are over") if timeout_s else None
     try:
         yield came
     finally:

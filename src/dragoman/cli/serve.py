@@ -7,11 +7,11 @@ import os
 import signal
 import threading
 
-from dragoman.cli.banner import banner
-from dragoman.cli.home import make_home
+from dragoman.cli.banner import ready_banner
+from dragoman.cli.home import make_state_folder
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import say
-from dragoman.cli.settings import add_config_flag, find_key, read_settings, warn_all
+from dragoman.cli.screen import print_result
+from dragoman.cli.settings import add_config_flag, find_client_key, print_setting_notes, read_settings
 from dragoman.errors import ConfigError
 from dragoman.server.run import serve
 
@@ -38,10 +38,10 @@ def run(argv: list[str]) -> int:
         "upstream.kind": "emulator" if args.emulator else None,
     }
     settings = read_settings(args.config, flags)
-    warn_all(settings)
+    print_setting_notes(settings)
     os.umask(0o077)  # files of the gateway are accessible only by their owner, even in a shared folder
-    make_home(settings.home)
-    key = find_key(settings)
+    make_state_folder(settings.home)
+    key = find_client_key(settings)
     if args.until_stdin_closes:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     config = settings.config
@@ -49,7 +49,7 @@ def run(argv: list[str]) -> int:
         serve(
             config,
             gateway_key=key.secret if key else None,
-            on_ready=lambda base_url: say(banner(config, base_url, key)),
+            on_ready=lambda base_url: print_result(ready_banner(config, base_url, key)),
         )
     except ConfigError as error:
         if error.code != "port":

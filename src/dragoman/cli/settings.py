@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.cli.home import KEY_FILE, gateway_key, home_folder, make_home
-from dragoman.cli.screen import warn
-from dragoman.config import Config, Loaded, load
+from dragoman.cli.home import KEY_FILE, load_gateway_key, make_state_folder, state_folder
+from dragoman.cli.screen import print_note
+from dragoman.config import Config, LoadedConfig, load
 from dragoman.errors import ConfigError
 
 CONFIG_FILE = "config.toml"
@@ -21,7 +21,7 @@ CONFIG_FILE = "config.toml"
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The loaded settings, their file if there is one, and the state folder."""
 
-    loaded: Loaded
+    loaded: LoadedConfig
     file: Path | None
     home: Path
 
@@ -30,7 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.loaded.config
 
 
-class Key(msgspec.Struct, frozen=True, kw_only=True):
+class ClientKey(msgspec.Struct, frozen=True, kw_only=True):
     """The key for clients on this machine, and a shell expression for it that does not reveal it."""
 
     secret: str
@@ -47,35 +47,35 @@ def add_config_flag(parser: argparse.ArgumentParser) -> None:
 def read_settings(path: str | None = None, flags: Mapping[str, object] | None = None) -> Settings:
     """Load the settings from a flag's file, DRAGOMAN_CONFIG or the state folder, never from the project."""
     env = os.environ
-    file = _find_file(path or env.get("DRAGOMAN_CONFIG", ""), home_folder(env))
-    text = _read(file) if file else None
+    file = _find_file(path or env.get("DRAGOMAN_CONFIG", ""), state_folder(env))
+    text = _read_settings_file(file) if file else None
     loaded = load(file_text=text, file_name=str(file or ""), env=env, flags=flags or {})
-    home = home_folder(env, configured=loaded.config.home)
+    home = state_folder(env, configured=loaded.config.home)
     config = msgspec.structs.replace(loaded.config, home=str(home))
     return Settings(loaded=msgspec.structs.replace(loaded, config=config), file=file, home=home)
 
 
-def warn_all(settings: Settings) -> None:
+def print_setting_notes(settings: Settings) -> None:
     for note in settings.loaded.notes:
-        warn(note)
+        print_note(note)
 
 
-def find_key(settings: Settings) -> Key | None:
+def find_client_key(settings: Settings) -> ClientKey | None:
     """Return the key for clients on this machine, created if necessary; None if authentication is off."""
     server = settings.config.server
     given = os.environ.get("DRAGOMAN_GATEWAY_KEY", "").strip()
     if server.no_auth:
         return None
     if given:
-        return Key(secret=given, expression="$DRAGOMAN_GATEWAY_KEY")
+        return ClientKey(secret=given, expression="$DRAGOMAN_GATEWAY_KEY")
     keys = server.keys or server.admin_keys
     if keys:
         setting = "server.keys" if server.keys else "server.admin_keys"
-        return Key(secret=keys[0], expression=f"one of your {setting}")
-    secret, notes = gateway_key(make_home(settings.home))
+        return ClientKey(secret=keys[0], expression=f"one of your {setting}")
+    secret, notes = load_gateway_key(make_state_folder(settings.home))
     for note in notes:
-        warn(note)
-    return Key(secret=secret, expression=f"$(cat {shlex.quote(str(settings.home / KEY_FILE))})")
+        print_note(note)
+    return ClientKey(secret=secret, expression=f"$(cat {shlex.quote(str(settings.home / KEY_FILE))})")
 
 
 def _find_file(given: str, home: Path) -> Path | None:
@@ -89,7 +89,7 @@ def _find_file(given: str, home: Path) -> Path | None:
     return file if file.is_file() else None
 
 
-def _read(file: Path) -> str:
+def _read_settings_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 
 from dragoman.agent.toolbox import Toolbox, open_toolbox
-from dragoman.cli.home import make_home
+from dragoman.cli.home import make_state_folder
 from dragoman.cli.manual import new_parser
-from dragoman.cli.progress import STARTING, opening
-from dragoman.cli.screen import Failure, complain, paint, remark, say, warn
-from dragoman.cli.settings import Settings, add_config_flag, read_settings, warn_all
+from dragoman.cli.progress import STARTING_TOOLS, enter_with_spinner
+from dragoman.cli.screen import CommandError, paint, print_error, print_note, print_result, print_status
+from dragoman.cli.settings import Settings, add_config_flag, print_setting_notes, read_settings
 from dragoman.ir import Media, ToolCall
-from dragoman.tokens import new_token
-from dragoman.tools import Context, Executed, Outcome, ToolDefinition, result_text
+from dragoman.tokens import new_id
+from dragoman.tools import Context, ExecutionResult, Outcome, ToolDefinition, result_text
 
 REFUSED, FAILED = 3, 4
 _CODES: dict[Outcome, int] = {"ok": 0, "refused": REFUSED, "unknown": 2}
@@ -49,10 +49,10 @@ def run(argv: list[str]) -> int:
     """List the tools, or run one."""
     args = make_parser().parse_args(argv)
     settings = read_settings(args.config)
-    warn_all(settings)
+    print_setting_notes(settings)
     root = Path(args.root).expanduser().absolute()
     if not root.is_dir():
-        raise Failure(f"{root} is no folder", code=2)
+        raise CommandError(f"{root} is no folder", code=2)
     return asyncio.run(_list(args, settings, root) if args.verb == "list" else _call(args, settings, root))
 
 
@@ -78,39 +78,39 @@ def make_parser() -> argparse.ArgumentParser:
 async def _list(args: argparse.Namespace, settings: Settings, root: Path) -> int:
     config = settings.config
     tools = open_toolbox(
-        root=root, home=make_home(settings.home), settings=config.tools, servers=config.mcp.servers
+        root=root, home=make_state_folder(settings.home), settings=config.tools, servers=config.mcp.servers
     )
-    async with opening(STARTING, tools) as box:
+    async with enter_with_spinner(STARTING_TOOLS, tools) as box:
         _tell(box)
         definitions = sorted(box.registry, key=lambda definition: definition.name)
-        say(_as_json(definitions) if args.json else _as_table(definitions))
+        print_result(_as_json(definitions) if args.json else _as_table(definitions))
     return 0
 
 
 async def _call(args: argparse.Namespace, settings: Settings, root: Path) -> int:
     config = settings.config
-    call = ToolCall(id=f"call_{new_token()}", name=args.name, args=_arguments(args.arguments))
+    call = ToolCall(id=f"call_{new_id()}", name=args.name, args=_arguments(args.arguments))
     tools = open_toolbox(
         root=root,
-        home=make_home(settings.home),
+        home=make_state_folder(settings.home),
         settings=config.tools,
         servers=config.mcp.servers if args.name.startswith(_MCP) else {},
         mode="read_only" if args.read_only else "normal",
         approver=_AlwaysApprove(),
         strict=config.strict_tool_validation,
     )
-    async with opening(STARTING, tools) as box:
+    async with enter_with_spinner(STARTING_TOOLS, tools) as box:
         _tell(box)
-        context = Context(session="tools call", caller="command line", progress=remark)
+        context = Context(session="tools call", caller="command line", progress=print_status)
         done = await box.handler.run(call, context)
     for note in done.notes:
-        warn(str(note))
+        print_note(str(note))
     return _answer(done, as_json=args.json)
 
 
 def _tell(box: Toolbox) -> None:
-    for line in box.remarks:
-        warn(line)
+    for line in box.warnings:
+        print_note(line)
 
 
 def _arguments(given: str) -> bytes:
@@ -118,11 +118,11 @@ def _arguments(given: str) -> bytes:
     try:
         msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Failure(f"the arguments are no JSON object: {error}", code=2) from None
+        raise CommandError(f"the arguments are no JSON object: {error}", code=2) from None
     return text.encode()
 
 
-def _answer(done: Executed, *, as_json: bool) -> int:
+def _answer(done: ExecutionResult, *, as_json: bool) -> int:
     result = done.result
     code = _CODES.get(done.outcome, FAILED)
     if as_json:
@@ -133,11 +133,11 @@ def _answer(done: Executed, *, as_json: bool) -> int:
             "files": [part.mime for part in result.content if isinstance(part, Media)],
             "seconds": round(done.duration_s, 3),
         }
-        say(msgspec.json.encode(value).decode())
+        print_result(msgspec.json.encode(value).decode())
     elif code:
-        complain(Failure(result_text(result)))
+        print_error(CommandError(result_text(result)))
     else:
-        say(result_text(result))
+        print_result(result_text(result))
     return code
 
 

@@ -13,15 +13,15 @@ import msgspec
 
 from dragoman import facts
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure, remark, warn
+from dragoman.cli.screen import CommandError, print_note, print_status
 from dragoman.cli.settings import Settings, add_config_flag, read_settings
 from dragoman.config import model_for
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.gemini.client import GeminiClient
-from dragoman.errors import InvalidRequest, UpstreamCut, UpstreamGarbage
+from dragoman.errors import InvalidRequest, UpstreamIncomplete, UpstreamProtocolError
 from dragoman.exchange import Exchange
-from dragoman.tokens import new_token
+from dragoman.tokens import new_id
 
 UPSTREAM = "gemini"
 _NAMES = (*CLIENTS, UPSTREAM)
@@ -110,7 +110,7 @@ def _read(name: str) -> bytes:
     try:
         return Path(name).read_bytes()
     except OSError as error:
-        raise Failure(f"{name}: {error.strerror}", code=2) from None
+        raise CommandError(f"{name}: {error.strerror}", code=2) from None
 
 
 def _is_request(args: argparse.Namespace, body: bytes) -> bool:
@@ -133,7 +133,7 @@ def _translate_request(args: argparse.Namespace, settings: Settings, body: bytes
     named = exchange.request.model
     target = _target(args.model or model_for(named, settings.config.models), settings)
     upstream_body = exchange.encode(target)
-    remark(f"model {named or '(none named)'} → {target.model}")
+    print_status(f"model {named or '(none named)'} → {target.model}")
     _write(_pretty(upstream_body), exchange)
     return 0
 
@@ -142,11 +142,11 @@ def _translate_answer(args: argparse.Namespace, settings: Settings, body: bytes)
     exchange, out = _answer(
         args, settings, _request_for_answer(args, settings, body), body, stream=args.stream
     )
-    if isinstance(exchange.failure, UpstreamCut | UpstreamGarbage) and not exchange.has_content:
+    if isinstance(exchange.failure, UpstreamIncomplete | UpstreamProtocolError) and not exchange.has_content:
         why = f"{args.file} is not a whole answer of Gemini's: {exchange.failure.message}"
-        raise Failure(why, hint=_hint(body, "answer"), code=1)
-    if exchange.memories:
-        remark(f"{len(exchange.memories)} thought signature(s) would be kept in the store")
+        raise CommandError(why, hint=_hint(body, "answer"), code=1)
+    if exchange.store_entries:
+        print_status(f"{len(exchange.store_entries)} thought signature(s) would be kept in the store")
     _write(out if args.stream else _pretty(out), exchange)
     return 1 if exchange.failure is not None else 0
 
@@ -160,7 +160,7 @@ def _request_for_answer(args: argparse.Namespace, settings: Settings, body: byte
 
 def _model_of(args: argparse.Namespace, settings: Settings, body: bytes) -> str:
     exchange, _ = _answer(args, settings, _placeholder_request(args.to, UPSTREAM), body, stream=False)
-    return exchange.facts.model or UPSTREAM
+    return exchange.summary.model or UPSTREAM
 
 
 def _answer(
@@ -179,7 +179,7 @@ def _decode(exchange: Exchange, body: bytes, client: str) -> None:
     try:
         exchange.decode(body)
     except InvalidRequest as error:
-        raise Failure(str(error), hint=_hint(body, client)) from None
+        raise CommandError(str(error), hint=_hint(body, client)) from None
 
 
 def _hint(body: bytes, expected: str) -> str:
@@ -197,11 +197,11 @@ def _placeholder_request(client: str, model: str) -> bytes:
 
 def _new_exchange(client: str, model: str | None, settings: Settings) -> Exchange:
     config = settings.config
-    switches = facts.Settings(
+    switches = facts.TranslationOptions(
         strict_tool_validation=config.strict_tool_validation, enable_tool_calling=config.enable_tool_calling
     )
     dialect: ClientDialect = GeminiClient(model or "") if client == UPSTREAM else CLIENTS[client]
-    return Exchange(dialect, new_token=new_token, settings=switches, created_s=int(time.time()))
+    return Exchange(dialect, new_token=new_id, settings=switches, created_s=int(time.time()))
 
 
 def _target(model: str, settings: Settings) -> Target:
@@ -215,6 +215,6 @@ def _pretty(body: bytes) -> bytes:
 
 def _write(out: bytes, exchange: Exchange) -> None:
     for note in exchange.notes:
-        warn(str(note))
+        print_note(str(note))
     sys.stdout.buffer.write(out)
     sys.stdout.buffer.flush()

@@ -14,16 +14,16 @@ import msgspec
 
 from dragoman.cli.home import KEY_FILE
 from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import Failure, remark, say
-from dragoman.cli.settings import Settings, add_config_flag, read_settings, warn_all
-from dragoman.cli.usage_shown import Report, as_csv, as_json, as_table
-from dragoman.observe.usage import GROUPS, NOBODY, Group, group
+from dragoman.cli.screen import CommandError, print_result, print_status
+from dragoman.cli.settings import Settings, add_config_flag, print_setting_notes, read_settings
+from dragoman.cli.usage_shown import UsageReport, as_csv, as_json, as_table
+from dragoman.observe.usage import GROUPS, NO_LABEL, UsageGroup, group_tallies
 from dragoman.server.callers import caller_name, caller_names
 from dragoman.store import LEDGER_DAYS, OTHER_LABEL, StoreUnavailable, Tally, open_store
 from dragoman.store.opening import ledger_is_empty
 
 _DAYS = 30
-_ROWS = 40
+_MAX_ROWS = 40
 _EPILOG = """\
 examples:
   dragoman usage                        the last 30 days, by model
@@ -39,24 +39,27 @@ never guessed: limits.prices sets one. What is noted holds no words of users (ob
 def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     settings = read_settings(args.config)
-    warn_all(settings)
+    print_setting_notes(settings)
     first, last = _days(args)
     if ledger_is_empty(settings.config):
         tallies: tuple[list[Tally], list[Tally]] = ([], [])
     else:
-        tallies = asyncio.run(_read(settings, GROUPS[args.by][0], first, last))
-    groups = [_named(one, args.by, _names(settings)) for one in group(tallies[0], args.by)]
-    unpriced = [one.names[0] for one in group(tallies[1], "model") if one.sums.get("unpriced")]
-    report = Report(by=args.by, first_day=first, last_day=last, groups=groups, unpriced=unpriced)
+        tallies = asyncio.run(_read_ledger(settings, GROUPS[args.by][0], first, last))
+    groups = [
+        _with_caller_names(one, args.by, _caller_names(settings))
+        for one in group_tallies(tallies[0], args.by)
+    ]
+    unpriced = [one.names[0] for one in group_tallies(tallies[1], "model") if one.sums.get("unpriced")]
+    report = UsageReport(by=args.by, first_day=first, last_day=last, groups=groups, unpriced=unpriced)
     if args.json:
-        say(as_json(report))
+        print_result(as_json(report))
     elif args.csv:
         sys.stdout.write(as_csv(report))
     elif groups:
-        say(as_table(report, args.number))
+        print_result(as_table(report, args.number))
     if not groups:
         off = "" if settings.config.observe.ledger else "; observe.ledger is off"
-        remark(f"nothing is noted between {first} and {last}{off}")
+        print_status(f"nothing is noted between {first} and {last}{off}")
     return 0
 
 
@@ -74,7 +77,12 @@ def make_parser() -> argparse.ArgumentParser:
     form.add_argument("--json", action="store_true", help="one JSON object, with every sum there is")
     form.add_argument("--csv", action="store_true", help="for a spreadsheet")
     parser.add_argument(
-        "-n", dest="number", type=int, default=_ROWS, metavar="N", help=f"rows of the table (default {_ROWS})"
+        "-n",
+        dest="number",
+        type=int,
+        default=_MAX_ROWS,
+        metavar="N",
+        help=f"rows of the table (default {_MAX_ROWS})",
     )
     add_config_flag(parser)
     return parser
@@ -86,36 +94,38 @@ def _days(args: argparse.Namespace) -> tuple[str, str]:
         try:
             first = date.fromisoformat(args.since)
         except ValueError:
-            raise Failure(f"--since takes a day as in {today}, not {args.since!r}", code=2) from None
+            raise CommandError(f"--since takes a day as in {today}, not {args.since!r}", code=2) from None
     elif args.days < 1:
-        raise Failure(f"--days must be at least 1, not {args.days}", code=2)
+        raise CommandError(f"--days must be at least 1, not {args.days}", code=2)
     else:
         first = today - timedelta(days=min(args.days, LEDGER_DAYS) - 1)
     return max(first, today - timedelta(days=LEDGER_DAYS)).isoformat(), today.isoformat()
 
 
-async def _read(settings: Settings, kind: str, first: str, last: str) -> tuple[list[Tally], list[Tally]]:
+async def _read_ledger(
+    settings: Settings, kind: str, first: str, last: str
+) -> tuple[list[Tally], list[Tally]]:
     """Return the tallies of the requested kind, and the totals, whose labels include the model."""
     store = open_store(settings.config)
     try:
         wanted = await store.ledger.tallies(kind, first, last)
         return wanted, wanted if kind == "total" else await store.ledger.tallies("total", first, last)
     except StoreUnavailable as error:
-        raise Failure(str(error)) from None
+        raise CommandError(str(error)) from None
     finally:
         await store.close()
 
 
-def _names(settings: Settings) -> dict[str, str]:
+def _caller_names(settings: Settings) -> dict[str, str]:
     others = {os.environ.get("DRAGOMAN_GATEWAY_KEY", "").strip(): "DRAGOMAN_GATEWAY_KEY"}
     with contextlib.suppress(OSError):
         others[(settings.home / KEY_FILE).read_text("ascii", "replace").strip()] = KEY_FILE
     return caller_names(settings.config, others)
 
 
-def _named(one: Group, by: str, names: Mapping[str, str]) -> Group:
+def _with_caller_names(one: UsageGroup, by: str, names: Mapping[str, str]) -> UsageGroup:
     if "key" not in GROUPS[by][1]:
         return one
     scope, *rest = one.names
-    plain = scope in (OTHER_LABEL, NOBODY)
+    plain = scope in (OTHER_LABEL, NO_LABEL)
     return msgspec.structs.replace(one, names=(scope if plain else caller_name(scope, names), *rest))

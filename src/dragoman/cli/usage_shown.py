@@ -10,24 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from dragoman.cli.screen import paint
-from dragoman.observe.usage import GROUPS, MICRO, SUMS, Group, total
+from dragoman.observe.usage import GROUPS, MICROS_PER_USD, SUMS, UsageGroup, total_sums
 
 Sums = Mapping[str, int]
 _MAX_NAME = 44
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a usage query; `unpriced` lists models whose price is unknown."""
 
     by: str
     first_day: str
     last_day: str
-    groups: list[Group]
+    groups: list[UsageGroup]
     unpriced: list[str]
 
 
 #: Columns of the table: the heading, and a function that formats the value.
-_REQUESTS: dict[str, Callable[[Sums], str]] = {
+_REQUEST_COLUMNS: dict[str, Callable[[Sums], str]] = {
     "requests": lambda sums: _count(sums, "requests"),
     "failed": lambda sums: _count(sums, "failed"),
     "input": lambda sums: _count(sums, "input"),
@@ -36,7 +36,7 @@ _REQUESTS: dict[str, Callable[[Sums], str]] = {
     "calls": lambda sums: _count(sums, "calls"),
     "cost": lambda sums: _cost(sums),
 }
-_TOOLS: dict[str, Callable[[Sums], str]] = {
+_TOOL_COLUMNS: dict[str, Callable[[Sums], str]] = {
     "calls": lambda sums: _count(sums, "calls"),
     "results": lambda sums: _count(sums, "results"),
     "failed": lambda sums: _count(sums, "failed"),
@@ -46,24 +46,27 @@ _TOOLS: dict[str, Callable[[Sums], str]] = {
 }
 
 
-def as_table(report: Report, most: int) -> str:
-    columns = _TOOLS if report.by == "tool" else _REQUESTS
+def as_table(report: UsageReport, most: int) -> str:
+    columns = _TOOL_COLUMNS if report.by == "tool" else _REQUEST_COLUMNS
     heads = (*_headings(report), *columns)
     shown = report.groups[:most]
-    rows = [(*map(_visible, one.names), *(column(one.sums) for column in columns.values())) for one in shown]
-    sums = total(report.groups)
+    rows = [
+        (*map(_printable_name, one.names), *(column(one.sums) for column in columns.values()))
+        for one in shown
+    ]
+    sums = total_sums(report.groups)
     blank = ("",) * (len(_headings(report)) - 1)
     last = ("total", *blank, *(column(sums) for column in columns.values()))
     widths = [max(map(len, cells)) for cells in zip(heads, *rows, last, strict=True)]
     lines = [paint(_line(heads, widths, len(blank) + 1), "bold", sys.stdout)]
-    lines += [_coloured(_line(row, widths, len(blank) + 1), row, heads) for row in rows]
+    lines += [_highlight_failures(_line(row, widths, len(blank) + 1), row, heads) for row in rows]
     if len(report.groups) > len(shown):
         lines.append(paint(f"… and {len(report.groups) - len(shown)} more (-n)", "dim", sys.stdout))
     lines.append(paint(_line(last, widths, len(blank) + 1), "bold", sys.stdout))
-    return "\n".join([*lines, *_remarks(report, sums)])
+    return "\n".join([*lines, *_footnotes(report, sums)])
 
 
-def as_json(report: Report) -> str:
+def as_json(report: UsageReport) -> str:
     names, by = _headings(report), report.by
     rows = [dict(zip(names, one.names, strict=True)) | _values(one.sums, by) for one in report.groups]
     value = {
@@ -71,23 +74,25 @@ def as_json(report: Report) -> str:
         "first_day": report.first_day,
         "last_day": report.last_day,
         "rows": rows,
-        "total": _values(total(report.groups), by),
+        "total": _values(total_sums(report.groups), by),
         "unpriced_models": report.unpriced,
     }
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def as_csv(report: Report) -> str:
+def as_csv(report: UsageReport) -> str:
     """Return CSV; the columns are always the same, so that scripts can rely on them."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow((*_headings(report), *_values({}, report.by)))
     for one in report.groups:
-        writer.writerow((*map(_cell, one.names), *map(_number, _values(one.sums, report.by).values())))
+        writer.writerow(
+            (*map(_csv_cell, one.names), *map(_csv_number, _values(one.sums, report.by).values()))
+        )
     return out.getvalue()
 
 
-def _headings(report: Report) -> Sequence[str]:
+def _headings(report: UsageReport) -> Sequence[str]:
     return GROUPS[report.by][1] or ("day",)
 
 
@@ -96,7 +101,7 @@ def _values(sums: Sums, by: str) -> dict[str, int | float | None]:
     told: dict[str, int | float | None] = {name: sums.get(name, 0) for name in SUMS[GROUPS[by][0]]}
     if "micro_usd" in told:
         micro = sums.get("micro_usd", 0)
-        told["cost_usd"] = None if sums.get("unpriced") and not micro else micro / MICRO
+        told["cost_usd"] = None if sums.get("unpriced") and not micro else micro / MICROS_PER_USD
         del told["micro_usd"]
     return told
 
@@ -108,16 +113,16 @@ def _line(cells: Sequence[str], widths: Sequence[int], names: int) -> str:
     return "  ".join((*left, *right)).rstrip()
 
 
-def _coloured(line: str, row: Sequence[str], heads: Sequence[str]) -> str:
+def _highlight_failures(line: str, row: Sequence[str], heads: Sequence[str]) -> str:
     failed = dict(zip(heads, row, strict=True)).get("failed", "")
     return paint(line, "yellow", sys.stdout) if failed not in ("", "·") else line
 
 
-def _remarks(report: Report, sums: Sums) -> list[str]:
+def _footnotes(report: UsageReport, sums: Sums) -> list[str]:
     said = [f"{report.first_day} to {report.last_day}, UTC"]
     unpriced = sums.get("unpriced", 0)
     if unpriced:
-        models = ", ".join(map(_visible, report.unpriced))
+        models = ", ".join(map(_printable_name, report.unpriced))
         said.append(f"+? {unpriced:,} requests without a known price ({models}): limits.prices sets one")
     return [paint(text, "dim", sys.stdout) for text in said]
 
@@ -127,7 +132,7 @@ def _count(sums: Sums, name: str) -> str:
 
 
 def _cost(sums: Sums) -> str:
-    dollars = sums.get("micro_usd", 0) / MICRO
+    dollars = sums.get("micro_usd", 0) / MICROS_PER_USD
     known = f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
     if not sums.get("unpriced"):
         return known
@@ -150,18 +155,18 @@ def _size(sums: Sums) -> str:
     return f"{mean / 1024:,.1f} KiB" if mean >= 1024 else f"{mean:.0f} B"
 
 
-def _visible(text: str) -> str:
+def _printable_name(text: str) -> str:
     """Replace control characters in a name, which clients and models choose, and shorten it."""
     plain = "".join(letter if letter.isprintable() else "�" for letter in text)
     return plain if len(plain) <= _MAX_NAME else plain[: _MAX_NAME - 1] + "…"
 
 
-def _cell(text: str) -> str:
+def _csv_cell(text: str) -> str:
     """Quote a name that a spreadsheet would evaluate as a formula."""
     return (
         f"'{text}" if text[:1] in ("=", "+", "@", "\t", "\r") or (text[:1] == "-" and text != "-") else text
     )
 
 
-def _number(value: int | float | None) -> str:
+def _csv_number(value: int | float | None) -> str:
     return "" if value is None else f"{value:.6f}" if isinstance(value, float) else str(value)

@@ -12,17 +12,23 @@ from pathlib import Path
 import msgspec
 
 from dragoman.agent.approve import MachineApprover
-from dragoman.agent.desk import Desk, Setup
-from dragoman.agent.limits import Limits
+from dragoman.agent.desk import AgentConversation, AgentDependencies
+from dragoman.agent.limits import AgentLimits
 from dragoman.agent.model import GeminiModel
-from dragoman.agent.runner import Screen
-from dragoman.agent.sessions import Sessions
+from dragoman.agent.runner import AgentScreen
+from dragoman.agent.sessions import SessionStore
 from dragoman.agent.toolbox import Toolbox, open_toolbox
 from dragoman.cli.gateway import open_gateway
-from dragoman.cli.home import make_home
-from dragoman.cli.progress import STARTING, opening
-from dragoman.cli.screen import Failure
-from dragoman.cli.settings import Settings, add_config_flag, find_key, read_settings, warn_all
+from dragoman.cli.home import make_state_folder
+from dragoman.cli.progress import STARTING_TOOLS, enter_with_spinner
+from dragoman.cli.screen import CommandError
+from dragoman.cli.settings import (
+    Settings,
+    add_config_flag,
+    find_client_key,
+    print_setting_notes,
+    read_settings,
+)
 from dragoman.store import SqliteStore
 from dragoman.tools.permissions import Mode
 from dragoman.upstream.client import UpstreamClient
@@ -31,7 +37,7 @@ SESSIONS_FILE = "sessions.db"
 _SESSIONS_KEPT_S = 90 * 24 * 3600.0
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayConnection(msgspec.Struct, frozen=True, kw_only=True):
     """The settings and a gateway that accepts this token."""
 
     settings: Settings
@@ -39,60 +45,66 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     token: str
 
 
-class Workbench(msgspec.Struct, frozen=True, kw_only=True):
+class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
     """An agent session that is ready for the first message."""
 
-    desk: Desk
-    sessions: Sessions
+    conversation: AgentConversation
+    sessions: SessionStore
     toolbox: Toolbox
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
+def add_agent_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", metavar="DIR", default=".", help="the project (default: this folder)")
     parser.add_argument("--model", metavar="M", help="a Gemini model (default: agent.model, models.default)")
     parser.add_argument("--yolo", action="store_true", help="ask nothing; deny rules still hold")
     parser.add_argument("--read-only", action="store_true", help="look, but write and run nothing")
-    parser.add_argument("--max-steps", metavar="N", type=_count, help="model answers in one turn")
-    parser.add_argument("--max-tokens", metavar="N", type=_count, help="tokens of one session")
+    parser.add_argument("--max-steps", metavar="N", type=_positive_int, help="model answers in one turn")
+    parser.add_argument("--max-tokens", metavar="N", type=_positive_int, help="tokens of one session")
     parser.add_argument("--max-cost", metavar="USD", type=float, help="dollars of one session")
     parser.add_argument("--session", metavar="NAME", help="keep or continue the conversation of this name")
     add_config_flag(parser)
 
 
 @contextlib.contextmanager
-def open_line(args: argparse.Namespace) -> Iterator[Line]:
+def connect_gateway(args: argparse.Namespace) -> Iterator[GatewayConnection]:
     if args.config:
         os.environ["DRAGOMAN_CONFIG"] = args.config  # for the gateway, which runs in its own process
     settings = read_settings(args.config)
-    warn_all(settings)
+    print_setting_notes(settings)
     if not Path(args.root).is_dir():
-        raise Failure(f"{args.root} is no folder", hint="--root takes the project's folder", code=2)
+        raise CommandError(f"{args.root} is no folder", hint="--root takes the project's folder", code=2)
     if args.yolo and args.read_only:
-        raise Failure("--yolo and --read-only contradict each other", code=2)
-    key = find_key(settings)
+        raise CommandError("--yolo and --read-only contradict each other", code=2)
+    key = find_client_key(settings)
     token = key.secret if key else "no-auth"
     with open_gateway(settings, token) as base_url:
-        yield Line(settings=settings, base_url=base_url, token=token)
+        yield GatewayConnection(settings=settings, base_url=base_url, token=token)
 
 
 @contextlib.asynccontextmanager
-async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
+async def open_session_store(settings: Settings) -> AsyncIterator[SessionStore]:
     store = SqliteStore(
-        make_home(settings.home) / SESSIONS_FILE,
+        make_state_folder(settings.home) / SESSIONS_FILE,
         max_age_s=_SESSIONS_KEPT_S,
         max_bytes=settings.config.store.max_bytes,
         now=time.time,
     )
     try:
-        yield Sessions(store.turns)
+        yield SessionStore(store.turns)
     finally:
         await store.close()
 
 
 @contextlib.asynccontextmanager
-async def open_workbench(
-    line: Line, args: argparse.Namespace, sessions: Sessions, session: str, screen: Screen, *, asks: bool
-) -> AsyncIterator[Workbench]:
+async def open_agent_session(
+    line: GatewayConnection,
+    args: argparse.Namespace,
+    sessions: SessionStore,
+    session: str,
+    screen: AgentScreen,
+    *,
+    asks: bool,
+) -> AsyncIterator[AgentSession]:
     """Open the tools and the session; `asks` says whether a user can approve tool calls."""
     config, root = line.settings.config, Path(os.path.realpath(args.root))
     upstream = config.upstream
@@ -114,11 +126,11 @@ async def open_workbench(
             approver=approver if asks else None,
             strict=config.strict_tool_validation,
         )
-        toolbox = await stack.enter_async_context(opening(STARTING, tools))
-        setup = Setup(
+        toolbox = await stack.enter_async_context(enter_with_spinner(STARTING_TOOLS, tools))
+        setup = AgentDependencies(
             root=root,
             model=GeminiModel(line.base_url, line.token, client),
-            hands=toolbox.handler,
+            tool_executor=toolbox.handler,
             screen=screen,
             sessions=sessions,
             approver=approver,
@@ -128,19 +140,21 @@ async def open_workbench(
         )
         opened = await sessions.open(session)
         name = args.model or opened.model or config.agent.model or config.models.default
-        yield Workbench(desk=Desk(setup, opened, name), sessions=sessions, toolbox=toolbox)
+        yield AgentSession(
+            conversation=AgentConversation(setup, opened, name), sessions=sessions, toolbox=toolbox
+        )
 
 
-def _limits(settings: Settings, args: argparse.Namespace) -> Limits:
+def _limits(settings: Settings, args: argparse.Namespace) -> AgentLimits:
     agent = settings.config.agent
-    return Limits(
+    return AgentLimits(
         max_steps=args.max_steps or agent.max_steps,
         max_tokens=args.max_tokens or agent.max_tokens,
         max_cost_usd=args.max_cost or agent.max_cost_usd,
     )
 
 
-def _count(text: str) -> int:
+def _positive_int(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")

@@ -1,6 +1,6 @@
 """Settings: typed, strictly validated, and loaded without I/O."""
 
-from dragoman.config.load import Loaded, load, load_config
+from dragoman.config.load import LoadedConfig, load, load_config
 from dragoman.config.model import (
     Config,
     MediaConfig,
@@ -22,7 +22,7 @@ __all__ = [
     "LOOPBACK_NAMES",
     "AgentConfig",
     "Config",
-    "Loaded",
+    "LoadedConfig",
     "McpConfig",
     "McpServer",
     "MediaConfig",

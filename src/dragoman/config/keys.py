@@ -18,7 +18,7 @@ SECRETS = frozenset(
 SECRET_MEMBERS = {"mcp.servers": ("env", "headers")}
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
+class SettingDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """One value that a user can set."""
 
     key: str
@@ -43,16 +43,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {bare[near[0]]}?" if near else ""
 
 
-def _walk(struct: type[msgspec.Struct], prefix: str) -> Iterator[Setting]:
+def _walk_struct(struct: type[msgspec.Struct], prefix: str) -> Iterator[SettingDefinition]:
     for field in msgspec.structs.fields(struct):
         key = prefix + field.name
         if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
-            yield from _walk(field.type, f"{key}.")
+            yield from _walk_struct(field.type, f"{key}.")
         else:
-            yield Setting(key=key, type=field.type)
+            yield SettingDefinition(key=key, type=field.type)
 
 
-SETTINGS: dict[str, Setting] = {setting.key: setting for setting in _walk(Config, "")}
+SETTINGS: dict[str, SettingDefinition] = {setting.key: setting for setting in _walk_struct(Config, "")}
 #: Settings that are tables of tables. Errors about them omit the values, which may be secret.
 TABLES = frozenset({"mcp.servers", "profiles"})
 SECTIONS = frozenset(key.partition(".")[0] for key in SETTINGS if "." in key)

@@ -6,17 +6,17 @@ from typing import Annotated, Literal
 
 import msgspec
 
-Cap = Annotated[int, msgspec.Meta(ge=0)]
+OptionalLimit = Annotated[int, msgspec.Meta(ge=0)]
 Money = Annotated[float, msgspec.Meta(ge=0)]
 ModelName = Annotated[str, msgspec.Meta(min_length=1)]
-Window = Literal["minute", "hour", "day", "month"]
+QuotaWindow = Literal["minute", "hour", "day", "month"]
 
 
-class Fuse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QuotaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits for one time window of the UTC calendar; 0 means no limit."""
 
-    requests: Cap = 0
-    tokens: Cap = 0  # in and out together
+    requests: OptionalLimit = 0
+    tokens: OptionalLimit = 0  # in and out together
     usd: Money = 0.0
 
 
@@ -29,7 +29,9 @@ class PriceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class LimitsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    key: dict[Window, Fuse] = {}  # of each key that calls
-    session: dict[Window, Fuse] = {}  # of each conversation
-    repeated_calls: Cap = 0  # the same call with the same result so often in one conversation, 0: no limit
+    key: dict[QuotaWindow, QuotaConfig] = {}  # of each key that calls
+    session: dict[QuotaWindow, QuotaConfig] = {}  # of each conversation
+    repeated_calls: OptionalLimit = (
+        0  # the same call with the same result so often in one conversation, 0: no limit
+    )
     prices: dict[ModelName, PriceConfig] = {}  # instead of the built-in table, which may be old

@@ -17,7 +17,7 @@ from dragoman.config.keys import (
     SECTIONS,
     SETTINGS,
     TABLES,
-    Setting,
+    SettingDefinition,
     did_you_mean,
 )
 from dragoman.config.model import Config
@@ -35,10 +35,10 @@ _BOTH_KEYS = (
     "unset one of them to be sure which project pays"
 )
 
-Values = dict[str, tuple[object, str]]  # dotted key -> value and source
+SourcedValues = dict[str, tuple[object, str]]  # dotted key -> value and source
 
 
-class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The settings, the source of each value that is not a default, and notes for the user."""
 
     config: Config
@@ -55,9 +55,9 @@ def load_config(
 
 def load(
     *, file_text: str | None, file_name: str, env: Mapping[str, str], flags: Mapping[str, object]
-) -> Loaded:
+) -> LoadedConfig:
     """Return the effective settings with their sources and notes; raise `ConfigError` if one is invalid."""
-    values: Values = {}
+    values: SourcedValues = {}
     if file_text is not None:
         values |= _from_file(file_text, file_name)
     google, notes = _from_google_env(env)
@@ -70,17 +70,17 @@ def load(
         gateway_key=env.get("DRAGOMAN_GATEWAY_KEY", ""),
     )
     sources = {key: source for key, (_, source) in values.items()}
-    return Loaded(config=config, sources=sources, notes=(*notes, *more))
+    return LoadedConfig(config=config, sources=sources, notes=(*notes, *more))
 
 
-def _from_file(text: str, name: str) -> Values:
+def _from_file(text: str, name: str) -> SourcedValues:
     import tomllib  # imported here because many installations have no file
 
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"this is not TOML: {error}", where=name) from None
-    values: Values = {}
+    values: SourcedValues = {}
     for key, value in _flatten(document, name):
         setting = SETTINGS.get(key)
         if setting is None:
@@ -100,9 +100,9 @@ def _flatten(document: dict[str, Any], name: str) -> Iterator[tuple[str, Any]]:
             raise ConfigError(f"{key} is a section: write [{key}] and its keys below", where=name)
 
 
-def _from_google_env(env: Mapping[str, str]) -> tuple[Values, list[str]]:
+def _from_google_env(env: Mapping[str, str]) -> tuple[SourcedValues, list[str]]:
     """Read the variables of Google's own tools; `DRAGOMAN_*` variables override them."""
-    values: Values = {}
+    values: SourcedValues = {}
     notes: list[str] = []
     read = {name: text.strip() for name, text in env.items() if name.startswith(("GEMINI_", "GOOGLE_"))}
     gemini, google = read.get("GEMINI_API_KEY"), read.get("GOOGLE_API_KEY")
@@ -133,9 +133,9 @@ def _vertex_switch(env: Mapping[str, str]) -> bool | None:
         raise ConfigError(message, where="GOOGLE_GENAI_USE_VERTEXAI") from None
 
 
-def _from_env(env: Mapping[str, str]) -> Values:
+def _from_env(env: Mapping[str, str]) -> SourcedValues:
     by_name = {setting.env: setting for setting in SETTINGS.values()}
-    values: Values = {}
+    values: SourcedValues = {}
     for name, text in env.items():
         if not name.startswith(ENV_PREFIX) or name in COMMAND_ENV or not text.strip():
             continue
@@ -146,13 +146,13 @@ def _from_env(env: Mapping[str, str]) -> Values:
         try:
             value = parse_text(text.strip(), setting.type)
         except ValueError as error:
-            _refuse(setting, text, name, error)
+            _raise_invalid(setting, text, name, error)
         values[setting.key] = value, f"env {name}"
     return values
 
 
-def _from_flags(flags: Mapping[str, object]) -> Values:
-    values: Values = {}
+def _from_flags(flags: Mapping[str, object]) -> SourcedValues:
+    values: SourcedValues = {}
     for key, value in flags.items():
         if value is None:
             continue
@@ -164,15 +164,15 @@ def _from_flags(flags: Mapping[str, object]) -> Values:
     return values
 
 
-def _convert(setting: Setting, value: object, where: str) -> object:
+def _convert(setting: SettingDefinition, value: object, where: str) -> object:
     _check_members(setting, value, where)
     try:
         return msgspec.convert(value, setting.type)
     except msgspec.ValidationError as error:
-        _refuse(setting, value, where, error)
+        _raise_invalid(setting, value, where, error)
 
 
-def _check_members(setting: Setting, value: object, where: str) -> None:
+def _check_members(setting: SettingDefinition, value: object, where: str) -> None:
     """Raise `ConfigError` for unknown keys in the entries of a table of tables."""
     match inspect.type_info(setting.type):
         case inspect.DictType(value_type=inspect.StructType(cls=entry)):
@@ -187,7 +187,7 @@ def _check_members(setting: Setting, value: object, where: str) -> None:
             raise ConfigError(f"unknown key {unknown[0]}{hint}", where=f"{where}.{name}")
 
 
-def _refuse(setting: Setting, value: object, where: str, error: Exception) -> NoReturn:
+def _raise_invalid(setting: SettingDefinition, value: object, where: str, error: Exception) -> NoReturn:
     if setting.key in TABLES:
         why = str(error).replace(" - at", ", at")
         raise ConfigError(f"must be {describe_type(setting.type)}: {why}", where=where) from None

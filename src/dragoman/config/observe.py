@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
+ByteLimit = Annotated[int, msgspec.Meta(ge=1)]
 
-KIB, MIB = 1024, 1024 * 1024
+_OBSERVE_KIB, _OBSERVE_MIB = 1024, 1024 * 1024
 
 
 class ObserveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,5 +17,5 @@ class ObserveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ledger: bool = True  # facts of requests, for `dragoman usage` and the dashboard: nobody's words
     traces: bool = False  # OpenTelemetry; where they go say the standard variables OTEL_EXPORTER_OTLP_…
     capture: Literal["off", "errors", "all"] = "off"  # bodies are the users' own: only when asked for
-    capture_body_bytes: Count = 1 * MIB  # of each stage; a longer one is cut
-    capture_bytes: Count = 256 * MIB  # of all captures; the oldest go first
+    capture_body_bytes: ByteLimit = 1 * _OBSERVE_MIB  # of each stage; a longer one is cut
+    capture_bytes: ByteLimit = 256 * _OBSERVE_MIB  # of all captures; the oldest go first

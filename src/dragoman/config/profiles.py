@@ -15,24 +15,26 @@ from dragoman.errors import ConfigError
 
 MIB = 1024 * 1024
 
-Kind = Literal["mcp", "fs", "python"]
+SelectorKind = Literal["mcp", "fs", "python"]
 ProfileName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,40}$")]
 
 _SELECTOR = re.compile(
     r"fs:(?P<file_tool>[\w*]+)|(?P<kind>mcp|python):(?P<source>[\w.-]+)(?:/(?P<tool>[^\s/]+))?", re.ASCII
 )
-_KEY = re.compile(r"sha256:[0-9a-f]{16,64}")
-_SYNTAX = "write mcp:SERVER, mcp:SERVER/TOOL, fs:TOOL, python:FILE or python:FILE/TOOL; * stands for anything"
+_KEY_HASH = re.compile(r"sha256:[0-9a-f]{16,64}")
+_SELECTOR_SYNTAX = (
+    "write mcp:SERVER, mcp:SERVER/TOOL, fs:TOOL, python:FILE or python:FILE/TOOL; * stands for anything"
+)
 
 
-class Selector(msgspec.Struct, frozen=True, kw_only=True):
+class ToolSelector(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of `tools`: the server or file, and a pattern for the names of its tools."""
 
-    kind: Kind
+    kind: SelectorKind
     source: str = ""  # a server or a file of Python tools
     tool: str = "*"
 
-    def takes(self, tool: str) -> bool:
+    def matches(self, tool: str) -> bool:
         return fnmatchcase(tool, self.tool)
 
 
@@ -55,33 +57,33 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_output_bytes: Count = 4 * MIB  # of one answer, all results together
 
     @property
-    def selectors(self) -> tuple[Selector, ...]:
+    def selectors(self) -> tuple[ToolSelector, ...]:
         return tuple(parse_selector(text, "") for text in self.tools)
 
 
-def parse_selector(text: str, where: str) -> Selector:
+def parse_selector(text: str, where: str) -> ToolSelector:
     found = _SELECTOR.fullmatch(text)
     if found is None:
-        raise ConfigError(f"{text!r} names no tools\n{_SYNTAX}", where=where)
+        raise ConfigError(f"{text!r} names no tools\n{_SELECTOR_SYNTAX}", where=where)
     if found["file_tool"]:
-        return Selector(kind="fs", tool=found["file_tool"])
-    kind: Kind = "mcp" if found["kind"] == "mcp" else "python"
-    return Selector(kind=kind, source=found["source"], tool=found["tool"] or "*")
+        return ToolSelector(kind="fs", tool=found["file_tool"])
+    kind: SelectorKind = "mcp" if found["kind"] == "mcp" else "python"
+    return ToolSelector(kind=kind, source=found["source"], tool=found["tool"] or "*")
 
 
 def check_profile(profile: Profile, servers: Mapping[str, McpServer], where: str) -> None:
     """Check what can be checked without I/O; rules and files are checked when the gateway starts."""
     if not profile.tools:
-        raise ConfigError(f"a profile needs tools\n{_SYNTAX}", where=f"{where}.tools")
+        raise ConfigError(f"a profile needs tools\n{_SELECTOR_SYNTAX}", where=f"{where}.tools")
     for index, text in enumerate(profile.tools):
         place = f"{where}.tools[{index}]"
         selector = parse_selector(text, place)
         if selector.kind == "mcp" and selector.source not in servers:
-            raise ConfigError(_no_server(selector.source, servers), where=place)
+            raise ConfigError(_unknown_server_message(selector.source, servers), where=place)
         if selector.kind == "fs":
             _check_root(profile.root, f"{where}.root")
     for index, key in enumerate(profile.keys):
-        if not _KEY.fullmatch(key):
+        if not _KEY_HASH.fullmatch(key):
             hint = 'a profile holds no keys: printf %s "$KEY" | sha256sum gives the digits'
             raise ConfigError(f"must be sha256: and 16 to 64 digits\n{hint}", where=f"{where}.keys[{index}]")
 
@@ -93,6 +95,6 @@ def _check_root(root: str, where: str) -> None:
         raise ConfigError(f"must be a whole path, not {root!r}", where=where)
 
 
-def _no_server(name: str, servers: Iterable[str]) -> str:
+def _unknown_server_message(name: str, servers: Iterable[str]) -> str:
     known = ", ".join(sorted(servers)) or "none"
     return f"there is no MCP server {name!r} in mcp.servers (there are: {known})"

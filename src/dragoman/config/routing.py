@@ -10,7 +10,7 @@ from dragoman.config.model import ModelsConfig
 _LONG_CONTEXT = re.compile(r"\[1m\]$", re.IGNORECASE)
 #: Google's own names, also in the forms of the model lists: `claude-gemini-…`,
 #: `us.anthropic.claude-gemini-…-v1:0`.
-_OWN = re.compile(
+_GEMINI_NAME = re.compile(
     r"(?:(?:[a-z-]+\.)?(?:anthropic|google)\.)?(?:claude-)?((?:gemini|gemma)-.*?)(?:-v\d+:\d+)?", re.DOTALL
 )
 _FAMILIES = ("haiku", "sonnet", "opus")
@@ -19,7 +19,7 @@ _FAMILIES = ("haiku", "sonnet", "opus")
 def model_for(name: str, models: ModelsConfig) -> str:
     """Return the Gemini model: a Gemini name itself, else by the rules, by the families, or the default."""
     bare = _LONG_CONTEXT.sub("", name.strip()).rpartition("/")[2]
-    own = _OWN.fullmatch(bare)
+    own = _GEMINI_NAME.fullmatch(bare)
     if own is not None:
         return own[1]
     for exact in (name, bare):

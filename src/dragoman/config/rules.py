@@ -16,15 +16,15 @@ from dragoman.config.tools import McpServer
 from dragoman.errors import ConfigError
 
 MIN_KEY_LENGTH = 16
-_MAKE_KEY = "make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
-_SAMPLES = re.compile(
+_KEY_HINT = "make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
+_PLACEHOLDER_KEY = re.compile(
     r"<.*>|\.+|x+|test(ing)?|demo|none|null|dummy|sample|secret|password|todo"
     r"|(change|replace)[-_ ]?me.*|sk-(x+|\.+|1234.*|test.*)"
     r"|.*your[-_ ]?((gemini|google|gateway)[-_ ]?)?(api[-_ ]?)?(key|token).*",
     re.IGNORECASE,
 )
 # An API version at the end of a URL, with the path that users copy along; the gateway adds its own (pain N4).
-_VERSION = re.compile(r"/(v1(?:alpha|beta)?\d*)(?:/models(?:/.*)?|/openai)?$")
+_VERSION_SUFFIX = re.compile(r"/(v1(?:alpha|beta)?\d*)(?:/models(?:/.*)?|/openai)?$")
 _API_VERSION = re.compile(r"(v1(alpha|beta)?\d*)?")
 _LOCATION = re.compile(r"[a-z0-9-]+")
 
@@ -46,10 +46,10 @@ def is_loopback(host: str) -> bool:
 def check_gateway_key(key: str, where: str) -> None:
     """Raise `ConfigError` for a key that can be guessed or cannot be sent in a header (pain Q10)."""
     _check_characters(key, where)
-    if _SAMPLES.fullmatch(key):
-        raise ConfigError("this is a sample, not a key\n" + _MAKE_KEY, where=where)
+    if _PLACEHOLDER_KEY.fullmatch(key):
+        raise ConfigError("this is a sample, not a key\n" + _KEY_HINT, where=where)
     if len(key) < MIN_KEY_LENGTH:
-        raise ConfigError(f"a gateway key has at least {MIN_KEY_LENGTH} characters\n{_MAKE_KEY}", where=where)
+        raise ConfigError(f"a gateway key has at least {MIN_KEY_LENGTH} characters\n{_KEY_HINT}", where=where)
 
 
 def check_strict_extra(where: str) -> None:
@@ -71,7 +71,7 @@ def check_config(
     if config.strict_tool_validation:
         check_strict_extra(place("strict_tool_validation"))
     _check_access(config, place, gateway_key)
-    base_url, notes = _tidy_base_url(config.upstream.base_url, place("upstream.base_url"))
+    base_url, notes = _normalize_base_url(config.upstream.base_url, place("upstream.base_url"))
     upstream = msgspec.structs.replace(config.upstream, base_url=base_url)
     config = msgspec.structs.replace(config, upstream=upstream)
     _check_upstream(config, place("upstream.api_key"), place("upstream.api_keys"))
@@ -86,10 +86,10 @@ def check_config(
         _check_mcp_server(server, f"{place('mcp.servers')}.{name}")
     for name, profile in config.profiles.items():
         check_profile(profile, config.mcp.servers, f"{place('profiles')}.{name}")
-    return config, (*notes, *_reach(config))
+    return config, (*notes, *_host_notes(config))
 
 
-def _reach(config: Config) -> tuple[str, ...]:
+def _host_notes(config: Config) -> tuple[str, ...]:
     if is_loopback(config.server.host) or config.server.allowed_hosts:
         return ()
     why = "clients elsewhere are turned away until server.allowed_hosts names the address they use"
@@ -126,7 +126,7 @@ def _check_upstream(config: Config, key_place: str, keys_place: str) -> None:
         key_place = key_place if key == upstream.api_key else keys_place
         _check_characters(key, key_place)
         # A custom base URL is a proxy or a test server, which may have such keys.
-        if not upstream.base_url and config.backend != "emulator" and _SAMPLES.fullmatch(key):
+        if not upstream.base_url and config.backend != "emulator" and _PLACEHOLDER_KEY.fullmatch(key):
             raise ConfigError(
                 "this is a sample, not a Gemini key\n"
                 "get one at https://aistudio.google.com/apikey, or unset it to use the emulator",
@@ -154,7 +154,7 @@ def _check_characters(key: str, where: str) -> None:
         raise ConfigError("a key has only visible ASCII characters and no spaces", where=where)
 
 
-def _tidy_base_url(given: str, where: str) -> tuple[str, tuple[str, ...]]:
+def _normalize_base_url(given: str, where: str) -> tuple[str, tuple[str, ...]]:
     if not given:
         return "", ()
     try:
@@ -163,7 +163,9 @@ def _tidy_base_url(given: str, where: str) -> tuple[str, tuple[str, ...]]:
     except ValueError as error:
         raise ConfigError(f"this is not a URL: {error}", where=where) from None
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(f"must be a URL like https://example.com, not {_bare(given)!r}", where=where)
+        raise ConfigError(
+            f"must be a URL like https://example.com, not {_without_credentials(given)!r}", where=where
+        )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ConfigError("must be without user, password, ? and #: the key goes into a header", where=where)
     if parts.scheme == "http" and not is_loopback(host):
@@ -171,7 +173,7 @@ def _tidy_base_url(given: str, where: str) -> tuple[str, tuple[str, ...]]:
             f"must be https: the key would cross the network to {host} in the clear", where=where
         )
     bare = given.rstrip("/")
-    tidy = _VERSION.sub("", bare).rstrip("/")
+    tidy = _VERSION_SUFFIX.sub("", bare).rstrip("/")
     if tidy == bare:
         return bare, ()
     return tidy, (
@@ -179,6 +181,6 @@ def _tidy_base_url(given: str, where: str) -> tuple[str, tuple[str, ...]]:
     )
 
 
-def _bare(url: str) -> str:
+def _without_credentials(url: str) -> str:
     """Return a URL that is safe to show: without credentials and query."""
     return url.rpartition("@")[2].partition("?")[0]

@@ -11,10 +11,10 @@ from dragoman.config.model import Config
 
 def secrets_of(config: Config) -> tuple[str, ...]:
     """Return all secret values, without duplicates."""
-    return tuple(dict.fromkeys(text for text in _texts(config) if text))
+    return tuple(dict.fromkeys(text for text in _secret_texts(config) if text))
 
 
-def _texts(config: Config) -> Iterator[str]:
+def _secret_texts(config: Config) -> Iterator[str]:
     for key in SECRETS:
         value = _value(config, key)
         texts: tuple[str, ...] = value if isinstance(value, tuple) else (str(value),)

@@ -14,7 +14,7 @@ from dragoman.config.show import encode_toml
 from dragoman.config.values import describe_type
 
 _PAINS = re.compile(r" \(pains? [^)]*\)")
-_HEAD = """\
+_HEADER = """\
 # Settings of Dragoman. Every line that begins with a # is a default: take the sign away and change it.
 # dragoman config check says whether it is right, dragoman config show what is in force.
 # Later ones win: this file, the variables (DRAGOMAN_SERVER_PORT=9000 is server.port), flags.
@@ -24,8 +24,8 @@ _HEAD = """\
 
 def config_template() -> str:
     """Return TOML that is valid as it is and changes nothing."""
-    lines = [_HEAD]
-    said = reasons()
+    lines = [_HEADER]
+    said = setting_comments()
     section = ""
     for key in sorted(SETTINGS, key=lambda key: "." in key):
         before, _, name = key.rpartition(".")
@@ -37,7 +37,7 @@ def config_template() -> str:
     return "\n".join(lines) + "\n"
 
 
-def reasons() -> dict[str, str]:
+def setting_comments() -> dict[str, str]:
     """Return the comment beside each setting, by dotted key, read from the source of its class."""
     found: dict[str, str] = {}
     for key in SETTINGS:

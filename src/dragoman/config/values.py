@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-_WORDS = {
+_BOOLEAN_WORDS = {
     "true": True,
     "yes": True,
     "on": True,
@@ -26,9 +26,9 @@ def parse_text(text: str, wanted: Any) -> object:
     """
     match inspect.type_info(wanted):
         case inspect.BoolType():
-            if text.lower() not in _WORDS:
+            if text.lower() not in _BOOLEAN_WORDS:
                 raise ValueError(text)
-            return _WORDS[text.lower()]
+            return _BOOLEAN_WORDS[text.lower()]
         case inspect.VarTupleType():
             value: object = tuple(part.strip() for part in text.split(",") if part.strip())
         case inspect.DictType(value_type=inspect.StructType() | inspect.VarTupleType()):

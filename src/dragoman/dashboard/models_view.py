@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from dragoman.observe.record import Record
+from dragoman.observe.record import RequestRecord
 
 
-class KeyShown(msgspec.Struct, kw_only=True):
+class KeyUsage(msgspec.Struct, kw_only=True):
     """A Google API key by its name.
 
     `rests` is the remaining cooldown in seconds by model, 0 if only another replica knows it.
@@ -22,7 +22,7 @@ class KeyShown(msgspec.Struct, kw_only=True):
     failures: dict[str, int] = {}
 
 
-class FuseShown(msgspec.Struct, frozen=True, kw_only=True):
+class QuotaUsage(msgspec.Struct, frozen=True, kw_only=True):
     """The used share of one limit of a gateway key."""
 
     caller: str
@@ -33,7 +33,7 @@ class FuseShown(msgspec.Struct, frozen=True, kw_only=True):
     ends_ms: int
 
 
-def count_attempts(keys: Iterable[KeyShown], records: Iterable[Record]) -> None:
+def count_attempts(keys: Iterable[KeyUsage], records: Iterable[RequestRecord]) -> None:
     """Count attempts and failures of each key; keys that clients send themselves are skipped."""
     known = {key.name: key for key in keys}
     failures: dict[str, Counter[str]] = {}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-_FOLDER = Path(__file__).with_name("static")
-PAGE = "index.html"
-_TYPES = {
+_STATIC_FOLDER = Path(__file__).with_name("static")
+INDEX_FILE = "index.html"
+_CONTENT_TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -19,13 +19,13 @@ _TYPES = {
 }
 #: Load only our own files, allow no inline script or style and no framing, and no string as markup (Trusted
 #: Types).
-_POLICY = (
+_CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 SAFE_HEADERS: tuple[tuple[str, str], ...] = (
-    ("content-security-policy", _POLICY),
+    ("content-security-policy", _CONTENT_SECURITY_POLICY),
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
     ("referrer-policy", "no-referrer"),
@@ -42,17 +42,17 @@ class StaticFile(msgspec.Struct, frozen=True):
 
 
 @cache
-def static_files() -> Mapping[str, StaticFile]:
+def load_static_files() -> Mapping[str, StaticFile]:
     """Return the files by name; only these can be requested."""
-    return {name: _read(name) for name in static_names()}
+    return {name: _read(name) for name in list_static_names()}
 
 
-def static_names() -> list[str]:
+def list_static_names() -> list[str]:
     """Return the file names without loading the files, which a gateway without dashboard users never needs."""
-    return sorted(path.name for path in _FOLDER.iterdir() if path.suffix[1:] in _TYPES)
+    return sorted(path.name for path in _STATIC_FOLDER.iterdir() if path.suffix[1:] in _CONTENT_TYPES)
 
 
 def _read(name: str) -> StaticFile:
-    path = _FOLDER / name
+    path = _STATIC_FOLDER / name
     data = path.read_bytes()
-    return StaticFile(_TYPES[path.suffix[1:]], f'"{sha256(data).hexdigest()[:20]}"', data)
+    return StaticFile(_CONTENT_TYPES[path.suffix[1:]], f'"{sha256(data).hexdigest()[:20]}"', data)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from dragoman.observe.record import Record
+from dragoman.observe.record import RequestRecord
 
 #: Returns the cost of a request in dollars, None if its price is unknown.
-CostOf = Callable[[Record], float | None]
+CostFunction = Callable[[RequestRecord], float | None]
 
 #: Product names in a User-Agent, and the display name of each client.
-_CLIENTS: dict[str, str] = {
+_CLIENT_NAMES: dict[str, str] = {
     "claude-cli": "Claude Code",
     "anthropic": "Anthropic SDK",
     "openai": "OpenAI SDK",
@@ -33,11 +33,11 @@ _CLIENTS: dict[str, str] = {
     "python-requests": "requests",
     "curl": "curl",
 }
-_NAME = re.compile(r"[^/\s]+")
-_MAX_NAME = 40
+_PRODUCT_NAME = re.compile(r"[^/\s]+")
+_MAX_NAME_CHARACTERS = 40
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RequestRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`cost_usd` is None if the price of the model is unknown."""
 
     id: str
@@ -68,9 +68,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempts: int = 0
 
 
-def row_of(record: Record, cost_of: CostOf) -> Row:
+def request_row(record: RequestRecord, cost_of: CostFunction) -> RequestRow:
     usage = record.usage
-    return Row(
+    return RequestRow(
         id=record.id,
         at_ms=int(record.started_s * 1000),
         status=record.status,
@@ -102,6 +102,6 @@ def row_of(record: Record, cost_of: CostOf) -> Row:
 
 def client_name(agent: str) -> str:
     """Return the display name for a User-Agent, or its first product name if the client is unknown."""
-    words = _NAME.findall(agent)
-    known = next((_CLIENTS[word.lower()] for word in words if word.lower() in _CLIENTS), "")
-    return known or (words[0][:_MAX_NAME] if words else "")
+    words = _PRODUCT_NAME.findall(agent)
+    known = next((_CLIENT_NAMES[word.lower()] for word in words if word.lower() in _CLIENT_NAMES), "")
+    return known or (words[0][:_MAX_NAME_CHARACTERS] if words else "")

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.observe.bodies import Shown, show_body
-from dragoman.observe.captures import Captured
+from dragoman.observe.bodies import DisplayBody, display_body
+from dragoman.observe.captures import CapturedRequest
 
 
-class Attempted(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt: the request to Google and its answer."""
 
-    request: Shown
-    answer: Shown
+    request: DisplayBody
+    answer: DisplayBody
 
 
-class StagesShown(msgspec.Struct, frozen=True, kw_only=True):
-    asked: Shown
-    upstream: tuple[Attempted, ...]
-    given: Shown
+class StagesView(msgspec.Struct, frozen=True, kw_only=True):
+    asked: DisplayBody
+    upstream: tuple[AttemptView, ...]
+    given: DisplayBody
     cut: bool
     headers: dict[str, str] = {}
     query: dict[str, str] = {}
 
 
-def show_stages(captured: Captured) -> StagesShown:
+def view_stages(captured: CapturedRequest) -> StagesView:
     upstream = (
-        Attempted(request=show_body(one.request), answer=show_body(one.answer)) for one in captured.upstream
+        AttemptView(request=display_body(one.request), answer=display_body(one.answer))
+        for one in captured.upstream
     )
-    return StagesShown(
-        asked=show_body(captured.client_request),
+    return StagesView(
+        asked=display_body(captured.client_request),
         upstream=tuple(upstream),
-        given=show_body(captured.client_answer),
+        given=display_body(captured.client_answer),
         cut=captured.cut,
         headers=captured.headers,
         query=captured.query,

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from dragoman.dashboard.rows import CostOf, client_name
-from dragoman.observe.record import Record, ToolOutcome, ToolRun
-from dragoman.observe.usage import mended_tools, retries
+from dragoman.dashboard.rows import CostFunction, client_name
+from dragoman.observe.record import ClientToolResult, RequestRecord, ToolRun
+from dragoman.observe.usage import count_retries, repaired_tools
 
 _MAX_TOOLS = 8  # the most used tools of a session
 
 
-class SessionShown(msgspec.Struct, kw_only=True):
+class SessionSummary(msgspec.Struct, kw_only=True):
     """The summary of one session; `tools` maps its most used tools to their counts."""
 
     id: str
@@ -35,7 +35,7 @@ class SessionShown(msgspec.Struct, kw_only=True):
     tools: dict[str, int] = {}
 
 
-class ToolUse(msgspec.Struct, kw_only=True):
+class ToolSummary(msgspec.Struct, kw_only=True):
     """The use of one tool; `own` counts calls that the gateway ran. Times are from the call to its result."""
 
     name: str
@@ -53,7 +53,7 @@ class ToolUse(msgspec.Struct, kw_only=True):
     sessions: int = 0
 
 
-class ModelUse(msgspec.Struct, kw_only=True):
+class ModelSummary(msgspec.Struct, kw_only=True):
     name: str
     requests: int = 0
     errors: int = 0
@@ -70,16 +70,16 @@ class ModelUse(msgspec.Struct, kw_only=True):
     failures: dict[str, int] = {}  # failed attempts by error kind
 
 
-def sessions_of(records: Iterable[Record], cost_of: CostOf) -> list[SessionShown]:
+def summarize_sessions(records: Iterable[RequestRecord], cost_of: CostFunction) -> list[SessionSummary]:
     """Summarize sessions, the most recently used first; `records` must be sorted newest first."""
-    found: dict[str, SessionShown] = {}
+    found: dict[str, SessionSummary] = {}
     tools: dict[str, Counter[str]] = {}
     for record in records:
         if not record.session:
             continue
         one = found.get(record.session)
         if one is None:
-            one = found[record.session] = SessionShown(
+            one = found[record.session] = SessionSummary(
                 id=record.session,
                 client=client_name(record.client),
                 dialect=record.dialect,
@@ -94,7 +94,7 @@ def sessions_of(records: Iterable[Record], cost_of: CostOf) -> list[SessionShown
     return list(found.values())
 
 
-def _count_session(one: SessionShown, record: Record, cost_of: CostOf) -> None:
+def _count_session(one: SessionSummary, record: RequestRecord, cost_of: CostFunction) -> None:
     one.first_ms = _started_ms(record)
     one.last_ms = max(one.last_ms, _ended_ms(record))
     one.model = one.model or record.model
@@ -108,19 +108,19 @@ def _count_session(one: SessionShown, record: Record, cost_of: CostOf) -> None:
     one.failed_results += sum(result.failed for result in record.results)
 
 
-def _count_cost(one: SessionShown | ModelUse, cost: float | None) -> None:
+def _count_cost(one: SessionSummary | ModelSummary, cost: float | None) -> None:
     one.cost_usd += cost or 0.0
     one.unpriced += cost is None
 
 
-def tools_of(records: Sequence[Record]) -> list[ToolUse]:
+def summarize_tools(records: Sequence[RequestRecord]) -> list[ToolSummary]:
     """Summarize tools, the most used first."""
-    found: dict[str, ToolUse] = {}
+    found: dict[str, ToolSummary] = {}
     times: dict[str, list[int]] = {}
     sessions: dict[str, set[str]] = {}
 
-    def use(name: str, record: Record) -> ToolUse:
-        one = found.setdefault(name, ToolUse(name=name))
+    def use(name: str, record: RequestRecord) -> ToolSummary:
+        one = found.setdefault(name, ToolSummary(name=name))
         one.last_ms = max(one.last_ms, _started_ms(record))
         sessions.setdefault(name, set()).update([record.session] if record.session else ())
         return one
@@ -130,11 +130,11 @@ def tools_of(records: Sequence[Record]) -> list[ToolUse]:
             use(name, record).calls += 1
         for name in record.own_calls:
             use(name, record).own += 1
-        for outcome in _outcomes(record):
+        for outcome in _tool_results(record):
             _count_outcome(use(outcome.name, record), outcome)
             if outcome.ms is not None:
                 times.setdefault(outcome.name, []).append(outcome.ms)
-        for name in mended_tools(record):
+        for name in repaired_tools(record):
             use(name, record).mended += 1
     for name, one in found.items():
         known = sorted(times.get(name, ()))
@@ -144,21 +144,21 @@ def tools_of(records: Sequence[Record]) -> list[ToolUse]:
     return sorted(found.values(), key=lambda one: (-(one.calls + one.own + one.results), one.name))
 
 
-def _outcomes(record: Record) -> list[ToolOutcome | ToolRun]:
+def _tool_results(record: RequestRecord) -> list[ClientToolResult | ToolRun]:
     """Return all tool results; calls with an external result in a later request have none yet."""
     return [*record.results, *(run for run in record.runs if not run.later)]
 
 
-def _count_outcome(one: ToolUse, outcome: ToolOutcome | ToolRun) -> None:
+def _count_outcome(one: ToolSummary, outcome: ClientToolResult | ToolRun) -> None:
     one.results += 1
     one.failed += outcome.failed
     one.bytes_total += outcome.size
     one.bytes_most = max(one.bytes_most, outcome.size)
 
 
-def models_of(records: Iterable[Record], cost_of: CostOf) -> list[ModelUse]:
+def summarize_models(records: Iterable[RequestRecord], cost_of: CostFunction) -> list[ModelSummary]:
     """Summarize models, the most used first."""
-    found: dict[str, ModelUse] = {}
+    found: dict[str, ModelSummary] = {}
     totals: dict[str, list[int]] = {}
     firsts: dict[str, list[int]] = {}
     failures: dict[str, Counter[str]] = {}
@@ -168,10 +168,10 @@ def models_of(records: Iterable[Record], cost_of: CostOf) -> list[ModelUse]:
                 failures.setdefault(attempt.model, Counter())[attempt.error] += 1
         if not record.model:
             continue
-        one = found.setdefault(record.model, ModelUse(name=record.model))
+        one = found.setdefault(record.model, ModelSummary(name=record.model))
         one.requests += 1
         one.errors += bool(record.error)
-        one.retries += retries(record)
+        one.retries += count_retries(record)
         one.tokens_in += record.usage.input_tokens
         one.tokens_cached += record.usage.cached_tokens
         one.tokens_out += record.usage.output_tokens
@@ -193,9 +193,9 @@ def _quantile(ordered: Sequence[int], share: float) -> int:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0
 
 
-def _started_ms(record: Record) -> int:
+def _started_ms(record: RequestRecord) -> int:
     return int(record.started_s * 1000)
 
 
-def _ended_ms(record: Record) -> int:
+def _ended_ms(record: RequestRecord) -> int:
     return _started_ms(record) + record.total_ms

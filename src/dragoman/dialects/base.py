@@ -152,8 +152,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     trust_signatures: bool = True  # False: send no signatures from the history
     own_thinking: bool = False  # send no thinking configuration
     relaxed_schemas: bool = False  # drop schema keywords that make the schema too complex
-    told_history: bool = False  # send calls and results of the history as text
-    without: tuple[str, ...] = ()  # paths of body fields to omit, as Google reports them
+    history_as_text: bool = False  # send calls and results of the history as text
+    omit_fields: tuple[str, ...] = ()  # paths of body fields to omit, as Google reports them
     unmixed_tools: bool = False  # do not combine functions with tools that Google runs
 
 

@@ -21,12 +21,12 @@ _SPACE = b" \t\r\n"
 _PLACEHOLDER = b"0"  # replaces the history when the envelope is parsed; never decoded
 _NULL = b"null"  # Google's API ignores such elements: these bodies are parsed in full
 _MAX_VOLATILE_BYTES = 256
-IDLE_WORDS = rb"[ !#-\[\]-~]*"  # characters of a JSON string that need no escape: no quote, no backslash
-_is_volatile_text = re.compile(IDLE_WORDS).fullmatch
+VOLATILE_TEXT = rb"[ !#-\[\]-~]*"  # characters of a JSON string that need no escape: no quote, no backslash
+_is_volatile_text = re.compile(VOLATILE_TEXT).fullmatch
 _read_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-class Frame(Generic[W]):
+class RequestEnvelope(Generic[W]):
     """The bytes of a body before and after its history list.
 
     `before` ends with the opening bracket of the list, `behind` begins with the closing bracket. `behind` may contain
@@ -44,8 +44,8 @@ class Frame(Generic[W]):
         self.before = before
         self.head = b"" if found is None else found[1]
         self.tail = behind if found is None else behind[found.end() :]
-        self.notebook = notebook
-        self.around: W | None = None
+        self.derived = notebook
+        self.parsed: W | None = None
 
     @property
     def body(self) -> bytes:

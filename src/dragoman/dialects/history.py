@@ -14,21 +14,21 @@ import msgspec
 from dragoman import jsontext
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Message
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 T = TypeVar("T")
 
 #: Estimated memory of a cached item: its raw bytes, the decoded message, and the values in its `notebook`.
 _MEMORY_PER_BYTE = 5
-_MEMORY_PER_PIECE = 2000
+_MEMORY_PER_ITEM = 2000
 
 #: Size limit of a cache of decoded items.
-HISTORY_BYTES = 64 * 1024 * 1024
+HISTORY_CACHE_BYTES = 64 * 1024 * 1024
 
 
-def read_pieces(
-    memo: Memo[bytes, T],
+def decode_items(
+    memo: LruCache[bytes, T],
     name: str,
     raws: Iterable[bytes | msgspec.Raw],
     read: Callable[[bytes, str], T],
@@ -52,12 +52,12 @@ def read_pieces(
         return [
             piece or _read_and_cache(memo, f"{name}[{index}]", key, read) for index, (key, piece) in pairs
         ]
-    memo.put_all(missing, map(weigh_pieces, map(len, missing)), new)
+    memo.put_all(missing, map(estimate_item_bytes, map(len, missing)), new)
     rest = iter(new)
     return [piece or next(rest) for piece in found]
 
 
-def read_new(
+def decode_new_items(
     name: str,
     raws: list[bytes],
     read: Callable[[bytes, str], T],
@@ -72,26 +72,26 @@ def read_new(
     return new
 
 
-class Noted(Protocol):
+class ItemWithNotes(Protocol):
     """A decoded item whose notes have paths relative to the item."""
 
     @property
     def notes(self) -> tuple[Note, ...]: ...
 
 
-class History(msgspec.Struct, Generic[T], frozen=True):
+class DecodedHistory(msgspec.Struct, Generic[T], frozen=True):
     """A decoded conversation.
 
     `pieces` are the decoded items, `said` the neutral messages made of them. `telling` holds the indexes of the items
     that carry anything besides messages: notes, or changes of the tools.
     """
 
-    pieces: tuple[T, ...]
-    said: tuple[Message, ...] = ()
-    telling: tuple[int, ...] = ()
+    items: tuple[T, ...]
+    messages: tuple[Message, ...] = ()
+    annotated: tuple[int, ...] = ()
 
 
-def placed_notes(name: str, pieces: Sequence[Noted], telling: Sequence[int]) -> tuple[Note, ...]:
+def absolute_notes(name: str, pieces: Sequence[ItemWithNotes], telling: Sequence[int]) -> tuple[Note, ...]:
     """Return the notes of all items with absolute paths.
 
     Only the items whose indexes are in `telling` have notes. `name` is the field that holds the items.
@@ -105,26 +105,28 @@ def placed_notes(name: str, pieces: Sequence[Noted], telling: Sequence[int]) -> 
     )
 
 
-def read_piece(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+def decode_single_item(
+    memo: LruCache[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]
+) -> T:
     """Decode one item that is not in a list, at the path `where`; use and fill the cache `memo`."""
     return memo.find(raw) or _read_and_cache(memo, where, raw, read)
 
 
-def _read_and_cache(memo: Memo[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+def _read_and_cache(memo: LruCache[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
     piece = _read_at(where, raw, read)
-    memo.put(raw, weigh_pieces(len(raw)), piece)
+    memo.put(raw, estimate_item_bytes(len(raw)), piece)
     return piece
 
 
 def _read_at(where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
     try:
-        return read(jsontext.checked(raw, where), where)
+        return read(jsontext.validate_text(raw, where), where)
     except InvalidRequest as error:
         if not error.where.startswith(where):
             error.where = where + error.where
         raise
 
 
-def weigh_pieces(size: int, number: int = 1) -> int:
+def estimate_item_bytes(size: int, number: int = 1) -> int:
     """Return the estimated memory of `number` decoded items with `size` bytes of JSON in total."""
-    return _MEMORY_PER_BYTE * size + _MEMORY_PER_PIECE * number
+    return _MEMORY_PER_BYTE * size + _MEMORY_PER_ITEM * number

@@ -25,11 +25,11 @@ _MIME_BY_SUFFIX = {
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^;,]+)*;base64,(.+)", re.IGNORECASE | re.DOTALL)
 
 
-def is_inline(url: str) -> bool:
+def is_data_url(url: str) -> bool:
     return url[:5].lower() == "data:"
 
 
-def read_inline(url: str, where: str) -> Media:
+def read_data_url(url: str, where: str) -> Media:
     """Decode a base64 `data:` URL.
 
     Any other form of `data:` URL raises `InvalidRequest`: base64 is never sent as text (pain J2).
@@ -46,8 +46,8 @@ def read_url(url: str, what: str, where: str, notes: list[Note], *, default_mime
     If the media type is unknown, return a text that mentions the URL, and add a note. `what` names the kind of file in
     that text.
     """
-    if is_inline(url):
-        return read_inline(url, where)
+    if is_data_url(url):
+        return read_data_url(url, where)
     mime = mime_of(re.split(r"[?#]", url)[0]) or default_mime
     if mime:
         return Media(mime=mime, uri=url)

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from dragoman.dialects.history import HISTORY_BYTES, weigh_pieces
-from dragoman.dialects.samples import Sampled, is_kept
+from dragoman.dialects.history import HISTORY_CACHE_BYTES, estimate_item_bytes
+from dragoman.dialects.samples import FingerprintIndex, is_indexable
 from dragoman.ir import Message
 
 T = TypeVar("T")
@@ -21,14 +21,14 @@ T = TypeVar("T")
 _SPACE = b" \t\r\n"
 _MAX_GAP_BYTES = 16  # histories with more whitespace between two elements are not cached
 _MAX_CHANGED_ELEMENTS = 6  # last elements that may differ from the cached ones: clients move cache_control on
-_RUNS_BYTES = 6 * HISTORY_BYTES
+_PREFIX_CACHE_BYTES = 6 * HISTORY_CACHE_BYTES
 
 
 #: Return the messages of a conversation, given the earlier messages, the items those were made of, and the new items.
-Said = Callable[[tuple[Message, ...], Sequence[T], Sequence[T]], tuple[Message, ...]]
+MergeItems = Callable[[tuple[Message, ...], Sequence[T], Sequence[T]], tuple[Message, ...]]
 
 
-class Run(msgspec.Struct, Generic[T], frozen=True):
+class HistoryPrefix(msgspec.Struct, Generic[T], frozen=True):
     """The first elements of a history list: their bytes and their decoded values.
 
     `text` is the bytes of the list after its opening bracket up to the end of the last element of the prefix. `comma`
@@ -42,59 +42,61 @@ class Run(msgspec.Struct, Generic[T], frozen=True):
     text: bytes = b""
     comma: bytes = b""
     ends: tuple[int, ...] = ()
-    pieces: tuple[T, ...] = ()
-    said: tuple[Message, ...] = ()
-    telling: tuple[int, ...] = ()
-    behind_texts: tuple[bytes, ...] = ()
-    behind: tuple[T, ...] = ()
-    frame: int = 0
-    whole: Run[T] | None = None  # the cached prefix that this one was shortened from
+    items: tuple[T, ...] = ()
+    messages: tuple[Message, ...] = ()
+    annotated: tuple[int, ...] = ()
+    following_texts: tuple[bytes, ...] = ()
+    following: tuple[T, ...] = ()
+    envelope: int = 0
+    shortened_from: HistoryPrefix[T] | None = None  # the cached prefix that this one was shortened from
 
-    def still_behind(self, texts: list[bytes]) -> list[T]:
+    def match_following(self, texts: list[bytes]) -> list[T]:
         """Return the decoded values of those elements in `texts` that followed the prefix the last time too."""
         same: list[T] = []
-        for text, before, piece in zip(texts, self.behind_texts, self.behind, strict=False):
+        for text, before, piece in zip(texts, self.following_texts, self.following, strict=False):
             if text != before:
                 break
             same.append(piece)
         return same
 
 
-NOTHING: Run[Any] = Run()
+NO_PREFIX: HistoryPrefix[Any] = HistoryPrefix()
 
 
-class Runs(Generic[T]):
+class PrefixCache(Generic[T]):
     """The cached prefixes of one dialect; `known_as` and `said` as in `Skimmer`."""
 
     def __init__(
         self,
         name: str,
         known_as: Callable[[list[bytes]], list[bytes]],
-        said: Said[T],
+        said: MergeItems[T],
     ) -> None:
-        self._kept: Sampled[Run[T]] = Sampled(_RUNS_BYTES, f"{name} histories")
-        self._known_as = known_as
-        self._said = said
+        self._index: FingerprintIndex[HistoryPrefix[T]] = FingerprintIndex(
+            _PREFIX_CACHE_BYTES, f"{name} histories"
+        )
+        self._without_volatile = known_as
+        self._merge_items = said
 
-    def find(self, body: bytes, start: int) -> Run[T]:
+    def find(self, body: bytes, start: int) -> HistoryPrefix[T]:
         """Return the longest cached prefix of the list that begins at `start`, or `NOTHING`."""
-        for runs in self._kept.find(body, start):
+        for runs in self._index.find(body, start):
             for run in runs:
                 if body.startswith(run.text, start):  # nearly always true for the first
                     return run
             for run in runs:
                 if cut := self._match_shortened(run, body, start):
                     return cut
-        return NOTHING
+        return NO_PREFIX
 
-    def grow(self, before: Run[T], run: Run[T]) -> None:
+    def put(self, before: HistoryPrefix[T], run: HistoryPrefix[T]) -> None:
         """Cache `run` in place of `before`, the prefix that it continues."""
-        size = len(run.text) + sum(map(len, run.behind_texts))
-        weight = weigh_pieces(size, len(run.ends) + len(run.behind))
-        old = before.whole or before
-        self._kept.grow(old.text, old, run.text, run, weight)
+        size = len(run.text) + sum(map(len, run.following_texts))
+        weight = estimate_item_bytes(size, len(run.ends) + len(run.following))
+        old = before.shortened_from or before
+        self._index.grow(old.text, old, run.text, run, weight)
 
-    def _match_shortened(self, run: Run[T], body: bytes, start: int) -> Run[T] | None:
+    def _match_shortened(self, run: HistoryPrefix[T], body: bytes, start: int) -> HistoryPrefix[T] | None:
         """Return the prefix without its last elements, which differ in this body; None if more of it differs."""
         number = len(run.ends)
         for known in range(number - 1, max(0, number - _MAX_CHANGED_ELEMENTS), -1):
@@ -103,26 +105,26 @@ class Runs(Generic[T]):
                 return self._shorten(run, text, known)
         return None
 
-    def _shorten(self, run: Run[T], text: bytes, known: int) -> Run[T]:
+    def _shorten(self, run: HistoryPrefix[T], text: bytes, known: int) -> HistoryPrefix[T]:
         """Shorten a prefix to its first `known` elements, whose bytes are `text`; the others become `behind`."""
-        pieces, ends, comma = run.pieces[:known], run.ends, len(run.comma)
+        pieces, ends, comma = run.items[:known], run.ends, len(run.comma)
         raws = [run.text[ends[at - 1] + comma : ends[at]] for at in range(known, len(ends))]
-        return Run(
+        return HistoryPrefix(
             text=text,
             comma=run.comma,
             ends=ends[:known],
-            pieces=pieces,
-            said=self._said((), (), pieces),
-            telling=tuple(filter(known.__gt__, run.telling)),
-            behind_texts=(*self._known_as(raws), *run.behind_texts),
-            behind=run.pieces[known:] + run.behind,
-            frame=run.frame,
-            whole=run,
+            items=pieces,
+            messages=self._merge_items((), (), pieces),
+            annotated=tuple(filter(known.__gt__, run.annotated)),
+            following_texts=(*self._without_volatile(raws), *run.following_texts),
+            following=run.items[known:] + run.following,
+            envelope=run.envelope,
+            shortened_from=run,
         )
 
 
-def lay_out(
-    body: bytes, start: int, known: Run[Any], raws: list[bytes]
+def locate_elements(
+    body: bytes, start: int, known: HistoryPrefix[Any], raws: list[bytes]
 ) -> tuple[bytes, bytes, tuple[int, ...], int] | None:
     """Locate the new elements `raws` in the body, after the prefix `known` of the list that begins at `start`.
 
@@ -137,7 +139,7 @@ def lay_out(
         return None
     behind = end + len(new)
     text = body[start : behind - len(raws[-1]) - len(comma)]
-    if not is_kept(text):
+    if not is_indexable(text):
         return None
     sizes = map(len(comma).__add__, map(len, raws))
     ends = tuple(accumulate(sizes, initial=len(known.text) + len(gap) - len(comma)))[1:-1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 V = TypeVar("V")
 
@@ -18,7 +18,7 @@ _SAMPLE_BYTES = 64
 _MAX_VALUES = 4  # per fingerprint; branches of one conversation share one
 
 
-class Sampled(Generic[V]):
+class FingerprintIndex(Generic[V]):
     """Map texts to values; find the values of all texts that may begin at an offset of a body.
 
     The fingerprint of a text is 64 bytes of it: those that end at the largest power of two that is not above its
@@ -27,21 +27,21 @@ class Sampled(Generic[V]):
     """
 
     def __init__(self, max_bytes: int, name: str) -> None:
-        self._memo: Memo[bytes, _Bucket[V]] = Memo(max_bytes, name)
+        self._cache: LruCache[bytes, _Bucket[V]] = LruCache(max_bytes, name)
 
     def find(self, body: bytes, at: int) -> Iterator[tuple[V, ...]]:
         """Yield the values of candidate texts at offset `at`: longer texts first, newest value first."""
-        memo = self._memo
+        memo = self._cache
         size = _power_below(len(body) - at)
         while size >= _SHORTEST:
             bucket = memo.find(body[at + size - _SAMPLE_BYTES : at + size])
             if bucket is not None:
                 yield bucket[0]
-                memo.found -= 1  # the caller asks for more, so this was no hit
+                memo.hits -= 1  # the caller asks for more, so this was no hit
             else:
-                memo.missed -= 1
+                memo.misses -= 1
             size >>= 1
-        memo.missed += 1
+        memo.misses += 1
 
     def put(self, text: bytes, value: V, besides: int = 0) -> None:
         """Add a text; `besides` is the size of the value in bytes without the text."""
@@ -58,24 +58,24 @@ class Sampled(Generic[V]):
         if size < _SHORTEST:
             return
         fingerprint = text[size - _SAMPLE_BYTES : size]
-        bucket = self._memo.peek(fingerprint)
+        bucket = self._cache.peek(fingerprint)
         if bucket is None or bucket[0] == (old,):  # the usual case
-            self._memo.put(fingerprint, weight, ((value,), (weight,)))
+            self._cache.put(fingerprint, weight, ((value,), (weight,)))
             return
         values, weights = _without(bucket, old)
         values, weights = (value, *values)[:_MAX_VALUES], (weight, *weights)[:_MAX_VALUES]
-        self._memo.put(fingerprint, sum(weights), (values, weights))
+        self._cache.put(fingerprint, sum(weights), (values, weights))
 
     def _remove(self, text: bytes, old: V) -> None:
         size = _power_below(len(text))
         if size < _SHORTEST:
             return
         fingerprint = text[size - _SAMPLE_BYTES : size]
-        left = _without(self._memo.peek(fingerprint) or _EMPTY_BUCKET, old)
+        left = _without(self._cache.peek(fingerprint) or _EMPTY_BUCKET, old)
         if left[0]:
-            self._memo.put(fingerprint, sum(left[1]), left)
+            self._cache.put(fingerprint, sum(left[1]), left)
         else:
-            self._memo.drop(fingerprint)
+            self._cache.drop(fingerprint)
 
 
 #: The values of texts with the same fingerprint, and the size of each in bytes.
@@ -88,7 +88,7 @@ def _without(bucket: _Bucket[V], old: V | None) -> _Bucket[V]:
     return tuple(bucket[0][index] for index in kept), tuple(bucket[1][index] for index in kept)
 
 
-def is_kept(text: bytes) -> bool:
+def is_indexable(text: bytes) -> bool:
     """Return whether a text is long enough to be indexed."""
     return len(text) >= _SHORTEST
 

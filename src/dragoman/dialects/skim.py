@@ -18,12 +18,12 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from dragoman.dialects.frames import Frame
-from dragoman.dialects.history import HISTORY_BYTES, History, read_new, read_pieces
-from dragoman.dialects.runs import NOTHING, Run, Runs, Said, lay_out
-from dragoman.dialects.samples import Sampled
+from dragoman.dialects.frames import RequestEnvelope
+from dragoman.dialects.history import HISTORY_CACHE_BYTES, DecodedHistory, decode_items, decode_new_items
+from dragoman.dialects.runs import NO_PREFIX, HistoryPrefix, MergeItems, PrefixCache, locate_elements
+from dragoman.dialects.samples import FingerprintIndex
 from dragoman.errors import InvalidRequest
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 W = TypeVar("W")
 T = TypeVar("T")
@@ -34,12 +34,14 @@ _PLACEHOLDER = b'"%b dragoman knows what stood here"' % _INVALID_UTF8
 _match_closing_bracket = re.compile(rb"[ \t\r\n]{0,16}\]").match
 _TOOLS_KEY = b'"tools":'
 _TOOLS_BYTES = 32 * 1024 * 1024
-_FRAMES_BYTES = 2 * HISTORY_BYTES
-_FRAME_MEMORY_PER_BYTE = 3  # estimated memory of an envelope and its `notebook`; tools are cached elsewhere
+_ENVELOPE_CACHE_BYTES = 2 * HISTORY_CACHE_BYTES
+_ENVELOPE_MEMORY_PER_BYTE = (
+    3  # estimated memory of an envelope and its `notebook`; tools are cached elsewhere
+)
 _new_number = itertools.count(1).__next__
 
 
-class Place(Generic[W]):
+class ToolsField(Generic[W]):
     """How to get and set the tools of a parsed body."""
 
     def __init__(self, get: Callable[[W], msgspec.Raw], put: Callable[[W, msgspec.Raw], None]) -> None:
@@ -52,7 +54,7 @@ def _put_tools(wire: Any, tools: msgspec.Raw) -> None:
 
 
 #: The tools are in the field `tools`, as in most dialects.
-IN_TOOLS: Place[Any] = Place(operator.attrgetter("tools"), _put_tools)
+TOOLS_FIELD: ToolsField[Any] = ToolsField(operator.attrgetter("tools"), _put_tools)
 
 
 def _no_extras(_: object) -> tuple[()]:
@@ -63,7 +65,7 @@ def _no_messages(_before: object, _earlier: object, _new: object) -> tuple[()]:
     return ()
 
 
-class Skimmer(Generic[W, T]):
+class IncrementalBodyReader(Generic[W, T]):
     """Parse the bodies of one dialect and cache what later bodies may repeat.
 
     - `name` is the prefix of the names of the caches, in metrics;
@@ -84,36 +86,36 @@ class Skimmer(Generic[W, T]):
         *,
         key: str,
         elements: Callable[[W], Sequence[msgspec.Raw]],
-        tools: Place[W] | None = None,
+        tools: ToolsField[W] | None = None,
         known_as: Callable[[list[bytes]], list[bytes]] = list,
         idle: re.Pattern[bytes] | None = None,
-        said: Said[T] = _no_messages,
+        said: MergeItems[T] = _no_messages,
         tells: Callable[[T], object] = _no_extras,
         framed: bool = True,
     ) -> None:
         self._read = read
-        self.known_as = known_as
+        self.without_volatile = known_as
         self._lists = tuple(f'"{key}":{space}['.encode() for space in ("", " "))
         self.elements = elements
         self._tools_of = tools
-        self._idle = idle
-        self.said = said
-        self.tells = tells
-        self._framed = framed
-        self.runs: Runs[T] = Runs(name, known_as, said)
-        self._frames: Memo[int, Frame[tuple[W, bytes]]] = Memo(
-            _FRAMES_BYTES, f"{name} frames" if framed else ""
+        self._volatile = idle
+        self.merge_items = said
+        self.is_annotated = tells
+        self._has_stable_envelope = framed
+        self.prefixes: PrefixCache[T] = PrefixCache(name, known_as, said)
+        self._envelopes: LruCache[int, RequestEnvelope[tuple[W, bytes]]] = LruCache(
+            _ENVELOPE_CACHE_BYTES, f"{name} frames" if framed else ""
         )
-        self._tools: Sampled[bytes] = Sampled(_TOOLS_BYTES, f"{name} tools")
+        self._tools: FingerprintIndex[bytes] = FingerprintIndex(_TOOLS_BYTES, f"{name} tools")
         self._tools_from_end = 0  # offset of the tools in the last body, counted from its end
-        self._ahead: tuple[bytes, Skimmed[W, T]] | None = None
+        self._ahead: tuple[bytes, PartialBody[W, T]] | None = None
 
-    def look(self, body: bytes) -> Skimmed[W, T]:
+    def peek(self, body: bytes) -> PartialBody[W, T]:
         """Parse ahead: the result is reused by the next `skim` of the same body."""
-        self._ahead = body, self.skim(body)
+        self._ahead = body, self.read(body)
         return self._ahead[1]
 
-    def skim(self, body: bytes) -> Skimmed[W, T]:
+    def read(self, body: bytes) -> PartialBody[W, T]:
         """Parse a body, except for what is known from earlier bodies.
 
         Raise `InvalidRequest` if the body is invalid.
@@ -122,39 +124,39 @@ class Skimmer(Generic[W, T]):
         if ahead is not None and ahead[0] is body:
             return ahead[1]
         start = self._list_start(body)
-        run: Run[T] = self.runs.find(body, start) if start >= 0 else NOTHING
-        frame = self._frames.find(run.frame) if run.frame else None
+        run: HistoryPrefix[T] = self.prefixes.find(body, start) if start >= 0 else NO_PREFIX
+        frame = self._envelopes.find(run.envelope) if run.envelope else None
         if frame is not None and (new := frame.new_elements(body, start, start + len(run.text))):
-            return Skimmed(self, body, start, run, frame, new)
+            return PartialBody(self, body, start, run, frame, new)
         tools_at, tools = self._known_tools(body, start + len(run.text))
         cuts = [(start, len(run.text))] if run.text else []
         if tools:
             cuts.insert(len(cuts) if start < tools_at else 0, (tools_at, len(tools)))
         wire = self._read_rest(body, cuts, run, tools) if cuts else None
         if wire is None:
-            wire, run, tools = self._read(body), NOTHING, b""
+            wire, run, tools = self._read(body), NO_PREFIX, b""
         if not tools and self._tools_of is not None:
             tools = bytes(self._tools_of.get(wire))
             self._tools.put(tools, tools)
-        return Skimmed(self, body, start, run, (wire, tools))
+        return PartialBody(self, body, start, run, (wire, tools))
 
-    def read_frame(self, frame: Frame[tuple[W, bytes]]) -> tuple[W, bytes]:
+    def read_envelope(self, frame: RequestEnvelope[tuple[W, bytes]]) -> tuple[W, bytes]:
         """Return the parsed envelope and the bytes of its tools."""
-        if frame.around is None:
+        if frame.parsed is None:
             wire = self._read(frame.body)
-            frame.around = wire, bytes(self._tools_of.get(wire)) if self._tools_of is not None else b""
-        return frame.around
+            frame.parsed = wire, bytes(self._tools_of.get(wire)) if self._tools_of is not None else b""
+        return frame.parsed
 
-    def keep_frame(self, number: int, before: bytes, behind: bytes, notebook: dict[str, Any]) -> int:
+    def cache_envelope(self, number: int, before: bytes, behind: bytes, notebook: dict[str, Any]) -> int:
         """Cache an envelope and return its number, or 0 if this dialect has none.
 
         A `number` other than 0 is that of an outdated envelope, which is replaced.
         """
-        if not self._framed:
+        if not self._has_stable_envelope:
             return 0
         number = number or _new_number()
-        frame: Frame[tuple[W, bytes]] = Frame(before, behind, notebook, self._idle)
-        self._frames.put(number, _FRAME_MEMORY_PER_BYTE * (len(before) + len(behind)), frame)
+        frame: RequestEnvelope[tuple[W, bytes]] = RequestEnvelope(before, behind, notebook, self._volatile)
+        self._envelopes.put(number, _ENVELOPE_MEMORY_PER_BYTE * (len(before) + len(behind)), frame)
         return number
 
     def _list_start(self, body: bytes) -> int:
@@ -183,7 +185,9 @@ class Skimmer(Generic[W, T]):
                     return at, text
         return 0, b""
 
-    def _read_rest(self, body: bytes, cuts: list[tuple[int, int]], run: Run[T], tools: bytes) -> W | None:
+    def _read_rest(
+        self, body: bytes, cuts: list[tuple[int, int]], run: HistoryPrefix[T], tools: bytes
+    ) -> W | None:
         """Parse the body without the `cuts`; None if the placeholders are not where they must be."""
         pieces: list[bytes] = []
         end = 0
@@ -207,7 +211,7 @@ class Skimmer(Generic[W, T]):
         return wire
 
 
-class Skimmed(Generic[W, T]):
+class PartialBody(Generic[W, T]):
     """A body whose history may be known in part.
 
     `notebook` caches what the dialect derives from the envelope. `is_framed` means that an earlier body had the same
@@ -216,21 +220,21 @@ class Skimmed(Generic[W, T]):
 
     def __init__(
         self,
-        skimmer: Skimmer[W, T],
+        skimmer: IncrementalBodyReader[W, T],
         body: bytes,
         start: int,
-        run: Run[T],
-        around: tuple[W, bytes] | Frame[tuple[W, bytes]],
+        run: HistoryPrefix[T],
+        around: tuple[W, bytes] | RequestEnvelope[tuple[W, bytes]],
         new: list[bytes] | None = None,
     ) -> None:
-        self._skimmer = skimmer
+        self._reader = skimmer
         self._body = body
         self._start = start
-        self._run = run
-        self._around = around
+        self._prefix = run
+        self._envelope = around
         self._new = new
-        self.is_framed = new is not None
-        self.notebook: dict[str, Any] = around.notebook if isinstance(around, Frame) else {}
+        self.has_known_envelope = new is not None
+        self.derived: dict[str, Any] = around.derived if isinstance(around, RequestEnvelope) else {}
 
     @property
     def wire(self) -> W:
@@ -243,64 +247,70 @@ class Skimmed(Generic[W, T]):
         return self._read_envelope()[1]
 
     def _read_envelope(self) -> tuple[W, bytes]:
-        around = self._around
-        return self._skimmer.read_frame(around) if isinstance(around, Frame) else around
+        around = self._envelope
+        return self._reader.read_envelope(around) if isinstance(around, RequestEnvelope) else around
 
-    def note(self, name: str, key: object, make: Callable[[], V]) -> V:
+    def derive(self, name: str, key: object, make: Callable[[], V]) -> V:
         """Return `make()`, or its cached result if the envelope and the `key` are the same as before."""
-        noted: tuple[object, V] | None = self.notebook.get(name)
+        noted: tuple[object, V] | None = self.derived.get(name)
         if noted is None or noted[0] != key:
-            noted = self.notebook[name] = key, make()
+            noted = self.derived[name] = key, make()
         return noted[1]
 
     def history(
         self,
-        memo: Memo[bytes, T],
+        memo: LruCache[bytes, T],
         place: str,
         read: Callable[[bytes, str], T],
         *,
         several: Callable[[list[bytes]], list[T] | None] | None = None,
-    ) -> History[T]:
+    ) -> DecodedHistory[T]:
         """Decode the elements of the history that are not known, and cache the longer prefix.
 
         The parameters are those of `read_pieces`; `place` is the name of the field.
         """
-        skimmer, run, raws = self._skimmer, self._run, self._new
+        skimmer, run, raws = self._reader, self._prefix, self._new
         known = len(run.ends)
         if raws is None:
             raws = list(map(bytes, skimmer.elements(self.wire)[1 if known else 0 :]))
-        texts = skimmer.known_as(raws)
+        texts = skimmer.without_volatile(raws)
         # The cached prefix ends before the last element, which nearly always comes back changed: clients move the cache
         # point from it to the new last element.
-        laid = lay_out(self._body, self._start, run, raws) if self._start >= 0 and len(raws) > 1 else None
+        laid = (
+            locate_elements(self._body, self._start, run, raws)
+            if self._start >= 0 and len(raws) > 1
+            else None
+        )
         if laid is not None or known:  # the prefix cache holds these items, so `memo` need not
-            new = run.still_behind(texts)
+            new = run.match_following(texts)
             known_too = len(new)
-            new += read_new(place, texts[known_too:], read, start=known + known_too, several=several)
+            new += decode_new_items(place, texts[known_too:], read, start=known + known_too, several=several)
         else:
-            new = read_pieces(memo, place, texts, read, several=several)
-        telling = run.telling
-        if any(map(skimmer.tells, new)):
-            telling += tuple(index for index, piece in enumerate(new, known) if skimmer.tells(piece))
-        pieces = run.pieces + tuple(new)
+            new = decode_items(memo, place, texts, read, several=several)
+        telling = run.annotated
+        if any(map(skimmer.is_annotated, new)):
+            telling += tuple(index for index, piece in enumerate(new, known) if skimmer.is_annotated(piece))
+        pieces = run.items + tuple(new)
         if laid is not None:
             text, comma, ends, behind = laid
-            said = skimmer.said(run.said, run.pieces, new[:-1])
+            said = skimmer.merge_items(run.messages, run.items, new[:-1])
             told = tuple(filter(len(ends).__gt__, telling)) if telling else ()
-            frame = self._keep_frame(behind)
+            frame = self._cache_envelope(behind)
             first, last = pieces[:-1], pieces[-1:]
-            skimmer.runs.grow(run, Run(text, comma, ends, first, said, told, (texts[-1],), last, frame))
-        return History(pieces, skimmer.said(run.said, run.pieces, new), telling)
+            skimmer.prefixes.put(
+                run, HistoryPrefix(text, comma, ends, first, said, told, (texts[-1],), last, frame)
+            )
+        return DecodedHistory(pieces, skimmer.merge_items(run.messages, run.items, new), telling)
 
-    def _keep_frame(self, behind: int) -> int:
+    def _cache_envelope(self, behind: int) -> int:
         """Cache the envelope of this body and return its number; `behind` is the offset after the last element."""
-        if self.is_framed:
-            return self._run.frame
+        if self.has_known_envelope:
+            return self._prefix.envelope
         # Only a placeholder at its beginning proves that the list at `_start` is the history.
-        if not self._run.ends or not _match_closing_bracket(self._body, behind):
+        if not self._prefix.ends or not _match_closing_bracket(self._body, behind):
             return 0
         before = self._body[: self._start]
-        return self._skimmer.keep_frame(self._run.frame, before, self._body[behind:], self.notebook)
+        return self._reader.cache_envelope(self._prefix.envelope, before, self._body[behind:], self.derived)
 
 
 def _tools_start(body: bytes, start: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.dialects.base import EFFORTS
-from dragoman.ir import ON_THOUGHT, Sealed, Thinking, Thought, unseal
+from dragoman.ir import ON_THOUGHT, SealedSignature, Thinking, Thought, unseal
 from dragoman.notes import Note
 
 _THINKS = frozenset({"enabled", "adaptive", "between_tools"})
@@ -43,7 +43,7 @@ def decode_thinking(
 
 def decode_thought(
     text: str, word: str, where: str, notes: list[Note]
-) -> tuple[Thought | None, Sealed | None]:
+) -> tuple[Thought | None, SealedSignature | None]:
     """Return the thought of a thinking block, and the signature that it carries for a later part.
 
     `word` is the block's signature. A signature for the thought itself is placed on the thought. A signature that this

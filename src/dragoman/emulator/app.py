@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from dragoman.emulator.direct import Director
-from dragoman.emulator.http.shell import header_fields, make_question
-from dragoman.emulator.service import Service
-from dragoman.emulator.wire import Act, Answer, Wait
+from dragoman.emulator.http.shell import header_fields, make_request
+from dragoman.emulator.service import EmulatorService
+from dragoman.emulator.wire import ConnectionAction, HttpResponse, Wait
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -29,7 +29,7 @@ class ConnectionCut(Exception):
     """
 
 
-class _ClientLeft(Exception):
+class _ClientDisconnected(Exception):
     """The client disconnected, so the rest of the response is not sent."""
 
 
@@ -38,11 +38,11 @@ def create_emulator(*, seed: str = "dragoman", director: Director | None = None)
 
     Emulators with the same seed accept each other's thought signatures.
     """
-    service = Service(seed, director)
+    service = EmulatorService(seed, director)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await _live(receive, send)
+            await _handle_lifespan(receive, send)
         elif scope["type"] == "http":
             try:
                 body = await _read_body(receive)
@@ -50,15 +50,15 @@ def create_emulator(*, seed: str = "dragoman", director: Director | None = None)
                     (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
                 ]
                 query = scope.get("query_string", b"").decode("latin-1")
-                question = make_question(scope["method"], scope["path"], query, headers, body)
-                await _send_answer(service.answer(question), receive, send)
-            except _ClientLeft:
+                question = make_request(scope["method"], scope["path"], query, headers, body)
+                await _send_response(service.handle(question), receive, send)
+            except _ClientDisconnected:
                 return
 
     return app
 
 
-async def _live(receive: Receive, send: Send) -> None:
+async def _handle_lifespan(receive: Receive, send: Send) -> None:
     while True:
         kind = (await receive())["type"]
         await send({"type": f"{kind}.complete"})
@@ -71,28 +71,28 @@ async def _read_body(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _ClientLeft
+            raise _ClientDisconnected
         pieces.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(pieces)
 
 
-async def _send_answer(answer: Answer, receive: Receive, send: Send) -> None:
-    for act in answer.before:
-        await _pause(act, receive)
+async def _send_response(answer: HttpResponse, receive: Receive, send: Send) -> None:
+    for act in answer.actions_before_head:
+        await _perform(act, receive)
     headers = [
         (name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in header_fields(answer)
     ]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    for act in answer.acts:
+    for act in answer.actions:
         if isinstance(act, bytes):
             await send({"type": "http.response.body", "body": act, "more_body": True})
         else:
-            await _pause(act, receive)
+            await _perform(act, receive)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _pause(act: Act, receive: Receive) -> None:
+async def _perform(act: ConnectionAction, receive: Receive) -> None:
     """Wait, or raise `_ClientLeft` when the client disconnects first.
 
     An ASGI application can neither reset a connection nor close the listening socket, so `Cut` and `Refuse`
@@ -100,15 +100,15 @@ async def _pause(act: Act, receive: Receive) -> None:
     """
     if not isinstance(act, Wait):
         raise ConnectionCut
-    leaving = asyncio.ensure_future(_left(receive))
+    leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         done, _ = await asyncio.wait({leaving}, timeout=act.seconds)
     finally:
         leaving.cancel()
     if done:
-        raise _ClientLeft
+        raise _ClientDisconnected
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.models import Model, find_model
-from dragoman.emulator.refusal import CATCH_ALL, Refusal
+from dragoman.emulator.models import GeminiModel, find_model
+from dragoman.emulator.refusal import CATCH_ALL, ApiError
 from dragoman.emulator.signature import Signer
-from dragoman.emulator.validate import check_request, parse
+from dragoman.emulator.validate import check_request, parse_request
 
 
 class _TrustingSigner(Signer):
@@ -15,7 +15,7 @@ class _TrustingSigner(Signer):
     The emulator cannot verify signatures that Google issued, but it still detects missing ones.
     """
 
-    def verify(self, signature: bytes, backend: Backend, model: Model, target: str) -> None:
+    def verify(self, signature: bytes, backend: Backend, model: GeminiModel, target: str) -> None:
         del signature, backend, model, target
 
 
@@ -30,7 +30,7 @@ def diagnose(body: bytes, model: str, *, vertex: bool = False) -> str:
     if known is None:
         return ""
     try:
-        check_request(parse(body, backend), known, backend, _TrustingSigner("diagnosis"))
-    except Refusal as refusal:
+        check_request(parse_request(body, backend), known, backend, _TrustingSigner("diagnosis"))
+    except ApiError as refusal:
         return "" if refusal.message == CATCH_ALL else refusal.message.strip()
     return ""

@@ -11,23 +11,23 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dragoman.emulator.answer.setting import Setting
-from dragoman.emulator.model.respond import Reply
-from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.routes import Method, Route
-from dragoman.emulator.wire import Answer, Framing
+from dragoman.emulator.answer.setting import ResponseContext
+from dragoman.emulator.model.respond import ModelReply
+from dragoman.emulator.refusal import ApiError
+from dragoman.emulator.routes import GeminiRoute, Method
+from dragoman.emulator.wire import Framing, HttpResponse
 
 Chunk = dict[str, Any]
 
 #: The methods that a director decides about, with the message type of their body.
-DIRECTED: Mapping[Method, str] = {
+DIRECTED_METHODS: Mapping[Method, str] = {
     "generateContent": "GenerateContentRequest",
     "streamGenerateContent": "GenerateContentRequest",
     "countTokens": "CountTokensRequest",
 }
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request as a director sees it: `raw` is the body, `request` the parsed canonical form.
 
     `problem` is the error of the parser or of the key check, if there is one. `request` then has what could
@@ -35,12 +35,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     the error.
     """
 
-    route: Route
+    route: GeminiRoute
     request: Mapping[str, Any]
-    raw: bytes
+    raw_body: bytes
     headers: Mapping[str, str]
     framing: Framing = "whole"
-    problem: Refusal | None = None
+    error: ApiError | None = None
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +48,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     on_chunks: Callable[[list[Chunk]], list[Chunk]] | None = None
-    on_answer: Callable[[Answer, Asked], Answer] | None = None
+    on_answer: Callable[[HttpResponse, ApiRequest], HttpResponse] | None = None
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class ResponsePlan(msgspec.Struct, frozen=True, kw_only=True):
     """How one request is answered. The emulator supplies what is left out.
 
     `answer` replaces the whole response. `chunks` builds the chunks of the stream. `reply` replaces the reply
@@ -61,14 +61,14 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     means that the scene was not played.
     """
 
-    answer: Answer | None = None
-    chunks: Callable[[Setting], list[Chunk]] | None = None
-    reply: Reply | None = None
-    pace: Callable[[Answer], Answer] | None = None
+    response: HttpResponse | None = None
+    chunks: Callable[[ResponseContext], list[Chunk]] | None = None
+    reply: ModelReply | None = None
+    pace: Callable[[HttpResponse], HttpResponse] | None = None
     faults: Sequence[Fault] = ()
     validate: bool = True
     signatures: frozenset[bytes] = frozenset()
-    on_refused: Callable[[str], None] | None = None
+    on_rejected: Callable[[str], None] | None = None
 
 
 class Director(Protocol):
@@ -78,12 +78,12 @@ class Director(Protocol):
     response. Requests for files, caches, models and embeddings do not reach it.
     """
 
-    def direct(self, asked: Asked) -> Scene: ...
+    def plan_response(self, asked: ApiRequest) -> ResponsePlan: ...
 
 
-class NoDirector:
+class DefaultDirector:
     """The default director: the built-in model answers every request."""
 
-    def direct(self, asked: Asked) -> Scene:
+    def plan_response(self, asked: ApiRequest) -> ResponsePlan:
         del asked
-        return Scene()
+        return ResponsePlan()

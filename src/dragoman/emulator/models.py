@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.refusal import CATCH_ALL, Refusal
+from dragoman.emulator.refusal import CATCH_ALL, ApiError
 
 
-class Budget(msgspec.Struct, frozen=True):
+class ThinkingBudget(msgspec.Struct, frozen=True):
     """The range of `thinkingBudget` of a model; -1 (dynamic) is always allowed, 0 if `zero` is set."""
 
     low: int
     high: int
-    zero: bool
+    allows_zero: bool
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True):
+class GeminiModel(msgspec.Struct, frozen=True, kw_only=True):
     """The properties of one model (gemini-api.md sections 2.4, 5, 7)."""
 
     id: str
@@ -29,31 +29,31 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     input_limit: int = 1_048_576
     output_limit: int = 65_536
     levels: frozenset[str] = frozenset()  # accepted thinkingLevel values; empty: the model has a budget
-    budget: Budget | None = None
+    budget: ThinkingBudget | None = None
     thinks: bool = True  # even when the request has no thinkingConfig
     strict_turns: bool = False  # only the roles user and model, and no model turn at the end
     zero_budget: str = ""  # the error for thinkingBudget 0; empty: no special rule
     wants_signatures: bool = True  # Gemini 3 and later; image models do not enforce them
     takes_response_media: bool = True  # media inside a function response
-    closed: bool = False  # to API keys that did not use it before
+    closed_to_new_users: bool = False  # to API keys that did not use it before
     image_tokens: int = 1_120
-    least_cached_tokens: int = 0  # smallest explicit cache; 0: caching is not supported
+    min_cached_tokens: int = 0  # smallest explicit cache; 0: caching is not supported
     ignores_budget: bool = False  # accepts and ignores any thinkingBudget
 
     @property
-    def modern(self) -> bool:
+    def is_gemini3_or_later(self) -> bool:
         """Gemini 3 and later: call ids, required signatures, and a separate closing chunk."""
         return self.generation >= (3, 0)
 
     @property
-    def decodes_long(self) -> bool:
+    def has_long_decode(self) -> bool:
         """Gemini 4: an answer comes in several hops, and input and output share the context window."""
         return self.generation >= (4, 0)
 
     @property
-    def most_output_tokens(self) -> int:
+    def max_output_tokens(self) -> int:
         """The largest useful maxOutputTokens, over all hops."""
-        return self.input_limit if self.decodes_long else self.output_limit
+        return self.input_limit if self.has_long_decode else self.output_limit
 
 
 _ALL_LEVELS = frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"})
@@ -61,19 +61,19 @@ _NO_MINIMAL = _ALL_LEVELS - {"MINIMAL"}
 _THINKING_ONLY = "Budget 0 is invalid. This model only works in thinking mode."
 
 
-def _gemini3(name: str, title: str, minor: int, **facts: Any) -> Model:
-    return Model(
+def _gemini3(name: str, title: str, minor: int, **facts: Any) -> GeminiModel:
+    return GeminiModel(
         id=name,
         title=title,
         family="gemini-3",
         generation=(3, minor),
-        least_cached_tokens=4096,
+        min_cached_tokens=4096,
         **facts,
     )
 
 
-def _gemini4(name: str, title: str) -> Model:
-    return Model(
+def _gemini4(name: str, title: str) -> GeminiModel:
+    return GeminiModel(
         id=name,
         title=title,
         family="gemini-4",
@@ -84,8 +84,8 @@ def _gemini4(name: str, title: str) -> Model:
     )
 
 
-def _gemini25(name: str, title: str, budget: Budget, **facts: Any) -> Model:
-    return Model(
+def _gemini25(name: str, title: str, budget: ThinkingBudget, **facts: Any) -> GeminiModel:
+    return GeminiModel(
         id=name,
         title=title,
         family="gemini-2.5",
@@ -93,15 +93,15 @@ def _gemini25(name: str, title: str, budget: Budget, **facts: Any) -> Model:
         budget=budget,
         wants_signatures=False,
         takes_response_media=False,
-        closed=True,
+        closed_to_new_users=True,
         image_tokens=258,
-        least_cached_tokens=1024,
+        min_cached_tokens=1024,
         **facts,
     )
 
 
-def _gemma4(name: str, title: str) -> Model:
-    return Model(
+def _gemma4(name: str, title: str) -> GeminiModel:
+    return GeminiModel(
         id=name,
         title=title,
         family="gemma-4",
@@ -113,7 +113,7 @@ def _gemma4(name: str, title: str) -> Model:
     )
 
 
-MODELS: tuple[Model, ...] = (
+MODELS: tuple[GeminiModel, ...] = (
     _gemini4("gemini-4-carbon", "Gemini 4 Carbon"),
     _gemini4("gemini-4-argon", "Gemini 4 Argon"),
     _gemini3(
@@ -153,10 +153,18 @@ MODELS: tuple[Model, ...] = (
     ),
     _gemini3("gemini-3-flash-preview", "Gemini 3 Flash Preview", 0, levels=_ALL_LEVELS),
     _gemini25(
-        "gemini-2.5-pro", "Gemini 2.5 Pro", Budget(128, 32_768, zero=False), zero_budget=_THINKING_ONLY
+        "gemini-2.5-pro",
+        "Gemini 2.5 Pro",
+        ThinkingBudget(128, 32_768, allows_zero=False),
+        zero_budget=_THINKING_ONLY,
     ),
-    _gemini25("gemini-2.5-flash", "Gemini 2.5 Flash", Budget(1, 24_576, zero=True)),
-    _gemini25("gemini-2.5-flash-lite", "Gemini 2.5 Flash-Lite", Budget(512, 24_576, zero=True), thinks=False),
+    _gemini25("gemini-2.5-flash", "Gemini 2.5 Flash", ThinkingBudget(1, 24_576, allows_zero=True)),
+    _gemini25(
+        "gemini-2.5-flash-lite",
+        "Gemini 2.5 Flash-Lite",
+        ThinkingBudget(512, 24_576, allows_zero=True),
+        thinks=False,
+    ),
     _gemma4("gemma-4-31b-it", "Gemma 4 31B IT"),
     _gemma4("gemma-4-26b-a4b-it", "Gemma 4 26B A4B IT"),
 )
@@ -190,7 +198,7 @@ _VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @lru_cache(maxsize=1024)
-def find_model(name: str, version: str) -> Model | None:
+def find_model(name: str, version: str) -> GeminiModel | None:
     """Return the properties of a model id, or None if Google answers 404.
 
     Unknown gemini ids get the properties of the newest flash model.
@@ -209,15 +217,15 @@ def find_model(name: str, version: str) -> Model | None:
     return msgspec.structs.replace(_BY_ID[_BASE_BY_PREFIX[start]], id=name, **facts)
 
 
-def require_model(name: str, backend: Backend, method: str, resource: str) -> Model:
+def require_model(name: str, backend: Backend, method: str, resource: str) -> GeminiModel:
     """Return the properties of a model, or raise Google's 404."""
     model = find_model(name, backend.version)
     if model is None:
-        raise no_such_model(name, backend, method, resource)
+        raise model_not_found_error(name, backend, method, resource)
     return model
 
 
-def no_such_model(name: str, backend: Backend, method: str, resource: str) -> Refusal:
+def model_not_found_error(name: str, backend: Backend, method: str, resource: str) -> ApiError:
     """Return Google's 404 for a model that does not exist or does not support the method."""
     if backend.is_vertex:
         message = (
@@ -233,4 +241,4 @@ def no_such_model(name: str, backend: Backend, method: str, resource: str) -> Re
             f"{method}. Call ModelService.ListModels to see the list of available models and their "
             "supported methods."
         )
-    return Refusal(message, code=404)
+    return ApiError(message, code=404)

@@ -24,12 +24,12 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def gemini_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     """Start an emulator on a free port and point the environment variables of Gemini clients at it."""
-    from dragoman.emulator.script.handle import MISLEADING, running
+    from dragoman.emulator.script.handle import CONFLICTING_VARIABLES, running
 
     with running(check=False) as emulator:
         for marker in reversed(list(request.node.iter_markers(_MARK))):
             _add_script(emulator, request, marker.args)
-        for name in MISLEADING:
+        for name in CONFLICTING_VARIABLES:
             monkeypatch.delenv(name, raising=False)
         for name, value in emulator.env.items():
             monkeypatch.setenv(name, value)

@@ -6,21 +6,21 @@ from collections.abc import Mapping
 
 import msgspec
 
-_NOTHING: Mapping[str, str] = {}
+_NO_FIELDS: Mapping[str, str] = {}
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP request.
 
     Header names are in lower case, `query` has the last value of each parameter, and `now` is an RFC 3339
     timestamp.
     """
 
-    verb: str
+    method: str
     path: str
     alt: str = ""
     key: str = ""
     body: bytes = b""
-    headers: Mapping[str, str] = _NOTHING
-    query: Mapping[str, str] = _NOTHING
+    headers: Mapping[str, str] = _NO_FIELDS
+    query: Mapping[str, str] = _NO_FIELDS
     now: str = "2026-01-01T00:00:00Z"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.wire import Answer, Framing
+from dragoman.emulator.wire import Framing, HttpResponse
 
 CATCH_ALL = "Request contains an invalid argument."
 #: HTTP code to Google's status and to the message that usually comes with it.
@@ -46,7 +46,7 @@ NOT_FOUND_PAGE = (
 )
 
 
-class Refusal(Exception):
+class ApiError(Exception):
     """An error response of the service, raised where the error is found.
 
     `message` and `status` default to Google's usual values for the HTTP `code`.
@@ -73,53 +73,53 @@ class Refusal(Exception):
         return {"error": error}
 
 
-def unclear(reason: str) -> Refusal:
+def catch_all_error(reason: str) -> ApiError:
     """Return Google's catch-all error, with the reason in a `google.rpc.DebugInfo` detail.
 
     Google does not give the reason. The emulator does, because it helps to debug the client.
     """
-    return Refusal(details=[detail("DebugInfo", detail=f"emulator: {reason}")])
+    return ApiError(details=[error_detail("DebugInfo", detail=f"emulator: {reason}")])
 
 
-def bad_fields(violations: Sequence[tuple[str, str]]) -> Refusal:
+def field_violations_error(violations: Sequence[tuple[str, str]]) -> ApiError:
     """Return the error of the parse stage, which lists all violations as (path, line)."""
     fields = [
         {"field": path, "description": line} if path else {"description": line} for path, line in violations
     ]
-    return Refusal(
+    return ApiError(
         "\n".join(line for _, line in violations),
-        details=[detail("BadRequest", fieldViolations=fields)],
+        details=[error_detail("BadRequest", fieldViolations=fields)],
     )
 
 
-def bullets(lines: Sequence[str], root: str = "GenerateContentRequest") -> Refusal:
+def field_rules_error(lines: Sequence[str], root: str = "GenerateContentRequest") -> ApiError:
     """Return the error of the field stage: one `* GenerateContentRequest.path: …` line per problem."""
-    return Refusal("".join(f"* {root}.{line}\n" for line in lines))
+    return ApiError("".join(f"* {root}.{line}\n" for line in lines))
 
 
-def invalid_key() -> Refusal:
+def invalid_key_error() -> ApiError:
     message = "API key not valid. Please pass a valid API key."
     info = _error_info("API_KEY_INVALID", {"service": _SERVICE})
-    words = detail("LocalizedMessage", locale="en-US", message=message)
-    return Refusal(message, details=[info, words])
+    words = error_detail("LocalizedMessage", locale="en-US", message=message)
+    return ApiError(message, details=[info, words])
 
 
-def no_key() -> Refusal:
-    return Refusal(
+def missing_key_error() -> ApiError:
+    return ApiError(
         "Method doesn't allow unregistered callers (callers without established identity). Please use API "
         "Key or other form of API consumer identity to call this API.",
         code=403,
     )
 
 
-def wrong_token(method: str) -> Refusal:
+def unsupported_token_error(method: str) -> ApiError:
     """Return the error for credentials of a type that this method does not accept."""
     called = f"google.ai.generativelanguage.v1beta.GenerativeService.{method}"
     info = _error_info("ACCESS_TOKEN_TYPE_UNSUPPORTED", {"service": _SERVICE, "method": called})
-    return Refusal(code=401, details=[info])
+    return ApiError(code=401, details=[info])
 
 
-def refuse(refusal: Refusal, framing: Framing) -> Answer:
+def encode_error(refusal: ApiError, framing: Framing) -> HttpResponse:
     """Encode an error as a response.
 
     Google sends an error before the first chunk of a stream as a plain JSON object, and as an array only when
@@ -127,13 +127,13 @@ def refuse(refusal: Refusal, framing: Framing) -> Answer:
     """
     body: Any = [refusal.body()] if framing == "array" else refusal.body()
     pretty = msgspec.json.format(msgspec.json.encode(body), indent=2)
-    return Answer(status=refusal.code, acts=(pretty + b"\n",))
+    return HttpResponse(status=refusal.code, actions=(pretty + b"\n",))
 
 
-def detail(kind: str, **fields: Any) -> dict[str, Any]:
+def error_detail(kind: str, **fields: Any) -> dict[str, Any]:
     """Return an entry of `error.details` with a type from `google.rpc`."""
     return {"@type": f"type.googleapis.com/google.rpc.{kind}", **fields}
 
 
 def _error_info(reason: str, metadata: dict[str, str]) -> dict[str, Any]:
-    return detail("ErrorInfo", reason=reason, domain="googleapis.com", metadata=metadata)
+    return error_detail("ErrorInfo", reason=reason, domain="googleapis.com", metadata=metadata)

@@ -35,7 +35,7 @@ _ITEM = r"(?:/(?P<item>[^/:]+))?"
 _METHOD = r"(?::(?P<method>\w+))?/?"
 
 
-class Pattern(msgspec.Struct, frozen=True):
+class PathPattern(msgspec.Struct, frozen=True):
     """The path pattern of a collection."""
 
     surface: Surface
@@ -44,24 +44,24 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 _PATTERNS = (
-    Pattern("studio", "models", re.compile(rf"{_STUDIO}(?P<resource>models{_ITEM}){_METHOD}")),
-    Pattern(
+    PathPattern("studio", "models", re.compile(rf"{_STUDIO}(?P<resource>models{_ITEM}){_METHOD}")),
+    PathPattern(
         "vertex",
         "models",
         re.compile(rf"{_VERTEX}(?P<resource>(?:{_PROJECT})?publishers/google/models{_ITEM}){_METHOD}"),
     ),
-    Pattern(
+    PathPattern(
         "studio", "cachedContents", re.compile(rf"{_STUDIO}(?P<resource>cachedContents{_ITEM}){_METHOD}")
     ),
-    Pattern(
+    PathPattern(
         "vertex",
         "cachedContents",
         re.compile(rf"{_VERTEX}(?P<resource>{_PROJECT}cachedContents{_ITEM}){_METHOD}"),
     ),
-    Pattern(
+    PathPattern(
         "studio", "files", re.compile(rf"/(?P<upload>upload){_STUDIO}(?P<resource>files{_ITEM}){_METHOD}")
     ),
-    Pattern("studio", "files", re.compile(rf"{_STUDIO}(?P<resource>files{_ITEM}){_METHOD}")),
+    PathPattern("studio", "files", re.compile(rf"{_STUDIO}(?P<resource>files{_ITEM}){_METHOD}")),
 )
 
 #: The custom methods of a model (`models/NAME:method`), called by POST.
@@ -93,7 +93,7 @@ _WRITE_METHODS: dict[Collection, dict[tuple[str, bool], Method]] = {
 }
 
 
-class Route(msgspec.Struct, frozen=True):
+class GeminiRoute(msgspec.Struct, frozen=True):
     """A resolved path. `resource` is the resource name without the version; `item` is its last segment."""
 
     backend: Backend
@@ -104,7 +104,7 @@ class Route(msgspec.Struct, frozen=True):
     item: str = ""
 
 
-def find_route(verb: str, path: str) -> Route | None:
+def find_route(verb: str, path: str) -> GeminiRoute | None:
     """Return the route of a request line, or None if Google has no such method."""
     for pattern in _PATTERNS:
         match = pattern.path.fullmatch(path)
@@ -116,11 +116,11 @@ def find_route(verb: str, path: str) -> Route | None:
         item = match["item"] or ""
         model = item if pattern.collection == "models" else ""
         backend = Backend(pattern.surface, match["version"])
-        return Route(backend, method, model, match["resource"], pattern.collection, item)
+        return GeminiRoute(backend, method, model, match["resource"], pattern.collection, item)
     return None
 
 
-def _method(verb: str, pattern: Pattern, match: re.Match[str]) -> Method | None:
+def _method(verb: str, pattern: PathPattern, match: re.Match[str]) -> Method | None:
     named, item = match["method"], match["item"]
     if "upload" in match.groupdict():
         return "upload" if verb in ("POST", "PUT") and not (item or named) else None

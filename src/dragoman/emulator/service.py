@@ -11,29 +11,36 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.answer.chunks import add_cached, write_chunks, write_count
+from dragoman.emulator.answer.chunks import add_cached_tokens, write_chunks, write_token_count
 from dragoman.emulator.answer.fold import merge_chunks
-from dragoman.emulator.answer.setting import STREAMED_HOP_TOKENS, WHOLE_HOP_TOKENS, Setting
-from dragoman.emulator.direct import DIRECTED, Asked, Chunk, Director, NoDirector, Scene
-from dragoman.emulator.model.respond import respond
-from dragoman.emulator.models import Model
-from dragoman.emulator.question import Question
-from dragoman.emulator.refusal import NOT_FOUND_PAGE, Refusal, bullets, refuse
-from dragoman.emulator.resources.catalog import require_speaker
-from dragoman.emulator.resources.desk import BODIES, Desk, Expanded
-from dragoman.emulator.routes import Route, find_route
+from dragoman.emulator.answer.setting import STREAMED_HOP_TOKENS, UNARY_HOP_TOKENS, ResponseContext
+from dragoman.emulator.direct import (
+    DIRECTED_METHODS,
+    ApiRequest,
+    Chunk,
+    DefaultDirector,
+    Director,
+    ResponsePlan,
+)
+from dragoman.emulator.model.respond import generate_reply
+from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.question import HttpRequest
+from dragoman.emulator.refusal import NOT_FOUND_PAGE, ApiError, encode_error, field_rules_error
+from dragoman.emulator.resources.catalog import require_generative_model
+from dragoman.emulator.resources.desk import BODY_MESSAGES, ExpandedRequest, ResourceApi
+from dragoman.emulator.routes import GeminiRoute, find_route
 from dragoman.emulator.signature import Signer
-from dragoman.emulator.validate import check_count, check_request, parse
-from dragoman.emulator.validate.keys import check_key
-from dragoman.emulator.validate.salvage import salvage
-from dragoman.emulator.wire import HTML_TYPE, Answer, Framing, framed, whole
+from dragoman.emulator.validate import check_count, check_request, parse_request
+from dragoman.emulator.validate.keys import check_api_key
+from dragoman.emulator.validate.salvage import parse_valid_fields
+from dragoman.emulator.wire import HTML_TYPE, Framing, HttpResponse, json_response, stream_response
 
-__all__ = ["Question", "Service"]
+__all__ = ["EmulatorService", "HttpRequest"]
 
-_TIER = (("x-gemini-service-tier", "standard"),)
+_TIER_HEADERS = (("x-gemini-service-tier", "standard"),)
 
 
-class Service:
+class EmulatorService:
     """Answer Gemini API requests.
 
     `seed` is the key of the thought signatures and part of every generated id. `director` chooses the answer
@@ -43,128 +50,136 @@ class Service:
     def __init__(self, seed: str, director: Director | None = None) -> None:
         self._seed = seed
         self._signer = Signer(seed)
-        self._director = director or NoDirector()
-        self._desk = Desk()
+        self._director = director or DefaultDirector()
+        self._resources = ResourceApi()
 
-    def answer(self, question: Question) -> Answer:
+    def handle(self, question: HttpRequest) -> HttpResponse:
         """Return the response for a request; a `Refusal` becomes Google's error response."""
-        route = find_route(question.verb, question.path)
+        route = find_route(question.method, question.path)
         if route is None:
-            return Answer(status=404, content_type=HTML_TYPE, acts=(NOT_FOUND_PAGE,))
-        framing = _framing(route, question)
+            return HttpResponse(status=404, content_type=HTML_TYPE, actions=(NOT_FOUND_PAGE,))
+        framing = _framing_of(route, question)
         try:
-            return self._serve(route, question, framing)
-        except Refusal as refusal:
-            return refuse(refusal, framing)
+            return self._dispatch(route, question, framing)
+        except ApiError as refusal:
+            return encode_error(refusal, framing)
 
-    def _serve(self, route: Route, question: Question, framing: Framing) -> Answer:
+    def _dispatch(self, route: GeminiRoute, question: HttpRequest, framing: Framing) -> HttpResponse:
         # Google reports parse errors before key errors, and key errors before an unknown model.
-        message = DIRECTED.get(route.method)
+        message = DIRECTED_METHODS.get(route.method)
         if message is None:
-            body = BODIES.get((route.collection, route.method))
-            request = parse(question.body, route.backend, body) if body else {}
-            check_key(question.key, route)
-            return self._desk.answer(route, question, request)
-        problem: Refusal | None = None
+            body = BODY_MESSAGES.get((route.collection, route.method))
+            request = parse_request(question.body, route.backend, body) if body else {}
+            check_api_key(question.key, route)
+            return self._resources.handle(route, question, request)
+        problem: ApiError | None = None
         try:
-            request = parse(question.body, route.backend, message)
-            check_key(question.key, route)
-        except Refusal as refusal:
-            request, problem = salvage(question.body, route.backend, message), refusal
-        asked = Asked(
+            request = parse_request(question.body, route.backend, message)
+            check_api_key(question.key, route)
+        except ApiError as refusal:
+            request, problem = parse_valid_fields(question.body, route.backend, message), refusal
+        asked = ApiRequest(
             route=route,
             request=request,
-            raw=question.body,
+            raw_body=question.body,
             headers=question.headers,
             framing=framing,
-            problem=problem,
+            error=problem,
         )
-        return self._direct(asked, question.now)
+        return self._handle_directed(asked, question.now)
 
-    def _direct(self, asked: Asked, now: str) -> Answer:
-        scene = self._director.direct(asked)
+    def _handle_directed(self, asked: ApiRequest, now: str) -> HttpResponse:
+        scene = self._director.plan_response(asked)
         try:
-            if asked.problem is not None and scene.validate:
-                raise asked.problem
-            answer = self._play(scene, asked, now)
-        except Refusal as refusal:
-            if scene.on_refused is not None:
-                scene.on_refused(refusal.message)
+            if asked.error is not None and scene.validate:
+                raise asked.error
+            answer = self._execute_plan(scene, asked, now)
+        except ApiError as refusal:
+            if scene.on_rejected is not None:
+                scene.on_rejected(refusal.message)
             raise
         for fault in scene.faults:
             answer = fault.on_answer(answer, asked) if fault.on_answer else answer
         return answer
 
-    def _play(self, scene: Scene, asked: Asked, now: str) -> Answer:
-        if scene.answer is not None and not scene.validate:
-            answer = scene.answer
+    def _execute_plan(self, scene: ResponsePlan, asked: ApiRequest, now: str) -> HttpResponse:
+        if scene.response is not None and not scene.validate:
+            answer = scene.response
         elif asked.route.method == "countTokens":
-            answer = whole(self._count(asked, now))
+            answer = json_response(self._count(asked, now))
         else:
             answer = self._frame(self._generate(scene, asked, now), asked)
-        answer = scene.answer or answer
+        answer = scene.response or answer
         return scene.pace(answer) if scene.pace else answer
 
-    def _frame(self, chunks: list[Chunk], asked: Asked) -> Answer:
+    def _frame(self, chunks: list[Chunk], asked: ApiRequest) -> HttpResponse:
         unary = asked.framing == "whole"
-        answer = whole(merge_chunks(chunks)) if unary else framed(chunks, asked.framing)
-        return answer if asked.route.backend.is_vertex else msgspec.structs.replace(answer, headers=_TIER)
+        answer = json_response(merge_chunks(chunks)) if unary else stream_response(chunks, asked.framing)
+        return (
+            answer
+            if asked.route.backend.is_vertex
+            else msgspec.structs.replace(answer, headers=_TIER_HEADERS)
+        )
 
-    def _generate(self, scene: Scene, asked: Asked, now: str) -> list[Chunk]:
+    def _generate(self, scene: ResponsePlan, asked: ApiRequest, now: str) -> list[Chunk]:
         route = asked.route
-        model = require_speaker(route)
-        expanded = self._expand(asked, model, now, validate=scene.validate)
+        model = require_generative_model(route)
+        expanded = self._expand_resources(asked, model, now, validate=scene.validate)
         request = expanded.request
         if scene.validate:
-            check_request(request, model, route.backend, self._signer.trusting(scene.signatures))
-        identity = f"{self._seed}|{route.backend.surface}|{route.model}|".encode() + asked.raw
-        setting = Setting(
+            check_request(
+                request, model, route.backend, self._signer.with_foreign_signatures(scene.signatures)
+            )
+        identity = f"{self._seed}|{route.backend.surface}|{route.model}|".encode() + asked.raw_body
+        setting = ResponseContext(
             backend=route.backend,
             model=model,
             signer=self._signer,
             digest=hashlib.blake2b(identity, digest_size=32).digest(),
             now=now,
-            hop_tokens=WHOLE_HOP_TOKENS if asked.framing == "whole" else STREAMED_HOP_TOKENS,
+            hop_tokens=UNARY_HOP_TOKENS if asked.framing == "whole" else STREAMED_HOP_TOKENS,
         )
         if scene.chunks is not None:
             chunks = scene.chunks(setting)
         else:
-            chunks = write_chunks(request, scene.reply or respond(request), setting)
-        chunks = add_cached(chunks, expanded.cached)
+            chunks = write_chunks(request, scene.reply or generate_reply(request), setting)
+        chunks = add_cached_tokens(chunks, expanded.cached_tokens)
         for fault in scene.faults:
             chunks = fault.on_chunks(chunks) if fault.on_chunks else chunks
         return chunks
 
-    def _expand(self, asked: Asked, model: Model, now: str, *, validate: bool) -> Expanded:
+    def _expand_resources(
+        self, asked: ApiRequest, model: GeminiModel, now: str, *, validate: bool
+    ) -> ExpandedRequest:
         try:
-            return self._desk.expand(asked.route, asked.request, now)
-        except Refusal:
+            return self._resources.expand(asked.route, asked.request, now)
+        except ApiError:
             if not validate:
-                return Expanded(asked.request)
+                return ExpandedRequest(asked.request)
             # Google reports field violations before a file or cache that does not exist.
             check_request(asked.request, model, asked.route.backend, self._signer)
             raise
 
-    def _count(self, asked: Asked, now: str) -> dict[str, Any]:
+    def _count(self, asked: ApiRequest, now: str) -> dict[str, Any]:
         route, request = asked.route, asked.request
-        model = require_speaker(route)
+        model = require_generative_model(route)
         if "generateContentRequest" in request:
             if "contents" in request:
-                raise bullets(
+                raise field_rules_error(
                     ["contents: only one of contents and generate_content_request can be set"],
                     "CountTokensRequest",
                 )
             request = request["generateContentRequest"]
             if not request.get("model", "").startswith("models/"):
-                raise bullets(["model: unexpected model name format"])
+                raise field_rules_error(["model: unexpected model name format"])
         check_count(request)
-        expanded = self._desk.expand(route, request, now)
-        counted = write_count(expanded.request, model, route.backend)
-        cached = sum(expanded.cached.values())
+        expanded = self._resources.expand(route, request, now)
+        counted = write_token_count(expanded.request, model, route.backend)
+        cached = sum(expanded.cached_tokens.values())
         return {**counted, "cachedContentTokenCount": cached} if cached else counted
 
 
-def _framing(route: Route, question: Question) -> Framing:
+def _framing_of(route: GeminiRoute, question: HttpRequest) -> Framing:
     if route.method != "streamGenerateContent":
         return "whole"
     return "sse" if question.alt == "sse" else "array"

@@ -12,21 +12,21 @@ import hashlib
 import hmac
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.models import Model
-from dragoman.emulator.refusal import Refusal
+from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.refusal import ApiError
 
-ON_TEXT = "text"
+TEXT_TARGET = "text"
 
 _VERSION = b"\x12"
 _NONCE_BYTES = 16
 _TAG_BYTES = 32
 _BODY_BYTES = 128
 
-_SKIP = "skip_thought_signature_validator"
-_CONTEXT = "context_engineering_is_the_way_to_go"
+_SKIP_SENTINEL = "skip_thought_signature_validator"
+_CONTEXT_SENTINEL = "context_engineering_is_the_way_to_go"
 
 
-def on_call(name: str) -> str:
+def call_target(name: str) -> str:
     return f"call:{name}"
 
 
@@ -42,11 +42,11 @@ class Signer:
         self._key = hashlib.sha256(f"thought-signature:{seed}".encode()).digest()
         self._foreign = foreign
 
-    def trusting(self, foreign: frozenset[bytes]) -> Signer:
+    def with_foreign_signatures(self, foreign: frozenset[bytes]) -> Signer:
         """Return a signer that also accepts these signatures."""
         return Signer(self._seed, foreign) if foreign else self
 
-    def issue(self, backend: Backend, model: Model, target: str, nonce: bytes) -> str:
+    def issue(self, backend: Backend, model: GeminiModel, target: str, nonce: bytes) -> str:
         origin = f"{backend.surface}|{model.family}|{target}".encode()
         head = (
             _VERSION
@@ -54,22 +54,22 @@ class Signer:
             + len(origin).to_bytes(2, "big")
             + origin
         )
-        body = head + self._filler(head)
+        body = head + self._padding(head)
         return base64.b64encode(body + self._tag(body)).decode()
 
-    def verify(self, signature: bytes, backend: Backend, model: Model, target: str) -> None:
+    def verify(self, signature: bytes, backend: Backend, model: GeminiModel, target: str) -> None:
         """Raise Google's error unless this signer issued the signature for this origin and part."""
         if signature in _SENTINELS[backend.surface] or signature in self._foreign:
             return
         body, tag = signature[:-_TAG_BYTES], signature[-_TAG_BYTES:]
         if not body.startswith(_VERSION) or not hmac.compare_digest(tag, self._tag(body)):
-            raise Refusal("Corrupted thought signature.")
+            raise ApiError("Corrupted thought signature.")
         start = 1 + _NONCE_BYTES + 2
         size = int.from_bytes(body[start - 2 : start], "big")
         if body[start : start + size].decode() != f"{backend.surface}|{model.family}|{target}":
-            raise Refusal("Invalid thought signature.")
+            raise ApiError("Invalid thought signature.")
 
-    def _filler(self, head: bytes) -> bytes:
+    def _padding(self, head: bytes) -> bytes:
         """Pad the signature to the length of Google's."""
         missing = max(0, _BODY_BYTES - len(head))
         return hashlib.shake_128(self._key + head).digest(missing)
@@ -88,6 +88,6 @@ def _sentinel_bytes(word: str) -> set[bytes]:
 
 #: Values that skip the validation. Vertex documents only the first.
 _SENTINELS = {
-    "studio": frozenset(_sentinel_bytes(_SKIP) | _sentinel_bytes(_CONTEXT)),
-    "vertex": frozenset(_sentinel_bytes(_SKIP)),
+    "studio": frozenset(_sentinel_bytes(_SKIP_SENTINEL) | _sentinel_bytes(_CONTEXT_SENTINEL)),
+    "vertex": frozenset(_sentinel_bytes(_SKIP_SENTINEL)),
 }

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.contents import blob_of
-from dragoman.emulator.pieces import Parsed, Piece
+from dragoman.emulator.pieces import CachedFragment, ParsedRequest
 
 CHARS_PER_TOKEN = 4
 #: The cost of an image on Gemini 2.5, and the minimum for any other file.
@@ -25,11 +25,11 @@ Counts = dict[str, int]
 
 
 def count_text(text: str) -> int:
-    return _divide(len(text))
+    return _chars_to_tokens(len(text))
 
 
 def count_value(value: Any) -> int:
-    return _divide(len(msgspec.json.encode(value)))
+    return _chars_to_tokens(len(msgspec.json.encode(value)))
 
 
 def split_tokens(text: str) -> list[str]:
@@ -44,7 +44,7 @@ def token_id(token: str) -> int:
 def count_prompt(request: Mapping[str, Any], image_tokens: int = SMALL_IMAGE_TOKENS) -> Counts:
     """Return the tokens of a request by modality, in Google's order, without zero counts."""
     total: Counts = {}
-    for counts in _count_pieces(request):
+    for counts in _count_fragments(request):
         for modality, tokens in counts.items():
             total[modality] = total.get(modality, 0) + tokens
     if "IMAGE" in total:
@@ -52,26 +52,26 @@ def count_prompt(request: Mapping[str, Any], image_tokens: int = SMALL_IMAGE_TOK
     return {modality: total[modality] for modality in _ORDER if total.get(modality)}
 
 
-def details(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+def token_details(counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the counts as `[{modality, tokenCount}]`."""
     return [{"modality": modality, "tokenCount": tokens} for modality, tokens in counts.items()]
 
 
-def _count_pieces(request: Mapping[str, Any]) -> Iterator[Counts]:
+def _count_fragments(request: Mapping[str, Any]) -> Iterator[Counts]:
     """Yield the counts of each piece.
 
     Images are counted as a number of images: the piece is shared by models with different costs per image.
     """
-    if isinstance(request, Parsed):
-        yield _cached_counts(request.rest, _count_rest)
-        for piece in request.contents:
+    if isinstance(request, ParsedRequest):
+        yield _cached_counts(request.other_fields, _count_rest)
+        for piece in request.content_fragments:
             yield _cached_counts(piece, _count_content)
     else:
         yield _count_rest(request)
         yield from map(_count_content, request.get("contents", ()))
 
 
-def _cached_counts(piece: Piece, count: Callable[[Mapping[str, Any]], Counts]) -> Counts:
+def _cached_counts(piece: CachedFragment, count: Callable[[Mapping[str, Any]], Counts]) -> Counts:
     if piece.tokens is None:
         piece.tokens = count(piece.value)
     return piece.tokens
@@ -112,12 +112,12 @@ def _count_blob(blob: Mapping[str, Any]) -> tuple[str, int]:
     mime = blob.get("mimeType", "image/png")
     data = blob.get("data", b"")
     if mime.startswith("text/"):
-        return "TEXT", _divide(len(data))
+        return "TEXT", _chars_to_tokens(len(data))
     modality = _MODALITIES.get(mime.partition("/")[0], "DOCUMENT")
     if modality == "IMAGE":
         return modality, 1
     return modality, max(SMALL_IMAGE_TOKENS, len(data) // _BYTES_PER_TOKEN[modality])
 
 
-def _divide(size: int) -> int:
+def _chars_to_tokens(size: int) -> int:
     return -(-size // CHARS_PER_TOKEN)

@@ -20,7 +20,7 @@ _REMINDER = "<system-reminder>"
 _BUILT_IN_PARTS = frozenset({"toolCall", "toolResponse", "executableCode", "codeExecutionResult"})
 
 
-class Function(msgspec.Struct, frozen=True):
+class DeclaredFunction(msgspec.Struct, frozen=True):
     """A declared function; `schema` is `parametersJsonSchema` or `parameters`."""
 
     name: str
@@ -28,7 +28,7 @@ class Function(msgspec.Struct, frozen=True):
     schema: Mapping[str, Any]
 
 
-class Result(msgspec.Struct, frozen=True):
+class FunctionResult(msgspec.Struct, frozen=True):
     """The response to one call, with the mime types of its media."""
 
     name: str
@@ -36,47 +36,49 @@ class Result(msgspec.Struct, frozen=True):
     media: tuple[str, ...] = ()
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class CurrentTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The current turn, which starts at the last user content with text or media of its own."""
 
-    words: str
+    user_text: str
     media: tuple[str, ...]
-    steps: int  # model contents with calls since the start of the turn
-    results: tuple[Result, ...]
-    latest: tuple[Result, ...] = ()  # results of the last step
-    looked: bool = False  # a built-in tool was used in this turn
+    finished_steps: int  # model contents with calls since the start of the turn
+    results: tuple[FunctionResult, ...]
+    last_results: tuple[FunctionResult, ...] = ()  # results of the last step
+    used_builtin_tool: bool = False  # a built-in tool was used in this turn
 
 
-class Tools(msgspec.Struct, frozen=True, kw_only=True):
+class RequestTools(msgspec.Struct, frozen=True, kw_only=True):
     """The tools of a request: `functions` may be called now, `declared` are all functions."""
 
-    declared: tuple[Function, ...]
-    functions: tuple[Function, ...]
-    forced: bool
-    search: bool
-    urls: bool = False
-    code: bool = False
+    declared_functions: tuple[DeclaredFunction, ...]
+    callable_functions: tuple[DeclaredFunction, ...]
+    call_required: bool
+    google_search: bool
+    url_context: bool = False
+    code_execution: bool = False
 
 
-def read_turn(contents: Sequence[Mapping[str, Any]]) -> Turn:
+def read_turn(contents: Sequence[Mapping[str, Any]]) -> CurrentTurn:
     start = next((index for index in reversed(range(len(contents))) if _opens_turn(contents[index])), 0)
     opening = contents[start] if contents else {}
     later = contents[start + 1 :]
-    results = [found for content in later if (found := tuple(_results(content)))]
-    return Turn(
-        words="\n".join(_words(opening)),
-        media=tuple(_media(opening.get("parts", ()))),
-        steps=sum(1 for content in later if calls_of(content)),
+    results = [found for content in later if (found := tuple(_function_results(content)))]
+    return CurrentTurn(
+        user_text="\n".join(_user_texts(opening)),
+        media=tuple(_mime_types(opening.get("parts", ()))),
+        finished_steps=sum(1 for content in later if calls_of(content)),
         results=tuple(result for step in results for result in step),
-        latest=results[-1] if results else (),
-        looked=any(_BUILT_IN_PARTS & part.keys() for content in later for part in content.get("parts", ())),
+        last_results=results[-1] if results else (),
+        used_builtin_tool=any(
+            _BUILT_IN_PARTS & part.keys() for content in later for part in content.get("parts", ())
+        ),
     )
 
 
-def read_tools(request: Mapping[str, Any]) -> Tools:
+def read_tools(request: Mapping[str, Any]) -> RequestTools:
     tools = request.get("tools", ())
     declared = tuple(
-        Function(
+        DeclaredFunction(
             entry.get("name", ""),
             entry.get("description", ""),
             entry.get("parametersJsonSchema") or entry.get("parameters") or {},
@@ -87,13 +89,13 @@ def read_tools(request: Mapping[str, Any]) -> Tools:
     mode = config.get("mode", "AUTO")
     allowed = set(config.get("allowedFunctionNames", ()))
     functions = tuple(item for item in declared if not allowed or item.name in allowed)
-    return Tools(
-        declared=declared,
-        functions=() if mode == "NONE" else functions,
-        forced=mode == "ANY" and bool(functions),
-        search=any("googleSearch" in tool or "googleSearchRetrieval" in tool for tool in tools),
-        urls=any("urlContext" in tool for tool in tools),
-        code=any("codeExecution" in tool for tool in tools),
+    return RequestTools(
+        declared_functions=declared,
+        callable_functions=() if mode == "NONE" else functions,
+        call_required=mode == "ANY" and bool(functions),
+        google_search=any("googleSearch" in tool or "googleSearchRetrieval" in tool for tool in tools),
+        url_context=any("urlContext" in tool for tool in tools),
+        code_execution=any("codeExecution" in tool for tool in tools),
     )
 
 
@@ -101,30 +103,30 @@ def _opens_turn(content: Mapping[str, Any]) -> bool:
     """Whether a user content has text or media and no function responses."""
     if role_of(content) != "user" or responses_of(content):
         return False
-    return any(text.strip() for text in _words(content)) or any(_media(content.get("parts", ())))
+    return any(text.strip() for text in _user_texts(content)) or any(_mime_types(content.get("parts", ())))
 
 
-def _words(content: Mapping[str, Any]) -> Iterator[str]:
+def _user_texts(content: Mapping[str, Any]) -> Iterator[str]:
     for part in content.get("parts", ()):
         text = part.get("text", "")
         if text and not text.lstrip().startswith(_REMINDER):
             yield text
 
 
-def _media(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _mime_types(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for part in parts:
         blob = blob_of(part)
         if blob is not None:
             yield blob.get("mimeType", "application/octet-stream")
 
 
-def _results(content: Mapping[str, Any]) -> Iterator[Result]:
+def _function_results(content: Mapping[str, Any]) -> Iterator[FunctionResult]:
     responses = responses_of(content)
     # Media next to the function responses belong to none of them; attach them to the last result.
-    beside = tuple(_media(content.get("parts", ()))) if responses else ()
+    beside = tuple(_mime_types(content.get("parts", ()))) if responses else ()
     for index, response in enumerate(responses):
-        attached = tuple(_media(response.get("parts", ())))
+        attached = tuple(_mime_types(response.get("parts", ())))
         last = index == len(responses) - 1
-        yield Result(
+        yield FunctionResult(
             response.get("name", ""), response.get("response", {}), attached + (beside if last else ())
         )

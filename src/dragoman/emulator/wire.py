@@ -25,23 +25,23 @@ class Wait(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Cut(msgspec.Struct, frozen=True):
+class CloseConnection(msgspec.Struct, frozen=True):
     """Close the connection in the middle of the message; `reset` sends a TCP RST instead of a FIN."""
 
     reset: bool = False
 
 
-class Refuse(msgspec.Struct, frozen=True):
+class RefuseConnections(msgspec.Struct, frozen=True):
     """Reset this connection and refuse new connections for this many seconds."""
 
     seconds: float
 
 
 #: An action on the connection. Bytes are sent in one write.
-Act = bytes | Wait | Cut | Refuse
+ConnectionAction = bytes | Wait | CloseConnection | RefuseConnections
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP response.
 
     `before` is performed before the head is sent. A `streamed` response has no content-length.
@@ -50,47 +50,49 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     content_type: str = JSON_TYPE
     headers: tuple[tuple[str, str], ...] = ()
-    before: tuple[Act, ...] = ()
-    acts: tuple[Act, ...] = ()
+    actions_before_head: tuple[ConnectionAction, ...] = ()
+    actions: tuple[ConnectionAction, ...] = ()
     streamed: bool = False
 
     @property
-    def pieces(self) -> tuple[bytes, ...]:
+    def body_writes(self) -> tuple[bytes, ...]:
         """The bytes of the body, one item for each write, up to the first cut."""
-        sent = takewhile(lambda act: not isinstance(act, Cut | Refuse), self.acts)
+        sent = takewhile(lambda act: not isinstance(act, CloseConnection | RefuseConnections), self.actions)
         return tuple(act for act in sent if isinstance(act, bytes))
 
     @property
     def body(self) -> bytes:
-        return b"".join(self.pieces)
+        return b"".join(self.body_writes)
 
     @property
-    def length(self) -> int:
+    def content_length(self) -> int:
         """The content-length. It is one byte too large when the body ends in a cut.
 
         Otherwise a client would take the truncated body for a complete one.
         """
-        promised = sum(len(act) for act in self.acts if isinstance(act, bytes))
-        return promised + bool(self.acts and isinstance(self.acts[-1], Cut | Refuse))
+        promised = sum(len(act) for act in self.actions if isinstance(act, bytes))
+        return promised + bool(
+            self.actions and isinstance(self.actions[-1], CloseConnection | RefuseConnections)
+        )
 
 
-def whole(body: Any, status: int = 200) -> Answer:
-    return Answer(status=status, acts=(msgspec.json.encode(body),))
+def json_response(body: Any, status: int = 200) -> HttpResponse:
+    return HttpResponse(status=status, actions=(msgspec.json.encode(body),))
 
 
-def framed(chunks: Iterable[Mapping[str, Any]], framing: Framing) -> Answer:
+def stream_response(chunks: Iterable[Mapping[str, Any]], framing: Framing) -> HttpResponse:
     """Return the response that streams these chunks."""
     if framing == "sse":
-        acts = tuple(map(frame_sse, chunks))
-        return Answer(status=200, content_type=SSE_TYPE, acts=acts, streamed=True)
-    return Answer(status=200, acts=tuple(frame_array(chunks)), streamed=True)
+        acts = tuple(map(encode_sse_event, chunks))
+        return HttpResponse(status=200, content_type=SSE_TYPE, actions=acts, streamed=True)
+    return HttpResponse(status=200, actions=tuple(encode_json_array(chunks)), streamed=True)
 
 
-def frame_sse(chunk: Mapping[str, Any]) -> bytes:
+def encode_sse_event(chunk: Mapping[str, Any]) -> bytes:
     return b"data: " + msgspec.json.encode(chunk) + b"\r\n\r\n"
 
 
-def frame_array(chunks: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+def encode_json_array(chunks: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     """Yield `[{…}`, then `\\n,\\r\\n{…}` for each further chunk, then `]`, as Google does."""
     for index, chunk in enumerate(chunks):
         yield (b"\n,\r\n" if index else b"[") + msgspec.json.encode(chunk)

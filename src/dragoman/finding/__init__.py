@@ -3,16 +3,16 @@
 It implements Anthropic's and OpenAI's tool search, and keeps requests with very many tools small.
 """
 
-from dragoman.finding.deferred import Deferred
-from dragoman.finding.plan import OWN_SEARCH, Plan, Search, plan_search
+from dragoman.finding.deferred import DeferredTools
+from dragoman.finding.plan import GATEWAY_SEARCH, SearchFunction, SearchPlan, plan_search
 from dragoman.finding.search import MAX_FOUND, declare_search, run_search
 
 __all__ = [
+    "GATEWAY_SEARCH",
     "MAX_FOUND",
-    "OWN_SEARCH",
-    "Deferred",
-    "Plan",
-    "Search",
+    "DeferredTools",
+    "SearchFunction",
+    "SearchPlan",
     "declare_search",
     "plan_search",
     "run_search",

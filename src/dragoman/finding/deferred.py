@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dragoman.ir import Request, Tool
-from dragoman.repair import Places, known_tools
+from dragoman.repair import HiddenPlaces, known_tools
 
 
-class Deferred:
+class DeferredTools:
     """`tools` are the deferred tools; `found` names those that the client's request marks as found."""
 
     def __init__(self, tools: Iterable[Tool] = (), found: Iterable[str] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._found = tuple(found)
 
-    def others(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    def not_deferred(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
         """Return those of these tools that are not deferred."""
         return tuple(tool for tool in tools if tool.name not in self._tools)
 
-    def known(self, request: Request, places: Places, records: Mapping[str, str]) -> list[Tool]:
+    def known_tools(self, request: Request, places: HiddenPlaces, records: Mapping[str, str]) -> list[Tool]:
         """Return the deferred tools that the conversation has found or called, and those that the model must call now.
 
         The order is stable and new tools are appended, so that Google's prompt cache still matches the beginning.
@@ -27,9 +27,9 @@ class Deferred:
         if not self._tools:
             return []
         conversation = known_tools(request.messages, places, records)
-        return self.named((*self._found, *conversation, *request.tool_choice.names))
+        return self.with_names((*self._found, *conversation, *request.tool_choice.names))
 
-    def named(self, names: Iterable[str]) -> list[Tool]:
+    def with_names(self, names: Iterable[str]) -> list[Tool]:
         """Return the deferred tools with these names."""
         return [self._tools[name] for name in names if name in self._tools]
 
@@ -37,6 +37,6 @@ class Deferred:
         """Return the names of those of these tools that are deferred."""
         return tuple(tool.name for tool in tools if tool.name in self._tools)
 
-    def unseen(self, name: str, tools: Iterable[Tool]) -> Tool | None:
+    def undeclared_tool(self, name: str, tools: Iterable[Tool]) -> Tool | None:
         """Return the deferred tool of this name, unless it is among `tools`, which are declared already."""
         return None if any(tool.name == name for tool in tools) else self._tools.get(name)

@@ -105,7 +105,7 @@ class _State:
 _FOUND = _State(frozenset(), "edge")
 
 
-class Pattern:
+class LinearRegex:
     """A compiled pattern. Raise `PatternError` if it is invalid, not supported or too large."""
 
     def __init__(self, source: str) -> None:

@@ -9,14 +9,14 @@ import msgspec
 
 from dragoman.finding.search import declare_search, run_search
 from dragoman.ir import Request, SearchBy, ServerResult, ServerTool, Tool, ToolCall, ToolChoice
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 #: Name of the search function that the gateway adds if the client requested none.
-OWN_SEARCH: Final = "find_tools"
+GATEWAY_SEARCH: Final = "find_tools"
 
 
-class Search(msgspec.Struct, frozen=True, kw_only=True):
+class SearchFunction(msgspec.Struct, frozen=True, kw_only=True):
     """One search function; `shown` if the client requested it and therefore sees its calls and results."""
 
     tool: Tool
@@ -27,10 +27,10 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         return run_search(call.id, self.by, call.args, deferred)
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The search functions and the `deferred` tools; `found` names those that the conversation has found already."""
 
-    searches: tuple[Search, ...]
+    searches: tuple[SearchFunction, ...]
     deferred: tuple[Tool, ...]
     found: tuple[str, ...] = ()
     choice: ToolChoice | None = None  # replaces the client's tool choice, if the client forces a search
@@ -42,7 +42,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return Note("withheld", "tools", why)
 
 
-def plan_search(request: Request, above: int, own: int = 0) -> Plan | None:
+def plan_search(request: Request, above: int, own: int = 0) -> SearchPlan | None:
     """Return the plan that the client requests, or one of the gateway's if there are more than `above` tools.
 
     `above=0` disables the latter. The last `own` tools of the request are the gateway's; they are counted separately.
@@ -50,16 +50,16 @@ def plan_search(request: Request, above: int, own: int = 0) -> Plan | None:
     """
     wanted = [tool for tool in request.server_tools if tool.kind == "tool_search"]
     if wanted:
-        return _wished(request, wanted)
+        return _client_plan(request, wanted)
     theirs = len(request.tools) - own
-    return _spared(request.tools[:theirs], request.tools[theirs:], above) if above else None
+    return _gateway_plan(request.tools[:theirs], request.tools[theirs:], above) if above else None
 
 
-def _wished(request: Request, wanted: list[ServerTool]) -> Plan | None:
+def _client_plan(request: Request, wanted: list[ServerTool]) -> SearchPlan | None:
     deferred = tuple(tool for tool in _first_of_each(request.tools) if tool.deferred)
     if not deferred:  # for example because the MCP server has no such tools
         return None
-    return Plan(
+    return SearchPlan(
         searches=tuple(_search(tool.name, tool.by, deferred, shown=True) for tool in wanted),
         deferred=deferred,
         found=request.found,
@@ -67,7 +67,7 @@ def _wished(request: Request, wanted: list[ServerTool]) -> Plan | None:
     )
 
 
-def _spared(theirs: tuple[Tool, ...], ours: tuple[Tool, ...], above: int) -> Plan | None:
+def _gateway_plan(theirs: tuple[Tool, ...], ours: tuple[Tool, ...], above: int) -> SearchPlan | None:
     """Defer all but the first `above` tools: clients list their own tools first, then those of MCP servers."""
     if max(len(theirs), len(ours)) <= above:
         return None
@@ -77,7 +77,7 @@ def _spared(theirs: tuple[Tool, ...], ours: tuple[Tool, ...], above: int) -> Pla
     deferred = (*theirs[above:], *ours[above:])
     if not deferred:
         return None
-    return Plan(searches=(_search(OWN_SEARCH, "words", deferred, shown=False),), deferred=deferred)
+    return SearchPlan(searches=(_search(GATEWAY_SEARCH, "words", deferred, shown=False),), deferred=deferred)
 
 
 def _first_of_each(tools: Iterable[Tool]) -> tuple[Tool, ...]:
@@ -94,13 +94,15 @@ def _forced(wanted: Iterable[ServerTool], choice: ToolChoice) -> ToolChoice | No
 
 
 #: Cached because every turn of a conversation has the same tools.
-_SEARCHES: Memo[tuple[str, SearchBy, tuple[str, ...], bool], Search] = Memo(4 * 1024 * 1024, "tool searches")
+_SEARCHES: LruCache[tuple[str, SearchBy, tuple[str, ...], bool], SearchFunction] = LruCache(
+    4 * 1024 * 1024, "tool searches"
+)
 
 
-def _search(name: str, by: SearchBy, deferred: tuple[Tool, ...], *, shown: bool) -> Search:
+def _search(name: str, by: SearchBy, deferred: tuple[Tool, ...], *, shown: bool) -> SearchFunction:
     names = tuple(tool.name for tool in deferred)
 
-    def make() -> Search:
-        return Search(tool=declare_search(name, by, deferred), by=by, shown=shown)
+    def make() -> SearchFunction:
+        return SearchFunction(tool=declare_search(name, by, deferred), by=by, shown=shown)
 
     return _SEARCHES.get((name, by, names, shown), 3 * sum(map(len, names)), make)

@@ -7,18 +7,18 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from dragoman.finding.words import Entry, bare_name, words_of
-from dragoman.memo import Memo
+from dragoman.finding.words import ToolDocument, bare_name, words_of
+from dragoman.memo import LruCache
 
 _K1, _B = 1.2, 0.75
 _NAME_WEIGHT = 3  # a word of the tool's name counts as three words of its description
 _SEPARATORS = re.compile(r"[\s,;'\"`()]+")
 
 #: Cached word counts of tools.
-_COUNTS: Memo[Entry, Counter[str]] = Memo(16 * 1024 * 1024, "found words")
+_COUNTS: LruCache[ToolDocument, Counter[str]] = LruCache(16 * 1024 * 1024, "found words")
 
 
-def rank(query: str, entries: Sequence[Entry], limit: int) -> list[int]:
+def rank(query: str, entries: Sequence[ToolDocument], limit: int) -> list[int]:
     """Return the indexes of the best entries, best first; equal scores keep their order."""
     asked = {name.lower() for name in _SEPARATORS.split(query)}
     scores = _scores(set(words_of(query)), entries)
@@ -30,11 +30,11 @@ def rank(query: str, entries: Sequence[Entry], limit: int) -> list[int]:
     return [place for *_, place in sorted(found)[:limit]]
 
 
-def _is_named(entry: Entry, asked: set[str]) -> bool:
+def _is_named(entry: ToolDocument, asked: set[str]) -> bool:
     return entry.name.lower() in asked or bare_name(entry.name).lower() in asked
 
 
-def _scores(query: set[str], entries: Sequence[Entry]) -> list[float]:
+def _scores(query: set[str], entries: Sequence[ToolDocument]) -> list[float]:
     """Return the BM25 score of each entry; zero if it has none of the words."""
     counts = [_counted(entry) for entry in entries]
     lengths = [counted.total() for counted in counts]
@@ -53,12 +53,12 @@ def _idf(holders: int, every: int) -> float:
     return math.log(1 + (every - holders + 0.5) / (holders + 0.5))
 
 
-def _counted(entry: Entry) -> Counter[str]:
+def _counted(entry: ToolDocument) -> Counter[str]:
     size = len(entry.name) + len(entry.description) + sum(map(len, entry.arguments))
     return _COUNTS.get(entry, 8 * size, lambda: _count(entry))
 
 
-def _count(entry: Entry) -> Counter[str]:
+def _count(entry: ToolDocument) -> Counter[str]:
     counted = Counter(words_of(entry.description))
     for line in entry.arguments:
         counted.update(words_of(line))

@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.finding.listing import list_names
-from dragoman.finding.pattern import MAX_PATTERN_CHARS, Pattern, PatternError
+from dragoman.finding.pattern import MAX_PATTERN_CHARS, LinearRegex, PatternError
 from dragoman.finding.ranking import rank
-from dragoman.finding.words import bare_name, entry_of
+from dragoman.finding.words import bare_name, document_of
 from dragoman.ir import SearchBy, ServerResult, Tool
 
 #: The limits of Anthropic's tool search.
@@ -26,10 +26,10 @@ _HEAD = (
 )
 
 
-class Style(msgspec.Struct, frozen=True):
+class SearchKind(msgspec.Struct, frozen=True):
     """One kind of search: the text that explains it, its parameters and its implementation."""
 
-    asking: str
+    instructions: str
     properties: dict[str, Any]
     required: tuple[str, ...]
     find: Callable[[dict[str, Any], Sequence[Tool]], list[Tool]]
@@ -54,8 +54,8 @@ def declare_search(name: str, by: SearchBy, tools: Iterable[Tool]) -> Tool:
     Its description lists all deferred tools, whether found or not, so that it stays the same for the prompt cache.
     """
     names = sorted(tool.name for tool in tools)
-    style = _STYLES[by]
-    description = "\n".join((_HEAD.format(count=len(names)), style.asking, list_names(names)))
+    style = _KINDS[by]
+    description = "\n".join((_HEAD.format(count=len(names)), style.instructions, list_names(names)))
     return Tool(name=name, description=description, schema=style.schema)
 
 
@@ -63,7 +63,7 @@ def run_search(call_id: str, by: SearchBy, args: bytes, tools: Iterable[Tool]) -
     """Run a call of a search function. An invalid search is returned as a result with an error."""
     known = sorted(tools, key=lambda tool: tool.name)
     try:
-        found = _STYLES[by].find(_arguments(args), known)
+        found = _KINDS[by].find(_arguments(args), known)
     except SearchRefused as refused:
         return ServerResult(call_id=call_id, kind="tool_search", error=refused.code, output=str(refused))
     return ServerResult(call_id=call_id, kind="tool_search", tools=tuple(tool.name for tool in found))
@@ -93,7 +93,7 @@ def _text(args: dict[str, Any], name: str, max_chars: int) -> str:
 def _by_pattern(args: dict[str, Any], tools: Sequence[Tool]) -> list[Tool]:
     """Return matching tools: by name first, then by description, then by arguments."""
     source = _text(args, "pattern", MAX_PATTERN_CHARS)
-    entries = [entry_of(tool) for tool in tools]
+    entries = [document_of(tool) for tool in tools]
     rows = (
         [(entry.name,) for entry in entries],
         [(entry.description,) for entry in entries],
@@ -101,7 +101,7 @@ def _by_pattern(args: dict[str, Any], tools: Sequence[Tool]) -> list[Tool]:
     )
     found: dict[str, Tool] = {}
     try:
-        pattern = Pattern(source)
+        pattern = LinearRegex(source)
         for row in rows:
             for tool, lines in zip(tools, row, strict=True):
                 if len(found) == MAX_FOUND:
@@ -136,12 +136,12 @@ def _at_path(path: str, tools: Sequence[Tool]) -> list[Tool]:
 
 
 def _best(query: str, tools: Sequence[Tool]) -> list[Tool]:
-    return [tools[place] for place in rank(query, [entry_of(tool) for tool in tools], MAX_FOUND)]
+    return [tools[place] for place in rank(query, [document_of(tool) for tool in tools], MAX_FOUND)]
 
 
-_STYLES: dict[SearchBy, Style] = {
-    "pattern": Style(
-        asking=(
+_KINDS: dict[SearchBy, SearchKind] = {
+    "pattern": SearchKind(
+        instructions=(
             f"At most {MAX_FOUND} are found at a time, by their names, descriptions and arguments, ignoring case."
             " Patterns are Python's: `weather`, `get_.*_data`, `issue|ticket`."
         ),
@@ -149,16 +149,16 @@ _STYLES: dict[SearchBy, Style] = {
         required=("pattern",),
         find=_by_pattern,
     ),
-    "words": Style(
-        asking=f"At most {MAX_FOUND} are found at a time, by their names, descriptions and arguments.",
+    "words": SearchKind(
+        instructions=f"At most {MAX_FOUND} are found at a time, by their names, descriptions and arguments.",
         properties={
             "query": {"type": "string", "description": "What the function should do, in a few words"}
         },
         required=("query",),
         find=_by_words,
     ),
-    "paths": Style(
-        asking=f"A group comes whole, up to {MAX_GROUP}; words find at most {MAX_FOUND} at a time.",
+    "paths": SearchKind(
+        instructions=f"A group comes whole, up to {MAX_GROUP}; words find at most {MAX_FOUND} at a time.",
         properties={
             "paths": {
                 "type": "array",

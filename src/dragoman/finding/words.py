@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.ir import Tool
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.schema.walk import children
 
 _MAX_ARGUMENTS = 200
@@ -23,7 +23,7 @@ _STOP = frozenset(
 )
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ToolDocument(msgspec.Struct, frozen=True):
     """The searchable text of one tool, without line breaks; an argument is its name and description."""
 
     name: str
@@ -32,13 +32,13 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 #: Cached because every turn of a conversation has the same tools.
-_ENTRIES: Memo[tuple[str, str, bytes], Entry] = Memo(16 * 1024 * 1024, "found entries")
+_DOCUMENTS: LruCache[tuple[str, str, bytes], ToolDocument] = LruCache(16 * 1024 * 1024, "found entries")
 
 
-def entry_of(tool: Tool) -> Entry:
+def document_of(tool: Tool) -> ToolDocument:
     key = (tool.name, tool.description, tool.schema)
     weight = 2 * (len(tool.name) + len(tool.description) + len(tool.schema))
-    return _ENTRIES.get(key, weight, lambda: _entry(tool))
+    return _DOCUMENTS.get(key, weight, lambda: _make_document(tool))
 
 
 def words_of(text: str) -> list[str]:
@@ -52,12 +52,12 @@ def bare_name(name: str) -> str:
     return _GROUP.split(name)[-1] or name
 
 
-def _entry(tool: Tool) -> Entry:
+def _make_document(tool: Tool) -> ToolDocument:
     try:
         schema = msgspec.json.decode(tool.schema)
     except (msgspec.DecodeError, RecursionError):
         schema = None
-    return Entry(_line(tool.name), _line(tool.description), _arguments(schema))
+    return ToolDocument(_line(tool.name), _line(tool.description), _arguments(schema))
 
 
 def _arguments(schema: Any) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ All of it is plain values; nothing in here knows a vendor's wire format.
 """
 
 from dragoman.ir.collect import Collector, collect
-from dragoman.ir.course import Course, keep_course, take_course
+from dragoman.ir.course import IncrementalFold, store_fold, take_fold
 from dragoman.ir.events import (
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
-    Signed,
+    SignatureDelta,
     Started,
     StopReason,
     TextDelta,
@@ -32,7 +32,7 @@ from dragoman.ir.parts import (
     ToolResult,
 )
 from dragoman.ir.placing import place_signatures
-from dragoman.ir.remote import ANY_TOOL, RemoteServer, ToolFilter, remote_name
+from dragoman.ir.remote import ANY_TOOL, RemoteMcpServer, ToolFilter, mcp_tool_name
 from dragoman.ir.replay import replay, text_events
 from dragoman.ir.request import (
     REMINDER,
@@ -50,42 +50,51 @@ from dragoman.ir.request import (
     ToolChoice,
 )
 from dragoman.ir.response import Response
-from dragoman.ir.signature import AFTER_TEXT, AS_BROUGHT, ON_TEXT, ON_THOUGHT, Sealed, Signature, seal, unseal
+from dragoman.ir.signature import (
+    AFTER_TEXT,
+    ANY_ORIGIN,
+    ON_TEXT,
+    ON_THOUGHT,
+    SealedSignature,
+    Signature,
+    seal,
+    unseal,
+)
 
 __all__ = [
     "AFTER_TEXT",
+    "ANY_ORIGIN",
     "ANY_TOOL",
-    "AS_BROUGHT",
     "ON_TEXT",
     "ON_THOUGHT",
     "REMINDER",
     "Citation",
-    "Cited",
+    "CitedText",
     "Collector",
-    "Course",
     "Effort",
     "Event",
     "Failed",
     "Finished",
+    "IncrementalFold",
     "Location",
     "Media",
     "Message",
     "Native",
     "OutputFormat",
     "Part",
-    "RemoteServer",
+    "RemoteMcpServer",
     "Request",
     "Response",
     "Role",
     "Sampling",
-    "Sealed",
+    "SealedSignature",
     "SearchBy",
     "ServerCall",
     "ServerKind",
     "ServerResult",
     "ServerTool",
     "Signature",
-    "Signed",
+    "SignatureDelta",
     "Source",
     "Started",
     "StopReason",
@@ -101,12 +110,12 @@ __all__ = [
     "ToolResult",
     "Usage",
     "collect",
-    "keep_course",
+    "mcp_tool_name",
     "place_signatures",
-    "remote_name",
     "replay",
     "seal",
-    "take_course",
+    "store_fold",
+    "take_fold",
     "text_events",
     "unseal",
 ]

@@ -7,18 +7,18 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.ir.events import (
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
     Usage,
 )
 from dragoman.ir.parts import Citation, Native, ServerCall, ServerResult, Text, Thought, ToolCall
-from dragoman.ir.response import Response, Said
+from dragoman.ir.response import AnswerPart, Response
 from dragoman.ir.signature import AFTER_TEXT, ON_THOUGHT, Signature
 
 
@@ -38,7 +38,7 @@ class Collector:
     _error: DragomanError | None = None
 
     def __init__(self) -> None:
-        self._parts: list[Said] = []
+        self._parts: list[AnswerPart] = []
         self._pieces: list[str] = []
         self._citations: list[Citation] = []
         self._native: list[Native] = []
@@ -69,7 +69,7 @@ class Collector:
             self._kind = kind
         self._pieces.append(event.text)
 
-    def _add_cited(self, event: Cited) -> None:
+    def _add_cited(self, event: CitedText) -> None:
         self._add_text(TextDelta(event.text))
         self._measured_chars += sum(map(len, self._pieces[self._measured_pieces :]))
         self._measured_pieces = len(self._pieces)
@@ -87,7 +87,7 @@ class Collector:
             self._parts.append(Thought(text=text, signature=signature))
         self._kind, self._pieces = None, []
 
-    def _sign(self, event: Signed) -> None:
+    def _sign(self, event: SignatureDelta) -> None:
         """End the run with a signature; a signature without a matching run becomes an empty part."""
         kind = ThoughtDelta if event.target == ON_THOUGHT else TextDelta
         if event.target == AFTER_TEXT or self._kind is not kind:
@@ -119,9 +119,9 @@ class Collector:
 FEEDS: dict[type[Event], Callable[[Collector, Any], None]] = {
     Started: Collector._start,
     TextDelta: Collector._add_text,
-    Cited: Collector._add_cited,
+    CitedText: Collector._add_cited,
     ThoughtDelta: Collector._add_text,
-    Signed: Collector._sign,
+    SignatureDelta: Collector._sign,
     ToolCall: Collector._add,
     ServerCall: Collector._add,
     ServerResult: Collector._add,

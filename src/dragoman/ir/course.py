@@ -16,7 +16,7 @@ from dragoman.ir.request import Message
 T = TypeVar("T")
 
 
-class Course(Generic[T]):
+class IncrementalFold(Generic[T]):
     """The results of one fold: `worked[i]` depends on `messages[i]` and on the messages before it.
 
     The first message of the conversation is left out, because the course is stored in its `notebook`: a reference
@@ -24,29 +24,31 @@ class Course(Generic[T]):
     """
 
     def __init__(self, setting: Any = None) -> None:
-        self.setting = setting  # other state of the fold, defined by its user
+        self.state = setting  # other state of the fold, defined by its user
         self.messages: list[Message] = []
-        self.worked: list[T] = []
+        self.results: list[T] = []
 
     def add(self, message: Message, worked: T) -> None:
         self.messages.append(message)
-        self.worked.append(worked)
+        self.results.append(worked)
 
     def extend(self, messages: Iterable[Message], worked: Iterable[T]) -> None:
         self.messages += messages
-        self.worked += worked
+        self.results += worked
 
     def cut(self, length: int) -> None:
         """Drop the results after the first `length` ones."""
-        del self.messages[length:], self.worked[length:]
+        del self.messages[length:], self.results[length:]
 
 
-def take_course(messages: tuple[Message, ...], name: str, make: Callable[[], Course[Any]] = Course) -> Any:
+def take_fold(
+    messages: tuple[Message, ...], name: str, make: Callable[[], IncrementalFold[Any]] = IncrementalFold
+) -> Any:
     """Remove the course `name` from the first message and return it, cut to the part that fits `messages`.
 
     Return `make()` if there is none. Until `keep_course` stores it again, no other thread can get it.
     """
-    course: Course[Any] | None = messages[0].notebook.pop(name, None)
+    course: IncrementalFold[Any] | None = messages[0].derived.pop(name, None)
     if course is None:
         return make()
     known = course.messages
@@ -57,6 +59,6 @@ def take_course(messages: tuple[Message, ...], name: str, make: Callable[[], Cou
     return course
 
 
-def keep_course(messages: tuple[Message, ...], name: str, course: Course[Any]) -> None:
+def store_fold(messages: tuple[Message, ...], name: str, course: IncrementalFold[Any]) -> None:
     """Store the course in the first message, for the next turn."""
-    messages[0].notebook[name] = course
+    messages[0].derived[name] = course

@@ -35,7 +35,7 @@ class TextDelta(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-class Cited(msgspec.Struct, frozen=True, gc=False):
+class CitedText(msgspec.Struct, frozen=True, gc=False):
     """A piece of text with the sources that support it."""
 
     text: str
@@ -46,7 +46,7 @@ class ThoughtDelta(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-class Signed(msgspec.Struct, frozen=True, gc=False):
+class SignatureDelta(msgspec.Struct, frozen=True, gc=False):
     """A signature of a text or thought; `target` is `ON_TEXT`, `AFTER_TEXT` or `ON_THOUGHT` of `ir.signature`."""
 
     signature: Signature
@@ -86,9 +86,9 @@ class Failed(msgspec.Struct, frozen=True):
 Event = (
     Started
     | TextDelta
-    | Cited
+    | CitedText
     | ThoughtDelta
-    | Signed
+    | SignatureDelta
     | ToolCall
     | ServerCall
     | ServerResult

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dragoman.ir.events import (
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -19,9 +19,9 @@ from dragoman.ir.parts import Native, ServerCall, ServerResult, ToolCall
 
 _ANSWERING: dict[type[Event], str] = {
     TextDelta: "answering",
-    Cited: "answering",
+    CitedText: "answering",
     ThoughtDelta: "answering",
-    Signed: "answering",
+    SignatureDelta: "answering",
     ToolCall: "answering",
     ServerCall: "answering",
     ServerResult: "answering",
@@ -39,7 +39,7 @@ TRANSITIONS: dict[str, dict[type[Event], str]] = {
 }
 
 
-def check(events: Iterable[Event]) -> str | None:
+def check_events(events: Iterable[Event]) -> str | None:
     """Return None if the stream is legal and complete, otherwise a description of the first violation."""
     state = "waiting"
     running: set[str] = set()

@@ -16,4 +16,4 @@ class Notebook(Protocol):
 
 
 #: Returns the instance `__dict__` itself; `attrgetter` is implemented in C, so that access runs no Python code.
-NOTEBOOK = cast("Notebook", property(operator.attrgetter("__dict__")))
+DERIVED = cast("Notebook", property(operator.attrgetter("__dict__")))

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from dragoman.ir.parts import Part, ServerCall, Text, ToolCall
-from dragoman.ir.signature import AFTER_TEXT, Sealed
+from dragoman.ir.signature import AFTER_TEXT, SealedSignature
 
 
-def place_signatures(parts: Sequence[Part], sealed: Iterable[Sealed]) -> tuple[Part, ...]:
+def place_signatures(parts: Sequence[Part], sealed: Iterable[SealedSignature]) -> tuple[Part, ...]:
     """Return the parts with each signature on the call with its target id, or after the text for `AFTER_TEXT`.
 
     A signature whose call is missing is dropped.
@@ -20,7 +20,7 @@ def place_signatures(parts: Sequence[Part], sealed: Iterable[Sealed]) -> tuple[P
         return tuple(parts)
     placed = [
         msgspec.structs.replace(part, signature=by_target[part.id])
-        if isinstance(part, _CALLS) and part.id in by_target
+        if isinstance(part, _SIGNED_CALLS) and part.id in by_target
         else part
         for part in parts
     ]
@@ -29,4 +29,4 @@ def place_signatures(parts: Sequence[Part], sealed: Iterable[Sealed]) -> tuple[P
     return tuple(placed)
 
 
-_CALLS = (ToolCall, ServerCall)
+_SIGNED_CALLS = (ToolCall, ServerCall)

@@ -14,14 +14,14 @@ class ToolFilter(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] | None = None
     read_only: bool = False
 
-    def takes(self, tool: str, *, reads: bool) -> bool:
+    def matches(self, tool: str, *, reads: bool) -> bool:
         return (self.names is None or tool in self.names) and (reads or not self.read_only)
 
 
 ANY_TOOL = ToolFilter()
 
 
-class RemoteServer(msgspec.Struct, frozen=True, kw_only=True):
+class RemoteMcpServer(msgspec.Struct, frozen=True, kw_only=True):
     """One requested MCP server.
 
     `headers` are sent to this server only and hold secrets. `asks` are the tools that need the user's approval,
@@ -34,27 +34,31 @@ class RemoteServer(msgspec.Struct, frozen=True, kw_only=True):
     where: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     allowed: ToolFilter = ANY_TOOL
-    refused: tuple[str, ...] = ()
-    asks: ToolFilter | None = None
-    trusts: ToolFilter | None = None
+    excluded: tuple[str, ...] = ()
+    ask_approval: ToolFilter | None = None
+    skip_approval: ToolFilter | None = None
     listed: bool = False
-    defers: ToolFilter | None = None
-    at_once: tuple[str, ...] = ()
+    deferred: ToolFilter | None = None
+    not_deferred: tuple[str, ...] = ()
 
-    def offers(self, tool: str, *, reads: bool) -> bool:
-        return self.allowed.takes(tool, reads=reads) and tool not in self.refused
+    def allows(self, tool: str, *, reads: bool) -> bool:
+        return self.allowed.matches(tool, reads=reads) and tool not in self.excluded
 
-    def waits(self, tool: str, *, reads: bool) -> bool:
+    def is_deferred(self, tool: str, *, reads: bool) -> bool:
         """Whether the tool is deferred."""
-        return self.defers is not None and self.defers.takes(tool, reads=reads) and tool not in self.at_once
+        return (
+            self.deferred is not None
+            and self.deferred.matches(tool, reads=reads)
+            and tool not in self.not_deferred
+        )
 
     def needs_approval(self, tool: str, *, reads: bool) -> bool:
         """Whether the user must approve the call; a tool in neither list needs approval only if `asks` is None."""
-        if self.trusts is not None and self.trusts.takes(tool, reads=reads):
+        if self.skip_approval is not None and self.skip_approval.matches(tool, reads=reads):
             return False
-        return self.asks is None or self.asks.takes(tool, reads=reads)
+        return self.ask_approval is None or self.ask_approval.matches(tool, reads=reads)
 
 
-def remote_name(label: str, tool: str) -> str:
+def mcp_tool_name(label: str, tool: str) -> str:
     """Return the function name of an MCP server's tool; in a tool choice, `*` as tool means any of the server's."""
     return f"mcp__{label}__{tool}"

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.ir.notebook import NOTEBOOK
+from dragoman.ir.notebook import DERIVED
 from dragoman.ir.parts import Part, ServerKind, Text
-from dragoman.ir.remote import RemoteServer
+from dragoman.ir.remote import RemoteMcpServer
 
 Role = Literal["user", "model", "system"]
 
@@ -23,14 +23,14 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     parts: tuple[Part, ...]
 
     #: Cache of values derived from this message: the same message is in every later turn of its conversation.
-    notebook = NOTEBOOK
+    derived = DERIVED
 
-    def joined(self, other: Message) -> Message:
+    def join(self, other: Message) -> Message:
         """Return both messages as one, with this message's role; cached, so that every turn gets the same object."""
-        noted: tuple[Message, Message] | None = self.notebook.get("joined to")
+        noted: tuple[Message, Message] | None = self.derived.get("joined to")
         if noted is None or noted[0] is not other:
             whole = Message(role=self.role, parts=self.parts + other.parts)
-            noted = self.notebook["joined to"] = other, whole
+            noted = self.derived["joined to"] = other, whole
         return noted[1]
 
 
@@ -136,7 +136,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
     found: tuple[str, ...] = ()
     server_tools: tuple[ServerTool, ...] = ()
-    remotes: tuple[RemoteServer, ...] = ()
+    remotes: tuple[RemoteMcpServer, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     thinking: Thinking = Thinking()
     sampling: Sampling = Sampling()

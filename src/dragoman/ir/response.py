@@ -7,13 +7,13 @@ import msgspec
 from dragoman.ir.events import Finished, Usage
 from dragoman.ir.parts import Native, ServerCall, ServerResult, Text, Thought, ToolCall
 
-Said = Text | Thought | ToolCall | ServerCall | ServerResult | Native
+AnswerPart = Text | Thought | ToolCall | ServerCall | ServerResult | Native
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """A whole answer; `native` are the response fields that only the Gemini dialect can express."""
 
-    parts: tuple[Said, ...] = ()
+    parts: tuple[AnswerPart, ...] = ()
     usage: Usage = Usage()
     finished: Finished = Finished(reason="other")
     model: str = ""

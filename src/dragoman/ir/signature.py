@@ -22,7 +22,7 @@ AFTER_TEXT = "end"  # on an empty text part after the text
 ON_THOUGHT = "thought"
 
 #: The origin of a signature that a Gemini client sent itself: it is forwarded unchecked, Google validates it.
-AS_BROUGHT = "*"
+ANY_ORIGIN = "*"
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
@@ -32,7 +32,7 @@ class Signature(msgspec.Struct, frozen=True, gc=False):
     origin: str
 
 
-class Sealed(msgspec.Struct, frozen=True):
+class SealedSignature(msgspec.Struct, frozen=True):
     """A signature and the part it belongs to: `target` is a call id, `ON_TEXT`, `AFTER_TEXT` or `ON_THOUGHT`."""
 
     signature: Signature
@@ -62,7 +62,7 @@ def _make_seal(signature: Signature, target: str) -> str:
 _seal = lru_cache(maxsize=16)(_make_seal)
 
 
-def unseal(word: str) -> Sealed | None:
+def unseal(word: str) -> SealedSignature | None:
     """Decode the output of `seal`. Return None if the string was not made by `seal` or was changed."""
     pieces = word.split(_SEPARATOR, 4)
     if len(pieces) != 5 or pieces[0] != _PREFIX:
@@ -70,7 +70,7 @@ def unseal(word: str) -> Sealed | None:
     _, origin, target, checksum, data = pieces
     if checksum != _checksum(_SEPARATOR.join(pieces[:3]), data):
         return None
-    return Sealed(Signature(data, origin), target)
+    return SealedSignature(Signature(data, origin), target)
 
 
 def _checksum(head: str, data: str) -> str:

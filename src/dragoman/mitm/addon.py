@@ -11,16 +11,16 @@ import msgspec
 from dragoman.dialects.base import Reply
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import DragomanError, UpstreamError
-from dragoman.mitm.intercept import Interceptor, Prepared
+from dragoman.mitm.intercept import Interceptor, PreparedRequest
 from dragoman.mitm.traffic import (
     Json,
+    decode_request,
+    decode_response,
+    encode_response,
     is_gemini,
-    read_answer,
-    read_request,
-    saying_first,
+    prepend_text,
+    response_text,
     target_of,
-    words_of,
-    write_answer,
 )
 from dragoman.store import StoreUnavailable
 from dragoman.upstream.client import UpstreamClient
@@ -46,7 +46,7 @@ class GeminiAddon:
         if not is_gemini(host):
             return
         target = target_of(host, flow.request.path)
-        body = read_request(flow.request.get_content(strict=False) or b"") if target else None
+        body = decode_request(flow.request.get_content(strict=False) or b"") if target else None
         if self._upstream is not None:
             self._redirect(flow)
         if target is None or body is None:
@@ -57,7 +57,7 @@ class GeminiAddon:
             _log.warning("%s; the request goes on without the session's tools", error)
             return
         except DragomanError as error:
-            _answer(flow, GeminiClient().encode_error(error))
+            _set_response(flow, GeminiClient().encode_error(error))
             return
         if prepared is not None:
             flow.metadata[_METADATA_KEY] = prepared
@@ -65,31 +65,31 @@ class GeminiAddon:
 
     async def response(self, flow: Any) -> None:
         """mitmproxy's `response` hook: run or withhold the calls of injected tools."""
-        prepared: Prepared | None = flow.metadata.get(_METADATA_KEY)
+        prepared: PreparedRequest | None = flow.metadata.get(_METADATA_KEY)
         if prepared is None or flow.response.status_code != 200:
             return
-        found = read_answer(flow.response.get_content(strict=False) or b"")
+        found = decode_response(flow.response.get_content(strict=False) or b"")
         if found is None:
             return
         chunks, framing = found
         try:
-            flow.response.content = write_answer(await self._answer(flow, prepared, chunks), framing)
+            flow.response.content = encode_response(await self._run_rounds(flow, prepared, chunks), framing)
         except StoreUnavailable as error:
-            _answer(flow, GeminiClient().encode_error(DragomanError(str(error), kind="overloaded")))
+            _set_response(flow, GeminiClient().encode_error(DragomanError(str(error), kind="overloaded")))
         except DragomanError as error:
-            _answer(flow, GeminiClient().encode_error(error))
+            _set_response(flow, GeminiClient().encode_error(error))
 
-    async def _answer(self, flow: Any, prepared: Prepared, chunks: list[Json]) -> list[Json]:
+    async def _run_rounds(self, flow: Any, prepared: PreparedRequest, chunks: list[Json]) -> list[Json]:
         said: list[str] = []
         while True:
             received = await self._interceptor.receive(prepared, chunks)
             if isinstance(received, list):
-                return saying_first(received, "\n\n".join(said))
-            said += [words] if (words := words_of(chunks).strip()) else []
+                return prepend_text(received, "\n\n".join(said))
+            said += [words] if (words := response_text(chunks).strip()) else []
             prepared = received
-            chunks = await self._ask(flow, prepared)
+            chunks = await self._send_round(flow, prepared)
 
-    async def _ask(self, flow: Any, prepared: Prepared) -> list[Json]:
+    async def _send_round(self, flow: Any, prepared: PreparedRequest) -> list[Json]:
         """Send the next request of the same answer, with the program's own headers, and return its chunks."""
         headers = {
             name: value
@@ -103,7 +103,7 @@ class GeminiAddon:
                 error = UpstreamError("the next round was refused", kind="internal", status=answer.status)
                 error.native = raw
                 raise error
-        found = read_answer(raw)
+        found = decode_response(raw)
         if found is None:
             raise UpstreamError("Google's answer cannot be read", kind="overloaded")
         return found[0]
@@ -116,7 +116,7 @@ class GeminiAddon:
         flow.request.path = self._upstream.path.rstrip("/") + flow.request.path
 
 
-def _answer(flow: Any, reply: Reply) -> None:
+def _set_response(flow: Any, reply: Reply) -> None:
     from mitmproxy import http
 
     flow.response = http.Response.make(reply.status, reply.body, dict(reply.headers))

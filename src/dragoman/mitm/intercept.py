@@ -16,37 +16,44 @@ from dragoman.dialects.gemini.tools import declare
 from dragoman.ir import ToolCall, ToolResult
 from dragoman.mitm.traffic import Json
 from dragoman.schema import NameMap
-from dragoman.server.tool_sessions import Held, KeptCall, ToolSession, open_ids, steps_of, unanswered
+from dragoman.server.tool_sessions import (
+    SessionCall,
+    SessionToolset,
+    ToolSession,
+    group_steps,
+    missing_results,
+    open_call_ids,
+)
 from dragoman.tools.convert import gemini
 from dragoman.tools.inject import (
     CallResult,
+    CallStep,
     CapturedCall,
-    Step,
     ToolContext,
+    adapt_to_model,
     captured_calls,
-    fit,
-    follows_up,
+    continues_from,
     modify_request,
     question_of,
     withhold,
 )
 
 #: Runs calls immediately and returns their results in order. Without a runner, results arrive through the session.
-Runner = Callable[[Sequence[ToolCall]], Awaitable[Sequence[ToolResult]]]
+CallRunner = Callable[[Sequence[ToolCall]], Awaitable[Sequence[ToolResult]]]
 
 MAX_ROUNDS = 16
 _POLL_S = 0.1
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to Google: `body` is what is sent, `asked` the hash of the program's question."""
 
     target: Target
     body: Json
-    asked: str
+    question_hash: str
     names: NameMap
     declared: frozenset[str]
-    used: tuple[KeptCall, ...] = ()
+    used_calls: tuple[SessionCall, ...] = ()
     rounds: int = 0
 
 
@@ -62,70 +69,70 @@ class Interceptor:
         *,
         wait_s: float,
         now: Callable[[], float],
-        runner: Runner | None = None,
+        runner: CallRunner | None = None,
     ) -> None:
         self._session = session
         self._wait_s = wait_s
         self._now = now
         self._runner = runner
 
-    async def prepare(self, target: Target, body: Json) -> Prepared | None:
+    async def prepare(self, target: Target, body: Json) -> PreparedRequest | None:
         """Return the request to send, or None if the session does not exist.
 
         A follow-up to calls without results waits for them, and raises a `DragomanError` after `wait_s`.
         """
-        held = await self._session.held()
+        held = await self._session.get_toolset()
         if held is None:
             return None
-        shown = await self._results_of(body)
+        shown = await self._wait_for_results(body)
         declarations = declare(held.tools, target)
         tools: tuple[Json, ...] = tuple(msgspec.json.decode(declarations.json))
-        context = fit(_context(held, tools, shown, target), body, target)
-        return Prepared(
+        context = adapt_to_model(_context(held, tools, shown, target), body, target)
+        return PreparedRequest(
             target=target,
             body=modify_request(body, context),
-            asked=question_of(body),
+            question_hash=question_of(body),
             names=declarations.names,
             declared=frozenset(tool["name"] for tool in context.tools),
-            used=tuple(call for step in shown for call in step),
+            used_calls=tuple(call for step in shown for call in step),
         )
 
-    async def receive(self, prepared: Prepared, chunks: list[Json]) -> list[Json] | Prepared:
+    async def receive(self, prepared: PreparedRequest, chunks: list[Json]) -> list[Json] | PreparedRequest:
         """Return the response for the program, or the next request if the model's calls were run here."""
         target = prepared.target
-        question = question_of(prepared.body) if self._runner else prepared.asked
+        question = question_of(prepared.body) if self._runner else prepared.question_hash
         calls = captured_calls(chunks, prepared.declared, question=question, origin=origin_of(target))
         if calls and self._runner is not None:
             results = await self._runner([_tool_call(call, prepared.names) for call in calls])
             if not calls[0].beside and prepared.rounds < MAX_ROUNDS:
                 return _next_request(prepared, calls, results)
             await self._capture(prepared, calls)
-            await self._session.answer(results)
+            await self._session.add_results(results)
         elif calls:
             await self._capture(prepared, calls)
-        await self._session.deliver(prepared.used)
+        await self._session.mark_delivered(prepared.used_calls)
         return withhold(chunks, calls) if calls else chunks
 
-    async def _results_of(self, body: Json) -> list[list[KeptCall]]:
+    async def _wait_for_results(self, body: Json) -> list[list[SessionCall]]:
         """Return the steps that this request continues from, once all their results have arrived."""
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
             steps = [
-                step for step in steps_of(await self._session.calls()) if all(one.captured for one in step)
+                step for step in group_steps(await self._session.calls()) if all(one.captured for one in step)
             ]
-            shown = [step for step in steps if follows_up(body, _captured(step))]
+            shown = [step for step in steps if continues_from(body, _captured_calls(step))]
             calls = [call for step in shown for call in step]
-            waiting = open_ids(calls)
+            waiting = open_call_ids(calls)
             if not waiting:
-                await self._session.take(calls)
+                await self._session.merge_results(calls)
                 return shown
             if asyncio.get_running_loop().time() >= deadline:
-                raise unanswered(self._session.name, calls)
+                raise missing_results(self._session.name, calls)
             await asyncio.sleep(_POLL_S)
 
-    async def _capture(self, prepared: Prepared, calls: tuple[CapturedCall, ...]) -> None:
+    async def _capture(self, prepared: PreparedRequest, calls: tuple[CapturedCall, ...]) -> None:
         kept = [
-            KeptCall(
+            SessionCall(
                 id=call.id,
                 name=prepared.names.from_wire(call.name),
                 args=call.args,
@@ -135,13 +142,15 @@ class Interceptor:
             )
             for call in calls
         ]
-        await self._session.capture(kept)
+        await self._session.add_calls(kept)
 
 
-def _context(held: Held, tools: tuple[Json, ...], shown: list[list[KeptCall]], target: Target) -> ToolContext:
+def _context(
+    held: SessionToolset, tools: tuple[Json, ...], shown: list[list[SessionCall]], target: Target
+) -> ToolContext:
     steps = [_step(step, target) for step in shown]
     fresh = bool(shown) and not all(call.delivered for call in shown[-1])
-    last = steps.pop() if fresh else Step(())
+    last = steps.pop() if fresh else CallStep(())
     return ToolContext(
         tools=tools,
         tool_config=held.tool_config,
@@ -152,12 +161,12 @@ def _context(held: Held, tools: tuple[Json, ...], shown: list[list[KeptCall]], t
     )
 
 
-def _step(calls: list[KeptCall], target: Target) -> Step:
+def _step(calls: list[SessionCall], target: Target) -> CallStep:
     results = (_call_result(call.result, target) for call in calls if call.result is not None)
-    return Step(_captured(calls), tuple(results))
+    return CallStep(_captured_calls(calls), tuple(results))
 
 
-def _captured(calls: Sequence[KeptCall]) -> tuple[CapturedCall, ...]:
+def _captured_calls(calls: Sequence[SessionCall]) -> tuple[CapturedCall, ...]:
     return tuple(call.captured for call in calls if call.captured is not None)
 
 
@@ -173,10 +182,12 @@ def _tool_call(call: CapturedCall, names: NameMap) -> ToolCall:
 
 
 def _next_request(
-    prepared: Prepared, calls: tuple[CapturedCall, ...], results: Sequence[ToolResult]
-) -> Prepared:
+    prepared: PreparedRequest, calls: tuple[CapturedCall, ...], results: Sequence[ToolResult]
+) -> PreparedRequest:
     """Return the next request of an answer: the same one with the calls and their results appended."""
     pending = tuple(_call_result(result, prepared.target) for result in results)
-    context = fit(ToolContext(last_calls=calls, pending_results=pending), prepared.body, prepared.target)
+    context = adapt_to_model(
+        ToolContext(last_calls=calls, pending_results=pending), prepared.body, prepared.target
+    )
     body = modify_request(prepared.body, context)
     return msgspec.structs.replace(prepared, body=body, rounds=prepared.rounds + 1)

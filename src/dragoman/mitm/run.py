@@ -25,7 +25,7 @@ def check_installed() -> None:
         raise ConfigError("the proxy needs mitmproxy\npip install 'dragoman[mitm]'")
 
 
-async def serve(addon: GeminiAddon, *, port: int, folder: Path, on_ready: OnReady) -> None:
+async def run_proxy(addon: GeminiAddon, *, port: int, folder: Path, on_ready: OnReady) -> None:
     """Serve until SIGINT or SIGTERM.
 
     `folder` holds the certificate authority, which is created at the first start. `on_ready` is called with the
@@ -46,14 +46,14 @@ async def serve(addon: GeminiAddon, *, port: int, folder: Path, on_ready: OnRead
     )
     master = DumpMaster(options, with_termlog=False, with_dumper=False)
     options.update(connection_strategy="lazy", stream_large_bodies=None)
-    master.addons.add(addon, _Ready(master, on_ready))
+    master.addons.add(addon, _ReadyAddon(master, on_ready))
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, master.shutdown)
     await master.run()
 
 
-class _Ready:
+class _ReadyAddon:
     """An addon that reports the proxy's URL once it listens."""
 
     def __init__(self, master: object, on_ready: OnReady) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.dialects.base import Target
 from dragoman.dialects.gemini.frames import FrameDecoder
 from dragoman.errors import UpstreamError
-from dragoman.sse import on_its_lines
+from dragoman.sse import escape_line_separators
 
 Json = dict[str, Any]
 Framing = Literal["whole", "array", "sse"]
@@ -39,7 +39,7 @@ def target_of(host: str, path: str) -> Target | None:
     return Target(model=found["model"], backend=backend)
 
 
-def read_request(body: bytes) -> Json | None:
+def decode_request(body: bytes) -> Json | None:
     """Decode a request body; return None if it is not a JSON object, which Google will reject."""
     try:
         found = msgspec.json.decode(body)
@@ -48,7 +48,7 @@ def read_request(body: bytes) -> Json | None:
     return found if isinstance(found, dict) else None
 
 
-def read_answer(body: bytes) -> tuple[list[Json], Framing] | None:
+def decode_response(body: bytes) -> tuple[list[Json], Framing] | None:
     """Return the chunks of a response and its framing, or None if it cannot be decoded."""
     first = body.lstrip()[:1]
     framing: Framing = {b"{": "whole", b"[": "array"}.get(first, "sse")  # type: ignore[assignment]
@@ -61,21 +61,23 @@ def read_answer(body: bytes) -> tuple[list[Json], Framing] | None:
     return (chunks, framing) if chunks and all(isinstance(chunk, dict) for chunk in chunks) else None
 
 
-def write_answer(chunks: list[Json], framing: Framing) -> bytes:
+def encode_response(chunks: list[Json], framing: Framing) -> bytes:
     """Encode chunks in the given framing; a "whole" response joins them into one object."""
     if framing == "whole":
-        return msgspec.json.encode(chunks[0] if len(chunks) == 1 else joined(chunks))
+        return msgspec.json.encode(chunks[0] if len(chunks) == 1 else join_chunks(chunks))
     if framing == "array":
         return msgspec.json.encode(chunks)
-    return on_its_lines(b"".join(b"data: %b\r\n\r\n" % msgspec.json.encode(chunk) for chunk in chunks))
+    return escape_line_separators(
+        b"".join(b"data: %b\r\n\r\n" % msgspec.json.encode(chunk) for chunk in chunks)
+    )
 
 
-def words_of(chunks: list[Json]) -> str:
+def response_text(chunks: list[Json]) -> str:
     """Return the text of a response without thoughts."""
     return "".join(part["text"] for part in _parts(chunks) if part.get("text") and not part.get("thought"))
 
 
-def saying_first(chunks: list[Json], words: str) -> list[Json]:
+def prepend_text(chunks: list[Json], words: str) -> list[Json]:
     """Return the response with the text of earlier rounds in front."""
     if not words:
         return chunks
@@ -85,7 +87,7 @@ def saying_first(chunks: list[Json], words: str) -> list[Json]:
     return [opening, *chunks]
 
 
-def joined(chunks: list[Json]) -> Json:
+def join_chunks(chunks: list[Json]) -> Json:
     """Join chunks into one response: the last chunk with the parts of all."""
     last = chunks[-1]
     candidates = last.get("candidates") or [{"content": {"role": "model"}}]

@@ -8,43 +8,43 @@ import msgspec
 
 from dragoman.errors import DragomanError
 from dragoman.eventstream import EventStreamDecoder
-from dragoman.observe.captures import Body
+from dragoman.observe.captures import CapturedBody
 from dragoman.sse import SseDecoder
 
 _MAX_EVENTS = 2_000  # a page with more events is not readable
 _EVENT_TYPES = (":event-type", ":exception-type")
 
 
-class ShownEvent(msgspec.Struct, frozen=True):
+class DisplayEvent(msgspec.Struct, frozen=True):
     """One event of a stream; `data` is the payload as text, usually JSON."""
 
     name: str
     data: str
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class DisplayBody(msgspec.Struct, frozen=True, kw_only=True):
     """A body for display; `left_out` is the number of events beyond the limit."""
 
     kind: Literal["empty", "json", "events", "text", "bytes"]
     size: int
     text: str = ""
-    events: tuple[ShownEvent, ...] = ()
+    events: tuple[DisplayEvent, ...] = ()
     left_out: int = 0
 
 
-def show_body(body: Body) -> Shown:
+def display_body(body: CapturedBody) -> DisplayBody:
     data = body.data
     if not data.strip():
-        return Shown(kind="empty", size=len(data))
+        return DisplayBody(kind="empty", size=len(data))
     if _is_json(data):
-        return Shown(kind="json", size=len(data), text=data.decode("utf-8", "replace"))
-    events = _frames(data) if body.base64 else _server_events(data)
+        return DisplayBody(kind="json", size=len(data), text=data.decode("utf-8", "replace"))
+    events = _decode_aws_events(data) if body.base64 else _decode_sse_events(data)
     if events:
         kept = tuple(events[:_MAX_EVENTS])
-        return Shown(kind="events", size=len(data), events=kept, left_out=len(events) - len(kept))
+        return DisplayBody(kind="events", size=len(data), events=kept, left_out=len(events) - len(kept))
     if body.base64:
-        return Shown(kind="bytes", size=len(data))
-    return Shown(kind="text", size=len(data), text=body.text)
+        return DisplayBody(kind="bytes", size=len(data))
+    return DisplayBody(kind="text", size=len(data), text=body.text)
 
 
 def _is_json(data: bytes) -> bool:
@@ -55,22 +55,22 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def _server_events(data: bytes) -> list[ShownEvent]:
+def _decode_sse_events(data: bytes) -> list[DisplayEvent]:
     decoder = SseDecoder()
     try:
         events = decoder.feed(data) + decoder.close()
     except DragomanError:
         return []
-    return [ShownEvent(one.event, _text(one.data)) for one in events]
+    return [DisplayEvent(one.event, _text(one.data)) for one in events]
 
 
-def _frames(data: bytes) -> list[ShownEvent]:
+def _decode_aws_events(data: bytes) -> list[DisplayEvent]:
     try:
         messages = EventStreamDecoder().feed(data)
     except DragomanError:
         return []
     return [
-        ShownEvent(
+        DisplayEvent(
             next((one.headers[name] for name in _EVENT_TYPES if name in one.headers), ""), _text(one.payload)
         )
         for one in messages

@@ -17,17 +17,17 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.observe.record import Record, Stages
-from dragoman.redact import REDACTED, Redactor, sounds_secret
+from dragoman.observe.record import RequestRecord, RequestStages
+from dragoman.redact import REDACTED, Redactor, is_secret_name
 
-FOLDER = "captures"
+CAPTURES_FOLDER = "captures"
 _SUFFIX = ".json"
 _QUEUE = 256  # when the disk is slower than the requests, captures are dropped
 _PRUNES_PER_MAX_BYTES = 16  # how often the folder is pruned while `max_bytes` are written
 _log = logging.getLogger("dragoman")
 
 
-class Body(msgspec.Struct, frozen=True, omit_defaults=True):
+class CapturedBody(msgspec.Struct, frozen=True, omit_defaults=True):
     """A body as text, or as base64 if it is not UTF-8 (AWS event stream frames)."""
 
     text: str = ""
@@ -38,26 +38,26 @@ class Body(msgspec.Struct, frozen=True, omit_defaults=True):
         return base64.b64decode(self.base64) if self.base64 else self.text.encode()
 
 
-class Exchanged(msgspec.Struct, frozen=True):
+class CapturedAttempt(msgspec.Struct, frozen=True):
     """One attempt: the request to Google and its answer."""
 
-    request: Body
-    answer: Body
+    request: CapturedBody
+    answer: CapturedBody
 
 
-class Captured(msgspec.Struct, frozen=True, kw_only=True):
+class CapturedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A captured request, as it is stored."""
 
-    record: Record
+    record: RequestRecord
     headers: dict[str, str] = {}
     query: dict[str, str] = {}
-    client_request: Body = Body()
-    upstream: tuple[Exchanged, ...] = ()
-    client_answer: Body = Body()
+    client_request: CapturedBody = CapturedBody()
+    upstream: tuple[CapturedAttempt, ...] = ()
+    client_answer: CapturedBody = CapturedBody()
     cut: bool = False
 
 
-class Captures:
+class CaptureWriter:
     """An observer that writes captures and keeps their folder below `max_bytes`."""
 
     def __init__(self, folder: Path, *, max_bytes: int, redactor: Redactor | None = None) -> None:
@@ -65,40 +65,40 @@ class Captures:
         self._redactor = redactor or Redactor()
         self._max_bytes = max_bytes
         self._bytes_since_prune = max_bytes  # prune after the first write: earlier captures may exist
-        self._waiting: queue.Queue[tuple[Record, Stages] | None] = queue.Queue(_QUEUE)
-        self._lost = 0
+        self._queue: queue.Queue[tuple[RequestRecord, RequestStages] | None] = queue.Queue(_QUEUE)
+        self._dropped = 0
         self._writer: threading.Thread | None = None
 
-    def finished(self, record: Record, stages: Stages | None) -> None:
+    def on_request_end(self, record: RequestRecord, stages: RequestStages | None) -> None:
         if stages is None or not stages.client_request:
             return
         if self._writer is None:
             self._writer = threading.Thread(target=self._write_all, name="captures", daemon=True)
             self._writer.start()
         try:
-            self._waiting.put_nowait((record, stages))
+            self._queue.put_nowait((record, stages))
         except queue.Full:
-            self._lost += 1
+            self._dropped += 1
 
     async def close(self) -> None:
         if self._writer is not None:
-            self._waiting.put(None)
+            self._queue.put(None)
             self._writer.join()
             self._writer = None
 
     def _write_all(self) -> None:
-        while (item := self._waiting.get()) is not None:
+        while (item := self._queue.get()) is not None:
             try:
-                self._write(capture(*item, self._redactor))
+                self._write(build_capture(*item, self._redactor))
             except OSError as error:
                 _log.warning("a capture could not be written: %s", error.strerror)
             except Exception:  # an observer must not break requests
                 _log.exception("%s could not be captured", item[0].id)
-            if self._lost:
-                _log.warning("%d captures were lost: the disk is slower than the requests", self._lost)
-                self._lost = 0
+            if self._dropped:
+                _log.warning("%d captures were lost: the disk is slower than the requests", self._dropped)
+                self._dropped = 0
 
-    def _write(self, captured: Captured) -> None:
+    def _write(self, captured: CapturedRequest) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / f"{captured.record.id}{_SUFFIX}"
         data = msgspec.json.encode(captured)
@@ -112,7 +112,7 @@ class Captures:
 
     def prune(self) -> None:
         """Delete the oldest captures until the folder is within its limit."""
-        files = sorted(_aged(self._folder))
+        files = sorted(_files_with_age(self._folder))
         excess = sum(size for _, size, _ in files) - self._max_bytes
         for _, size, path in files:
             if excess <= 0:
@@ -121,29 +121,29 @@ class Captures:
             excess -= size
 
 
-def capture(record: Record, stages: Stages, redactor: Redactor) -> Captured:
+def build_capture(record: RequestRecord, stages: RequestStages, redactor: Redactor) -> CapturedRequest:
     """Build the capture of a request with all secrets redacted."""
 
-    def body(data: bytes) -> Body:
-        return body_of(redactor.body(data))
+    def body(data: bytes) -> CapturedBody:
+        return make_body(redactor.body(data))
 
     def words(named: dict[str, str]) -> dict[str, str]:
         return {
-            name: REDACTED if sounds_secret(name) else redactor.text(value) for name, value in named.items()
+            name: REDACTED if is_secret_name(name) else redactor.text(value) for name, value in named.items()
         }
 
-    return Captured(
+    return CapturedRequest(
         record=record,
         headers=words(stages.headers),
         query=words(stages.query),
         client_request=body(stages.client_request),
-        upstream=tuple(Exchanged(body(request), body(answer)) for request, answer in stages.upstream),
+        upstream=tuple(CapturedAttempt(body(request), body(answer)) for request, answer in stages.upstream),
         client_answer=body(stages.client_answer),
         cut=stages.cut,
     )
 
 
-def find_capture(folder: Path, identity: str) -> Captured | None:
+def find_capture(folder: Path, identity: str) -> CapturedRequest | None:
     """Return the capture with this request id, or the only one whose id begins with it."""
     if not identity or "/" in identity or os.sep in identity:
         return None
@@ -153,15 +153,15 @@ def find_capture(folder: Path, identity: str) -> Captured | None:
     return read_capture(path) if path is not None else None
 
 
-def recent_captures(folder: Path, most: int) -> list[Captured]:
+def recent_captures(folder: Path, most: int) -> list[CapturedRequest]:
     """Return the newest captures first; files that cannot be decoded (still being written) are skipped."""
-    newest = sorted(_aged(folder), reverse=True)[:most]
+    newest = sorted(_files_with_age(folder), reverse=True)[:most]
     return [found for _, _, path in newest if (found := read_capture(path)) is not None]
 
 
-def read_capture(path: Path) -> Captured | None:
+def read_capture(path: Path) -> CapturedRequest | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Captured)
+        return msgspec.json.decode(path.read_bytes(), type=CapturedRequest)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -170,7 +170,7 @@ def _files(folder: Path) -> Iterator[Path]:
     return folder.glob(f"*{_SUFFIX}") if folder.is_dir() else iter(())
 
 
-def _aged(folder: Path) -> Iterator[tuple[int, int, Path]]:
+def _files_with_age(folder: Path) -> Iterator[tuple[int, int, Path]]:
     """Yield modification time, size and path of each capture; another worker may delete files meanwhile."""
     for path in _files(folder):
         with contextlib.suppress(FileNotFoundError):
@@ -178,8 +178,8 @@ def _aged(folder: Path) -> Iterator[tuple[int, int, Path]]:
             yield known.st_mtime_ns, known.st_size, path
 
 
-def body_of(data: bytes) -> Body:
+def make_body(data: bytes) -> CapturedBody:
     try:
-        return Body(text=data.decode())
+        return CapturedBody(text=data.decode())
     except UnicodeDecodeError:
-        return Body(base64=base64.b64encode(data).decode())
+        return CapturedBody(base64=base64.b64encode(data).decode())

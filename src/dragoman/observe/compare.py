@@ -7,13 +7,13 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.observe.captures import Captured
-from dragoman.observe.explain import differences, without_frames
-from dragoman.observe.record import Record
+from dragoman.observe.captures import CapturedRequest
+from dragoman.observe.explain import diff_bodies, unframe
+from dragoman.observe.record import RequestRecord
 
 Verdict = Literal["same", "spaces", "ids", "different"]
 #: Text for each verdict.
-VERDICTS: dict[Verdict, str] = {
+VERDICT_TEXTS: dict[Verdict, str] = {
     "same": "the same, byte for byte",
     "spaces": "the same but for white space",
     "ids": "the same but for ids and times",
@@ -24,26 +24,26 @@ _ID = re.compile(rb'"([a-z]{2,9}[_-])([a-z2-7]{16}(?:-[a-z2-7]{8})?)((?:_\d+)?")
 _TIME = re.compile(rb'("(?:created|created_at|latencyMs)":\s*)\d+')
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
+class BodyComparison(msgspec.Struct, frozen=True, kw_only=True):
     """The comparison of two bodies; `lines` is a unified diff without its two header lines."""
 
     verdict: Verdict
     lines: list[str]
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True):
+class FieldComparison(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     then: str
     now: str
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    asked: Compared
-    given: Compared
-    facts: tuple[Fact, ...]
+    asked: BodyComparison
+    given: BodyComparison
+    facts: tuple[FieldComparison, ...]
 
 
-def compare(captured: Captured, record: Record, *, asked: bytes, given: bytes) -> Comparison:
+def compare(captured: CapturedRequest, record: RequestRecord, *, asked: bytes, given: bytes) -> Comparison:
     """Compare a capture with its replay.
 
     `asked` is the first upstream request of the replay, `given` the answer to the client.
@@ -56,19 +56,19 @@ def compare(captured: Captured, record: Record, *, asked: bytes, given: bytes) -
     )
 
 
-def compare_bodies(then: bytes, now: bytes) -> Compared:
+def compare_bodies(then: bytes, now: bytes) -> BodyComparison:
     if then == now:
-        return Compared(verdict="same", lines=[])
-    lines = differences(then, now)[2:]
-    return Compared(verdict="different" if lines else "spaces", lines=lines)
+        return BodyComparison(verdict="same", lines=[])
+    lines = diff_bodies(then, now)[2:]
+    return BodyComparison(verdict="different" if lines else "spaces", lines=lines)
 
 
-def compare_answers(then: bytes, now: bytes) -> Compared:
+def compare_answers(then: bytes, now: bytes) -> BodyComparison:
     """Compare two answers to a client; ids may differ if equal ids are at the same places."""
     if then == now:
-        return Compared(verdict="same", lines=[])
-    found = compare_bodies(_with_stable_ids(without_frames(then)), _with_stable_ids(without_frames(now)))
-    return Compared(verdict="ids", lines=[]) if found.verdict == "same" else found
+        return BodyComparison(verdict="same", lines=[])
+    found = compare_bodies(_with_stable_ids(unframe(then)), _with_stable_ids(unframe(now)))
+    return BodyComparison(verdict="ids", lines=[]) if found.verdict == "same" else found
 
 
 def _with_stable_ids(body: bytes) -> bytes:
@@ -81,7 +81,7 @@ def _with_stable_ids(body: bytes) -> bytes:
     return _TIME.sub(rb"\g<1>0", _ID.sub(number, body))
 
 
-def compare_records(then: Record, now: Record) -> tuple[Fact, ...]:
+def compare_records(then: RequestRecord, now: RequestRecord) -> tuple[FieldComparison, ...]:
     facts = {
         "model": (then.model, now.model),
         "status": (str(then.status), str(now.status)),
@@ -91,4 +91,4 @@ def compare_records(then: Record, now: Record) -> tuple[Fact, ...]:
         "notes": (str(len(then.notes)), str(len(now.notes))),
         "tokens out": (str(then.usage.output_tokens), str(now.usage.output_tokens)),
     }
-    return tuple(Fact(name=name, then=old, now=new) for name, (old, new) in facts.items())
+    return tuple(FieldComparison(name=name, then=old, now=new) for name, (old, new) in facts.items())

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from dragoman.notes import Note
-from dragoman.observe.bodies import show_body
-from dragoman.observe.captures import body_of
+from dragoman.observe.bodies import display_body
+from dragoman.observe.captures import make_body
 
 _MAX_TEXT = 400  # characters of one string; `--full` shows all
 _INDENT = "  "
 
 
-class Line(msgspec.Struct, frozen=True):
+class AnnotatedLine(msgspec.Struct, frozen=True):
     """One line of a document; `notes` refer to the value that begins there."""
 
     text: str
@@ -25,7 +25,7 @@ class Line(msgspec.Struct, frozen=True):
 
 def annotate(
     document: Any, notes: Iterable[Note], *, longest: int = _MAX_TEXT
-) -> tuple[list[Line], list[Note]]:
+) -> tuple[list[AnnotatedLine], list[Note]]:
     """Return the lines of the document, and the notes whose location is not in it."""
     placed: dict[str, list[Note]] = {}
     for note in notes:
@@ -36,25 +36,25 @@ def annotate(
 
 def _lines(
     value: Any, where: str, lead: str, margin: str, placed: dict[str, list[Note]], longest: int
-) -> Iterator[Line]:
+) -> Iterator[AnnotatedLine]:
     notes = tuple(placed.pop(where, ())) if where else ()
     inside = margin + _INDENT
     if isinstance(value, dict) and value:
-        yield Line(f"{margin}{lead}{{", notes)
+        yield AnnotatedLine(f"{margin}{lead}{{", notes)
         for name, item in value.items():
             place = f"{where}.{name}" if where else name
             yield from _lines(item, place, f"{_json(name)}: ", inside, placed, longest)
-        yield Line(f"{margin}}}")
+        yield AnnotatedLine(f"{margin}}}")
     elif isinstance(value, list) and value:
-        yield Line(f"{margin}{lead}[", notes)
+        yield AnnotatedLine(f"{margin}{lead}[", notes)
         for index, item in enumerate(value):
             yield from _lines(item, f"{where}[{index}]", "", inside, placed, longest)
-        yield Line(f"{margin}]")
+        yield AnnotatedLine(f"{margin}]")
     else:
-        yield Line(f"{margin}{lead}{_short(value, longest)}", notes)
+        yield AnnotatedLine(f"{margin}{lead}{_shorten(value, longest)}", notes)
 
 
-def _short(value: Any, longest: int) -> str:
+def _shorten(value: Any, longest: int) -> str:
     if isinstance(value, str) and len(value) > longest:
         return f"{_json(value[:longest])} … {len(value) - longest} more characters"
     return _json(value)
@@ -64,13 +64,13 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def differences(before: bytes, after: bytes) -> list[str]:
+def diff_bodies(before: bytes, after: bytes) -> list[str]:
     """Return a unified diff of two bodies, as indented JSON if they are JSON; empty if they are equivalent."""
-    old, new = _readable(before), _readable(after)
+    old, new = _to_lines(before), _to_lines(after)
     return list(difflib.unified_diff(old, new, "then", "now", lineterm="", n=2))
 
 
-def _readable(body: bytes) -> list[str]:
+def _to_lines(body: bytes) -> list[str]:
     try:
         lines, _ = annotate(msgspec.json.decode(body), (), longest=1_000_000)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -78,8 +78,8 @@ def _readable(body: bytes) -> list[str]:
     return [line.text for line in lines]
 
 
-def without_frames(body: bytes) -> bytes:
+def unframe(body: bytes) -> bytes:
     """Return an AWS event stream as text with one event per line; return any other body unchanged."""
-    shown = show_body(body_of(body))
+    shown = display_body(make_body(body))
     framed = shown.kind == "events" and b"\0" in body
     return "\n".join(f"{one.name} {one.data}" for one in shown.events).encode() if framed else body

@@ -6,30 +6,32 @@ import logging
 from functools import partial
 from typing import Literal
 
-from dragoman.observe.record import Record, Stages
-from dragoman.observe.sink import FACTS
+from dragoman.observe.record import RequestRecord, RequestStages
+from dragoman.observe.sink import LOG_FIELDS_ATTRIBUTE
 
-_log = logging.getLogger("dragoman")
+_request_log = logging.getLogger("dragoman")
 
 
-class RequestLog:
+class RequestLogger:
     """An observer that logs failed requests (`errors`) or every request (`all`); failures are warnings."""
 
     def __init__(self, which: Literal["off", "errors", "all"]) -> None:
         self._which = which
 
-    def finished(self, record: Record, stages: Stages | None) -> None:
+    def on_request_end(self, record: RequestRecord, stages: RequestStages | None) -> None:
         del stages
         if self._which == "off" or (self._which == "errors" and not record.error):
             return
         level = logging.WARNING if record.error else logging.INFO
-        _log.log(level, "%s", line(record), extra={FACTS: partial(facts, record)})
+        _request_log.log(
+            level, "%s", format_line(record), extra={LOG_FIELDS_ATTRIBUTE: partial(log_fields, record)}
+        )
 
     async def close(self) -> None:
         return
 
 
-def facts(record: Record) -> dict[str, object]:
+def log_fields(record: RequestRecord) -> dict[str, object]:
     """Return the fields of the record for JSON logs, without empty ones."""
     usage = record.usage
     found = {
@@ -66,7 +68,7 @@ def facts(record: Record) -> dict[str, object]:
     return {name: value for name, value in found.items() if value}
 
 
-def line(record: Record) -> str:
+def format_line(record: RequestRecord) -> str:
     """Return `req_… POST /v1/messages gemini-x 200 in 812 ms (waited for Google 809) 7+3 tokens` or similar."""
     parts = [f"{record.id} {record.method} {record.path}", record.model, str(record.status or "-")]
     if record.error:

@@ -17,21 +17,21 @@ import msgspec
 
 from dragoman.observe import metrics as m
 
-FOLDER = "metrics"
-_ENDED = "ended.json"
-_LOCK = "lock"
-_PAUSE_S = 1.0
+METRICS_FOLDER = "metrics"
+_ENDED_FILE = "ended.json"
+_LOCK_FILE = "lock"
+_WRITE_INTERVAL_S = 1.0
 _decode = msgspec.json.Decoder(list[m.Series]).decode
 
 
 class MetricFiles:
     """The metrics of this process and of the other workers, in one folder."""
 
-    def __init__(self, folder: Path, registry: m.Registry) -> None:
+    def __init__(self, folder: Path, registry: m.MetricRegistry) -> None:
         self._folder = folder
         self._registry = registry
         self._own = folder / f"{os.getpid()}.json"
-        self._written = -_PAUSE_S
+        self._written = -_WRITE_INTERVAL_S
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._merge_ended_workers()
@@ -39,7 +39,7 @@ class MetricFiles:
     @property
     def wait_s(self) -> float:
         """Return the seconds until the next write; other workers see values that are up to a second old."""
-        return max(0.0, self._written + _PAUSE_S - time.monotonic())
+        return max(0.0, self._written + _WRITE_INTERVAL_S - time.monotonic())
 
     def write(self) -> None:
         self._written = time.monotonic()
@@ -54,9 +54,12 @@ class MetricFiles:
         with self._locked():
             ended = [path for path in self._folder.glob("[0-9]*.json") if self._has_ended(path)]
             if ended:
-                total = m.merge(_read(path) for path in (self._folder / _ENDED, *ended))
-                gauges = {metric.name for metric in m.ALL if metric.kind == "gauge"}
-                _replace(self._folder / _ENDED, m.bounded(one for one in total if one.metric not in gauges))
+                total = m.merge(_read(path) for path in (self._folder / _ENDED_FILE, *ended))
+                gauges = {metric.name for metric in m.ALL_METRICS if metric.kind == "gauge"}
+                _replace(
+                    self._folder / _ENDED_FILE,
+                    m.limit_series(one for one in total if one.metric not in gauges),
+                )
                 for path in ended:
                     path.unlink(missing_ok=True)
 
@@ -69,7 +72,7 @@ class MetricFiles:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        with (self._folder / _LOCK).open("w") as lock:
+        with (self._folder / _LOCK_FILE).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

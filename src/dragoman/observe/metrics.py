@@ -14,7 +14,7 @@ import msgspec
 
 Labels = tuple[str, ...]
 
-OTHER = "other"
+OTHER_LABEL = "other"
 _MAX_SERIES = 500  # per metric
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _SMALL_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
@@ -104,7 +104,7 @@ CACHE = Metric(
     labels=("cache", "found"),
 )
 
-ALL = (
+ALL_METRICS = (
     *(REQUESTS, DURATION, FIRST_BYTE, OVERHEAD, TOKENS, ATTEMPTS, RETRIES, NOTES),
     *(TOOL_CALLS, TOOL_RESULTS, TOOL_SECONDS, TOOL_REPAIRS, COST, UNPRICED, BYTES, OPEN, OPEN_STREAMS, CACHE),
 )
@@ -119,7 +119,7 @@ class Series(msgspec.Struct, frozen=True):
     counts: tuple[int, ...] = ()
 
 
-class Counter:
+class SeriesValue:
     """The current value of one time series."""
 
     __slots__ = ("_buckets", "counts", "value")
@@ -135,26 +135,26 @@ class Counter:
         self.counts[bisect_left(self._buckets, value)] += 1
 
 
-class Counters(dict[Labels, Counter]):
+class SeriesByLabels(dict[Labels, SeriesValue]):
     """The series of one metric by label values; a missing one is created when it is accessed."""
 
     def __init__(self, metric: Metric) -> None:
         super().__init__()
         self._buckets = metric.buckets
 
-    def __missing__(self, labels: Labels) -> Counter:
+    def __missing__(self, labels: Labels) -> SeriesValue:
         if len(self) >= _MAX_SERIES:
-            labels = (OTHER,) * len(labels)
-        return self.setdefault(labels, Counter(self._buckets))
+            labels = (OTHER_LABEL,) * len(labels)
+        return self.setdefault(labels, SeriesValue(self._buckets))
 
 
-class Registry:
+class MetricRegistry:
     """The metrics of one process."""
 
     def __init__(self) -> None:
-        self._metrics = {metric.name: Counters(metric) for metric in ALL}
+        self._metrics = {metric.name: SeriesByLabels(metric) for metric in ALL_METRICS}
 
-    def __getitem__(self, metric: Metric) -> Counters:
+    def __getitem__(self, metric: Metric) -> SeriesByLabels:
         return self._metrics[metric.name]
 
     def snapshot(self) -> list[Series]:
@@ -178,13 +178,13 @@ def merge(snapshots: Iterable[Iterable[Series]]) -> list[Series]:
     return list(found.values())
 
 
-def bounded(series: Iterable[Series]) -> list[Series]:
+def limit_series(series: Iterable[Series]) -> list[Series]:
     """Limit the number of series per metric: keep the first ones and merge the rest into `other`."""
     known: dict[str, int] = {}
     kept: list[Series] = []
     for one in series:
         known[one.metric] = known.get(one.metric, 0) + 1
-        labels = one.labels if known[one.metric] <= _MAX_SERIES else (OTHER,) * len(one.labels)
+        labels = one.labels if known[one.metric] <= _MAX_SERIES else (OTHER_LABEL,) * len(one.labels)
         kept.append(Series(one.metric, labels, one.value, one.counts))
     return merge([kept])
 
@@ -198,7 +198,7 @@ def render(series: Iterable[Series]) -> bytes:
     for one in series:
         grouped.setdefault(one.metric, []).append(one)
     lines: list[str] = []
-    for metric in ALL:
+    for metric in ALL_METRICS:
         known = grouped.get(metric.name)
         if known:
             lines += (f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}")

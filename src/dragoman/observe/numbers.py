@@ -5,8 +5,16 @@ from __future__ import annotations
 from dragoman.config.limits import LimitsConfig
 from dragoman.ir import Usage
 from dragoman.observe import metrics as m
-from dragoman.observe.record import Record, Stages
-from dragoman.observe.usage import CLIENT, GATEWAY, MICRO, NOBODY, Prices, mended_tools, retries
+from dragoman.observe.record import RequestRecord, RequestStages
+from dragoman.observe.usage import (
+    CLIENT,
+    GATEWAY,
+    MICROS_PER_USD,
+    NO_LABEL,
+    CostCalculator,
+    count_retries,
+    repaired_tools,
+)
 
 _IN, _OUT = ("in",), ("out",)
 
@@ -17,8 +25,8 @@ class RequestMetrics:
     The series of each metric are looked up once, as this runs for every request.
     """
 
-    def __init__(self, registry: m.Registry, limits: LimitsConfig = LimitsConfig()) -> None:  # noqa: B008 (frozen)
-        self._prices = Prices(limits)
+    def __init__(self, registry: m.MetricRegistry, limits: LimitsConfig = LimitsConfig()) -> None:  # noqa: B008 (frozen)
+        self._prices = CostCalculator(limits)
         self._requests, self._bytes, self._attempts = (
             registry[m.REQUESTS],
             registry[m.BYTES],
@@ -31,9 +39,9 @@ class RequestMetrics:
         self._calls, self._repairs = registry[m.TOOL_CALLS], registry[m.TOOL_REPAIRS]
         self._results, self._seconds = registry[m.TOOL_RESULTS], registry[m.TOOL_SECONDS]
 
-    def finished(self, record: Record, stages: Stages | None) -> None:
+    def on_request_end(self, record: RequestRecord, stages: RequestStages | None) -> None:
         del stages
-        model, dialect = record.model or NOBODY, record.dialect or NOBODY
+        model, dialect = record.model or NO_LABEL, record.dialect or NO_LABEL
         self._requests[dialect, model, _outcome(record)].value += 1
         self._bytes[_IN].value += record.bytes_in
         self._bytes[_OUT].value += record.bytes_out
@@ -43,22 +51,22 @@ class RequestMetrics:
             self._count_cost(record)
         for attempt in record.attempts:
             self._attempts[attempt.model, attempt.error or "ok"].value += 1
-        if len(record.attempts) > 1 and (again := retries(record)):
+        if len(record.attempts) > 1 and (again := count_retries(record)):
             self._retries[model,].value += again
         for note in record.notes:
             self._notes[note.kind,].value += 1
         if record.calls or record.own_calls or record.results:
             self._count_tools(record)
 
-    def _count_tools(self, record: Record) -> None:
+    def _count_tools(self, record: RequestRecord) -> None:
         for name in record.calls:
             self._calls[name, CLIENT].value += 1
         for name in record.own_calls:
             self._calls[name, GATEWAY].value += 1
-        for name in mended_tools(record) if record.notes else ():
+        for name in repaired_tools(record) if record.notes else ():
             self._repairs[name,].value += 1
         for result in record.results:
-            self._results[result.name or NOBODY, CLIENT, "failed" if result.failed else "ok"].value += 1
+            self._results[result.name or NO_LABEL, CLIENT, "failed" if result.failed else "ok"].value += 1
             if result.ms is not None:
                 self._seconds[CLIENT,].observe(result.ms / 1000)
         for run in record.runs:
@@ -66,7 +74,7 @@ class RequestMetrics:
             self._results[run.name, GATEWAY, came].value += 1
             self._seconds[GATEWAY,].observe(run.ms / 1000)
 
-    def _count_time(self, record: Record, dialect: m.Labels) -> None:
+    def _count_time(self, record: RequestRecord, dialect: m.Labels) -> None:
         self._duration[dialect].observe(record.total_ms / 1000)
         self._first_byte[dialect].observe(record.first_byte_ms / 1000)
         self._overhead[dialect].observe(record.overhead_us / 1_000_000)
@@ -82,18 +90,18 @@ class RequestMetrics:
         if thought > 0:
             tokens[model, "thought"].value += thought
 
-    def _count_cost(self, record: Record) -> None:
+    def _count_cost(self, record: RequestRecord) -> None:
         micro = self._prices.cost_micro_usd(record)
         if micro is None:
             self._unpriced[record.model,].value += 1
         elif micro:
-            self._cost[record.model,].value += micro / MICRO
+            self._cost[record.model,].value += micro / MICROS_PER_USD
 
     async def close(self) -> None:
         return
 
 
-def _outcome(record: Record) -> str:
+def _outcome(record: RequestRecord) -> str:
     if record.left:
         return "left"
     return record.error or "ok"

@@ -36,12 +36,12 @@ PRICES: dict[str, Price] = {
     "gemini-2.5-flash": Price(input=0.3, cached=0.03, output=2.5),
     "gemini-2.5-flash-lite": Price(input=0.1, cached=0.01, output=0.4),
 }
-_BUILD = re.compile(r"-\d[\d-]*$")
+_BUILD_SUFFIX = re.compile(r"-\d[\d-]*$")
 
 
-def price_of(model: str) -> Price | None:
+def list_price(model: str) -> Price | None:
     bare = model.rpartition("/")[2]
-    return PRICES.get(bare) or PRICES.get(_BUILD.sub("", bare))
+    return PRICES.get(bare) or PRICES.get(_BUILD_SUFFIX.sub("", bare))
 
 
 def cost_usd(usage: Usage, price: Price) -> float:

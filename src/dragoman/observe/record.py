@@ -27,7 +27,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class RequestRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about one request.
 
     `model` is the model that was used, empty if there was no upstream request. `error` is an error kind.
@@ -55,7 +55,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[str, ...] = ()  # the client's tools that the model called
     own_calls: tuple[str, ...] = ()  # tools that the gateway ran
     runs: tuple[ToolRun, ...] = ()  # their outcomes, as far as they have ended
-    results: tuple[ToolOutcome, ...] = ()  # tool results that this request brought
+    results: tuple[ClientToolResult, ...] = ()  # tool results that this request brought
     attempts: tuple[Attempt, ...] = ()
     first_byte_ms: int = 0
     wait_ms: int = 0
@@ -67,7 +67,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     trace: str = ""  # the client's `traceparent`
 
 
-class ToolOutcome(msgspec.Struct, frozen=True):
+class ClientToolResult(msgspec.Struct, frozen=True):
     """The result of a tool call that a client sent: the tool, whether it failed, and its size.
 
     `ms` is the time from the end of the answer with the call to the request with the result, if this process
@@ -94,7 +94,7 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int = 0  # since the request began
 
 
-class Stages(msgspec.Struct, frozen=True, kw_only=True):
+class RequestStages(msgspec.Struct, frozen=True, kw_only=True):
     """The bodies of a request at each stage, cut at a limit; `upstream` has one pair per attempt."""
 
     client_request: bytes = b""
@@ -111,6 +111,6 @@ class Observer(Protocol):
     `finished` must return quickly; I/O belongs in a batch or a thread.
     """
 
-    def finished(self, record: Record, stages: Stages | None) -> None: ...
+    def on_request_end(self, record: RequestRecord, stages: RequestStages | None) -> None: ...
 
     async def close(self) -> None: ...

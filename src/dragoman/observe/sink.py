@@ -17,11 +17,11 @@ from dragoman.redact import Redactor
 #: terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 #: The attribute of a log record with a function that returns additional JSON fields.
-FACTS = "facts"
+LOG_FIELDS_ATTRIBUTE = "facts"
 _log = logging.getLogger("dragoman")
 
 
-class CleanFormatter(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """Format each message on one line, followed by its traceback; redact secrets in both."""
 
     def __init__(self, redactor: Redactor, pattern: str = "%(message)s") -> None:
@@ -51,18 +51,18 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             said["traceback"] = self._redactor.text(self.formatException(record.exc_info))
-        facts = getattr(record, FACTS, None)
+        facts = getattr(record, LOG_FIELDS_ATTRIBUTE, None)
         if callable(facts):
             said |= facts()
         return self._redactor.body(msgspec.json.encode(said)).decode()
 
 
-def open_sink(
+def configure_logging(
     redactor: Redactor, stream: TextIO | None = None, *, form: Literal["text", "json"] = "text"
 ) -> None:
     """Send all loggers to one handler, including warnings and errors that Python would print itself."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonFormatter(redactor) if form == "json" else CleanFormatter(redactor))
+    handler.setFormatter(JsonFormatter(redactor) if form == "json" else TextFormatter(redactor))
     logging.getLogger().handlers[:] = [handler]
     _log.setLevel(logging.INFO)
     logging.captureWarnings(True)

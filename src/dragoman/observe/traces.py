@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigError
-from dragoman.observe.record import Attempt, Record, Stages, ToolRun
+from dragoman.observe.record import Attempt, RequestRecord, RequestStages, ToolRun
 from dragoman.observe.usage import is_counted
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 Attributes = dict[str, str | int | list[str]]
 
 _QUEUE = 4096  # when the collector is slower than the requests, traces are dropped
-_NEEDED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
+_REQUIRED_MODULES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 _PROVIDERS = {"vertex": "gcp.vertex_ai"}
 _GEMINI = "gcp.gemini"
-_MS = 1_000_000  # nanoseconds per millisecond
+_NS_PER_MS = 1_000_000  # nanoseconds per millisecond
 #: Names in paths: a span is named after the route, not after the resource.
-_NAMED = (
+_ROUTE_PATTERNS = (
     (re.compile(r"/projects/[^/]+/locations/[^/]+"), "/projects/{project}/locations/{location}"),
     (re.compile(r"/models/[^/:]+"), "/models/{model}"),
     (re.compile(r"/model/.+(?=/)"), "/model/{model}"),
@@ -45,66 +45,70 @@ _NAMED = (
 _log = logging.getLogger("dragoman")
 
 
-class Traces:
+class TraceExporter:
     """An observer that creates a span per request, with children for attempts and gateway tools."""
 
     def __init__(self, backend: str) -> None:
         self._provider_name = _PROVIDERS.get(backend, _GEMINI)
-        self._waiting: queue.Queue[Record | None] = queue.Queue(_QUEUE)
-        self._provider = _open()
+        self._queue: queue.Queue[RequestRecord | None] = queue.Queue(_QUEUE)
+        self._provider = _open_provider()
         self._tracer = self._provider.get_tracer("dragoman", version("dragoman"))
         self._writer: threading.Thread | None = None
 
-    def finished(self, record: Record, stages: Stages | None) -> None:
+    def on_request_end(self, record: RequestRecord, stages: RequestStages | None) -> None:
         del stages
         if not is_counted(record):
             return
         if self._writer is None:
             self._writer = threading.Thread(target=self._write_all, name="traces", daemon=True)
             self._writer.start()
-        if not self._waiting.full():
-            self._waiting.put_nowait(record)
+        if not self._queue.full():
+            self._queue.put_nowait(record)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
         if self._writer is not None:
-            self._waiting.put(None)
+            self._queue.put(None)
             self._writer.join()
             self._writer = None
         self._provider.shutdown()
 
     def _write_all(self) -> None:
-        while (record := self._waiting.get()) is not None:
+        while (record := self._queue.get()) is not None:
             try:
                 self._write(record)
             except Exception:  # an observer must not break requests
                 _log.exception("%s could not be traced", record.id)
 
-    def _write(self, record: Record) -> None:
+    def _write(self, record: RequestRecord) -> None:
         from opentelemetry import trace
         from opentelemetry.trace import SpanKind
 
         route = route_of(record)
         name = f"{record.method} {route}" if route else record.method
         start_ns = int(record.started_s * 1e9)
-        root = self._span(name, _parent(record.trace), SpanKind.SERVER, start_ns, request_attributes(record))
+        root = self._span(
+            name, _parent_context(record.trace), SpanKind.SERVER, start_ns, request_attributes(record)
+        )
         inside = trace.set_span_in_context(root)
         for attempt in record.attempts:
             attributes = attempt_attributes(attempt, record, self._provider_name)
             name = f"generate_content {attempt.model}"
-            span = self._span(name, inside, SpanKind.CLIENT, start_ns + attempt.at_ms * _MS, attributes)
-            _end(span, start_ns + (attempt.at_ms + attempt.ms) * _MS, attempt.error)
+            span = self._span(
+                name, inside, SpanKind.CLIENT, start_ns + attempt.at_ms * _NS_PER_MS, attributes
+            )
+            _end_span(span, start_ns + (attempt.at_ms + attempt.ms) * _NS_PER_MS, attempt.error)
         for run in record.runs:
-            began_ns = start_ns + run.at_ms * _MS
+            began_ns = start_ns + run.at_ms * _NS_PER_MS
             span = self._span(
                 f"execute_tool {run.name}", inside, SpanKind.INTERNAL, began_ns, tool_attributes(run)
             )
-            _end(span, began_ns + run.ms * _MS, "tool_error" if run.failed else "")
+            _end_span(span, began_ns + run.ms * _NS_PER_MS, "tool_error" if run.failed else "")
         # A 4xx status is an error of the client, not of the server. An error inside a stream has status 200.
         ours = record.error if record.status >= 500 or record.status < 400 else ""
-        _end(root, start_ns + record.total_ms * _MS, ours)
+        _end_span(root, start_ns + record.total_ms * _NS_PER_MS, ours)
 
     def _span(
         self, name: str, context: Context | None, kind: SpanKind, start_ns: int, attributes: Attributes
@@ -114,7 +118,7 @@ class Traces:
         )
 
 
-def request_attributes(record: Record) -> Attributes:
+def request_attributes(record: RequestRecord) -> Attributes:
     found: Mapping[str, str | int] = {
         "http.request.method": record.method,
         "http.route": route_of(record),
@@ -135,7 +139,7 @@ def request_attributes(record: Record) -> Attributes:
     return {name: value for name, value in found.items() if value != ""}
 
 
-def attempt_attributes(attempt: Attempt, record: Record, provider: str) -> Attributes:
+def attempt_attributes(attempt: Attempt, record: RequestRecord, provider: str) -> Attributes:
     usage = attempt.usage
     found: Attributes = {
         "gen_ai.provider.name": provider,
@@ -171,19 +175,19 @@ def tool_attributes(run: ToolRun) -> Attributes:
     return found | ({"error.type": "tool_error"} if run.failed else {})
 
 
-def route_of(record: Record) -> str:
+def route_of(record: RequestRecord) -> str:
     """Return the path with placeholders for the names in it; "" if there is no such route."""
     if record.error == "not_found" and not record.model:
         return ""
     path = record.path
-    for names, instead in _NAMED:
+    for names, instead in _ROUTE_PATTERNS:
         path = names.sub(instead, path)
     return path
 
 
-def _open() -> TracerProvider:
+def _open_provider() -> TracerProvider:
     try:
-        missing = [name for name in _NEEDED if find_spec(name) is None]
+        missing = [name for name in _REQUIRED_MODULES if find_spec(name) is None]
     except ModuleNotFoundError as error:
         missing = [str(error.name)]
     if missing:
@@ -203,14 +207,14 @@ def _open() -> TracerProvider:
     return provider
 
 
-def _parent(trace: str) -> Context | None:
+def _parent_context(trace: str) -> Context | None:
     from opentelemetry.context import Context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     return TraceContextTextMapPropagator().extract({"traceparent": trace} if trace else {}, Context())
 
 
-def _end(span: Span, at_ns: int, error: str) -> None:
+def _end_span(span: Span, at_ns: int, error: str) -> None:
     from opentelemetry.trace import StatusCode
 
     if error:

@@ -15,11 +15,11 @@ import msgspec
 
 from dragoman.config.limits import LimitsConfig
 from dragoman.dialects import gemini
-from dragoman.observe.prices import Price, cost_usd, price_of
-from dragoman.observe.record import Record
+from dragoman.observe.prices import Price, cost_usd, list_price
+from dragoman.observe.record import RequestRecord
 
-MICRO = 1_000_000
-NOBODY = "-"
+MICROS_PER_USD = 1_000_000
+NO_LABEL = "-"
 CLIENT, GATEWAY = "client", "gateway"
 
 #: The labels of each kind of tally.
@@ -48,13 +48,13 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "key": ("total", ("key",)),
     "dialect": ("total", ("dialect",)),
 }
-_KNOWN_PRICES = 256
-_KNOWN_CLIENTS = 256
+_MAX_CACHED_PRICES = 256
+_MAX_CACHED_CLIENTS = 256
 _DAY_S = 86_400
 _CLIENT_NAME = re.compile(r"[\w.@+-]{1,40}")
 
 
-class Sums(msgspec.Struct, frozen=True, kw_only=True):
+class UsageTally(msgspec.Struct, frozen=True, kw_only=True):
     """The contribution of one or more requests to a tally, without sums that are 0."""
 
     day: str
@@ -63,7 +63,7 @@ class Sums(msgspec.Struct, frozen=True, kw_only=True):
     sums: dict[str, int]
 
 
-class Tallied(Protocol):
+class StoredTally(Protocol):
     """A tally as a store returns it."""
 
     @property
@@ -74,14 +74,14 @@ class Tallied(Protocol):
     def sums(self) -> dict[str, int]: ...
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
+class UsageGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The sums of all tallies with the same names."""
 
     names: tuple[str, ...]
     sums: dict[str, int]
 
 
-def is_counted(record: Record) -> bool:
+def is_counted(record: RequestRecord) -> bool:
     """Return whether the request counts as usage: an authenticated caller asked for a model's answer."""
     asked = record.model or record.asked_model or record.error
     return bool(asked and record.caller and record.method == "POST")
@@ -95,59 +95,59 @@ def find_price(limits: LimitsConfig, *models: str) -> Price | None:
         if own is not None:
             cached = own.input if own.cached is None else own.cached
             return Price(input=own.input, output=own.output, cached=cached)
-    return next((price for price in map(price_of, names) if price is not None), None)
+    return next((price for price in map(list_price, names) if price is not None), None)
 
 
-class Prices:
+class CostCalculator:
     """Compute costs, with a cache of prices."""
 
     def __init__(self, limits: LimitsConfig) -> None:
         self._limits = limits
-        self._known: dict[tuple[str, str], Price | None] = {}
+        self._cache: dict[tuple[str, str], Price | None] = {}
 
-    def cost_micro_usd(self, record: Record) -> int | None:
+    def cost_micro_usd(self, record: RequestRecord) -> int | None:
         """Return the list price in millionths of a dollar; None if the price is unknown."""
         usage = record.usage
         if not usage.input_tokens and not usage.output_tokens:
             return 0
         models = (record.answered_model, record.model)
         try:
-            price = self._known[models]
+            price = self._cache[models]
         except KeyError:
             price = self._find(models)
-        return None if price is None else round(cost_usd(usage, price) * MICRO)
+        return None if price is None else round(cost_usd(usage, price) * MICROS_PER_USD)
 
     def _find(self, models: tuple[str, str]) -> Price | None:
-        if len(self._known) >= _KNOWN_PRICES:  # bounded, because clients choose the names
-            self._known.clear()
-        price = self._known[models] = find_price(self._limits, *models)
+        if len(self._cache) >= _MAX_CACHED_PRICES:  # bounded, because clients choose the names
+            self._cache.clear()
+        price = self._cache[models] = find_price(self._limits, *models)
         return price
 
 
-def cost_micro_usd(record: Record, limits: LimitsConfig) -> int | None:
-    return Prices(limits).cost_micro_usd(record)
+def cost_micro_usd(record: RequestRecord, limits: LimitsConfig) -> int | None:
+    return CostCalculator(limits).cost_micro_usd(record)
 
 
-def tallies_of(record: Record, limits: LimitsConfig) -> Iterator[Sums]:
-    return _tallies(record, Prices(limits))
+def tallies_of(record: RequestRecord, limits: LimitsConfig) -> Iterator[UsageTally]:
+    return _tallies(record, CostCalculator(limits))
 
 
-def tallies_of_all(records: Iterable[Record], limits: LimitsConfig) -> list[Sums]:
+def tallies_of_all(records: Iterable[RequestRecord], limits: LimitsConfig) -> list[UsageTally]:
     """Return the merged tallies of all records; each price is looked up once."""
-    prices = Prices(limits)
+    prices = CostCalculator(limits)
     return merge(one for record in records for one in _tallies(record, prices))
 
 
-def _tallies(record: Record, prices: Prices) -> Iterator[Sums]:
+def _tallies(record: RequestRecord, prices: CostCalculator) -> Iterator[UsageTally]:
     day = _day(int(record.started_s // _DAY_S))
     sums = _request_sums(record, prices)
-    who = (record.caller, client_name(record.client), record.dialect or NOBODY, record.model or NOBODY)
-    yield Sums(day=day, kind="total", labels=who, sums=sums)
+    who = (record.caller, client_name(record.client), record.dialect or NO_LABEL, record.model or NO_LABEL)
+    yield UsageTally(day=day, kind="total", labels=who, sums=sums)
     if record.session:
-        yield Sums(day=day, kind="session", labels=(record.caller, record.session), sums=sums)
+        yield UsageTally(day=day, kind="session", labels=(record.caller, record.session), sums=sums)
     if record.calls or record.own_calls or record.results or record.runs:
         for labels, tool_sums in _tool_sums(record).items():
-            yield Sums(day=day, kind="tool", labels=labels, sums=tool_sums)
+            yield UsageTally(day=day, kind="tool", labels=labels, sums=tool_sums)
 
 
 @lru_cache(maxsize=4)
@@ -155,14 +155,14 @@ def _day(number: int) -> str:
     return datetime.fromtimestamp(number * _DAY_S, UTC).date().isoformat()
 
 
-@lru_cache(maxsize=_KNOWN_CLIENTS)
+@lru_cache(maxsize=_MAX_CACHED_CLIENTS)
 def client_name(user_agent: str) -> str:
     """Return the first product name of a User-Agent without its version."""
     found = _CLIENT_NAME.match(user_agent)
-    return found[0] if found else NOBODY
+    return found[0] if found else NO_LABEL
 
 
-def mended_tools(record: Record) -> Iterator[str]:
+def repaired_tools(record: RequestRecord) -> Iterator[str]:
     """Yield the tool name of every call whose arguments were repaired."""
     mended = [note.where for note in record.notes if note.kind == "mended"]
     if not mended:  # the usual case
@@ -173,13 +173,13 @@ def mended_tools(record: Record) -> Iterator[str]:
         yield from (name for name in called if where == name or where.startswith(f"{name}."))
 
 
-def retries(record: Record) -> int:
+def count_retries(record: RequestRecord) -> int:
     """Return how many attempts failed and were followed by another; rounds of gateway tools do not count."""
     attempts = record.attempts
     return sum(bool(attempt.error) for attempt in attempts[:-1]) if len(attempts) > 1 else 0
 
 
-def _request_sums(record: Record, prices: Prices) -> dict[str, int]:
+def _request_sums(record: RequestRecord, prices: CostCalculator) -> dict[str, int]:
     usage, cost, notes = record.usage, prices.cost_micro_usd(record), record.notes
     return _without_zeros(
         {
@@ -193,20 +193,20 @@ def _request_sums(record: Record, prices: Prices) -> dict[str, int]:
             "micro_usd": cost or 0,
             "unpriced": cost is None,
             "calls": len(record.calls) + len(record.own_calls),
-            "repairs": sum(1 for _ in mended_tools(record)) if notes else 0,
+            "repairs": sum(1 for _ in repaired_tools(record)) if notes else 0,
             "sentinels": sum(note.kind == "sentinel" for note in notes) if notes else 0,
-            "retries": retries(record),
+            "retries": count_retries(record),
             "ms": record.total_ms,
             "wait_ms": record.wait_ms,
         }
     )
 
 
-def _tool_sums(record: Record) -> dict[tuple[str, str], dict[str, int]]:
+def _tool_sums(record: RequestRecord) -> dict[tuple[str, str], dict[str, int]]:
     found: dict[tuple[str, str], dict[str, int]] = {}
 
     def add(tool: str, by: str, **amounts: int) -> None:
-        sums = found.setdefault((tool or NOBODY, by), {})
+        sums = found.setdefault((tool or NO_LABEL, by), {})
         for name, amount in amounts.items():
             if amount:
                 sums[name] = sums.get(name, 0) + int(amount)
@@ -215,7 +215,7 @@ def _tool_sums(record: Record) -> dict[tuple[str, str], dict[str, int]]:
         add(name, CLIENT, calls=1)
     for name in record.own_calls:
         add(name, GATEWAY, calls=1)
-    for name in mended_tools(record):
+    for name in repaired_tools(record):
         add(name, CLIENT if name in record.calls else GATEWAY, repairs=1)
     for result in record.results:
         timed = result.ms is not None
@@ -241,17 +241,18 @@ def _tool_sums(record: Record) -> dict[tuple[str, str], dict[str, int]]:
     return found
 
 
-def merge(sums: Iterable[Sums]) -> list[Sums]:
+def merge(sums: Iterable[UsageTally]) -> list[UsageTally]:
     """Add up sums with the same day, kind and labels."""
     found: dict[tuple[str, str, tuple[str, ...]], dict[str, int]] = {}
     for one in sums:
         _add(found.setdefault((one.day, one.kind, one.labels), {}), one.sums)
     return [
-        Sums(day=day, kind=kind, labels=labels, sums=added) for (day, kind, labels), added in found.items()
+        UsageTally(day=day, kind=kind, labels=labels, sums=added)
+        for (day, kind, labels), added in found.items()
     ]
 
 
-def group(tallies: Iterable[Tallied], by: str) -> list[Group]:
+def group_tallies(tallies: Iterable[StoredTally], by: str) -> list[UsageGroup]:
     """Sum tallies by the labels in `GROUPS[by]`; days are sorted by date, all others as `_rank` does."""
     kind, names = GROUPS[by]
     places = [KINDS[kind].index(name) for name in names]
@@ -259,18 +260,18 @@ def group(tallies: Iterable[Tallied], by: str) -> list[Group]:
     for tally in tallies:
         key = tuple(tally.labels[place] for place in places) if places else (tally.day,)
         _add(found.setdefault(key, {}), tally.sums)
-    groups = [Group(names=key, sums=sums) for key, sums in found.items()]
+    groups = [UsageGroup(names=key, sums=sums) for key, sums in found.items()]
     return sorted(groups, key=(lambda one: (one.names,)) if by == "day" else _rank)
 
 
-def total(groups: Iterable[Group]) -> dict[str, int]:
+def total_sums(groups: Iterable[UsageGroup]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for one in groups:
         _add(sums, one.sums)
     return sums
 
 
-def _rank(one: Group) -> tuple[object, ...]:
+def _rank(one: UsageGroup) -> tuple[object, ...]:
     """Sort by cost, then by tokens, then by number of requests and calls."""
     sums = one.sums
     tokens = sums.get("input", 0) + sums.get("output", 0)

@@ -1,36 +1,42 @@
 """Prepare a client's history for Google: restore what the client did not keep, repair what Google would refuse."""
 
 from dragoman.repair.hidden import (
-    HIDDEN_KEY,
-    Hidden,
-    Places,
+    HIDDEN_KEY_PREFIX,
+    HiddenPlaces,
+    HiddenRounds,
+    decode_hidden,
     hidden_key,
     hidden_places,
     known_tools,
-    read_hidden,
-    weave,
+    restore_hidden_rounds,
 )
 from dragoman.repair.history import repair
-from dragoman.repair.searches import search_answer
-from dragoman.repair.signatures import NOTHING_TO_SIGN, TEXT_KEY, Signing, last_user, text_key
-from dragoman.repair.told import TOLD, tell_history
+from dragoman.repair.searches import search_tool_result
+from dragoman.repair.signatures import (
+    NO_SIGNATURES,
+    TEXT_KEY_PREFIX,
+    SignatureRestorer,
+    last_user_message,
+    text_key,
+)
+from dragoman.repair.told import HISTORY_AS_TEXT, history_as_text
 
 __all__ = [
-    "HIDDEN_KEY",
-    "NOTHING_TO_SIGN",
-    "TEXT_KEY",
-    "TOLD",
-    "Hidden",
-    "Places",
-    "Signing",
+    "HIDDEN_KEY_PREFIX",
+    "HISTORY_AS_TEXT",
+    "NO_SIGNATURES",
+    "TEXT_KEY_PREFIX",
+    "HiddenPlaces",
+    "HiddenRounds",
+    "SignatureRestorer",
+    "decode_hidden",
     "hidden_key",
     "hidden_places",
+    "history_as_text",
     "known_tools",
-    "last_user",
-    "read_hidden",
+    "last_user_message",
     "repair",
-    "search_answer",
-    "tell_history",
+    "restore_hidden_rounds",
+    "search_tool_result",
     "text_key",
-    "weave",
 ]

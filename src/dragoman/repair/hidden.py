@@ -13,11 +13,11 @@ from itertools import groupby
 import msgspec
 
 from dragoman.ir import Media, Message, Part, Text, ToolCall, ToolResult
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.repair.signatures import text_key
 
 #: Prefix of the store keys of hidden rounds. The records hold tool results, so only their caller may read them.
-HIDDEN_KEY = "hidden-"
+HIDDEN_KEY_PREFIX = "hidden-"
 
 #: A longer record is stored without the files in its results, and if it is still too long without any results.
 MAX_RECORD_BYTES = 2 * 1024 * 1024
@@ -25,10 +25,10 @@ _LEFT_OUT = "(What this tool answered was too long to be kept.)"
 _FILE_LEFT_OUT = "(A file was not kept.)"
 
 #: store key -> start and end (exclusive) of the messages in the client's history that the record replaces
-Places = Mapping[str, tuple[int, int]]
+HiddenPlaces = Mapping[str, tuple[int, int]]
 
 
-class Hidden(msgspec.Struct, frozen=True, kw_only=True):
+class HiddenRounds(msgspec.Struct, frozen=True, kw_only=True):
     """One complete answer: `rounds` (the model's turn and the gateway's results, alternating) and the last turn.
 
     `results` are the results of the gateway calls in the last turn; the client answers its other calls. `revealed`
@@ -40,11 +40,11 @@ class Hidden(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[ToolResult, ...] = ()
     revealed: tuple[str, ...] = ()
 
-    def plus(self, results: Iterable[ToolResult]) -> Hidden:
+    def with_results(self, results: Iterable[ToolResult]) -> HiddenRounds:
         """Return the record with more results for calls of the last turn, which arrived later."""
         return msgspec.structs.replace(self, results=(*self.results, *results))
 
-    def closed(self) -> tuple[Message, ...]:
+    def to_messages(self) -> tuple[Message, ...]:
         """Return the record as complete messages, without the calls that have no result."""
         answered = {result.call_id for result in self.results}
         kept = (part for part in self.last.parts if not isinstance(part, ToolCall) or part.id in answered)
@@ -60,8 +60,8 @@ class Hidden(msgspec.Struct, frozen=True, kw_only=True):
         return word.decode()
 
 
-_decode = msgspec.json.Decoder(Hidden).decode
-_RECORDS: Memo[str, Hidden] = Memo(64 * 1024 * 1024, "hidden rounds")
+_decode = msgspec.json.Decoder(HiddenRounds).decode
+_RECORDS: LruCache[str, HiddenRounds] = LruCache(64 * 1024 * 1024, "hidden rounds")
 
 
 def hidden_key(before: Message | None, text: str, call_id: str = "") -> str:
@@ -69,7 +69,7 @@ def hidden_key(before: Message | None, text: str, call_id: str = "") -> str:
 
     White space in the text is ignored, because many clients change it.
     """
-    return HIDDEN_KEY + (call_id or text_key(before, "".join(text.split())))
+    return HIDDEN_KEY_PREFIX + (call_id or text_key(before, "".join(text.split())))
 
 
 def hidden_places(messages: tuple[Message, ...]) -> dict[str, tuple[int, int]]:
@@ -96,9 +96,9 @@ def _key(before: Message | None, said: list[Message]) -> str:
     one: that would be a reference cycle.
     """
     parts = before.parts if before is not None else None
-    noted: tuple[tuple[Part, ...] | None, int, str] | None = said[0].notebook.get("hidden")
+    noted: tuple[tuple[Part, ...] | None, int, str] | None = said[0].derived.get("hidden")
     if noted is None or noted[0] is not parts or noted[1] != len(said):
-        noted = said[0].notebook["hidden"] = parts, len(said), _make_key(before, said)
+        noted = said[0].derived["hidden"] = parts, len(said), _make_key(before, said)
     return noted[2]
 
 
@@ -110,10 +110,12 @@ def _make_key(before: Message | None, said: list[Message]) -> str:
     return hidden_key(before, text) if text.strip() else ""
 
 
-def weave(messages: tuple[Message, ...], places: Places, found: Mapping[str, str]) -> tuple[Message, ...]:
+def restore_hidden_rounds(
+    messages: tuple[Message, ...], places: HiddenPlaces, found: Mapping[str, str]
+) -> tuple[Message, ...]:
     """Return the history with the records that the store `found` in place of what the client sent for them."""
     records = {
-        places[key][0]: (places[key][1], read_hidden(word)) for key, word in found.items() if key in places
+        places[key][0]: (places[key][1], decode_hidden(word)) for key, word in found.items() if key in places
     }
     if not records:
         return messages
@@ -134,16 +136,18 @@ def weave(messages: tuple[Message, ...], places: Places, found: Mapping[str, str
     return tuple(woven)
 
 
-def known_tools(messages: tuple[Message, ...], places: Places, found: Mapping[str, str]) -> Iterator[str]:
+def known_tools(
+    messages: tuple[Message, ...], places: HiddenPlaces, found: Mapping[str, str]
+) -> Iterator[str]:
     """Yield the names of the tools that were revealed or called, in the order of the conversation."""
-    records = {places[key][0]: read_hidden(word) for key, word in found.items() if key in places}
+    records = {places[key][0]: decode_hidden(word) for key, word in found.items() if key in places}
     for index, message in enumerate(messages):
         record = records.get(index)
         yield from record.revealed if record is not None else ()
         yield from (call.name for call in _calls((message,)))
 
 
-def read_hidden(word: str) -> Hidden | None:
+def decode_hidden(word: str) -> HiddenRounds | None:
     """Decode a record, cached because every turn needs it again. Return None if it is damaged."""
     try:
         return _RECORDS.get(word, 3 * len(word), lambda: _decode(word))
@@ -151,7 +155,7 @@ def read_hidden(word: str) -> Hidden | None:
         return None
 
 
-def _whole_turn(record: Hidden, said: tuple[Message, ...]) -> Message | None:
+def _whole_turn(record: HiddenRounds, said: tuple[Message, ...]) -> Message | None:
     """Return the last turn with the gateway's calls and those of the client's calls that are still in its history.
 
     Return None if the history has calls that the record does not: it belongs to another answer then.
@@ -171,14 +175,14 @@ def _brings_results(message: Message | None) -> bool:
     return message is not None and any(isinstance(part, ToolResult) for part in message.parts)
 
 
-def _answered(record: Hidden, following: Message | None) -> Message:
+def _answered(record: HiddenRounds, following: Message | None) -> Message:
     """Join the gateway's results and the client's in one message; `repair.history` puts them in call order."""
     if following is None or not _brings_results(following):
         return Message(role="user", parts=record.results)
-    noted: tuple[Hidden, Message] | None = following.notebook.get("answered")
+    noted: tuple[HiddenRounds, Message] | None = following.derived.get("answered")
     if noted is None or noted[0] is not record:
         joined = Message(role="user", parts=(*record.results, *following.parts))
-        noted = following.notebook["answered"] = record, joined
+        noted = following.derived["answered"] = record, joined
     return noted[1]
 
 
@@ -190,7 +194,7 @@ def _calls(messages: list[Message] | tuple[Message, ...]) -> Iterator[ToolCall]:
     return (part for part in _parts(messages) if isinstance(part, ToolCall))
 
 
-def _reduce(record: Hidden, lighter: Callable[[ToolResult], ToolResult]) -> Hidden:
+def _reduce(record: HiddenRounds, lighter: Callable[[ToolResult], ToolResult]) -> HiddenRounds:
     def light(message: Message) -> Message:
         parts = (lighter(part) if isinstance(part, ToolResult) else part for part in message.parts)
         return Message(role=message.role, parts=tuple(parts))

@@ -27,8 +27,8 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.notes import Note
-from dragoman.repair.searches import unfold_searches
-from dragoman.repair.sound import sound_history
+from dragoman.repair.searches import expand_searches
+from dragoman.repair.sound import check_history
 
 LOST_RESULT = "The result of this call was lost before it reached the model."
 LEADING_USER = "(The beginning of this conversation is not shown.)"
@@ -46,10 +46,10 @@ def repair(
     With `ends_with_user` a history that ends with the model's turn gets a user turn, for models that refuse to
     continue their own turn.
     """
-    sound = sound_history(messages, ends_with_user=ends_with_user)
+    sound = check_history(messages, ends_with_user=ends_with_user)
     if sound is not None:
         return sound, ()
-    messages = unfold_searches(messages)
+    messages = expand_searches(messages)
     notes: list[Note] = []
     spoken = [
         placed for index, message in enumerate(messages) for placed in _split_by_role(index, message, notes)

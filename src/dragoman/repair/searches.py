@@ -8,11 +8,11 @@ from dragoman.ir import Message, Part, Role, ServerCall, ServerResult, Text, Too
 
 _FOUND = "These functions are declared now and can be called."
 _NOTHING = "Nothing matches. Search again with other or fewer words, or go on without."
-SERVED = frozenset({ServerCall, ServerResult})  # the part types that a tool search may have
+SERVER_TOOL_PARTS = frozenset({ServerCall, ServerResult})  # the part types that a tool search may have
 _NAMELESS = "search"  # id for searches whose id the client dropped; calls and results then match by order
 
 
-def search_answer(result: ServerResult, name: str) -> ToolResult:
+def search_tool_result(result: ServerResult, name: str) -> ToolResult:
     """Return the function result of a search: the same in the search's own round and in every later history."""
     call_id = result.call_id or _NAMELESS
     if result.error:
@@ -22,20 +22,20 @@ def search_answer(result: ServerResult, name: str) -> ToolResult:
     return ToolResult(call_id=call_id, name=name, response=msgspec.json.encode(told))
 
 
-def unfold_searches(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def expand_searches(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Return the messages with every tool search as a step of its own: a call and its result."""
-    return tuple(step for message in messages for step in unfold(message))
+    return tuple(step for message in messages for step in expand_message(message))
 
 
-def unfold(message: Message) -> tuple[Message, ...]:
+def expand_message(message: Message) -> tuple[Message, ...]:
     """Split one message at its tool searches; cached. Return the message itself if it has none."""
-    if message.role != "model" or SERVED.isdisjoint(map(type, message.parts)):
+    if message.role != "model" or SERVER_TOOL_PARTS.isdisjoint(map(type, message.parts)):
         return (message,)
     if not any(map(_is_search, message.parts)):
         return (message,)
-    noted: tuple[Message, ...] | None = message.notebook.get("searches")
+    noted: tuple[Message, ...] | None = message.derived.get("searches")
     if noted is None:
-        noted = message.notebook["searches"] = tuple(_unfold(message))
+        noted = message.derived["searches"] = tuple(_expand(message))
     return noted
 
 
@@ -43,7 +43,7 @@ def _is_search(part: Part) -> bool:
     return isinstance(part, ServerCall | ServerResult) and part.kind == "tool_search"
 
 
-def _unfold(message: Message) -> list[Message]:
+def _expand(message: Message) -> list[Message]:
     """Start a new step after each search result, unless the step has calls whose results the client sends."""
     steps: list[Message] = []
     said: list[Part] = []
@@ -52,7 +52,7 @@ def _unfold(message: Message) -> list[Message]:
     waiting = False
     for part in message.parts:
         if isinstance(part, ServerResult) and part.kind == "tool_search":
-            results.append(search_answer(part, names.get(part.call_id, "")))
+            results.append(search_tool_result(part, names.get(part.call_id, "")))
             continue
         if results and not waiting:
             steps += _step(said, results)

@@ -9,21 +9,21 @@ import msgspec
 
 from dragoman.ir import (
     AFTER_TEXT,
-    Course,
+    IncrementalFold,
     Message,
     Part,
-    Sealed,
+    SealedSignature,
     ServerCall,
     Text,
     ToolCall,
     ToolResult,
-    keep_course,
-    take_course,
+    store_fold,
+    take_fold,
 )
 
 #: Prefix of the store keys of texts. Equal texts may come from different callers; call ids are unique.
-TEXT_KEY = "text-"
-_COURSE = "signing"
+TEXT_KEY_PREFIX = "text-"
+_FOLD_NAME = "signing"
 
 
 def text_key(before: Message | None, text: str) -> str:
@@ -35,10 +35,10 @@ def text_key(before: Message | None, text: str) -> str:
         elif isinstance(part, Text):
             words.append(part.text)
     known = "".join((*words, "\0", text)).encode("utf-8", "replace")
-    return TEXT_KEY + blake2b(known, digest_size=16).hexdigest()
+    return TEXT_KEY_PREFIX + blake2b(known, digest_size=16).hexdigest()
 
 
-def last_user(messages: tuple[Message, ...], end: int | None = None) -> Message | None:
+def last_user_message(messages: tuple[Message, ...], end: int | None = None) -> Message | None:
     """Return the last user message before the index `end`, or None."""
     at = (len(messages) if end is None else end) - 1
     while at >= 0 and messages[at].role != "user":
@@ -46,7 +46,7 @@ def last_user(messages: tuple[Message, ...], end: int | None = None) -> Message 
     return messages[at] if at >= 0 else None
 
 
-class Signing:
+class SignatureRestorer:
     """Signs the messages of one request; `wanted` are the store keys of the signatures that are missing.
 
     With a `scope` the signed messages are cached, so that the next turn of the same scope only looks up its new
@@ -56,40 +56,40 @@ class Signing:
     def __init__(self, messages: tuple[Message, ...], scope: str | None = None) -> None:
         self.messages = messages
         self._scope = scope if messages and messages[0].role != "model" else None
-        self._course = _take_course(messages, self._scope)
+        self._fold = _take_fold(messages, self._scope)
         # The first message that is not cached yet. The message at 0, which holds the cache, is never the model's
         # if there is a scope, so it needs no signature.
-        self._start = 0 if self._scope is None else 1 + len(self._course.worked)
+        self._start = 0 if self._scope is None else 1 + len(self._fold.results)
         found = _keys(messages, self._start)
         self._places = dict(found)
         # A key that occurs twice belongs to its last place, which changes if the client cuts its history there.
         # The cache cannot express that, so it is not used.
-        if len(self._places) < len(found) or not self._course.setting.keys.isdisjoint(self._places):
-            self._scope, self._course, self._start = None, Course(), 0
+        if len(self._places) < len(found) or not self._fold.state.keys.isdisjoint(self._places):
+            self._scope, self._fold, self._start = None, IncrementalFold(), 0
             self._places = dict(_keys(messages, 0))
         self._signed: tuple[Message, ...] | None = None
 
     @property
-    def wanted(self) -> Collection[str]:
+    def missing_keys(self) -> Collection[str]:
         return self._places.keys()
 
-    def sign(self, recalled: Mapping[str, Sealed] | None) -> tuple[Message, ...]:
+    def sign(self, recalled: Mapping[str, SealedSignature] | None) -> tuple[Message, ...]:
         """Return the messages with the `recalled` signatures; None if the store could not be read."""
         if self._signed is not None:
             return self._signed
-        start, course = self._start, self._course
+        start, course = self._start, self._fold
         new = self._sign_from(start, recalled or {})
-        signed = (*self.messages[: min(start, 1)], *course.worked, *new)
+        signed = (*self.messages[: min(start, 1)], *course.results, *new)
         if self._scope is not None:
             if recalled is not None:
                 course.extend(self.messages[start:], new)
-                course.setting.keys.update(self._places)
+                course.state.keys.update(self._places)
                 self._signed = signed
-            keep_course(self.messages, _COURSE, course)
+            store_fold(self.messages, _FOLD_NAME, course)
         return signed
 
-    def _sign_from(self, start: int, recalled: Mapping[str, Sealed]) -> list[Message]:
-        changed: dict[int, dict[int, Sealed]] = {}
+    def _sign_from(self, start: int, recalled: Mapping[str, SealedSignature]) -> list[Message]:
+        changed: dict[int, dict[int, SealedSignature]] = {}
         for key, sealed in recalled.items():
             if key in self._places:
                 index, place = self._places[key]
@@ -107,10 +107,12 @@ class _LookedUp(msgspec.Struct, frozen=True):
     keys: set[str]
 
 
-def _take_course(messages: tuple[Message, ...], scope: str | None) -> Course[Message]:
-    course: Course[Message] = take_course(messages, _COURSE) if scope is not None else Course()
-    if course.setting is None or course.setting.scope != scope:
-        return Course(_LookedUp(scope, set()))
+def _take_fold(messages: tuple[Message, ...], scope: str | None) -> IncrementalFold[Message]:
+    course: IncrementalFold[Message] = (
+        take_fold(messages, _FOLD_NAME) if scope is not None else IncrementalFold()
+    )
+    if course.state is None or course.state.scope != scope:
+        return IncrementalFold(_LookedUp(scope, set()))
     return course
 
 
@@ -121,7 +123,7 @@ def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[in
     not hold for a message with server calls, which may consist of several answers.
     """
     keys: list[tuple[str, tuple[int, int]]] = []
-    before = last_user(messages, start)
+    before = last_user_message(messages, start)
     for index in range(start, len(messages)):
         message = messages[index]
         role = message.role
@@ -145,14 +147,14 @@ def _is_signed(part: Part) -> bool:
     return isinstance(part, Text | ToolCall) and part.signature is not None and bool(part.signature.data)
 
 
-def _signed(message: Message, signatures: dict[int, Sealed]) -> Message:
-    noted: tuple[dict[int, Sealed], Message] | None = message.notebook.get("signed")
+def _signed(message: Message, signatures: dict[int, SealedSignature]) -> Message:
+    noted: tuple[dict[int, SealedSignature], Message] | None = message.derived.get("signed")
     if noted is None or noted[0] != signatures:
-        noted = message.notebook["signed"] = signatures, _sign(message, signatures)
+        noted = message.derived["signed"] = signatures, _sign(message, signatures)
     return noted[1]
 
 
-def _sign(message: Message, signatures: Mapping[int, Sealed]) -> Message:
+def _sign(message: Message, signatures: Mapping[int, SealedSignature]) -> Message:
     parts: list[Part] = []
     for place, part in enumerate(message.parts):
         sealed = signatures.get(place)
@@ -165,4 +167,4 @@ def _sign(message: Message, signatures: Mapping[int, Sealed]) -> Message:
     return Message(role=message.role, parts=tuple(parts))
 
 
-NOTHING_TO_SIGN = Signing(())
+NO_SIGNATURES = SignatureRestorer(())

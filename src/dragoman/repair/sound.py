@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.ir import (
-    Course,
+    IncrementalFold,
     Media,
     Message,
     Native,
@@ -23,10 +23,10 @@ from dragoman.ir import (
     Thought,
     ToolCall,
     ToolResult,
-    keep_course,
-    take_course,
+    store_fold,
+    take_fold,
 )
-from dragoman.repair.searches import SERVED, unfold
+from dragoman.repair.searches import SERVER_TOOL_PARTS, expand_message
 
 #: The kind of a message with respect to turn order.
 Kind = Literal["start", "user", "results", "calls", "model", "system"]
@@ -48,47 +48,47 @@ _MAY_JOIN: frozenset[tuple[Kind, Kind]] = frozenset(
 )
 
 
-class Step(msgspec.Struct, frozen=True):
+class HistoryStep(msgspec.Struct, frozen=True):
     """The messages to send for one message of the client, with tool searches unfolded.
 
     `after` is the kind of the last of them. `calls` maps the ids of the calls without a result to their names. A step
     that `joins` replaces the last message of the step before it too.
     """
 
-    said: tuple[Message, ...]
+    messages: tuple[Message, ...]
     after: Kind = "start"
     calls: dict[str, str] = {}
     joins: bool = False
 
 
-_START = Step(())
+_START = HistoryStep(())
 
 
-class _Sound(Course[Step]):
+class _CheckedHistory(IncrementalFold[HistoryStep]):
     """The cached steps of a history; `said` is the concatenation of their messages."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[Message] = []
+        self.output: list[Message] = []
 
     def cut(self, length: int) -> None:
         super().cut(length)
-        self.said = []
-        self.say(self.worked)
+        self.output = []
+        self.append_steps(self.results)
 
-    def say(self, steps: list[Step]) -> None:
+    def append_steps(self, steps: list[HistoryStep]) -> None:
         for step in steps:
             if step.joins:
-                del self.said[-1:]  # empty if it joins the first message, which is not in the course
-            self.said += step.said
+                del self.output[-1:]  # empty if it joins the first message, which is not in the course
+            self.output += step.messages
 
 
-def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tuple[Message, ...] | None:
+def check_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tuple[Message, ...] | None:
     """Return the messages to send, with the tool names filled in on all results; None if anything needs repair."""
     if not messages:
         return None
-    course: _Sound = take_course(messages, "sound", _Sound)
-    steps = course.worked
+    course: _CheckedHistory = take_fold(messages, "sound", _CheckedHistory)
+    steps = course.results
     # The first message is sent as it is; if there are cached steps, it was examined before them.
     last = steps[-1] if steps else _step(_START, messages[0])
     if last is None:
@@ -101,21 +101,21 @@ def sound_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tup
             return None
         steps.append(last)
     course.messages += new
-    course.say(steps[known:])
-    keep_course(messages, "sound", course)
+    course.append_steps(steps[known:])
+    store_fold(messages, "sound", course)
     if last.after == "calls" or (last.after == "model" and ends_with_user):
         return None
-    return tuple(course.said) if steps and steps[0].joins else (messages[0], *course.said)
+    return tuple(course.output) if steps and steps[0].joins else (messages[0], *course.output)
 
 
-def _step(before: Step, message: Message) -> Step | None:
+def _step(before: HistoryStep, message: Message) -> HistoryStep | None:
     """Return the next step, or None if the message is empty, out of order or has parts of another role."""
     role, parts = message.role, message.parts
     kinds = set(map(type, parts))
     if kinds == _RESULTS and role == "user":
         return _results_step(before, message)
-    if not SERVED.isdisjoint(kinds):
-        unfolded = unfold(message)
+    if not SERVER_TOOL_PARTS.isdisjoint(kinds):
+        unfolded = expand_message(message)
         if unfolded[0] is not message:
             return _steps(before, unfolded)
     kind: Kind = "calls" if ToolCall in kinds else role
@@ -132,33 +132,33 @@ def _step(before: Step, message: Message) -> Step | None:
             return None
     if kinds == _THOUGHTS and not any(map(_SIGNATURE, parts)):  # unsigned thoughts are never sent back
         return None
-    return Step((before.said[-1].joined(message) if joins else message,), kind, calls, joins)
+    return HistoryStep((before.messages[-1].join(message) if joins else message,), kind, calls, joins)
 
 
-def _steps(before: Step, unfolded: tuple[Message, ...]) -> Step | None:
+def _steps(before: HistoryStep, unfolded: tuple[Message, ...]) -> HistoryStep | None:
     """Return the steps of several messages as one step."""
     said: list[Message] = []
     for message in unfolded:
         step = _step(before, message)
         if step is None or step.joins:
             return None
-        said += step.said
+        said += step.messages
         before = step
-    return Step(tuple(said), before.after, before.calls)
+    return HistoryStep(tuple(said), before.after, before.calls)
 
 
-def _results_step(before: Step, message: Message) -> Step | None:
+def _results_step(before: HistoryStep, message: Message) -> HistoryStep | None:
     """Return a step if the message has exactly one result for each call of the step before."""
     parts, calls = message.parts, before.calls
     ids = [*map(_CALL_ID, parts)]
     if ids != [*calls] and (len(ids) != len(calls) or calls.keys() != {*ids}):
         return None
-    notebook = message.notebook
+    notebook = message.derived
     noted: tuple[Message, Message] | None = notebook.get("named")
-    if noted is None or noted[0] is not before.said[-1]:
+    if noted is None or noted[0] is not before.messages[-1]:
         results = dict(zip(ids, parts, strict=True))
-        noted = notebook["named"] = before.said[-1], _with_names(calls, results)
-    return Step((noted[1],), "results")
+        noted = notebook["named"] = before.messages[-1], _with_names(calls, results)
+    return HistoryStep((noted[1],), "results")
 
 
 def _with_names(calls: dict[str, str], results: dict[str, Any]) -> Message:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dragoman.ir import Message, Part, Text, ToolCall, ToolResult
 from dragoman.notes import Note
 
-TOLD = Note("moved", "messages", "Google refuses this history; its calls are told in words")
+HISTORY_AS_TEXT = Note("moved", "messages", "Google refuses this history; its calls are told in words")
 
 
-def tell_history(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def history_as_text(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Return the messages with every call and result as text; no content is lost."""
-    return tuple(Message(role=message.role, parts=_told(message)) for message in messages)
+    return tuple(Message(role=message.role, parts=_parts_as_text(message)) for message in messages)
 
 
-def _told(message: Message) -> tuple[Part, ...]:
-    return tuple(told for part in message.parts for told in _tell(part))
+def _parts_as_text(message: Message) -> tuple[Part, ...]:
+    return tuple(told for part in message.parts for told in _part_as_text(part))
 
 
-def _tell(part: Part) -> tuple[Part, ...]:
+def _part_as_text(part: Part) -> tuple[Part, ...]:
     if isinstance(part, ToolCall):
         return (Text(text=f"[I called the tool {part.name} with {part.args.decode('utf-8', 'replace')}]"),)
     if isinstance(part, ToolResult):

@@ -1,6 +1,6 @@
 """JSON Schema for Gemini: convert tool declarations, map tool names both ways, check and repair arguments."""
 
-from dragoman.schema.args import PLACEHOLDER, check_args, check_args_strictly, mend_args
+from dragoman.schema.args import PLACEHOLDER, check_args, check_args_strictly, repair_args
 from dragoman.schema.clean import clean_schema
 from dragoman.schema.compile import compile_schema
 from dragoman.schema.names import NameMap
@@ -13,6 +13,6 @@ __all__ = [
     "check_args_strictly",
     "clean_schema",
     "compile_schema",
-    "mend_args",
     "relax_schema",
+    "repair_args",
 ]

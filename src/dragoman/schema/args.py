@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.notes import Note
 from dragoman.schema.spell import distinct, type_of
-from dragoman.schema.strict import judge
+from dragoman.schema.strict import validate_strictly
 from dragoman.schema.validate import Document, Validator, below
 from dragoman.schema.walk import Schema, too_deep
 
@@ -47,9 +47,9 @@ def check_args_strictly(
     problems = _check_is_object(value)
     if problems:
         return problems, ()
-    verdict = judge(value, schema)
-    if verdict.unjudged:
-        note = Note("dropped", where, f"not validated strictly: {verdict.unjudged}")
+    verdict = validate_strictly(value, schema)
+    if verdict.not_checked:
+        note = Note("dropped", where, f"not validated strictly: {verdict.not_checked}")
         return _check_leniently(value, schema), (note,)
     if verdict.valid:
         return (), ()
@@ -67,7 +67,7 @@ def _check_leniently(value: Any, schema: bytes) -> tuple[str, ...]:
     return tuple(islice(Validator(document).problems(value, document.root), _MAX_PROBLEMS))
 
 
-def mend_args(args: bytes, schema: bytes, *, where: str) -> tuple[bytes, tuple[Note, ...]]:
+def repair_args(args: bytes, schema: bytes, *, where: str) -> tuple[bytes, tuple[Note, ...]]:
     """Return the arguments with unambiguous mistakes repaired, and a note for each repair.
 
     The same bytes are returned if they are valid or cannot be repaired.
@@ -82,9 +82,9 @@ def mend_args(args: bytes, schema: bytes, *, where: str) -> tuple[bytes, tuple[N
         return args, ()
     if too_deep(value, _MAX_DEPTH):
         return args, ()
-    mender = _Mender(validator)
-    mended = mender.mend(_strip(value) if has_placeholder else value, document.root)
-    if mended is value or validator.tired:
+    mender = _Repairer(validator)
+    mended = mender.repair(_strip(value) if has_placeholder else value, document.root)
+    if mended is value or validator.exhausted:
         return args, ()
     notes = tuple(Note("mended", f"{where}.{path}" if path else where, why) for path, why in mender.done)
     return msgspec.json.encode(mended), notes
@@ -116,7 +116,7 @@ def _strip(value: Any) -> Any:
     return [_strip(sub) for sub in value] if isinstance(value, list) else value
 
 
-class _Mender:
+class _Repairer:
     """Repairs one value; `done` lists path and change. A string is changed only if no string is allowed (P2)."""
 
     def __init__(self, validator: Validator) -> None:
@@ -124,15 +124,15 @@ class _Mender:
         self._validator = validator
         self._document = validator.document
 
-    def mend(self, value: Any, schema: Any, path: str = "", depth: int = 0) -> Any:
+    def repair(self, value: Any, schema: Any, path: str = "", depth: int = 0) -> Any:
         """Return the repaired value, or the same object if nothing was changed."""
         if depth > _MAX_DEPTH or self._validator.ok(value, schema):
             return value
-        node = self._document.spelled(schema)
+        node = self._document.normalized(schema)
         for member in node.get("allOf", ()):
-            value = self.mend(value, member, path, depth + 1)
+            value = self.repair(value, member, path, depth + 1)
         if "$ref" in node:
-            value = self.mend(value, self._document.target(node["$ref"]), path, depth + 1)
+            value = self.repair(value, self._document.target(node["$ref"]), path, depth + 1)
         for key in ("anyOf", "oneOf"):
             if key in node:
                 value = self._union(value, node[key], path, depth)
@@ -144,13 +144,15 @@ class _Mender:
 
     def _union(self, value: Any, branches: list[Any], path: str, depth: int) -> Any:
         """Return the repaired value if exactly one result fits a branch; with several the intent is ambiguous."""
-        non_null = [branch for branch in branches if self._document.spelled(branch).get("type") != ["null"]]
+        non_null = [
+            branch for branch in branches if self._document.normalized(branch).get("type") != ["null"]
+        ]
         if len(non_null) == 1:
-            return self.mend(value, non_null[0], path, depth + 1)
-        found: list[tuple[Any, _Mender]] = []
+            return self.repair(value, non_null[0], path, depth + 1)
+        found: list[tuple[Any, _Repairer]] = []
         for branch in non_null:
-            attempt = _Mender(self._validator)
-            mended = attempt.mend(value, branch, path, depth + 1)
+            attempt = _Repairer(self._validator)
+            mended = attempt.repair(value, branch, path, depth + 1)
             if self._validator.ok(mended, branch):
                 found.append((mended, attempt))
         if len(distinct([mended for mended, _ in found])) != 1:
@@ -160,7 +162,7 @@ class _Mender:
 
     def _convert(self, value: Any, schema: Any, path: str, depth: int) -> Any:
         """Convert a value of the wrong type if exactly one allowed type can represent it."""
-        node = self._document.spelled(schema)
+        node = self._document.normalized(schema)
         found = []
         for kind in node["type"]:
             made = _CONVERSIONS.get(kind, _never)(value)
@@ -173,12 +175,12 @@ class _Mender:
         if len(distinct(found)) != 1:
             return value
         self.done.append((path, f"{type_of(value)} to {type_of(found[0])}"))
-        return self.mend(found[0], schema, path, depth + 1)
+        return self.repair(found[0], schema, path, depth + 1)
 
     def _fits_item(self, value: Any, node: Schema) -> bool:
         """Whether a single value may be wrapped in an array: only if the items are typed and it is a valid item."""
         items = node.get("items")
-        typed = "type" in self._document.spelled(items) or "$ref" in self._document.spelled(items)
+        typed = "type" in self._document.normalized(items) or "$ref" in self._document.normalized(items)
         return typed and value is not None and "prefixItems" not in node and self._validator.ok(value, items)
 
     def _object(self, value: dict[str, Any], node: Schema, path: str, depth: int) -> dict[str, Any]:
@@ -195,7 +197,7 @@ class _Mender:
             ):
                 self.done.append((below(path, name), "null for an optional property left out"))
             else:
-                out[name] = self.mend(sub, schema, below(path, name), depth + 1)
+                out[name] = self.repair(sub, schema, below(path, name), depth + 1)
         same = len(out) == len(value) and all(out[name] is sub for name, sub in value.items())
         return value if same else out
 
@@ -203,7 +205,7 @@ class _Mender:
         first = node.get("prefixItems", [])
         rest = [node.get("items", True)] * max(0, len(value) - len(first))
         out = [
-            self.mend(one, schema, below(path, i), depth + 1)
+            self.repair(one, schema, below(path, i), depth + 1)
             for i, (one, schema) in enumerate(zip(value, [*first, *rest], strict=False))
         ]
         return value if all(map(_is, out, value)) else out

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dragoman.notes import Note
-from dragoman.schema.describe import names, tell
-from dragoman.schema.flatten import Flat, Flattener, Spot
+from dragoman.schema.describe import add_sentence, join_names
+from dragoman.schema.flatten import FlatNode, Flattener, SchemaPosition
 from dragoman.schema.plain import finish
 from dragoman.schema.refs import Target
-from dragoman.schema.union import annotate, fold, unite, unite_roots
+from dragoman.schema.union import annotate, simplify_union, unite, unite_roots
 from dragoman.schema.walk import Path, Schema, children, cut, rebuild, step, too_deep
 
 _MAX_JSON_DEPTH: Final = 120
@@ -26,7 +26,7 @@ def clean_schema(schema: object, *, where: str, vertex: bool = False) -> tuple[S
 
     def clean(document: Schema) -> Schema:
         out = _Pass(document, notes).run(where)
-        return fold(out, where, notes) if vertex else out
+        return simplify_union(out, where, notes) if vertex else out
 
     before, out = Schema(), clean(_document(schema, where, notes))
     passes = 1
@@ -58,21 +58,21 @@ class _Pass:
 
     def run(self, where: str) -> Schema:
         top = frozenset({_ROOT})
-        spot = Spot(where, 0, top, needed=True, chain=top)
+        spot = SchemaPosition(where, 0, top, needed=True, chain=top)
         flats, outer = self._flattener.options(self._document, spot)
         out = unite_roots([self._plain(flat, spot) for flat in flats], outer, where, self._notes)
         defs: Schema = {}
         for name, target in self._flattener.wanted:  # grows during the loop
             top = frozenset({target})
-            start = Spot(step(where, ("$defs", name)), 0, top, needed=True, chain=top)
+            start = SchemaPosition(step(where, ("$defs", name)), 0, top, needed=True, chain=top)
             defs[name] = self._node(self._flattener.refs.value(target), start)
         return {**out, "$defs": defs} if defs else out
 
-    def _node(self, raw: Any, spot: Spot) -> Schema:
+    def _node(self, raw: Any, spot: SchemaPosition) -> Schema:
         flats, outer = self._flattener.options(raw, spot)
         return unite([self._plain(flat, spot) for flat in flats], outer)
 
-    def _plain(self, flat: Flat, spot: Spot) -> Schema:
+    def _plain(self, flat: FlatNode, spot: SchemaPosition) -> Schema:
         if "$ref" in flat.schema:
             return annotate({"$ref": flat.schema["$ref"]}, flat.schema)
         ready = finish(flat.schema, spot.where, self._notes)
@@ -89,7 +89,7 @@ class _Pass:
 
         return self._release(rebuild(ready, visit), spot)
 
-    def _release(self, schema: Schema, spot: Spot) -> Schema:
+    def _release(self, schema: Schema, spot: SchemaPosition) -> Schema:
         """Make recursive properties optional and require them in the description instead.
 
         Google unrolls a recursive reference only in properties that are not required.
@@ -108,7 +108,7 @@ class _Pass:
             )
         out = {key: value for key, value in schema.items() if key != "required"}
         left = [name for name in required if name not in stuck]
-        return tell({**out, "required": left} if left else out, f"Required: {names(stuck)}.")
+        return add_sentence({**out, "required": left} if left else out, f"Required: {join_names(stuck)}.")
 
 
 def _circles(node: Schema) -> bool:

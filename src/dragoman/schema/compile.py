@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from dragoman.notes import Note
 from dragoman.schema.args import PLACEHOLDER
 from dragoman.schema.clean import clean_schema
-from dragoman.schema.describe import allowed, show, tell
+from dragoman.schema.describe import add_sentence, allowed_values, show
 from dragoman.schema.spell import distinct
-from dragoman.schema.union import annotate, fold
+from dragoman.schema.union import annotate, simplify_union
 from dragoman.schema.walk import Path, Schema, step
 
 # Google requires non-empty `properties` in every OBJECT, at any depth. A nested object without known properties
@@ -48,18 +48,18 @@ def compile_schema(
     if not clean["properties"] and not clean.get("additionalProperties"):
         return None, notes
     run = _Compiler(clean.get("$defs", {}), list(notes), vertex=vertex)
-    out = run.node(clean, _Spot(where, 1, ()))
-    out = fold(out, where, run.notes) if vertex else out
+    out = run.node(clean, _Position(where, 1, ()))
+    out = simplify_union(out, where, run.notes) if vertex else out
     return out, tuple(dict.fromkeys(run.notes))
 
 
-class _Spot(NamedTuple):
+class _Position(NamedTuple):
     where: str
     depth: int
     inside: tuple[str, ...]  # names of the enclosing definitions, to limit recursion
 
-    def below(self, path: Path) -> _Spot:
-        return _Spot(step(self.where, path), self.depth + 1, self.inside)
+    def below(self, path: Path) -> _Position:
+        return _Position(step(self.where, path), self.depth + 1, self.inside)
 
 
 class _Compiler:
@@ -71,7 +71,7 @@ class _Compiler:
         self._vertex = vertex
         self._nodes = 0
 
-    def node(self, schema: Schema, spot: _Spot) -> Schema:
+    def node(self, schema: Schema, spot: _Position) -> Schema:
         self._nodes += 1
         if spot.depth >= _MAX_DEPTH or self._nodes > _MAX_NODES:
             self.notes.append(
@@ -84,7 +84,7 @@ class _Compiler:
             return self._union(schema, spot)
         return self._typed(schema, spot) if "type" in schema else self._open(schema)
 
-    def _unroll(self, name: str, spot: _Spot) -> Schema:
+    def _unroll(self, name: str, spot: _Position) -> Schema:
         if spot.inside.count(name) >= _MAX_RECURSION:
             self.notes.append(
                 Note("dropped", spot.where, f"{name!r} is recursive: left open after {_MAX_RECURSION} rounds")
@@ -92,7 +92,7 @@ class _Compiler:
             return self._open({})
         return self.node(self._defs[name], spot._replace(inside=(*spot.inside, name)))
 
-    def _union(self, schema: Schema, spot: _Spot) -> Schema:
+    def _union(self, schema: Schema, spot: _Position) -> Schema:
         branches = [self.node(sub, spot.below(("anyOf", i))) for i, sub in enumerate(schema["anyOf"])]
         rest = [sub for sub in branches if sub.get("type") != "NULL"]
         if len(rest) == 1 and "type" in rest[0]:
@@ -107,7 +107,7 @@ class _Compiler:
         kinds: list[Schema] = [{"type": kind} for kind in ("STRING", "NUMBER", "BOOLEAN")]
         return annotate({"anyOf": [*kinds, {"type": "ARRAY", "items": {"type": "STRING"}}, _EMPTY]}, schema)
 
-    def _typed(self, schema: Schema, spot: _Spot) -> Schema:
+    def _typed(self, schema: Schema, spot: _Position) -> Schema:
         kind = schema["type"]
         out = {key: schema[key] for key in (*_ANY_TYPE, *_FIELDS[kind]) if key in schema}
         out = {"type": kind.upper(), **self._describe(out, schema, spot)}
@@ -119,7 +119,7 @@ class _Compiler:
             out["items"] = self._items(schema, spot)
         return out
 
-    def _items(self, schema: Schema, spot: _Spot) -> Schema:
+    def _items(self, schema: Schema, spot: _Position) -> Schema:
         """Return the `items` of an array; a tuple becomes an array whose items match any of its members."""
         tuples = [(("prefixItems", i), sub) for i, sub in enumerate(schema.get("prefixItems", ()))]
         items = [(("items",), schema["items"])] if "items" in schema else []
@@ -129,11 +129,11 @@ class _Compiler:
             return dict(made[0])
         return {"anyOf": made} if items or closed else self._open({})
 
-    def _describe(self, out: Schema, schema: Schema, spot: _Spot) -> Schema:
+    def _describe(self, out: Schema, schema: Schema, spot: _Position) -> Schema:
         """Move keywords that the message has no field for into the description."""
         kind = schema["type"]
         for key, text in _inexpressible(kind, schema):
-            out = tell({name: value for name, value in out.items() if name != key}, text)
+            out = add_sentence({name: value for name, value in out.items() if name != key}, text)
             self.notes.append(
                 Note("moved", step(spot.where, (key,)), "into the description: no such field at Google")
             )
@@ -143,7 +143,7 @@ class _Compiler:
                 self.notes.append(
                     Note("moved", step(spot.where, ("enum",)), "Google refuses an empty string here")
                 )
-                out = tell(out, "May be empty.")
+                out = add_sentence(out, "May be empty.")
             if not out["enum"]:
                 del out["enum"]
         return out
@@ -155,7 +155,7 @@ def _inexpressible(kind: str, schema: Schema) -> list[tuple[str, str]]:
     if schema.get("format", "") not in ("", *_FORMATS.get(kind, ())):
         said.append(("format", f"Format: {schema['format']}."))
     if "enum" in schema and kind != "string":
-        said.append(("enum", allowed(schema["enum"])))
+        said.append(("enum", allowed_values(schema["enum"])))
     if schema.get("uniqueItems"):
         said.append(("uniqueItems", "Items must be unique."))
     if "prefixItems" in schema:

@@ -20,31 +20,31 @@ def show(value: object) -> str:
     return text if len(text) <= _MAX_JSON_CHARS else text[:_MAX_JSON_CHARS] + "…"
 
 
-def names(values: list[str]) -> str:
+def join_names(values: list[str]) -> str:
     """Return property names as a comma-separated list in backticks."""
     return ", ".join(f"`{value}`" for value in values)
 
 
-def allowed(values: list[Any]) -> str:
+def allowed_values(values: list[Any]) -> str:
     """Return the sentence for an `enum` that Gemini cannot express."""
     listed = ", ".join(show(value) for value in values)
     return f"Must be {listed}." if len(values) == 1 else f"Allowed values: {listed}."
 
 
-def speak(schema: Schema, keys: Iterable[str], where: str, notes: list[Note]) -> Schema:
+def describe_keywords(schema: Schema, keys: Iterable[str], where: str, notes: list[Note]) -> Schema:
     """Return the schema with these keywords moved into the description."""
-    said = [(key, SAID[key](schema[key], schema)) for key in keys if key in schema]
+    said = [(key, SENTENCES[key](schema[key], schema)) for key in keys if key in schema]
     out = {key: value for key, value in schema.items() if key not in dict(said)}
     for key, text in said:
         if text:
-            out = tell(out, text)
+            out = add_sentence(out, text)
             notes.append(
                 Note("moved", step(where, (key,)), "into the description: Gemini has no such keyword")
             )
     return out
 
 
-def tell(schema: Schema, text: str) -> Schema:
+def add_sentence(schema: Schema, text: str) -> Schema:
     """Return the schema with a sentence added to its description."""
     return {**schema, "description": join_text(schema.get("description", ""), text)}
 
@@ -52,7 +52,7 @@ def tell(schema: Schema, text: str) -> Schema:
 def groups(union: str, branches: list[list[str]]) -> str:
     """Return the sentence for a union whose branches only have `required`."""
     how = "Exactly one" if union == "oneOf" else "At least one"
-    return f"{how} of these must be given: " + "; ".join(names(branch) for branch in branches) + "."
+    return f"{how} of these must be given: " + "; ".join(join_names(branch) for branch in branches) + "."
 
 
 def _if(value: Any, schema: Schema) -> str:
@@ -64,9 +64,9 @@ def _if(value: Any, schema: Schema) -> str:
 
 def _needs(value: Any, _schema: Schema) -> str:
     return " ".join(
-        f"With {names([name])}, {names(list(map(str, need)))} must be given too."
+        f"With {join_names([name])}, {join_names(list(map(str, need)))} must be given too."
         if isinstance(need, list)
-        else f"With {names([name])}, it must match {show(need)}."
+        else f"With {join_names([name])}, it must match {show(need)}."
         for name, need in value.items()
     )
 
@@ -105,7 +105,7 @@ def _if_set(text: str) -> Callable[[Any, Schema], str]:
 
 
 #: keyword -> function of its value and its schema that returns the sentence, or nothing if none is needed
-SAID: Final[dict[str, Callable[[Any, Schema], str]]] = {
+SENTENCES: Final[dict[str, Callable[[Any, Schema], str]]] = {
     "contains": _contains,
     "contentEncoding": _phrase("Encoded as {}."),
     "contentMediaType": _phrase("Holds {}."),

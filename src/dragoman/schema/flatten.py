@@ -6,11 +6,11 @@ import re
 from typing import Any, Final, NamedTuple
 
 from dragoman.notes import Note, NoteKind
-from dragoman.schema.describe import groups, show, speak, tell
-from dragoman.schema.merge import ANNOTATIONS, lay, merge
-from dragoman.schema.plain import SAID_OF_ANY, name_types, narrow
+from dragoman.schema.describe import add_sentence, describe_keywords, groups, show
+from dragoman.schema.merge import ANNOTATIONS, merge, overlay
+from dragoman.schema.plain import DESCRIBED_FOR_ANY_TYPE, name_types, narrow
 from dragoman.schema.refs import Refs, Target
-from dragoman.schema.spell import fits, spell
+from dragoman.schema.spell import fits, normalize
 from dragoman.schema.walk import Path, Schema, step
 
 MAX_DEPTH: Final = 60  # schema levels plus reference hops; each takes up to six frames of Python's stack
@@ -19,7 +19,7 @@ MAX_NODES: Final = 5_000  # limits references that grow exponentially ("a: [b, b
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
-class Spot(NamedTuple):
+class SchemaPosition(NamedTuple):
     """A position in the schema, with the state of the traversal there."""
 
     where: str
@@ -28,16 +28,16 @@ class Spot(NamedTuple):
     needed: bool  # there is no optional property between here and the root of the document or definition
     chain: frozenset[Target] = frozenset()  # the references followed to reach this node
 
-    def below(self, path: Path, inside: frozenset[Target], *, needed: bool) -> Spot:
+    def below(self, path: Path, inside: frozenset[Target], *, needed: bool) -> SchemaPosition:
         """Return the position of a subschema."""
-        return Spot(step(self.where, path), self.depth + 1, inside, needed)
+        return SchemaPosition(step(self.where, path), self.depth + 1, inside, needed)
 
-    def beside(self, path: Path) -> Spot:
+    def beside(self, path: Path) -> SchemaPosition:
         """Return the position of a schema that applies to the same value, such as a member of `allOf`."""
         return self._replace(where=step(self.where, path), depth=self.depth + 1)
 
 
-class Flat(NamedTuple):
+class FlatNode(NamedTuple):
     """A normalized node without `allOf`; it has a `$ref` only if the reference is recursive."""
 
     schema: Schema
@@ -57,40 +57,40 @@ class Flattener:
         self._notes = notes
         self._nodes = 0
 
-    def options(self, raw: Any, spot: Spot) -> tuple[list[Flat], Schema]:
+    def options(self, raw: Any, spot: SchemaPosition) -> tuple[list[FlatNode], Schema]:
         """Return the alternatives of a node, each of one type, and the annotations that apply to all of them."""
         return self._expand(self._flatten(raw, spot), spot)
 
-    def _flatten(self, raw: Any, spot: Spot) -> Flat:
+    def _flatten(self, raw: Any, spot: SchemaPosition) -> FlatNode:
         self._nodes += 1
         if spot.depth > MAX_DEPTH or self._nodes > MAX_NODES:
             self._note("dropped", spot, f"too large: over {MAX_DEPTH} levels or {MAX_NODES} nodes")
-            return Flat({}, spot.inside)
+            return FlatNode({}, spot.inside)
         if not isinstance(raw, dict):
             if raw is not True:
                 self._note("dropped", spot, "nothing is allowed here")
-            return Flat({}, spot.inside, possible=raw is True)
-        schema = spell(raw, spot.where, self._notes)
+            return FlatNode({}, spot.inside, possible=raw is True)
+        schema = normalize(raw, spot.where, self._notes)
         members = schema.pop("allOf", [])
         ref = schema.pop("$ref", None)
-        flat = Flat(schema, spot.inside)
+        flat = FlatNode(schema, spot.inside)
         if ref is not None:
             flat = self._join(flat, self._follow(ref, spot), spot)
         for i, member in enumerate(members):
             flat = self._join(flat, self._flatten(member, spot.beside(("allOf", i))), spot)
         return flat
 
-    def _follow(self, ref: str, spot: Spot) -> Flat:
+    def _follow(self, ref: str, spot: SchemaPosition) -> FlatNode:
         """Return the target of a reference; a recursive one stays a `$ref` within itself and in optional properties."""
         target = self.refs.find(ref)
         if target is None or target in spot.chain:
             why = "points nowhere in this schema" if target is None else "leads only back to itself"
             self._note("dropped", spot, f"the reference {ref!r} {why}: anything is allowed here")
-            return Flat({}, spot.inside)
+            return FlatNode({}, spot.inside)
         inside = spot.inside
-        if self.refs.circular(target):
+        if self.refs.is_recursive(target):
             if target in inside or not spot.needed:
-                return Flat({"$ref": f"#/$defs/{self._name(target)}"}, inside)
+                return FlatNode({"$ref": f"#/$defs/{self._name(target)}"}, inside)
             inside |= {target}
         return self._flatten(
             self.refs.value(target),
@@ -109,20 +109,20 @@ class Flattener:
             self.wanted.append((name, target))
         return self._names[target]
 
-    def _join(self, a: Flat, b: Flat, spot: Spot) -> Flat:
+    def _join(self, a: FlatNode, b: FlatNode, spot: SchemaPosition) -> FlatNode:
         """Return a node for values that satisfy both."""
         inside, rest, possible = a.inside | b.inside, a.rest + b.rest, a.possible and b.possible
         if "$ref" in a.schema or "$ref" in b.schema:
             kept, other = (a.schema, b.schema) if "$ref" in a.schema else (b.schema, a.schema)
             left = {key: value for key, value in other.items() if key not in ANNOTATIONS}
-            return Flat(lay(other, kept), inside, rest + ((left,) if left else ()), possible)
+            return FlatNode(overlay(other, kept), inside, rest + ((left,) if left else ()), possible)
         both = merge(a.schema, b.schema)
         if both is None:
             self._note("dropped", spot, "no value can satisfy all of its parts")
-            return Flat(a.schema, inside, (*rest, b.schema), possible=False)
-        return Flat(both[0], inside, rest + ((both[1],) if both[1] else ()), possible)
+            return FlatNode(a.schema, inside, (*rest, b.schema), possible=False)
+        return FlatNode(both[0], inside, rest + ((both[1],) if both[1] else ()), possible)
 
-    def _expand(self, flat: Flat, spot: Spot) -> tuple[list[Flat], Schema]:
+    def _expand(self, flat: FlatNode, spot: SchemaPosition) -> tuple[list[FlatNode], Schema]:
         """Split a node by its union and its types; describe the parts that cannot be merged."""
         schema, unions = flat.schema, [key for key in ("anyOf", "oneOf") if key in flat.schema]
         rest = flat.rest
@@ -130,15 +130,15 @@ class Flattener:
             rest = (*rest, {"oneOf": schema["oneOf"]})
             schema = {key: value for key, value in schema.items() if key != "oneOf"}
         for left in rest:
-            schema = tell(schema, f"Must also match {show(left)}.")
+            schema = add_sentence(schema, f"Must also match {show(left)}.")
             self._note("moved", spot, "parts that do not merge, into the description")
-        schema = speak(schema, SAID_OF_ANY, spot.where, self._notes)
-        flat = Flat(schema, flat.inside)
+        schema = describe_keywords(schema, DESCRIBED_FOR_ANY_TYPE, spot.where, self._notes)
+        flat = FlatNode(schema, flat.inside)
         if "$ref" in schema:
             return [flat], {}
         return self._branches(flat, unions[0], spot) if unions else _split(flat)
 
-    def _branches(self, flat: Flat, union: str, spot: Spot) -> tuple[list[Flat], Schema]:
+    def _branches(self, flat: FlatNode, union: str, spot: SchemaPosition) -> tuple[list[FlatNode], Schema]:
         branches = flat.schema[union]
         base = {key: value for key, value in flat.schema.items() if key != union}
         if "properties" in base and all(
@@ -150,25 +150,25 @@ class Flattener:
                 if isinstance(sub["required"], list)
             ]
             self._note("moved", spot, f"{union} of required properties, into the description")
-            return _split(flat._replace(schema=tell(base, groups(union, wanted))))
+            return _split(flat._replace(schema=add_sentence(base, groups(union, wanted))))
         outer = {key: base.pop(key) for key in ANNOTATIONS if key in base}
-        found: list[Flat] = []
+        found: list[FlatNode] = []
         for i, branch in enumerate(branches):
             below = spot.beside((union, i))
-            joined = self._join(Flat(base, flat.inside), self._flatten(branch, below), below)
+            joined = self._join(FlatNode(base, flat.inside), self._flatten(branch, below), below)
             if joined.possible:
                 inner, over = self._expand(joined, below)
-                found += [one._replace(schema=lay(over, one.schema)) for one in inner]
+                found += [one._replace(schema=overlay(over, one.schema)) for one in inner]
         if found:
             return found, outer
         self._note("dropped", spot, f"no branch of {union} can hold")
         return _split(flat._replace(schema={**base, **outer}))
 
-    def _note(self, kind: NoteKind, spot: Spot, why: str) -> None:
+    def _note(self, kind: NoteKind, spot: SchemaPosition, why: str) -> None:
         self._notes.append(Note(kind, spot.where, why))
 
 
-def _split(flat: Flat) -> tuple[list[Flat], Schema]:
+def _split(flat: FlatNode) -> tuple[list[FlatNode], Schema]:
     """Split a node without a union into one alternative per type."""
     types = name_types(flat.schema)
     if "enum" in flat.schema:

@@ -29,7 +29,7 @@ def merge(a: Schema, b: Schema) -> tuple[Schema, Schema] | None:
     return out, rest
 
 
-def lay(over: Schema, schema: Schema) -> Schema:
+def overlay(over: Schema, schema: Schema) -> Schema:
     """Return the schema with the annotations of `over`; its own description is appended to that of `over`."""
     out = {**schema, **{key: over[key] for key in ANNOTATIONS if key in over}}
     if "description" in over and "description" in schema:
@@ -54,7 +54,7 @@ def _values(a: list[Any], b: list[Any]) -> list[Any]:
     return [value for value in a if any(same(value, other) for other in b)]
 
 
-def _names(a: list[str], b: list[str]) -> list[str]:
+def _both_names(a: list[str], b: list[str]) -> list[str]:
     return list(dict.fromkeys([*a, *b]))
 
 
@@ -85,6 +85,6 @@ _COMBINE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "description": join_text,
     "enum": _values,
     "properties": _maps,
-    "required": _names,
+    "required": _both_names,
     "type": _types,
 }

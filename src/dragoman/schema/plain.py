@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dragoman.notes import Note
-from dragoman.schema.describe import SAID, allowed, speak, tell
+from dragoman.schema.describe import SENTENCES, add_sentence, allowed_values, describe_keywords
 from dragoman.schema.spell import fits, type_of
 from dragoman.schema.walk import Schema, step
 
@@ -33,8 +33,16 @@ _APPLIES: Final[dict[str, tuple[str, ...]]] = {
 }
 
 # Keywords of `SAID` that apply to every type; the others apply to one type only.
-SAID_OF_ANY: Final = ("not", "if", "enumDescriptions", "examples", "deprecated", "readOnly", "writeOnly")
-_SAID_OF_ONE: Final = tuple(key for key in SAID if key not in SAID_OF_ANY)
+DESCRIBED_FOR_ANY_TYPE: Final = (
+    "not",
+    "if",
+    "enumDescriptions",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+)
+_DESCRIBED_FOR_ONE_TYPE: Final = tuple(key for key in SENTENCES if key not in DESCRIBED_FOR_ANY_TYPE)
 
 # The keywords that are sent, in this order: those Google documents, those it ignores, and `pattern`
 # (gemini-api.md 3.2).
@@ -77,7 +85,7 @@ def finish(schema: Schema, where: str, notes: list[Note]) -> Schema:
         out = _BY_TYPE[kind](out, where, notes)
     if "enum" in out:
         out = _enum(out, where, notes)
-    out = speak(out, _SAID_OF_ONE, where, notes)
+    out = describe_keywords(out, _DESCRIBED_FOR_ONE_TYPE, where, notes)
     return {key: out[key] for key in _ORDER if key in out}
 
 
@@ -94,7 +102,7 @@ def _enum(schema: Schema, where: str, notes: list[Note]) -> Schema:
     notes.append(
         Note("moved", step(where, ("enum",)), "into the description: Gemini takes strings and numbers only")
     )
-    return tell(out, allowed(values))
+    return add_sentence(out, allowed_values(values))
 
 
 def _number(schema: Schema, _where: str, _notes: list[Note]) -> Schema:

@@ -40,7 +40,7 @@ class Refs:
             here = here[int(token)] if isinstance(here, list) else here[token]
         return here
 
-    def circular(self, target: Target) -> bool:
+    def is_recursive(self, target: Target) -> bool:
         """Whether following references from the target can lead back to it."""
         if self._circular is None:
             self._circular = _cycles(self._graph())

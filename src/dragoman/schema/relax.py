@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dragoman.notes import Note
-from dragoman.schema.describe import allowed, show, tell
+from dragoman.schema.describe import add_sentence, allowed_values, show
 from dragoman.schema.walk import Path, Schema, rebuild, step
 
 #: Keywords that multiply the states of the decoding automaton, and the sentences that replace them.
-_SAID: Final[dict[str, str]] = {
+_SENTENCES: Final[dict[str, str]] = {
     "minimum": "At least {}.",
     "maximum": "At most {}.",
     "minLength": "At least {} characters.",
@@ -41,12 +41,12 @@ def relax_schema(schema: Any, *, where: str) -> tuple[Any, tuple[Note, ...]]:
 
 
 def _relaxed(node: Schema, where: str, notes: list[Note]) -> Schema:
-    said = [(key, text.format(show(node[key]))) for key, text in _SAID.items() if key in node]
+    said = [(key, text.format(show(node[key]))) for key, text in _SENTENCES.items() if key in node]
     values = node.get("enum")
     if isinstance(values, list) and len(values) > _MAX_ENUM_VALUES:
-        said.append(("enum", allowed(values)))
+        said.append(("enum", allowed_values(values)))
     for key, text in said:
-        node = tell({name: value for name, value in node.items() if name != key}, text)
+        node = add_sentence({name: value for name, value in node.items() if name != key}, text)
         why = "into the description: with all of its rules Google found the tools too complex"
         notes.append(Note("moved", step(where, (key,)), why))
     return node

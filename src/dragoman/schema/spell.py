@@ -118,7 +118,7 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def spell(raw: Schema, where: str, notes: list[Note]) -> Schema:
+def normalize(raw: Schema, where: str, notes: list[Note]) -> Schema:
     """Return the normalized node: `type` is a list, `const` an `enum`, tuples are `prefixItems`, no `nullable`.
 
     Unknown keywords and invalid values are dropped, with notes. Subschemas are not normalized.
@@ -138,15 +138,15 @@ def spell(raw: Schema, where: str, notes: list[Note]) -> Schema:
             note("dropped", key, "the value is not what the keyword takes")
         else:
             schema[key] = good
-    _spell_type(schema, note)
-    _spell_const(schema)
-    _spell_bounds(schema)
-    _spell_tuple(schema)
-    _spell_nullable(schema)
+    _normalize_type(schema, note)
+    _normalize_const(schema)
+    _normalize_bounds(schema)
+    _normalize_tuple(schema)
+    _normalize_nullable(schema)
     return schema
 
 
-def _spell_type(schema: Schema, note: Callable[[NoteKind, object, str], None]) -> None:
+def _normalize_type(schema: Schema, note: Callable[[NoteKind, object, str], None]) -> None:
     if "type" not in schema:
         return
     given = schema.pop("type")
@@ -163,7 +163,7 @@ def _spell_type(schema: Schema, note: Callable[[NoteKind, object, str], None]) -
         schema["type"] = types
 
 
-def _spell_const(schema: Schema) -> None:
+def _normalize_const(schema: Schema) -> None:
     if "const" in schema:
         schema["enum"] = [schema.pop("const")]
     if "enum" in schema:
@@ -173,14 +173,14 @@ def _spell_const(schema: Schema) -> None:
         schema.pop("example", None)
 
 
-def _spell_bounds(schema: Schema) -> None:
+def _normalize_bounds(schema: Schema) -> None:
     """Convert draft 4, where `exclusiveMinimum: true` modifies `minimum`."""
     for exclusive, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive) and inclusive in schema:
             schema[exclusive] = schema.pop(inclusive)
 
 
-def _spell_tuple(schema: Schema) -> None:
+def _normalize_tuple(schema: Schema) -> None:
     """Convert draft 7, where `items` is a list and `additionalItems` applies to the rest."""
     rest = schema.pop("additionalItems", None)
     if isinstance(schema.get("items"), list):
@@ -191,7 +191,7 @@ def _spell_tuple(schema: Schema) -> None:
             schema["items"] = rest
 
 
-def _spell_nullable(schema: Schema) -> None:
+def _normalize_nullable(schema: Schema) -> None:
     """Convert OpenAPI 3.0, where `nullable` allows null in addition to the rest."""
     if not schema.pop("nullable", False):
         return

@@ -60,16 +60,16 @@ class Verdict(NamedTuple):
 
     valid: bool
     problems: tuple[str, ...] = ()
-    unjudged: str = ""  # why jsonschema-rs could not tell
+    not_checked: str = ""  # why jsonschema-rs could not tell
 
 
-def judge(value: Any, schema: bytes) -> Verdict:
+def validate_strictly(value: Any, schema: bytes) -> Verdict:
     """The verdict of jsonschema-rs on a value."""
     if len(schema) > _MAX_SCHEMA_BYTES:
-        return Verdict(valid=True, unjudged=f"the schema is larger than {_MAX_SCHEMA_BYTES // 1024} KB")
+        return Verdict(valid=True, not_checked=f"the schema is larger than {_MAX_SCHEMA_BYTES // 1024} KB")
     compiled = _compile(schema)
     if isinstance(compiled, str):
-        return Verdict(valid=True, unjudged=compiled)
+        return Verdict(valid=True, not_checked=compiled)
     try:
         steps = compiled.graph.count_steps(value, compiled.pattern_steps)
         if compiled.validator.is_valid(value):
@@ -78,10 +78,10 @@ def judge(value: Any, schema: bytes) -> Verdict:
             return Verdict(valid=False)
         errors = list(compiled.validator.iter_errors(value))
     except (TooManySteps, ValueError, RecursionError) as error:
-        return Verdict(valid=True, unjudged=f"the arguments cannot be judged: {error}")
+        return Verdict(valid=True, not_checked=f"the arguments cannot be judged: {error}")
     gave_up = next((error for error in errors if type(error.kind).__name__ in _REGEX_GAVE_UP), None)
     if gave_up is not None:
-        return Verdict(valid=True, unjudged=f"the arguments cannot be judged: {gave_up.message}")
+        return Verdict(valid=True, not_checked=f"the arguments cannot be judged: {gave_up.message}")
     return Verdict(valid=False, problems=tuple(map(_describe, errors[:_MAX_PROBLEMS])))
 
 

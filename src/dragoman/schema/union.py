@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.notes import Note
-from dragoman.schema.describe import names, show, tell
-from dragoman.schema.merge import ANNOTATIONS, lay
+from dragoman.schema.describe import add_sentence, join_names, show
+from dragoman.schema.merge import ANNOTATIONS, overlay
 from dragoman.schema.spell import distinct
 from dragoman.schema.walk import Path, Schema, rebuild, step
 
@@ -16,7 +16,7 @@ def annotate(node: Schema, notes: Schema) -> Schema:
     over = {key: notes[key] for key in ANNOTATIONS if key in notes}
     if "$ref" in node:
         return {**over, "anyOf": [node]} if over else node
-    return lay(over, node)
+    return overlay(over, node)
 
 
 def unite(nodes: list[Schema], outer: Schema) -> Schema:
@@ -43,7 +43,7 @@ def unite_roots(nodes: list[Schema], outer: Schema, where: str, notes: list[Note
         notes.append(
             Note("dropped", where, "arguments are always an object: the schema is for something else")
         )
-        return tell(
+        return add_sentence(
             annotate({"type": "object", "properties": {}}, outer), f"Meant as {show(unite(nodes, {}))}."
         )
     if len(objects) == 1:
@@ -62,16 +62,16 @@ def unite_roots(nodes: list[Schema], outer: Schema, where: str, notes: list[Note
         out["required"] = required
     if all(node.get("additionalProperties") is False for node in objects):
         out["additionalProperties"] = False
-    return tell(
+    return add_sentence(
         annotate(out, outer), "Give one of these sets of properties: " + "; ".join(map(_form, objects)) + "."
     )
 
 
-def fold(schema: Schema, where: str, notes: list[Note]) -> Schema:
+def simplify_union(schema: Schema, where: str, notes: list[Note]) -> Schema:
     """Return the schema without keywords beside `anyOf`: annotations move to the first branch that is no reference."""
 
     def visit(sub: Any, path: Path) -> Any:
-        return fold(sub, step(where, path), notes) if isinstance(sub, dict) else sub
+        return simplify_union(sub, step(where, path), notes) if isinstance(sub, dict) else sub
 
     out = rebuild(schema, visit)
     if "anyOf" not in out or len(out) == 1:
@@ -79,7 +79,7 @@ def fold(schema: Schema, where: str, notes: list[Note]) -> Schema:
     branches = list(out["anyOf"])
     first = next((i for i, sub in enumerate(branches) if "$ref" not in sub), None)
     if first is not None:
-        branches[first] = fold(annotate(branches[first], out), step(where, ("anyOf", first)), notes)
+        branches[first] = simplify_union(annotate(branches[first], out), step(where, ("anyOf", first)), notes)
         return {"anyOf": branches}
     notes.append(Note("dropped", where, "title, description or default beside a recursive reference"))
     return {"anyOf": branches} if len(branches) > 1 else dict(branches[0])
@@ -96,7 +96,7 @@ def _with_null(node: Schema, outer: Schema) -> Schema:
 
 def _under(outer: Schema, texts: list[str]) -> Schema:
     for text in texts:
-        outer = tell(outer, text)
+        outer = add_sentence(outer, text)
     return outer
 
 
@@ -111,7 +111,7 @@ def _one_enum(nodes: list[Schema]) -> list[Schema]:
 def _form(node: Schema) -> str:
     required = node.get("required", [])
     optional = [name for name in node.get("properties", {}) if name not in required]
-    return (names(required) or "nothing") + (f" (optional {names(optional)})" if optional else "")
+    return (join_names(required) or "nothing") + (f" (optional {join_names(optional)})" if optional else "")
 
 
 def _without(node: Schema, key: str) -> Schema:

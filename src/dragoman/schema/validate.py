@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sized
 from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
-from dragoman.schema.describe import names, show
+from dragoman.schema.describe import join_names, show
 from dragoman.schema.refs import Refs
-from dragoman.schema.spell import fits, same, spell, type_of
+from dragoman.schema.spell import fits, normalize, same, type_of
 from dragoman.schema.walk import Schema
 
 _MAX_DEPTH: Final = 60  # deeper values are accepted unchecked
@@ -23,7 +23,7 @@ Key = str | int | None  # None: the value itself
 Rule = Callable[["Validator", Any, Schema, str, int], Problems]
 
 
-class Plan(NamedTuple):
+class NodePlan(NamedTuple):
     """A normalized node with the rules for its keywords."""
 
     node: Schema
@@ -31,7 +31,7 @@ class Plan(NamedTuple):
     rules: tuple[Rule, ...]
 
 
-_ANYTHING: Final = Plan({}, [], ())
+_ANYTHING: Final = NodePlan({}, [], ())
 
 
 class Document:
@@ -40,20 +40,20 @@ class Document:
     def __init__(self, schema: Any) -> None:
         self.root = schema
         self._refs = Refs(schema)
-        self._plans: dict[int, Plan] = {}  # by the identity of the node
+        self._plans: dict[int, NodePlan] = {}  # by the identity of the node
 
-    def plan(self, schema: Any) -> Plan:
+    def plan(self, schema: Any) -> NodePlan:
         """Return the node and its rules; `true`, and anything that is not a schema, allows every value."""
         if not isinstance(schema, dict):
             return _ANYTHING
         found = self._plans.get(id(schema))
         if found is None:
-            node = spell(schema, "", [])
+            node = normalize(schema, "", [])
             rules = tuple(_RULES[key] for key in node if key in _RULES)
-            found = self._plans[id(schema)] = Plan(node, node.get("type", []), rules)
+            found = self._plans[id(schema)] = NodePlan(node, node.get("type", []), rules)
         return found
 
-    def spelled(self, schema: Any) -> Schema:
+    def normalized(self, schema: Any) -> Schema:
         """Return the normalized node."""
         return self.plan(schema).node
 
@@ -76,7 +76,7 @@ class Validator:
         self._steps = 0
 
     @property
-    def tired(self) -> bool:
+    def exhausted(self) -> bool:
         """Whether validation stopped at `_MAX_STEPS`, because the schema branches too much."""
         return self._steps > _MAX_STEPS
 
@@ -89,7 +89,7 @@ class Validator:
         self._steps += 1
         if schema is False:
             yield f"{path or 'arguments'}: must not be given"
-        elif depth <= _MAX_DEPTH and not self.tired:
+        elif depth <= _MAX_DEPTH and not self.exhausted:
             node, types, rules = self.document.plan(schema)
             if types and not self.typed(value, types):
                 yield f"{path or 'arguments'}: expected {' or '.join(types)}, got {_kind(value)}"
@@ -144,7 +144,7 @@ def _union(name: str) -> Rule:
     def problems(validator: Validator, value: Any, node: Schema, path: str, depth: int) -> Problems:
         if any(validator.ok(value, branch, depth) for branch in node[name]):
             return
-        spelled = validator.document.spelled
+        spelled = validator.document.normalized
         non_null = [branch for branch in node[name] if spelled(branch).get("type") != ["null"]]
         if len(non_null) == 1:
             yield from validator.problems(value, non_null[0], path, depth)
@@ -165,7 +165,7 @@ def _all_given(value: Any, node: Schema) -> bool:
 
 
 def _missing(value: dict[str, Any], node: Schema) -> str:
-    return f"{names([name for name in node['required'] if name not in value])} must be given"
+    return f"{join_names([name for name in node['required'] if name not in value])} must be given"
 
 
 def _target(document: Document, value: Any, node: Schema) -> list[tuple[Key, Any, Any]]:

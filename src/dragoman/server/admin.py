@@ -14,22 +14,22 @@ import msgspec
 from dragoman import jsontext
 from dragoman.dialects.base import Reply
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.server.admin_shapes import check_tool_config, read_results, read_tools, show_tools
-from dragoman.server.converse import Call
-from dragoman.server.http import JSON_HEADERS, Outlet
-from dragoman.server.reach import reach
+from dragoman.server.admin_shapes import check_tool_config, decode_results, decode_tools, encode_tools
+from dragoman.server.converse import RequestContext
+from dragoman.server.http import JSON_HEADERS, ResponseWriter
+from dragoman.server.reach import require_store
 from dragoman.server.tool_sessions import (
-    Held,
-    KeptCall,
-    Status,
+    CallStatus,
+    SessionCall,
+    SessionToolset,
     ToolSession,
     check_session_name,
-    open_ids,
+    open_call_ids,
 )
 
 _MAX_TOOLS_BYTES = 1024 * 1024
 _MAX_RESULTS_BYTES = 16 * 1024 * 1024
-_SPELLINGS = {"tool_config": "toolConfig", "keepClientTools": "keep_client_tools"}
+_FIELD_SPELLINGS = {"tool_config": "toolConfig", "keepClientTools": "keep_client_tools"}
 
 Described = msgspec.Meta
 Json = dict[str, Any]
@@ -96,7 +96,7 @@ class CallShown(msgspec.Struct, kw_only=True):
     id: str
     name: str
     args: Json
-    status: Status
+    status: CallStatus
     created_at: int
 
 
@@ -120,56 +120,56 @@ class Failure(msgspec.Struct):
     error: ErrorBody
 
 
-async def put_tools(call: Call, outlet: Outlet) -> None:
+async def put_tools(call: RequestContext, outlet: ResponseWriter) -> None:
     if len(call.body) > _MAX_TOOLS_BYTES:
         raise DragomanError(f"the tools of a session take at most {_MAX_TOOLS_BYTES} bytes", kind="too_large")
     body = _decode(call, SessionTools)
-    tools = read_tools(body.tools)
+    tools = decode_tools(body.tools)
     check_tool_config(body.toolConfig, tools, alone=not body.keep_client_tools)
-    held = Held(tools=tools, keep_client_tools=body.keep_client_tools, tool_config=body.toolConfig)
-    session = _session(call)
-    await reach(session.hold(held))
-    await _reply(outlet, _shown(session, held))
+    held = SessionToolset(tools=tools, keep_client_tools=body.keep_client_tools, tool_config=body.toolConfig)
+    session = _open_session(call)
+    await require_store(session.set_toolset(held))
+    await _reply(outlet, _encode_toolset(session, held))
 
 
-async def get_tools(call: Call, outlet: Outlet) -> None:
-    session = _session(call)
-    await _reply(outlet, _shown(session, await _held(session)))
+async def get_tools(call: RequestContext, outlet: ResponseWriter) -> None:
+    session = _open_session(call)
+    await _reply(outlet, _encode_toolset(session, await _require_toolset(session)))
 
 
-async def delete_tools(call: Call, outlet: Outlet) -> None:
-    session = _session(call)
-    if not await reach(session.forget()):
-        raise _unknown(session)
+async def delete_tools(call: RequestContext, outlet: ResponseWriter) -> None:
+    session = _open_session(call)
+    if not await require_store(session.clear()):
+        raise _unknown_session(session)
     await _reply(outlet, Deleted(session=session.name))
 
 
-async def post_results(call: Call, outlet: Outlet) -> None:
+async def post_results(call: RequestContext, outlet: ResponseWriter) -> None:
     if len(call.body) > _MAX_RESULTS_BYTES:
         raise DragomanError(f"results take at most {_MAX_RESULTS_BYTES} bytes at a time", kind="too_large")
-    session = _session(call)
-    await _held(session)
-    calls = {one.id: one for one in await reach(session.calls())}
-    results = read_results(_decode(call, Results).results)
+    session = _open_session(call)
+    await _require_toolset(session)
+    calls = {one.id: one for one in await require_store(session.calls())}
+    results = decode_results(_decode(call, Results).results)
     named: set[str] = set()
     for index, result in enumerate(results):
         _check_open(calls, result.call_id, named, f"results[{index}]")
         named.add(result.call_id)
     known = [msgspec.structs.replace(one, name=calls[one.call_id].name) for one in results]
-    await reach(session.answer(known))
-    waiting = [own for own in open_ids(calls.values()) if own not in named]
+    await require_store(session.add_results(known))
+    waiting = [own for own in open_call_ids(calls.values()) if own not in named]
     await _reply(outlet, ResultsTaken(session=session.name, accepted=len(results), open_calls=waiting))
 
 
-async def get_calls(call: Call, outlet: Outlet) -> None:
+async def get_calls(call: RequestContext, outlet: ResponseWriter) -> None:
     wanted = call.query.get("status", "")
     if wanted not in ("", *_STATUSES):
         raise InvalidRequest(f"must be one of {', '.join(_STATUSES)}", where="status")
-    session = _session(call)
-    await _held(session)
+    session = _open_session(call)
+    await _require_toolset(session)
     shown = [
         CallShown(id=one.id, name=one.name, args=one.args, status=one.status, created_at=one.created_s)
-        for one in await reach(session.calls())
+        for one in await require_store(session.calls())
         if wanted in ("", one.status)
     ]
     await _reply(outlet, Calls(session=session.name, calls=shown))
@@ -178,9 +178,9 @@ async def get_calls(call: Call, outlet: Outlet) -> None:
 _STATUSES = ("open", "answered", "delivered")
 
 
-def _check_open(calls: dict[str, KeptCall], call_id: str, named: set[str], where: str) -> None:
+def _check_open(calls: dict[str, SessionCall], call_id: str, named: set[str], where: str) -> None:
     if call_id not in calls:
-        waiting = ", ".join(open_ids(calls.values())) or "none"
+        waiting = ", ".join(open_call_ids(calls.values())) or "none"
         raise InvalidRequest(
             f"no call {call_id!r} was captured in this session; open are: {waiting}", where=where
         )
@@ -188,50 +188,50 @@ def _check_open(calls: dict[str, KeptCall], call_id: str, named: set[str], where
         raise DragomanError(f"the call {call_id!r} has its result already", kind="conflict", where=where)
 
 
-def _session(call: Call) -> ToolSession:
-    check_session_name(call.names["id"])
-    return ToolSession(call.gateway.store.session_tools, call.caller.scope, call.names["id"])
+def _open_session(call: RequestContext) -> ToolSession:
+    check_session_name(call.path_params["id"])
+    return ToolSession(call.gateway.store.session_tools, call.caller.scope, call.path_params["id"])
 
 
-async def _held(session: ToolSession) -> Held:
-    held = await reach(session.held())
+async def _require_toolset(session: ToolSession) -> SessionToolset:
+    held = await require_store(session.get_toolset())
     if held is None:
-        raise _unknown(session)
+        raise _unknown_session(session)
     return held
 
 
-def _unknown(session: ToolSession) -> DragomanError:
+def _unknown_session(session: ToolSession) -> DragomanError:
     why = f"the session {session.name!r} has no tools here, or they were kept for another gateway key"
     return DragomanError(why, kind="not_found")
 
 
-def _shown(session: ToolSession, held: Held) -> SessionToolsShown:
+def _encode_toolset(session: ToolSession, held: SessionToolset) -> SessionToolsShown:
     return SessionToolsShown(
         session=session.name,
-        tools=show_tools(held.tools),
+        tools=encode_tools(held.tools),
         toolConfig=held.tool_config,
         keep_client_tools=held.keep_client_tools,
     )
 
 
-def _decode(call: Call, kind: type[Any]) -> Any:
+def _decode(call: RequestContext, kind: type[Any]) -> Any:
     """Decode the body as `kind`; Google's field names may be in camelCase or snake_case."""
     body = jsontext.decode_leniently(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, call.body)
-    renamed = {_SPELLINGS.get(name, name): value for name, value in body.items()}
-    whole = jsontext.whole_characters(msgspec.json.encode(renamed))
+    renamed = {_FIELD_SPELLINGS.get(name, name): value for name, value in body.items()}
+    whole = jsontext.replace_lone_surrogates(msgspec.json.encode(renamed))
     return jsontext.decode(msgspec.json.Decoder(kind).decode, whole)
 
 
-async def _reply(outlet: Outlet, body: msgspec.Struct) -> None:
+async def _reply(outlet: ResponseWriter, body: msgspec.Struct) -> None:
     await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
+class AdminOperation(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of the admin API; `status` lists error codes besides those that every request may get."""
 
     method: Literal["GET", "PUT", "POST", "DELETE"]
     path: str
-    handler: Callable[[Call, Outlet], Awaitable[None]]
+    handler: Callable[[RequestContext, ResponseWriter], Awaitable[None]]
     name: str
     summary: str
     answer: type[msgspec.Struct]
@@ -240,8 +240,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     status: tuple[int, ...] = ()
 
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
+OPERATIONS: tuple[AdminOperation, ...] = (
+    AdminOperation(
         method="PUT",
         path="/v1/sessions/{id}/tools",
         handler=put_tools,
@@ -251,7 +251,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=SessionToolsShown,
         status=(400, 413),
     ),
-    Operation(
+    AdminOperation(
         method="GET",
         path="/v1/sessions/{id}/tools",
         handler=get_tools,
@@ -260,7 +260,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=SessionToolsShown,
         status=(404,),
     ),
-    Operation(
+    AdminOperation(
         method="DELETE",
         path="/v1/sessions/{id}/tools",
         handler=delete_tools,
@@ -269,7 +269,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=Deleted,
         status=(404,),
     ),
-    Operation(
+    AdminOperation(
         method="POST",
         path="/v1/sessions/{id}/results",
         handler=post_results,
@@ -279,7 +279,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=ResultsTaken,
         status=(400, 404, 409, 413),
     ),
-    Operation(
+    AdminOperation(
         method="GET",
         path="/v1/sessions/{id}/calls",
         handler=get_calls,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,14 +10,14 @@ import msgspec
 
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Text, Tool, ToolResult
-from dragoman.tools.convert import FORMS, gemini
+from dragoman.tools.convert import FORMATS, gemini
 
 MAX_TOOLS = 512  # Google's documented maximum of functionDeclarations in one tool
 Json = dict[str, Any]
 
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 #: A field that only the tools of one API have -> the name of that format.
-_FORMS = {
+_FORMAT_BY_FIELD = {
     "function": "openai_chat",
     "input_schema": "anthropic",
     "toolSpecification": "amazonq",
@@ -32,13 +33,14 @@ _NO_RESULT = (
 )
 
 
-def read_tools(entries: Sequence[Json]) -> tuple[Tool, ...]:
+def decode_tools(entries: Sequence[Json]) -> tuple[Tool, ...]:
     """Decode the functions of all entries; raise InvalidRequest for tools that are not functions."""
     tools: list[Tool] = []
     for index, entry in enumerate(entries):
         where = f"tools[{index}]"
-        form, wire = _tool_form(entry, where)
-        tools += _placed(lambda form=form, wire=wire: FORMS[form].decode_tools([wire]), "tools[0]", where)  # type: ignore[misc]
+        form, wire = _tool_format(entry, where)
+        read = functools.partial(FORMATS[form].decode_tools, [wire])
+        tools += _decode_at(read, "tools[0]", where)
     names: set[str] = set()
     for tool in tools:
         if tool.name in names:
@@ -50,12 +52,12 @@ def read_tools(entries: Sequence[Json]) -> tuple[Tool, ...]:
     return tuple(msgspec.structs.replace(tool, where=tool.name, native=b"") for tool in tools)
 
 
-def _tool_form(entry: Json, where: str) -> tuple[str, Json]:
+def _tool_format(entry: Json, where: str) -> tuple[str, Json]:
     if any(name in entry for name in _DECLARATIONS):
         if len(entry) > 1:
             raise InvalidRequest("only functions can be a session's tools", where=where)
         return "gemini", entry
-    for field, form in _FORMS.items():
+    for field, form in _FORMAT_BY_FIELD.items():
         if field in entry:
             return form, entry
     if entry.get("type") == "function":
@@ -65,7 +67,7 @@ def _tool_form(entry: Json, where: str) -> tuple[str, Json]:
     raise InvalidRequest(_NO_FUNCTION, where=where)
 
 
-def show_tools(tools: Sequence[Tool]) -> list[Json]:
+def encode_tools(tools: Sequence[Tool]) -> list[Json]:
     """Return the tools as Google's functionDeclarations, with unchanged schemas."""
     declarations = [
         {
@@ -95,15 +97,15 @@ def check_tool_config(config: Json | None, tools: Sequence[Tool], *, alone: bool
             raise InvalidRequest(f"there is no tool named {name!r} in this session", where=where)
 
 
-def read_results(entries: Sequence[Json]) -> list[ToolResult]:
+def decode_results(entries: Sequence[Json]) -> list[ToolResult]:
     """Decode the results of all entries; raise InvalidRequest for an unknown format or a missing call id."""
     results: list[ToolResult] = []
     for index, entry in enumerate(entries):
         where = f"results[{index}]"
-        read = next((read for names, read in _RESULTS.items() if set(names) <= entry.keys()), None)
+        read = next((read for names, read in _RESULT_DECODERS.items() if set(names) <= entry.keys()), None)
         if read is None:
             raise InvalidRequest(_NO_RESULT, where=where)
-        result = _placed(lambda read=read, entry=entry: read(entry), "", where)  # type: ignore[misc]
+        result = _decode_at(lambda read=read, entry=entry: read(entry), "", where)  # type: ignore[misc]
         if not isinstance(result.call_id, str) or not result.call_id:
             raise InvalidRequest("a result names its call", where=where)
         results.append(result)
@@ -126,32 +128,32 @@ def _with_output(entry: Json) -> ToolResult:
     """Read text or a content list like a `function_call_output`; wrap any other JSON value as a response."""
     output = entry["output"]
     if isinstance(output, str | list):
-        return _read("openai_responses", [{"type": "function_call_output", **entry}])
+        return _decode_result("openai_responses", [{"type": "function_call_output", **entry}])
     wrapped = output if isinstance(output, dict) else {"output": output}
     return ToolResult(call_id=entry["call_id"], response=msgspec.json.encode(wrapped))
 
 
 def _as_anthropic(entry: Json) -> ToolResult:
-    return _read("anthropic", [{"role": "user", "content": [{"type": "tool_result", **entry}]}])
+    return _decode_result("anthropic", [{"role": "user", "content": [{"type": "tool_result", **entry}]}])
 
 
 def _as_chat(entry: Json) -> ToolResult:
-    return _read("openai_chat", [{"role": "tool", **entry}])
+    return _decode_result("openai_chat", [{"role": "tool", **entry}])
 
 
 def _as_block(entry: Json) -> ToolResult:
-    return _read("bedrock", [{"role": "user", "content": [entry]}])
+    return _decode_result("bedrock", [{"role": "user", "content": [entry]}])
 
 
 def _as_part(entry: Json) -> ToolResult:
     """Read a Gemini part. It needs an id, because the name alone does not identify a call."""
     if not isinstance(entry["functionResponse"], dict) or not entry["functionResponse"].get("id"):
         raise InvalidRequest("a functionResponse names its call by id", where="functionResponse.id")
-    return _read("gemini", [{"role": "user", "parts": [entry]}])
+    return _decode_result("gemini", [{"role": "user", "parts": [entry]}])
 
 
 #: Fields of an entry -> its decoder; the first match counts.
-_RESULTS: dict[tuple[str, ...], Callable[[Json], ToolResult]] = {
+_RESULT_DECODERS: dict[tuple[str, ...], Callable[[Json], ToolResult]] = {
     ("call_id", "response"): _with_response,
     ("call_id", "error"): _with_error,
     ("call_id", "output"): _with_output,
@@ -162,8 +164,8 @@ _RESULTS: dict[tuple[str, ...], Callable[[Json], ToolResult]] = {
 }
 
 
-def _read(form: str, wire: list[Any]) -> ToolResult:
-    (result,) = FORMS[form].decode_results(wire)
+def _decode_result(form: str, wire: list[Any]) -> ToolResult:
+    (result,) = FORMATS[form].decode_results(wire)
     return result
 
 
@@ -171,7 +173,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _placed(read: Callable[[], Any], found: str, where: str) -> Any:
+def _decode_at(read: Callable[[], Any], found: str, where: str) -> Any:
     """Call `read` and move the place of its InvalidRequest below `where`."""
     try:
         return read()

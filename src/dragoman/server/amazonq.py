@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dragoman.dialects.amazonq import control
 from dragoman.dialects.base import Reply
-from dragoman.server.converse import Call, converse
-from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.converse import RequestContext, generate
+from dragoman.server.http import JSON_HEADERS, ResponseWriter
 from dragoman.server.models import list_models
 
 
-async def operate(call: Call, outlet: Outlet) -> None:
+async def run_amazonq_operation(call: RequestContext, outlet: ResponseWriter) -> None:
     """Dispatch by the name of the operation, which is in the x-amz-target header or in the path."""
-    operation = control.operation_of(call.names["operation"])
+    operation = control.operation_of(call.path_params["operation"])
     if operation in control.CHATS:
-        await converse(call, outlet)
+        await generate(call, outlet)
         return
     if operation == control.MODELS:
         body = list_models(call.dialect.name, call.gateway.config.models, call.query)

@@ -14,24 +14,24 @@ from collections.abc import Awaitable
 from dragoman.dialects.base import ClientDialect
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.server.auth import Caller
-from dragoman.server.bodies import Bodies, Intake
-from dragoman.server.converse import Call
-from dragoman.server.errand import Errand, read_errand
+from dragoman.server.bodies import BodyLimits, BodyReader
+from dragoman.server.converse import RequestContext
+from dragoman.server.errand import RequestHead, read_request_head
 from dragoman.server.gateway import Gateway
 from dragoman.server.http import (
-    BodyCut,
-    ClientLeft,
-    Outlet,
+    ClientDisconnect,
+    IncompleteBody,
     Receive,
+    ResponseWriter,
     Scope,
     Send,
     check_head,
-    head_of,
+    raw_head,
 )
-from dragoman.server.places import Places, Stay, places_for_unproven
-from dragoman.server.routes import Found, find_route
-from dragoman.server.sigv4 import Claim
-from dragoman.tokens import new_token
+from dragoman.server.places import ConcurrencyLimiter, RequestLease, unauthenticated_limiter
+from dragoman.server.routes import RouteMatch, find_route
+from dragoman.server.sigv4 import SigV4Claim
+from dragoman.tokens import new_id
 
 _log = logging.getLogger("dragoman")
 
@@ -41,9 +41,9 @@ class GatewayApp:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
-        self._bodies = Bodies(gateway.config.server)
-        self._places = Places(gateway.config.server.max_requests)
-        self._unproven = places_for_unproven(gateway.config.server.max_requests)
+        self._bodies = BodyLimits(gateway.config.server)
+        self._concurrency = ConcurrencyLimiter(gateway.config.server.max_requests)
+        self._unauthenticated = unauthenticated_limiter(gateway.config.server.max_requests)
         self.running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,114 +63,116 @@ class GatewayApp:
 
     async def _serve(
         self, scope: Scope, receive: Receive, send: Send, task: asyncio.Task[None]
-    ) -> Intake | None:
+    ) -> BodyReader | None:
         """Answer one request. Return its body reader if it was refused before the body was read."""
         gateway = self.gateway
-        errand = read_errand(scope, gateway.watch)
+        errand = read_request_head(scope, gateway.observer_hub)
         dialect = errand.dialect
-        trail = gateway.watch.begin(f"req_{new_token()}", errand.noted, errand.headers, errand.query)
-        outlet = Outlet(send, trail, gateway.config.server.reader_idle_s)
+        trail = gateway.observer_hub.begin(f"req_{new_id()}", errand.recorded, errand.headers, errand.query)
+        outlet = ResponseWriter(send, trail, gateway.config.server.reader_idle_s)
         outlet.id_header = dialect.id_header
         if gateway.draining and scope["http_version"].startswith("1"):
             outlet.add_headers((("connection", "close"),))  # so that a load balancer reconnects elsewhere
-        intake = Intake(receive, errand.headers)
+        intake = BodyReader(receive, errand.headers)
         refused = True
         try:
-            with Stay(self._bodies.room) as stay:
+            with RequestLease(self._bodies.byte_budget) as stay:
                 route = find_route(errand.method, errand.path, errand.headers, errand.query)
                 dialect = route.dialect
                 outlet.id_header = dialect.id_header
                 trail.dialect = dialect.name
-                trail.quiet = route.door != "key"
+                trail.is_unrecorded = route.auth != "key"
                 admitted = await self._authenticate(route, errand, scope)
-                call = Call(
+                call = RequestContext(
                     gateway,
                     dialect,
                     errand.public_headers(),
                     errand.path,
-                    names=route.names,
+                    names=route.path_params,
                     query=errand.public_query(),
                 )
                 call.caller = await self._admit(route, admitted, errand, call, scope, intake, stay)
                 trail.caller = call.caller.scope
-                trail.took(call.body)
+                trail.on_request_body(call.body)
                 refused = False
-                await _until_client_leaves(task, route.handler(call, outlet), outlet, receive)
-        except ClientLeft as gone:
-            trail.left = True
-            if isinstance(gone, BodyCut):  # a client that only half-closed the connection still reads
+                await _run_until_disconnect(task, route.handler(call, outlet), outlet, receive)
+        except ClientDisconnect as gone:
+            trail.client_disconnected = True
+            if isinstance(gone, IncompleteBody):  # a client that only half-closed the connection still reads
                 await outlet.reply(dialect.encode_error(InvalidRequest("the body broke off")))
         except DragomanError as error:
-            await _answer_error(outlet, dialect, gateway.redactor.told(error))
+            await _send_error(outlet, dialect, gateway.redactor.redact_error(error))
         except asyncio.CancelledError:
             if outlet.started or not gateway.draining:
                 raise
             stopping = DragomanError("the gateway is being stopped", kind="overloaded", retry_after_s=2)
-            await _answer_error(outlet, dialect, stopping)
+            await _send_error(outlet, dialect, stopping)
         except Exception:
             _log.exception("request %s failed", trail.id)
             mistake = DragomanError(f"Dragoman made a mistake; the log has the details of {trail.id}")
-            await _answer_error(outlet, dialect, mistake)
+            await _send_error(outlet, dialect, mistake)
         finally:
             outlet.close()
-            gateway.watch.end(trail)
+            gateway.observer_hub.end(trail)
         return intake if refused else None
 
-    async def _authenticate(self, route: Found, errand: Errand, scope: Scope) -> Caller | Claim:
+    async def _authenticate(
+        self, route: RouteMatch, errand: RequestHead, scope: Scope
+    ) -> Caller | SigV4Claim:
         """Check everything that the request head alone decides, before any byte of the body is read.
 
         Return the caller, or the claim of a signed request that can be verified only with its body.
         """
-        gate, headers, query, now_s = self.gateway.gate, errand.headers, errand.query, time.time()
+        gate, headers, query, now_s = self.gateway.authenticator, errand.headers, errand.query, time.time()
         gate.check_origin(headers)
         check_head(scope, headers)
         if route.public:
             return Caller()
-        match route.door:
+        match route.auth:
             case "key":
-                return gate.admit(headers, query, now_s)
+                return gate.authenticate(headers, query, now_s)
             case "dashboard":
-                return await self.gateway.door.admit(errand.method, headers, query, now_s)
+                return await self.gateway.dashboard_auth.authenticate(errand.method, headers, query, now_s)
             case "login":
                 address = str((scope.get("client") or ("",))[0])
-                return await self.gateway.door.log_in(headers, query, now_s, address)
+                return await self.gateway.dashboard_auth.log_in(headers, query, now_s, address)
 
     async def _admit(
         self,
-        route: Found,
-        admitted: Caller | Claim,
-        errand: Errand,
-        call: Call,
+        route: RouteMatch,
+        admitted: Caller | SigV4Claim,
+        errand: RequestHead,
+        call: RequestContext,
         scope: Scope,
-        intake: Intake,
-        stay: Stay,
+        intake: BodyReader,
+        stay: RequestLease,
     ) -> Caller:
         """Take a concurrency slot, read the body into `call`, and return the caller.
 
         The body of an unauthenticated caller is read only if the request is signed, because the signature
         covers it.
         """
-        gate = self.gateway.gate
+        gate = self.gateway.authenticator
         if not route.public:
             if isinstance(admitted, Caller):
-                stay.take_place(self._places, admitted.scope)
+                stay.acquire_slot(self._concurrency, admitted.scope)
             else:
-                stay.take_place(self._unproven, "")
+                stay.acquire_slot(self._unauthenticated, "")
         if route.admin and isinstance(admitted, Caller):
             gate.check_admin(admitted)
         if errand.has_body:
             gate.check_content_type(errand.headers)
             call.body = await self._bodies.read(intake, stay, proven=isinstance(admitted, Caller))
-        if isinstance(admitted, Claim):
-            admitted = gate.prove(admitted, head_of(scope), call.body)
-            stay.take_place(self._places, admitted.scope)
+        if isinstance(admitted, SigV4Claim):
+            admitted = gate.verify_signature(admitted, raw_head(scope), call.body)
+            stay.acquire_slot(self._concurrency, admitted.scope)
             if route.admin:
                 gate.check_admin(admitted)
         return admitted
 
 
-async def _until_client_leaves(
-    task: asyncio.Task[None], work: Awaitable[None], outlet: Outlet, receive: Receive
+async def _run_until_disconnect(
+    task: asyncio.Task[None], work: Awaitable[None], outlet: ResponseWriter, receive: Receive
 ) -> None:
     """Await `work`, and cancel it together with its upstream call when the client disconnects (pain E12).
 
@@ -199,14 +201,14 @@ async def _until_client_leaves(
         if not left:
             raise
         task.uncancel()
-        raise ClientLeft from None
+        raise ClientDisconnect from None
     finally:
         outlet.on_stall = None  # break the reference cycle: `leave` holds this frame
         watcher.cancel()
 
 
-async def _answer_error(outlet: Outlet, dialect: ClientDialect, error: DragomanError) -> None:
-    outlet.trail.failed(error)
+async def _send_error(outlet: ResponseWriter, dialect: ClientDialect, error: DragomanError) -> None:
+    outlet.recorder.on_error(error)
     if outlet.started:  # the relay reports failures inside a stream itself; here only an abort is left
         raise error
     await outlet.reply(dialect.encode_error(error))

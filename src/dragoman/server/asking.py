@@ -9,34 +9,34 @@ from dragoman.errors import DragomanError
 from dragoman.ir import Collector, Request, Response
 from dragoman.server.auth import Caller
 from dragoman.server.gateway import Gateway
-from dragoman.server.way import Way
-from dragoman.tokens import new_token
+from dragoman.server.way import AttemptPlan
+from dragoman.tokens import new_id
 
 
-async def ask_google(gateway: Gateway, caller: Caller, request: Request) -> Response:
+async def generate_internal(gateway: Gateway, caller: Caller, request: Request) -> Response:
     """Send a request to Google and return the response; raise the last error when no attempt is left."""
-    way = Way(gateway, caller, request)
+    way = AttemptPlan(gateway, caller, request)
     while True:
         try:
-            response = await _attempt(gateway, way, request)
+            response = await _generate_once(gateway, way, request)
         except DragomanError as error:
-            await way.learn(error)
-            wait_s = way.next(error)
+            await way.record_outcome(error)
+            wait_s = way.plan_next(error)
             if wait_s is None:
                 raise
             await asyncio.sleep(wait_s)
         else:
-            await way.learn(None)
+            await way.record_outcome(None)
             return response
 
 
-async def _attempt(gateway: Gateway, way: Way, request: Request) -> Response:
-    encoded = gemini.encode_request(request, way.target, lambda: f"call_{new_token()}")
+async def _generate_once(gateway: Gateway, way: AttemptPlan, request: Request) -> Response:
+    encoded = gemini.encode_request(request, way.target, lambda: f"call_{new_id()}")
     reader, collector = encoded.reader(), Collector()
-    url = gateway.host.url(way.target.model, "generateContent")
+    url = gateway.endpoint.url(way.target.model, "generateContent")
     headers = await way.headers()
     client = gateway.client
-    async with client.post(url, headers, encoded.body, stream=False, within_s=way.left_s) as answer:
+    async with client.post(url, headers, encoded.body, stream=False, within_s=way.remaining_s) as answer:
         if answer.status != 200:
             raise gemini.decode_error(answer.status, answer.headers, await answer.read())
         for event in reader.feed(await answer.read()):

@@ -20,15 +20,15 @@ from dragoman.server import sigv4
 #: Headers with credentials: never logged or forwarded. A web page cannot set them without a CORS preflight.
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "x-amz-security-token")
 #: For InvokeModel, aws-sdk-js sends application/octet-stream and boto3 sends no content type.
-_UNNAMED = frozenset({"", "application/octet-stream"})
+_UNSPECIFIC_TYPES = frozenset({"", "application/octet-stream"})
 _GOOGLE_KEY_PREFIXES = ("AIza", "AQ.")
-_SEAL = b"dragoman dashboard"
+_COOKIE_SECRET_LABEL = b"dragoman dashboard"
 _BEARER = "bearer "
-_KNOWN_HOSTS = 64
-_SHOWN = 100  # characters of a client's header that an error message repeats
+_HOST_CACHE_SIZE = 64
+_MAX_QUOTED_CHARACTERS = 100  # characters of a client's header that an error message repeats
 _KIRO_KEY_PREFIX = "ksk_"  # Kiro accepts only keys with this prefix
 _JSON_TYPES = frozenset({"application/json", "application/x-amz-json-1.0", "application/x-amz-json-1.1"})
-_PRESIGNED = "x-amz-signature"
+_PRESIGNED_FIELD = "x-amz-signature"
 _AUTHORITY = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{0,5})?")
 
 
@@ -46,23 +46,23 @@ class Caller(msgspec.Struct, frozen=True):
     admin: bool = False  # a property of the key; a request cannot claim it
 
 
-class _Key(msgspec.Struct, frozen=True):
+class _GatewayKey(msgspec.Struct, frozen=True):
     """What the gateway derives from a gateway key; the key itself is not stored."""
 
     hashed: bytes
-    root: hmac.HMAC  # verifies SigV4 signatures made with the key
-    seal: str  # signs dashboard cookies; not the plain hash, which settings may contain
+    signing_root: hmac.HMAC  # verifies SigV4 signatures made with the key
+    cookie_secret: str  # signs dashboard cookies; not the plain hash, which settings may contain
     caller: Caller
 
     @classmethod
-    def of(cls, key: str, *, admin: bool) -> _Key:
+    def from_key(cls, key: str, *, admin: bool) -> _GatewayKey:
         hashed = _hash(key)
         caller = Caller(scope=_scope(key), key_hash=hashed.hex(), admin=admin)
-        seal = hmac.digest(key.encode("utf-8", "replace"), _SEAL, sha256).hex()
+        seal = hmac.digest(key.encode("utf-8", "replace"), _COOKIE_SECRET_LABEL, sha256).hex()
         return cls(hashed, sigv4.signing_root(key), seal, caller)
 
 
-class Gate:
+class Authenticator:
     """Authenticate requests by their head; only a signature needs the body too.
 
     Instances are immutable: when the keys change, create another one.
@@ -78,9 +78,9 @@ class Gate:
         admin_keys: tuple[str, ...] = (),
     ) -> None:
         known = dict.fromkeys((*keys, *admin_keys))
-        self._keys = tuple(_Key.of(key, admin=key in admin_keys) for key in known)
+        self._keys = tuple(_GatewayKey.from_key(key, admin=key in admin_keys) for key in known)
         self._open_to_all = open_to_all
-        self._own_google_keys = own_google_keys
+        self._accepts_google_keys = own_google_keys
         self._hosts = LOOPBACK_NAMES | frozenset(host.lower() for host in allowed_hosts)
 
     @property
@@ -88,25 +88,27 @@ class Gate:
         return tuple(key.caller.key_hash for key in self._keys)
 
     @property
-    def admin_seals(self) -> tuple[str, ...]:
-        return tuple(key.seal for key in self._keys if key.caller.admin)
+    def admin_cookie_secrets(self) -> tuple[str, ...]:
+        return tuple(key.cookie_secret for key in self._keys if key.caller.admin)
 
-    def seal_of(self, caller: Caller) -> str:
+    def cookie_secret_of(self, caller: Caller) -> str:
         """Return the secret that signs the caller's dashboard cookies; "" without a gateway key."""
-        return next((key.seal for key in self._keys if key.caller == caller), "")
+        return next((key.cookie_secret for key in self._keys if key.caller == caller), "")
 
-    def admin_of(self, seal: str) -> Caller | None:
+    def admin_by_cookie_secret(self, seal: str) -> Caller | None:
         """Return the admin whose key has this seal; the cookie's signature must be verified before."""
-        return next((key.caller for key in self._keys if key.caller.admin and key.seal == seal), None)
+        return next(
+            (key.caller for key in self._keys if key.caller.admin and key.cookie_secret == seal), None
+        )
 
-    def knows_host(self, headers: Mapping[str, str]) -> bool:
+    def is_known_host(self, headers: Mapping[str, str]) -> bool:
         """Return whether the Host header names this gateway; other names may be DNS rebinding."""
         return _host_name(headers.get("host", "")) in self._hosts
 
     def check_origin(self, headers: Mapping[str, str]) -> None:
         """Raise NotAllowed for an unknown Host and for a browser's request from another site's page."""
-        if not self.knows_host(headers):
-            host = headers.get("host", "")[:_SHOWN]
+        if not self.is_known_host(headers):
+            host = headers.get("host", "")[:_MAX_QUOTED_CHARACTERS]
             why = f"this gateway does not answer to the host name {host!r}; see server.allowed_hosts"
             raise NotAllowed(why, kind="permission")
         origin = headers.get("origin", "")
@@ -124,13 +126,13 @@ class Gate:
         if kind in _JSON_TYPES or kind.endswith("+json"):
             return
         empty = not kind and headers.get("content-length") == "0"
-        unnamed = kind in _UNNAMED and any(name in headers for name in CREDENTIAL_HEADERS)
+        unnamed = kind in _UNSPECIFIC_TYPES and any(name in headers for name in CREDENTIAL_HEADERS)
         if not (empty or unnamed):
             raise InvalidRequest(f"the content type must be application/json, not {kind or 'missing'}")
 
-    def admit(
+    def authenticate(
         self, headers: Mapping[str, str], query: Mapping[str, str], now_s: float
-    ) -> Caller | sigv4.Claim:
+    ) -> Caller | sigv4.SigV4Claim:
         """Return the caller, or the claim of a signed request that `prove` must verify; raise NotAllowed.
 
         One valid credential is enough: clients send stale ones beside the right one (pain N1).
@@ -139,17 +141,17 @@ class Gate:
         if query.get("key"):
             keys.append(query["key"])
         for key in keys:
-            known = self._known(key)
+            known = self._caller_by_key(key)
             if known is not None:
                 return known
         google_key = next((key for key in keys if key.startswith(_GOOGLE_KEY_PREFIXES)), "")
-        if google_key and self._own_google_keys:
+        if google_key and self._accepts_google_keys:
             return Caller(google_key=google_key, scope=_scope(google_key))
-        if sigv4.is_claimed(headers):
-            return self._claim(headers, now_s)
+        if sigv4.is_signed(headers):
+            return self._read_claim(headers, now_s)
         if self._open_to_all:
             return Caller(scope=_scope(""))
-        if any(name.lower() == _PRESIGNED for name in query):
+        if any(name.lower() == _PRESIGNED_FIELD for name in query):
             raise NotAllowed("presigned addresses are not taken here: sign the headers of the request")
         if not keys:
             raise NotAllowed("a gateway key is needed: as Authorization: Bearer, x-api-key or x-goog-api-key")
@@ -170,16 +172,16 @@ class Gate:
             "as Authorization: Bearer, x-api-key or x-goog-api-key"
         )
 
-    def prove(self, claim: sigv4.Claim, head: sigv4.Head, body: bytes) -> Caller:
+    def verify_signature(self, claim: sigv4.SigV4Claim, head: sigv4.RawHead, body: bytes) -> Caller:
         """Verify a signature and return the caller whose key made it; raise NotAllowed."""
         try:
-            return self._signer(claim, head, body)
+            return self._caller_by_signature(claim, head, body)
         except NotAllowed:
             if self._open_to_all:
                 return Caller(scope=_scope(""))
             raise
 
-    def _claim(self, headers: Mapping[str, str], now_s: float) -> Caller | sigv4.Claim:
+    def _read_claim(self, headers: Mapping[str, str], now_s: float) -> Caller | sigv4.SigV4Claim:
         try:
             return sigv4.read_claim(headers, now_s)
         except NotAllowed:
@@ -187,11 +189,11 @@ class Gate:
                 return Caller(scope=_scope(""))
             raise
 
-    def _signer(self, claim: sigv4.Claim, head: sigv4.Head, body: bytes) -> Caller:
-        text = sigv4.text_to_sign(claim, head, body)
+    def _caller_by_signature(self, claim: sigv4.SigV4Claim, head: sigv4.RawHead, body: bytes) -> Caller:
+        text = sigv4.string_to_sign(claim, head, body)
         known = None
         for key in self._keys:  # compare all of them, so that the time leaks nothing
-            if hmac.compare_digest(sigv4.sign(key.root, claim, text), claim.signature):
+            if hmac.compare_digest(sigv4.sign(key.signing_root, claim, text), claim.signature):
                 known = key.caller
         if known is None:
             raise NotAllowed(
@@ -200,7 +202,7 @@ class Gate:
             )
         return known
 
-    def _known(self, key: str) -> Caller | None:
+    def _caller_by_key(self, key: str) -> Caller | None:
         """Return the caller of a gateway key; compare all keys, so that the time leaks nothing."""
         hashed, found = _hash(key), None
         for known in self._keys:
@@ -218,7 +220,7 @@ def presented_keys(headers: Mapping[str, str]) -> list[str]:
     return list(filter(None, dict.fromkeys(carried)))
 
 
-@lru_cache(maxsize=_KNOWN_HOSTS)
+@lru_cache(maxsize=_HOST_CACHE_SIZE)
 def _host_name(host: str) -> str:
     """Return the host without its port, or "" if it is malformed, such as `[::1].evil.example`."""
     found = _AUTHORITY.fullmatch(host)

@@ -12,69 +12,69 @@ import logging
 import msgspec
 
 from dragoman.config.limits import LimitsConfig
-from dragoman.observe.record import Record, Stages
+from dragoman.observe.record import RequestRecord, RequestStages
 from dragoman.observe.usage import is_counted, tallies_of_all
-from dragoman.store import Ledger, Line, StoreUnavailable, Tally
+from dragoman.store import Ledger, LedgerEntry, StoreUnavailable, Tally
 
 _PAUSE_S = 1.0
 _BATCH = 200  # a batch is one script in Redis, which blocks its other clients
-_MOST_WAITING = 20_000  # records beyond this are dropped if the store is slower than the requests
+_MAX_PENDING = 20_000  # records beyond this are dropped if the store is slower than the requests
 _log = logging.getLogger("dragoman")
 
 
-class Bookkeeper:
+class LedgerWriter:
     """Collect records and write them to the ledger every `pause_s`."""
 
     def __init__(self, ledger: Ledger, limits: LimitsConfig, *, pause_s: float = _PAUSE_S) -> None:
         self._ledger = ledger
         self._limits = limits
         self._pause_s = pause_s
-        self._waiting: list[Record] = []
+        self._pending: list[RequestRecord] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._writing: asyncio.Task[None] | None = None
+        self._write_task: asyncio.Task[None] | None = None
         self._lost = 0
 
-    def finished(self, record: Record, stages: Stages | None) -> None:
+    def on_request_end(self, record: RequestRecord, stages: RequestStages | None) -> None:
         del stages
         if not is_counted(record):
             return
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._pending) >= _MAX_PENDING:
             self._lost += 1
             return
-        self._waiting.append(record)
-        if self._timer is None and self._writing is None:
-            self._write_soon()
+        self._pending.append(record)
+        if self._timer is None and self._write_task is None:
+            self._schedule_write()
 
     async def close(self) -> None:
         """Write everything that is left."""
-        if self._writing is not None:
-            await self._writing
+        if self._write_task is not None:
+            await self._write_task
         if self._timer is not None:
             self._timer.cancel()
         await self._write()
 
-    def _write_soon(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._begin)
+    def _schedule_write(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._start_write)
 
-    def _begin(self) -> None:
+    def _start_write(self) -> None:
         self._timer = None
-        self._writing = asyncio.get_running_loop().create_task(self._write_then_rest())
+        self._write_task = asyncio.get_running_loop().create_task(self._write_and_reschedule())
 
-    async def _write_then_rest(self) -> None:
+    async def _write_and_reschedule(self) -> None:
         await self._write()
-        self._writing = None
-        if self._waiting:  # records that arrived during the write
-            self._write_soon()
+        self._write_task = None
+        if self._pending:  # records that arrived during the write
+            self._schedule_write()
 
     async def _write(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._pending = self._pending, []
         for start in range(0, len(waiting), _BATCH):
-            await self._note(waiting[start : start + _BATCH])
+            await self._write_batch(waiting[start : start + _BATCH])
 
-    async def _note(self, batch: list[Record]) -> None:
+    async def _write_batch(self, batch: list[RequestRecord]) -> None:
         try:
-            lines, tallies = await asyncio.to_thread(_entries, batch, self._limits)
-            await self._ledger.note(lines, tallies)
+            lines, tallies = await asyncio.to_thread(_ledger_entries, batch, self._limits)
+            await self._ledger.add(lines, tallies)
         except StoreUnavailable as error:
             if not self._lost:
                 _log.warning("%s; requests are answered, and missing in the ledger", error)
@@ -87,9 +87,11 @@ class Bookkeeper:
                 self._lost = 0
 
 
-def _entries(records: list[Record], limits: LimitsConfig) -> tuple[list[Line], list[Tally]]:
+def _ledger_entries(
+    records: list[RequestRecord], limits: LimitsConfig
+) -> tuple[list[LedgerEntry], list[Tally]]:
     lines = [
-        Line(
+        LedgerEntry(
             id=record.id,
             at_ms=int(record.started_s * 1000),
             session=record.session,

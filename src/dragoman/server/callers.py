@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dragoman.config import Config
 from dragoman.server.auth import scope_of
 
-_KNOWN_CHARACTERS = 8
+_SCOPE_PREFIX_CHARACTERS = 8
 
 
 def caller_names(config: Config, others: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -23,4 +23,4 @@ def caller_names(config: Config, others: Mapping[str, str] | None = None) -> dic
 
 def caller_name(scope: str, names: Mapping[str, str]) -> str:
     """Return the name of a scope, or `#` and its first characters if its key is not in the settings."""
-    return names.get(scope) or f"#{scope[:_KNOWN_CHARACTERS]}"
+    return names.get(scope) or f"#{scope[:_SCOPE_PREFIX_CHARACTERS]}"

@@ -13,23 +13,23 @@ from dragoman.dialects.base import ClientDialect, Reply
 from dragoman.errors import ConfigError, DragomanError, UpstreamError
 from dragoman.exchange import Exchange
 from dragoman.server.auth import Caller
-from dragoman.server.desks import open_desk
+from dragoman.server.desks import open_tool_runner
 from dragoman.server.gateway import Gateway
-from dragoman.server.http import JSON_HEADERS, Outlet
-from dragoman.server.metered import open_meter
+from dragoman.server.http import JSON_HEADERS, ResponseWriter
+from dragoman.server.metered import reserve_quota
 from dragoman.server.relay import OnAnswer, Relay
 from dragoman.server.tool_sessions import SESSION_HEADER, check_session_name
-from dragoman.server.way import Way
-from dragoman.tokens import new_token
+from dragoman.server.way import AttemptPlan
+from dragoman.tokens import new_id
 
 #: Google counts quickly; after this time the local estimate is returned instead.
-_COUNT_S = 5.0
+_COUNT_TIMEOUT_S = 5.0
 
 
 _EMPTY: Mapping[str, str] = {}
 
 
-class Call:
+class RequestContext:
     """One authenticated request, as handlers see it.
 
     `headers` and `query` contain no credentials. They may be shared between requests: do not modify them.
@@ -52,17 +52,17 @@ class Call:
         self.dialect = dialect
         self.headers = headers
         self.path = path
-        self.names = names  # the named groups of the route's pattern
+        self.path_params = names  # the named groups of the route's pattern
         self.query = query
         self.created_s = int(time.time())
         self._started_s = time.monotonic()
 
-    def exchange(self, *, keep: bool = False) -> Exchange:
+    def new_exchange(self, *, keep: bool = False) -> Exchange:
         """Return a new exchange; with `keep` it also collects a streamed response, for `Exchange.whole`."""
         return Exchange(
             self.dialect,
-            new_token=new_token,
-            settings=self.gateway.settings,
+            new_token=new_id,
+            settings=self.gateway.translation_options,
             created_s=self.created_s,
             elapsed_ms=self._elapsed_ms,
             keep=keep,
@@ -73,21 +73,23 @@ class Call:
         return int((time.monotonic() - self._started_s) * 1000)
 
 
-async def converse(call: Call, outlet: Outlet) -> None:
+async def generate(call: RequestContext, outlet: ResponseWriter) -> None:
     """Decode a request and answer it."""
-    exchange = call.exchange()
+    exchange = call.new_exchange()
     exchange.decode(call.body, call.headers)
-    await relay(call, exchange, outlet)
+    await answer_exchange(call, exchange, outlet)
 
 
-async def relay(call: Call, exchange: Exchange, outlet: Outlet, on_answer: OnAnswer | None = None) -> None:
+async def answer_exchange(
+    call: RequestContext, exchange: Exchange, outlet: ResponseWriter, on_answer: OnAnswer | None = None
+) -> None:
     """Answer a decoded request; `on_answer` is awaited before the last byte is sent."""
     call.body = b""  # free the request's bytes while the response streams
-    _name_session(call, exchange)
+    _apply_session_header(call, exchange)
     gateway, caller = call.gateway, call.caller
     if gateway.config.media.fetch:
-        await gateway.library.bring(exchange, caller.scope)
-    meter = await open_meter(gateway, caller, exchange, outlet.trail) if gateway.is_limited else None
+        await gateway.remote_files.inline(exchange, caller.scope)
+    meter = await reserve_quota(gateway, caller, exchange, outlet.recorder) if gateway.has_quotas else None
     try:
         await Relay(
             gateway,
@@ -101,10 +103,10 @@ async def relay(call: Call, exchange: Exchange, outlet: Outlet, on_answer: OnAns
         ).run()
     finally:
         if meter is not None:
-            await meter.settle(exchange.facts.usage)
+            await meter.settle(exchange.summary.usage)
 
 
-def _name_session(call: Call, exchange: Exchange) -> None:
+def _apply_session_header(call: RequestContext, exchange: Exchange) -> None:
     """Prefer the session that the client names in a header to the one that the dialect derived."""
     named = call.headers.get(SESSION_HEADER, "")
     if named:
@@ -112,25 +114,25 @@ def _name_session(call: Call, exchange: Exchange) -> None:
         exchange.request = msgspec.structs.replace(exchange.request, session=named)
 
 
-async def count_tokens(call: Call, outlet: Outlet) -> None:
+async def count_tokens(call: RequestContext, outlet: ResponseWriter) -> None:
     """Reply with Google's token count, or with a local estimate if Google cannot be asked (pain H3)."""
-    exchange = call.exchange()
+    exchange = call.new_exchange()
     exchange.decode(call.body, call.headers)
     try:
-        async with asyncio.timeout(_COUNT_S):
-            tokens = await _count_sent(call, exchange, outlet.request_id)
+        async with asyncio.timeout(_COUNT_TIMEOUT_S):
+            tokens = await _count_with_tools(call, exchange, outlet.request_id)
     except (UpstreamError, ConfigError, TimeoutError):
         tokens = exchange.estimate()
         outlet.add_headers((("x-dragoman-count", "estimate"),))
     await outlet.reply(Reply(200, call.dialect.encode_count(tokens), JSON_HEADERS))
 
 
-async def _count_sent(call: Call, exchange: Exchange, request_id: str) -> int:
+async def _count_with_tools(call: RequestContext, exchange: Exchange, request_id: str) -> int:
     """Count the request with the gateway tools that would be declared, without those that are unavailable."""
-    _name_session(call, exchange)
+    _apply_session_header(call, exchange)
     desk = None
     with suppress(DragomanError):
-        desk = await open_desk(
+        desk = await open_tool_runner(
             call.gateway,
             exchange,
             call.caller,
@@ -139,16 +141,16 @@ async def _count_sent(call: Call, exchange: Exchange, request_id: str) -> int:
             headers=call.headers,
         )
     try:
-        return await _ask_count(call, exchange)
+        return await _request_count(call, exchange)
     finally:
         if desk is not None:
             await desk.close()
 
 
-async def _ask_count(call: Call, exchange: Exchange) -> int:
-    way = Way(call.gateway, call.caller, exchange.request)
+async def _request_count(call: RequestContext, exchange: Exchange) -> int:
+    way = AttemptPlan(call.gateway, call.caller, exchange.request)
     body = exchange.encode_count(way.target)
-    url = call.gateway.host.url(way.target.model, "countTokens")
+    url = call.gateway.endpoint.url(way.target.model, "countTokens")
     headers = await way.headers()
     async with call.gateway.client.post(url, headers, body, stream=True) as answer:
         raw = await answer.read()

@@ -13,40 +13,40 @@ from hashlib import sha256
 import msgspec
 
 LIFETIME_S = 12 * 3600
-_NAME = "dragoman"
-_PURPOSE = b"dragoman dashboard cookie 1"
+_COOKIE_NAME = "dragoman"
+_SIGNATURE_LABEL = b"dragoman dashboard cookie 1"
 _MAX_TIME_DIGITS = 12
-_MAX_ID = 64
+_MAX_ID_CHARACTERS = 64
 
 
-class Pass(msgspec.Struct, frozen=True, kw_only=True):
+class DashboardCookie(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a cookie: its own id, its expiry, and the secret of the key that signs it."""
 
     id: str
-    ends_s: int
-    key_hash: str
+    expires_s: int
+    secret: str
 
 
-def write_pass(given: Pass) -> str:
+def encode_cookie(given: DashboardCookie) -> str:
     """Return the cookie's value."""
-    return f"{given.id}.{given.ends_s}.{_signature(given.key_hash, given.id, given.ends_s)}"
+    return f"{given.id}.{given.expires_s}.{_signature(given.secret, given.id, given.expires_s)}"
 
 
-def read_pass(value: str, key_hashes: Iterable[str], now_s: float) -> Pass | None:
+def verify_cookie(value: str, key_hashes: Iterable[str], now_s: float) -> DashboardCookie | None:
     """Verify a cookie's value; None if it is malformed, expired, or signed with none of the keys.
 
     All keys are compared, so that the time leaks nothing.
     """
     parts = value.split(".")
-    if len(parts) != 3 or not parts[0].isalnum() or len(parts[0]) > _MAX_ID:
+    if len(parts) != 3 or not parts[0].isalnum() or len(parts[0]) > _MAX_ID_CHARACTERS:
         return None
     pass_id, ends, signature = parts
     if not (ends.isascii() and ends.isdecimal()) or len(ends) > _MAX_TIME_DIGITS or not signature.isascii():
         return None
-    passes = [Pass(id=pass_id, ends_s=int(ends), key_hash=one) for one in key_hashes]
-    fits = [hmac.compare_digest(_signature(one.key_hash, one.id, one.ends_s), signature) for one in passes]
+    passes = [DashboardCookie(id=pass_id, expires_s=int(ends), secret=one) for one in key_hashes]
+    fits = [hmac.compare_digest(_signature(one.secret, one.id, one.expires_s), signature) for one in passes]
     found = next((one for one, fit in zip(passes, fits, strict=True) if fit), None)
-    return found if found is not None and now_s < found.ends_s else None
+    return found if found is not None and now_s < found.expires_s else None
 
 
 def cookie_name(headers: Mapping[str, str]) -> str:
@@ -56,7 +56,7 @@ def cookie_name(headers: Mapping[str, str]) -> str:
     other's.
     """
     port = headers.get("host", "").rpartition(":")[2]
-    return f"{_NAME}_{port}" if port.isascii() and port.isdecimal() else _NAME
+    return f"{_COOKIE_NAME}_{port}" if port.isascii() and port.isdecimal() else _COOKIE_NAME
 
 
 def cookie_value(headers: Mapping[str, str]) -> str:
@@ -81,12 +81,12 @@ def set_cookie(headers: Mapping[str, str], value: str, lifetime_s: int) -> tuple
     return "set-cookie", f"{cookie_name(headers)}={value}; {kept}"
 
 
-def is_own_page(headers: Mapping[str, str]) -> bool:
+def is_same_origin(headers: Mapping[str, str]) -> bool:
     """Return whether the request comes from a page of this host and port (protection against CSRF)."""
     origin = headers.get("origin", "").partition("://")[2]
     return bool(origin) and origin == headers.get("host", "")
 
 
 def _signature(key_hash: str, pass_id: str, ends_s: int) -> str:
-    root = hmac.digest(key_hash.encode(), _PURPOSE, sha256)
+    root = hmac.digest(key_hash.encode(), _SIGNATURE_LABEL, sha256)
     return hmac.new(root, f"{pass_id}.{ends_s}".encode(), sha256).hexdigest()

@@ -9,19 +9,25 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.dashboard.pages import PAGE, SAFE_HEADERS, StaticFile, static_files, static_names
+from dragoman.dashboard.pages import (
+    INDEX_FILE,
+    SAFE_HEADERS,
+    StaticFile,
+    list_static_names,
+    load_static_files,
+)
 from dragoman.dialects.base import HeaderList, Reply
-from dragoman.server.converse import Call
-from dragoman.server.cookies import LIFETIME_S, set_cookie, write_pass
-from dragoman.server.dashboard_models import cost, models
-from dragoman.server.dashboard_request import replay, request
-from dragoman.server.dashboard_traffic import live, requests, sessions, tools
-from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.converse import RequestContext
+from dragoman.server.cookies import LIFETIME_S, encode_cookie, set_cookie
+from dragoman.server.dashboard_models import get_cost, get_models
+from dragoman.server.dashboard_request import get_request, post_replay
+from dragoman.server.dashboard_traffic import list_requests, list_sessions, list_tools, stream_requests
+from dragoman.server.http import JSON_HEADERS, ResponseWriter
 
-_FRESH: HeaderList = (("cache-control", "no-store"),)
+_NO_STORE: HeaderList = (("cache-control", "no-store"),)
 
 
-class Me(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What the page shows about the gateway; `login` is false if the dashboard needs no key."""
 
     version: str
@@ -33,21 +39,21 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
 
 
-async def page(call: Call, outlet: Outlet) -> None:
-    await _file(call, outlet, static_files()[PAGE])
+async def index_page(call: RequestContext, outlet: ResponseWriter) -> None:
+    await _send_file(call, outlet, load_static_files()[INDEX_FILE])
 
 
-async def static(call: Call, outlet: Outlet) -> None:
-    await _file(call, outlet, static_files()[call.names["file"]])
+async def static_file(call: RequestContext, outlet: ResponseWriter) -> None:
+    await _send_file(call, outlet, load_static_files()[call.path_params["file"]])
 
 
-async def to_page(call: Call, outlet: Outlet) -> None:
+async def redirect_to_page(call: RequestContext, outlet: ResponseWriter) -> None:
     """Redirect `/dashboard/` to `/dashboard`, because the URLs in the page are relative to the latter."""
     del call
     await outlet.reply(Reply(308, b"", (("location", "../dashboard"), *SAFE_HEADERS)))
 
 
-async def _file(call: Call, outlet: Outlet, file: StaticFile) -> None:
+async def _send_file(call: RequestContext, outlet: ResponseWriter, file: StaticFile) -> None:
     known = call.headers.get("if-none-match", "") == file.tag
     headers = (
         ("content-type", file.content_type),
@@ -58,71 +64,73 @@ async def _file(call: Call, outlet: Outlet, file: StaticFile) -> None:
     await outlet.reply(Reply(304, b"", headers) if known else Reply(200, file.data, headers))
 
 
-async def me(call: Call, outlet: Outlet) -> None:
+async def get_info(call: RequestContext, outlet: ResponseWriter) -> None:
     from importlib.metadata import version  # takes a megabyte; not imported unless the page is opened
 
     gateway = call.gateway
-    shown = Me(
+    shown = GatewayInfo(
         version=version("dragoman"),
         backend=gateway.config.backend,
-        login=not gateway.door.is_open,
+        login=not gateway.dashboard_auth.is_open,
         capture=gateway.config.observe.capture,
         ledger=gateway.config.observe.ledger,
         started_ms=int(gateway.started_s * 1000),
         workers=gateway.config.server.workers,
     )
-    await outlet.reply(Reply(200, msgspec.json.encode(shown), (*JSON_HEADERS, *_FRESH, *SAFE_HEADERS)))
+    await outlet.reply(Reply(200, msgspec.json.encode(shown), (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS)))
 
 
-async def login(call: Call, outlet: Outlet) -> None:
+async def log_in(call: RequestContext, outlet: ResponseWriter) -> None:
     """Set the session cookie. The caller has presented an admin key, unless the dashboard needs none."""
-    headers = (*JSON_HEADERS, *_FRESH, *SAFE_HEADERS)
+    headers = (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS)
     if call.caller.key_hash:
-        given = call.gateway.door.issue(call.caller, time.time())
-        headers = (*headers, set_cookie(call.headers, write_pass(given), LIFETIME_S))
+        given = call.gateway.dashboard_auth.new_cookie(call.caller, time.time())
+        headers = (*headers, set_cookie(call.headers, encode_cookie(given), LIFETIME_S))
     await outlet.reply(Reply(200, b"{}", headers))
 
 
-async def logout(call: Call, outlet: Outlet) -> None:
-    await call.gateway.door.log_out(call.headers, time.time())
-    headers = (*JSON_HEADERS, *_FRESH, *SAFE_HEADERS, set_cookie(call.headers, "", 0))
+async def log_out(call: RequestContext, outlet: ResponseWriter) -> None:
+    await call.gateway.dashboard_auth.log_out(call.headers, time.time())
+    headers = (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS, set_cookie(call.headers, "", 0))
     await outlet.reply(Reply(200, b"{}", headers))
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
+class DashboardRoute(msgspec.Struct, frozen=True, kw_only=True):
     """One route of the dashboard. A `public` one needs no credentials."""
 
     method: Literal["GET", "POST"]
     path: re.Pattern[str]
-    handler: Callable[[Call, Outlet], Awaitable[None]]
+    handler: Callable[[RequestContext, ResponseWriter], Awaitable[None]]
     public: bool = False
-    door: Literal["dashboard", "login"] = "dashboard"
+    auth: Literal["dashboard", "login"] = "dashboard"
 
 
-_FILES = "|".join(re.escape(name) for name in static_names() if name != PAGE)
+_FILE_PATTERN = "|".join(re.escape(name) for name in list_static_names() if name != INDEX_FILE)
 
 
-def _get(path: str, handler: Callable[[Call, Outlet], Awaitable[None]], *, public: bool = False) -> Operation:
-    return Operation(method="GET", path=re.compile(f"/dashboard{path}"), handler=handler, public=public)
+def _get_route(
+    path: str, handler: Callable[[RequestContext, ResponseWriter], Awaitable[None]], *, public: bool = False
+) -> DashboardRoute:
+    return DashboardRoute(method="GET", path=re.compile(f"/dashboard{path}"), handler=handler, public=public)
 
 
-DASHBOARD: tuple[Operation, ...] = (
-    _get("", page, public=True),
-    _get("/", to_page, public=True),
-    _get(rf"/static/(?P<file>{_FILES})", static, public=True),
-    Operation(method="POST", path=re.compile("/dashboard/api/login"), handler=login, door="login"),
-    Operation(method="POST", path=re.compile("/dashboard/api/logout"), handler=logout),
-    _get("/api/me", me),
-    _get("/api/requests", requests),
-    _get("/api/live", live),
-    _get(r"/api/requests/(?P<id>[A-Za-z0-9_]{1,80})", request),
-    _get("/api/sessions", sessions),
-    _get("/api/tools", tools),
-    _get("/api/models", models),
-    _get("/api/cost", cost),
-    Operation(
+DASHBOARD_ROUTES: tuple[DashboardRoute, ...] = (
+    _get_route("", index_page, public=True),
+    _get_route("/", redirect_to_page, public=True),
+    _get_route(rf"/static/(?P<file>{_FILE_PATTERN})", static_file, public=True),
+    DashboardRoute(method="POST", path=re.compile("/dashboard/api/login"), handler=log_in, auth="login"),
+    DashboardRoute(method="POST", path=re.compile("/dashboard/api/logout"), handler=log_out),
+    _get_route("/api/me", get_info),
+    _get_route("/api/requests", list_requests),
+    _get_route("/api/live", stream_requests),
+    _get_route(r"/api/requests/(?P<id>[A-Za-z0-9_]{1,80})", get_request),
+    _get_route("/api/sessions", list_sessions),
+    _get_route("/api/tools", list_tools),
+    _get_route("/api/models", get_models),
+    _get_route("/api/cost", get_cost),
+    DashboardRoute(
         method="POST",
         path=re.compile(r"/dashboard/api/requests/(?P<id>[A-Za-z0-9_]{1,80})/replay"),
-        handler=replay,
+        handler=post_replay,
     ),
 )

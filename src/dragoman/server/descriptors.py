@@ -9,17 +9,17 @@ import msgspec
 
 from dragoman.config import Config
 
-_OWN = 100  # descriptors for files, the store and the event loop
-_PER_REQUEST = 2  # the client's connection and the one to Google
+_RESERVED_DESCRIPTORS = 100  # descriptors for files, the store and the event loop
+_DESCRIPTORS_PER_REQUEST = 2  # the client's connection and the one to Google
 _log = logging.getLogger("dragoman")
 
 
-def fit_to_descriptors(config: Config) -> Config:
+def fit_limits_to_descriptors(config: Config) -> Config:
     """Return the settings with `max_connections` and `max_requests` reduced to the available descriptors."""
     server = config.server
-    wanted = _OWN + server.max_connections + server.max_requests
-    room = max(1, (raise_limit(wanted) - _OWN) // _PER_REQUEST)
-    if wanted <= _OWN + _PER_REQUEST * room:
+    wanted = _RESERVED_DESCRIPTORS + server.max_connections + server.max_requests
+    room = max(1, (raise_descriptor_limit(wanted) - _RESERVED_DESCRIPTORS) // _DESCRIPTORS_PER_REQUEST)
+    if wanted <= _RESERVED_DESCRIPTORS + _DESCRIPTORS_PER_REQUEST * room:
         return config
     connections, requests = min(server.max_connections, room), min(server.max_requests, room)
     _log.warning(
@@ -29,7 +29,7 @@ def fit_to_descriptors(config: Config) -> Config:
     return msgspec.structs.replace(config, server=fitting)
 
 
-def raise_limit(wanted: int) -> int:
+def raise_descriptor_limit(wanted: int) -> int:
     """Raise the soft limit to `wanted`, or as far as the hard limit allows, and return the result."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dragoman.exchange import Exchange
 from dragoman.server.auth import Caller
 from dragoman.server.gateway import Gateway
-from dragoman.server.own import Asked, Desk, find_desk
-from dragoman.server.side import SideCalls
+from dragoman.server.own import GatewayToolRunner, ToolRequest, collect_offers
+from dragoman.server.side import GoogleToolsAsFunctions
 
 
-async def open_desk(
+async def open_tool_runner(
     gateway: Gateway,
     exchange: Exchange,
     caller: Caller,
@@ -19,18 +19,20 @@ async def open_desk(
     request_id: str,
     dialect: str,
     headers: Mapping[str, str],
-) -> Desk | None:
+) -> GatewayToolRunner | None:
     """Declare gateway tools in the exchange and return their runner; None if no source offers any.
 
     The caller must close the runner.
     """
-    request, sources = exchange.request, gateway.sources
+    request, sources = exchange.request, gateway.tool_providers
     if request.server_tools:
-        sources = (*sources, SideCalls(gateway))
+        sources = (*sources, GoogleToolsAsFunctions(gateway))
     if not sources:
         return None
-    asked = Asked(request=request, caller=caller, request_id=request_id, dialect=dialect, headers=headers)
-    desk = await find_desk(sources, asked)
+    asked = ToolRequest(
+        request=request, caller=caller, request_id=request_id, dialect=dialect, headers=headers
+    )
+    desk = await collect_offers(sources, asked)
     if desk is not None:
-        exchange.offer(desk.rounds)
+        exchange.add_tool_loop(desk.tool_loop)
     return desk

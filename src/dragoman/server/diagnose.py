@@ -8,7 +8,7 @@ from dragoman.errors import UpstreamError
 _MOST_CHARACTERS = 500
 
 
-def explain(error: UpstreamError, body: bytes, target: Target) -> UpstreamError:
+def explain_rejection(error: UpstreamError, body: bytes, target: Target) -> UpstreamError:
     """Return the same error; if it is opaque, append what the emulator finds wrong with `body`."""
     if error.code == "opaque":
         found = _diagnose(body, target)

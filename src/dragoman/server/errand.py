@@ -8,15 +8,15 @@ import msgspec
 
 from dragoman.dialects.base import ClientDialect
 from dragoman.server.auth import CREDENTIAL_HEADERS
-from dragoman.server.http import Scope, address_of, headers_of
-from dragoman.server.routes import dialect_of
-from dragoman.server.trail import Noted
-from dragoman.server.watch import Watch
+from dragoman.server.http import Scope, path_and_query, request_headers
+from dragoman.server.routes import guess_dialect
+from dragoman.server.trail import RecordedHead
+from dragoman.server.watch import ObserverHub
 
 _PRIVATE_HEADERS = frozenset({*CREDENTIAL_HEADERS, "content-length"})
 
 
-class Errand(msgspec.Struct, frozen=True):
+class RequestHead(msgspec.Struct, frozen=True):
     """The parsed head of a request.
 
     `headers` and `query` still contain credentials; handlers get `public_headers()` and `public_query()`.
@@ -27,7 +27,7 @@ class Errand(msgspec.Struct, frozen=True):
     query: Mapping[str, str]
     headers: Mapping[str, str]
     dialect: ClientDialect  # guessed from path and headers; encodes errors until the route is known
-    noted: Noted
+    recorded: RecordedHead
 
     @property
     def has_body(self) -> bool:
@@ -40,7 +40,9 @@ class Errand(msgspec.Struct, frozen=True):
         return {name: value for name, value in self.query.items() if name != "key"}
 
 
-def read_errand(scope: Scope, watch: Watch) -> Errand:
-    headers, (path, query) = headers_of(scope), address_of(scope)
+def read_request_head(scope: Scope, watch: ObserverHub) -> RequestHead:
+    headers, (path, query) = request_headers(scope), path_and_query(scope)
     method: str = scope["method"]
-    return Errand(method, path, query, headers, dialect_of(path, headers), watch.note(method, path, headers))
+    return RequestHead(
+        method, path, query, headers, guess_dialect(path, headers), watch.record_head(method, path, headers)
+    )

@@ -14,45 +14,45 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from dragoman.config import Config
-from dragoman.config.limits import Fuse, LimitsConfig, Window
+from dragoman.config.limits import LimitsConfig, QuotaConfig, QuotaWindow
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, ToolCall, ToolResult, Usage
 from dragoman.observe.prices import Price, cost_usd
 from dragoman.observe.usage import find_price as known_price
-from dragoman.repeats import Repeats
+from dragoman.repeats import LoopDetector
 from dragoman.store import Charge
 
 _MICRO = 1_000_000
 
 
-class Who(msgspec.Struct, frozen=True):
+class QuotaSubject(msgspec.Struct, frozen=True):
     """The subject of quotas: the caller, and the session if it is known."""
 
     caller: str
     session: str = ""
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class UsageEstimate(msgspec.Struct, frozen=True):
     """The tokens and the cost of a request, estimated or final."""
 
     tokens: int = 0
     micro_usd: int = 0
 
 
-class Reservation(msgspec.Struct, frozen=True):
+class ReservedCharges(msgspec.Struct, frozen=True):
     """The charges that were made before a request, and the estimate they are based on."""
 
     charges: tuple[Charge, ...] = ()
-    estimate: Estimate = Estimate()
+    estimate: UsageEstimate = UsageEstimate()
 
 
 def find_price(model: str, limits: LimitsConfig) -> Price | None:
     return known_price(limits, model)
 
 
-def estimate_of(usage: Usage, price: Price | None) -> Estimate:
+def estimate_usage(usage: Usage, price: Price | None) -> UsageEstimate:
     micro = math.ceil(cost_usd(usage, price) * _MICRO) if price is not None else 0
-    return Estimate(usage.input_tokens + usage.output_tokens, micro)
+    return UsageEstimate(usage.input_tokens + usage.output_tokens, micro)
 
 
 def needs_price(limits: LimitsConfig) -> bool:
@@ -60,47 +60,49 @@ def needs_price(limits: LimitsConfig) -> bool:
     return any(fuse.usd for fuse in (*limits.key.values(), *limits.session.values()))
 
 
-def reserve(limits: LimitsConfig, who: Who, estimate: Estimate, now: datetime) -> Reservation:
+def reserve_charges(
+    limits: LimitsConfig, who: QuotaSubject, estimate: UsageEstimate, now: datetime
+) -> ReservedCharges:
     """Return the charges of one request against every limit that applies to `who`."""
-    charges = [*_charges("key", limits.key, who.caller, estimate, now)]
+    charges = [*_quota_charges("key", limits.key, who.caller, estimate, now)]
     if who.session:
-        charges += _charges("session", limits.session, f"{who.caller}/{who.session}", estimate, now)
-    return Reservation(tuple(charges), estimate)
+        charges += _quota_charges("session", limits.session, f"{who.caller}/{who.session}", estimate, now)
+    return ReservedCharges(tuple(charges), estimate)
 
 
-def raise_reservation(reservation: Reservation, wanted: Estimate) -> Reservation:
+def raise_charges(reservation: ReservedCharges, wanted: UsageEstimate) -> ReservedCharges:
     """Return the additional charges up to `wanted`, and the raised estimate; nothing is refunded.
 
     The result's `charges` are only the additions, its `estimate` is the total.
     """
-    more, before = _more(reservation, wanted), reservation.estimate
+    more, before = _difference(reservation, wanted), reservation.estimate
     charges = (
         msgspec.structs.replace(charge, amount=more[_unit(charge.name)])
         for charge in reservation.charges
         if more.get(_unit(charge.name), 0) > 0
     )
-    most = Estimate(max(before.tokens, wanted.tokens), max(before.micro_usd, wanted.micro_usd))
-    return Reservation(tuple(charges), most)
+    most = UsageEstimate(max(before.tokens, wanted.tokens), max(before.micro_usd, wanted.micro_usd))
+    return ReservedCharges(tuple(charges), most)
 
 
-def settle(reservation: Reservation, used: Estimate) -> list[Charge]:
+def settle_charges(reservation: ReservedCharges, used: UsageEstimate) -> list[Charge]:
     """Return the charges, positive or negative, that correct a reservation to the actual usage.
 
     They apply to the windows in which the request was reserved, even if those have ended.
     """
-    more = _more(reservation, used)
+    more = _difference(reservation, used)
     changes = ((charge, more.get(_unit(charge.name), 0)) for charge in reservation.charges)
     return [msgspec.structs.replace(charge, amount=amount, limit=0) for charge, amount in changes if amount]
 
 
-def _more(reservation: Reservation, wanted: Estimate) -> dict[str, int]:
+def _difference(reservation: ReservedCharges, wanted: UsageEstimate) -> dict[str, int]:
     return {
         "tokens": wanted.tokens - reservation.estimate.tokens,
         "usd": wanted.micro_usd - reservation.estimate.micro_usd,
     }
 
 
-def blown(charge_name: str, reservation: Reservation, now: datetime) -> DragomanError:
+def quota_exceeded(charge_name: str, reservation: ReservedCharges, now: datetime) -> DragomanError:
     """Return the error for an exceeded quota, with its limit and the time until the window ends."""
     charge = next(one for one in reservation.charges if one.name == charge_name)
     whose, window, unit = (charge_name.split("|")[place] for place in (0, 1, -1))
@@ -110,9 +112,9 @@ def blown(charge_name: str, reservation: Reservation, now: datetime) -> Dragoman
     return DragomanError(why, kind="quota", retry_after_s=wait_s, code="fuse")
 
 
-def looping_call(messages: Iterable[Message], most: int) -> str:
+def find_looping_tool(messages: Iterable[Message], most: int) -> str:
     """Return the tool that was called `most` times in a row with equal arguments and results, or ""."""
-    repeats = Repeats()
+    repeats = LoopDetector()
     calls: dict[str, ToolCall] = {}
     looping = ""
     for message in messages:
@@ -128,14 +130,14 @@ def looping_call(messages: Iterable[Message], most: int) -> str:
 def refuse_loop(config: Config, messages: Iterable[Message]) -> None:
     """Raise DragomanError if the history ends in a loop of equal tool calls (limits.repeated_calls)."""
     most = config.limits.repeated_calls
-    name = looping_call(messages, most) if most else ""
+    name = find_looping_tool(messages, most) if most else ""
     if name:
         why = f"{name} was called {most} times with the same arguments and the same result (limits.repeated_calls)"
         raise DragomanError(why, kind="quota", code="fuse")
 
 
-def _charges(
-    whose: str, fuses: Mapping[Window, Fuse], owner: str, estimate: Estimate, now: datetime
+def _quota_charges(
+    whose: str, fuses: Mapping[QuotaWindow, QuotaConfig], owner: str, estimate: UsageEstimate, now: datetime
 ) -> Iterable[Charge]:
     for window, fuse in fuses.items():
         start, ends_s = _window(window, now)
@@ -154,7 +156,7 @@ def _unit(name: str) -> str:
     return name.rpartition("|")[2]
 
 
-def _window(window: Window, now: datetime) -> tuple[str, int]:
+def _window(window: QuotaWindow, now: datetime) -> tuple[str, int]:
     """Return the start of the current window as text for the meter's name, and the Unix time of its end."""
     now = now.astimezone(UTC)
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -12,30 +12,30 @@ from dragoman.config import Config, ObserveConfig, check_strict_extra, is_loopba
 from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.facts import Settings
+from dragoman.facts import TranslationOptions
 from dragoman.ir import Tool
 from dragoman.redact import Redactor
-from dragoman.server.auth import Gate
+from dragoman.server.auth import Authenticator
 from dragoman.server.callers import caller_names
-from dragoman.server.dashboard_door import Door
+from dragoman.server.dashboard_door import DashboardAuth
 from dragoman.server.fuses import find_price, needs_price
-from dragoman.server.keyring import KeyRing
-from dragoman.server.leases import Leases
-from dragoman.server.library import Library
-from dragoman.server.sources import open_sources
-from dragoman.server.watch import Watch
+from dragoman.server.keyring import KeyPool
+from dragoman.server.leases import ConversationLeases
+from dragoman.server.library import RemoteFileInliner
+from dragoman.server.sources import open_tool_providers
+from dragoman.server.watch import ObserverHub
 from dragoman.store import Store
 from dragoman.upstream.auth import DefaultCredentials
-from dragoman.upstream.breaker import Breaker
+from dragoman.upstream.breaker import CircuitBreaker
 from dragoman.upstream.client import UpstreamClient
-from dragoman.upstream.hosts import Host
-from dragoman.upstream.keys import Key
-from dragoman.upstream.retry import Budget
+from dragoman.upstream.hosts import Endpoint
+from dragoman.upstream.keys import ApiKey
+from dragoman.upstream.retry import RetryBudget
 
-_KNOWN_REFUSALS = 4096
-_KNOWN_BREAKERS = 256
-_KNOWN_TARGETS = 256
-_CACHED_NAME_CHARACTERS = 128
+_MAX_SCHEMA_FORMS = 4096
+_MAX_BREAKERS = 256
+_MAX_TARGETS = 256
+_MAX_CACHED_NAME_CHARACTERS = 128
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
@@ -64,29 +64,33 @@ class Gateway:
         self._needs_proto_schemas: set[tuple[str, int]] = set()
         self._targets: dict[str, Target] = {}
         self.store = store
-        self.leases = Leases(store.turns)
+        self.leases = ConversationLeases(store.turns)
         self.redactor = Redactor((*secrets_of(config), *keys, *admin_keys))
         unnoted = ObserveConfig(log="off", ledger=False)
         noted = config if watched else msgspec.structs.replace(config, home="", observe=unnoted)
-        self.watch = Watch(noted, self.redactor, store.ledger)
-        self.settings = Settings(
+        self.observer_hub = ObserverHub(noted, self.redactor, store.ledger)
+        self.translation_options = TranslationOptions(
             strict_tool_validation=config.strict_tool_validation,
             enable_tool_calling=config.enable_tool_calling,
         )
-        self.gate = Gate(
+        self.authenticator = Authenticator(
             keys,
             admin_keys=admin_keys,
             open_to_all=config.server.no_auth
             or (config.backend == "emulator" and is_loopback(config.server.host)),
             allowed_hosts=(*config.server.allowed_hosts, config.server.host),
-            own_google_keys=_takes_google_keys(config),
+            own_google_keys=_accepts_google_keys(config),
         )
         alone = config.backend == "emulator" and is_loopback(config.server.host)
-        self.door = Door(self.gate, store, is_open=alone)  # the dashboard's authentication
-        self.callers = caller_names(config, dict.fromkeys((*keys, *admin_keys), "gateway key"))
+        self.dashboard_auth = DashboardAuth(
+            self.authenticator, store, is_open=alone
+        )  # the dashboard's authentication
+        self.caller_names = caller_names(config, dict.fromkeys((*keys, *admin_keys), "gateway key"))
         self.started_s = time.time()
-        self.sources = open_sources(config, store, self.gate.key_hashes, self.target)  # of gateway tools
-        self.host = Host(
+        self.tool_providers = open_tool_providers(
+            config, store, self.authenticator.key_hashes, self.target
+        )  # of gateway tools
+        self.endpoint = Endpoint(
             backend=config.backend,
             base_url=emulator_url if config.backend == "emulator" else upstream.base_url,
             version=upstream.api_version,
@@ -98,19 +102,21 @@ class Gateway:
             idle_timeout_s=upstream.idle_timeout_s,
             total_timeout_s=upstream.total_timeout_s,
         )
-        self.library = Library(config.media)
-        self.keys = KeyRing(upstream.all_keys, store)
+        self.remote_files = RemoteFileInliner(config.media)
+        self.key_pool = KeyPool(upstream.all_keys, store)
         limits = config.limits
-        self.is_limited = bool(limits.key or limits.session or limits.repeated_calls)
-        self.budget = Budget(attempts=upstream.max_attempts, wait_s=upstream.max_wait_s)  # per request
-        self._breakers: dict[str, Breaker] = {}
-        self._default: DefaultCredentials | None = None
+        self.has_quotas = bool(limits.key or limits.session or limits.repeated_calls)
+        self.retry_budget = RetryBudget(
+            attempts=upstream.max_attempts, wait_s=upstream.max_wait_s
+        )  # per request
+        self._breakers: dict[str, CircuitBreaker] = {}
+        self._default_credentials: DefaultCredentials | None = None
         if config.backend == "vertex" and not upstream.all_keys:
-            self._default = DefaultCredentials(upstream.project)
+            self._default_credentials = DefaultCredentials(upstream.project)
 
     def refuse_while_draining(self) -> None:
         if self.draining:
-            raise _shutting_down()
+            raise _shutdown_error()
 
     def target(self, model: str, tools: tuple[Tool, ...] = ()) -> Target:
         """Return the upstream model for a client's model name; raise InvalidRequest if it is no valid name.
@@ -125,20 +131,20 @@ class Gateway:
 
     def _find_target(self, model: str) -> Target:
         real = model_for(model, self.config.models)
-        if not self.host.has_aliases:
+        if not self.endpoint.resolves_aliases:
             real = gemini.ALIASES.get(real, real)
         if not _MODEL_NAME.fullmatch(real):  # it becomes part of a URL and of a header
             raise InvalidRequest(f"{model[:200]!r} is no name of a model", where="model")
         target = Target(model=real, backend=self.config.backend)
-        if len(model) <= _CACHED_NAME_CHARACTERS:  # names come from clients
-            if len(self._targets) >= _KNOWN_TARGETS:
+        if len(model) <= _MAX_CACHED_NAME_CHARACTERS:  # names come from clients
+            if len(self._targets) >= _MAX_TARGETS:
                 self._targets.clear()
             self._targets[model] = target
         return target
 
-    def learn(self, target: Target, tools: tuple[Tool, ...]) -> None:
+    def remember_schema_form(self, target: Target, tools: tuple[Tool, ...]) -> None:
         """Remember for these tools that the model needs the older schema form, if `target` has it."""
-        if target.proto_schemas and len(self._needs_proto_schemas) < _KNOWN_REFUSALS:
+        if target.proto_schemas and len(self._needs_proto_schemas) < _MAX_SCHEMA_FORMS:
             self._needs_proto_schemas.add((target.model, hash(tools)))
 
     def fallbacks(self, model: str) -> tuple[str, ...]:
@@ -148,35 +154,35 @@ class Gateway:
             return others
         return tuple(other for other in others if find_price(other, limits) is not None)
 
-    def breaker(self, model: str) -> Breaker:
+    def breaker(self, model: str) -> CircuitBreaker:
         """Return the circuit breaker of a model."""
         found = self._breakers.get(model)
         if found is None:
-            if len(self._breakers) >= _KNOWN_BREAKERS:  # names come from clients
+            if len(self._breakers) >= _MAX_BREAKERS:  # names come from clients
                 self._breakers.clear()
-            found = self._breakers[model] = Breaker()
+            found = self._breakers[model] = CircuitBreaker()
         return found
 
     @property
-    def breakers(self) -> Mapping[str, Breaker]:
+    def breakers(self) -> Mapping[str, CircuitBreaker]:
         """The circuit breakers by model, for models that this process has called."""
         return self._breakers
 
-    async def auth_headers(self, key: Key) -> dict[str, str]:
+    async def auth_headers(self, key: ApiKey) -> dict[str, str]:
         """Return the upstream credentials: `key`, or default credentials on Vertex AI without keys."""
-        if self._default is not None:
-            return await self._default.headers()
+        if self._default_credentials is not None:
+            return await self._default_credentials.headers()
         return {"x-goog-api-key": key.secret} if key.secret else {}
 
     async def close(self) -> None:
-        for source in self.sources:
+        for source in self.tool_providers:
             await source.close()
-        await self.watch.close()
+        await self.observer_hub.close()
         await self.client.close()
         await self.store.close()
 
 
-def _takes_google_keys(config: Config) -> bool:
+def _accepts_google_keys(config: Config) -> bool:
     """Whether a client's own Google key authenticates it.
 
     Google verifies the key, but does not know whether its owner may use this gateway. By default such keys
@@ -186,5 +192,5 @@ def _takes_google_keys(config: Config) -> bool:
     return when == "always" or (when == "loopback" and is_loopback(config.server.host))
 
 
-def _shutting_down() -> DragomanError:
+def _shutdown_error() -> DragomanError:
     return DragomanError("the gateway is shutting down", kind="overloaded", retry_after_s=1)

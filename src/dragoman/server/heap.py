@@ -10,13 +10,15 @@ import ctypes
 import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
-_KEPT_BYTES = 16 * 1024 * 1024  # free memory beyond this at the top of the heap is returned
-_BLOCK_BYTES = 4 * 1024 * 1024  # larger blocks are mapped separately and returned when freed
+_TRIM_THRESHOLD_BYTES = 16 * 1024 * 1024  # free memory beyond this at the top of the heap is returned
+_MMAP_THRESHOLD_BYTES = 4 * 1024 * 1024  # larger blocks are mapped separately and returned when freed
 
 
-def keep_memory() -> bool:
+def tune_malloc() -> bool:
     """Apply the settings to the whole process; return False if the C library does not have them."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         return False
-    return bool(mallopt(_MMAP_THRESHOLD, _BLOCK_BYTES) and mallopt(_TRIM_THRESHOLD, _KEPT_BYTES))
+    return bool(
+        mallopt(_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES) and mallopt(_TRIM_THRESHOLD, _TRIM_THRESHOLD_BYTES)
+    )

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from dragoman.dialects.base import HeaderList, Reply
 from dragoman.errors import InvalidRequest
-from dragoman.server.sigv4 import Head
-from dragoman.server.trail import Trail
+from dragoman.server.sigv4 import RawHead
+from dragoman.server.trail import RequestRecorder
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -31,11 +31,11 @@ _SINGLE_VALUED = (
 )
 
 
-class ClientLeft(Exception):
+class ClientDisconnect(Exception):
     """The client closed the connection before the response was complete."""
 
 
-class BodyCut(ClientLeft):
+class IncompleteBody(ClientDisconnect):
     """The client disconnected before its request body was complete, or sent a malformed body."""
 
 
@@ -59,12 +59,12 @@ def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
             raise InvalidRequest("compressed bodies are not taken here: leave out content-encoding")
 
 
-def headers_of(scope: Scope) -> dict[str, str]:
+def request_headers(scope: Scope) -> dict[str, str]:
     """Return the request headers. ASGI gives lower-case names; the last value of a repeated header wins."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-def query_of(scope: Scope) -> dict[str, str]:
+def query_fields(scope: Scope) -> dict[str, str]:
     """Return the query fields, or none if there are so many that `check_head` rejects the request."""
     raw: bytes = scope.get("query_string", b"")
     if not raw or _has_too_many_fields(raw):
@@ -76,26 +76,26 @@ def _has_too_many_fields(raw: bytes) -> bool:
     return raw.count(b"&") >= _MAX_QUERY_FIELDS
 
 
-def address_of(scope: Scope) -> tuple[str, dict[str, str]]:
+def path_and_query(scope: Scope) -> tuple[str, dict[str, str]]:
     """Return path and query. `/key/KEY/rest` is read as `/rest?key=KEY`.
 
     That form serves clients whose base URL is configurable but whose credentials are not. A key that contains
     a slash must be percent-encoded twice, because the HTTP server decodes the path once.
     """
-    path, query = scope["path"], query_of(scope)
+    path, query = scope["path"], query_fields(scope)
     if not path.startswith(_KEY_PREFIX):
         return path, query
     key, _, rest = path.removeprefix(_KEY_PREFIX).partition("/")
     return "/" + rest.lstrip("/"), query | {"key": unquote(key)}
 
 
-def head_of(scope: Scope) -> Head:
+def raw_head(scope: Scope) -> RawHead:
     """Return the request head in the raw form that a SigV4 signature covers."""
     path = scope.get("raw_path") or quote(scope["path"]).encode()
-    return Head(scope["method"], path, scope.get("query_string", b""), scope["headers"])
+    return RawHead(scope["method"], path, scope.get("query_string", b""), scope["headers"])
 
 
-class Outlet:
+class ResponseWriter:
     """Write one response: `reply()` for a whole one, or `prepare_stream()`, `write()` and `finish()`.
 
     A stream opens by itself after a grace period and is then kept alive by pings. Within the grace period an
@@ -109,18 +109,18 @@ class Outlet:
     _content_type = ""
     _ping_s = 0.0
     _timer: asyncio.TimerHandle | None = None
-    _ticking: asyncio.Task[None] | None = None
+    _tick_task: asyncio.Task[None] | None = None
     _last_write = 0.0
     _writing = False
-    holds = False  # encoded bytes are waiting to be written; a ping must not overtake them
+    pings_paused = False  # encoded bytes are waiting to be written; a ping must not overtake them
     started = False
     ended = False  # the last byte was passed to the server; a later disconnect loses nothing
 
     on_stall: Callable[[], None] | None = None
 
-    def __init__(self, send: Send, trail: Trail, reader_idle_s: float = math.inf) -> None:
+    def __init__(self, send: Send, trail: RequestRecorder, reader_idle_s: float = math.inf) -> None:
         self.request_id = trail.id
-        self.trail = trail
+        self.recorder = trail
         self._asgi_send = send
         self._reader_idle_s = reader_idle_s
         self._head: MutableMapping[str, Any] | None = None  # sent together with the first bytes of the body
@@ -133,7 +133,7 @@ class Outlet:
     ) -> None:
         """Open the stream with the first `write()` or after `grace_s`; ping it when idle for `ping_s`."""
         self._content_type, self._opening, self._ping, self._ping_s = content_type, opening, ping, ping_s
-        self._tick_in(grace_s)
+        self._schedule_tick(grace_s)
 
     def add_headers(self, headers: HeaderList) -> None:
         """Add response headers. A later value replaces an earlier one of the same name."""
@@ -148,18 +148,18 @@ class Outlet:
 
     async def write(self, data: bytes) -> None:
         """Send bytes of a stream, and open it first if necessary."""
-        if self._ticking is not None:
-            await self._ticking
+        if self._tick_task is not None:
+            await self._tick_task
         if not self.started:
             data = self._open() + data
-            self._tick_in(self._ping_s)  # the grace period ends with the first write
+            self._schedule_tick(self._ping_s)  # the grace period ends with the first write
         if data:
             await self._send(data, more=True)
 
     async def finish(self, data: bytes) -> None:
         """Send the last bytes of a stream, and open it first if necessary."""
-        if self._ticking is not None:
-            await self._ticking
+        if self._tick_task is not None:
+            await self._tick_task
         if not self.started:
             data = self._open() + data
         await self._send(data, more=False)
@@ -168,8 +168,8 @@ class Outlet:
     def close(self) -> None:
         """Stop the timers. The response is not completed."""
         self._stop_timer()
-        if self._ticking is not None:
-            self._ticking.cancel()
+        if self._tick_task is not None:
+            self._tick_task.cancel()
 
     def _open(self) -> bytes:
         self._start(200, [("content-type", self._content_type), *_STREAM_HEADERS])
@@ -178,7 +178,7 @@ class Outlet:
     def _start(self, status: int, fields: list[tuple[str, str]]) -> None:
         self.started = True
         self._last_write = self._loop.time()
-        trail = self.trail
+        trail = self.recorder
         fields += self._headers.items()
         if self.id_header:
             fields.append((self.id_header, self.request_id))
@@ -189,7 +189,7 @@ class Outlet:
         self._head = {"type": "http.response.start", "status": status, "headers": raw}
 
     async def _send(self, data: bytes, *, more: bool) -> None:
-        self.trail.gave(data)
+        self.recorder.on_response_bytes(data)
         self.ended = self.ended or not more
         self._writing = True
         self._last_write = self._loop.time()
@@ -206,23 +206,23 @@ class Outlet:
             if idle_s >= self._reader_idle_s and self.on_stall is not None:
                 self.on_stall()
             else:
-                self._tick_in(self._ping_s)
+                self._schedule_tick(self._ping_s)
             return
         if self.started and idle_s < self._ping_s:
-            self._tick_in(self._ping_s - idle_s)
+            self._schedule_tick(self._ping_s - idle_s)
             return
-        self._tick_in(self._ping_s)
-        if not self.holds and self._ticking is None:
+        self._schedule_tick(self._ping_s)
+        if not self.pings_paused and self._tick_task is None:
             opening = not self.started
             self.started = True  # from here on an error must be reported inside the stream
             ping = b"" if opening else self._ping()  # encode it now: bytes encoded later must follow it
-            self._ticking = self._loop.create_task(self._write_tick(opening, ping))
+            self._tick_task = self._loop.create_task(self._write_tick(opening, ping))
 
     async def _write_tick(self, opening: bool, ping: bytes) -> None:
         await self._send(self._open() if opening else ping, more=True)
-        self._ticking = None
+        self._tick_task = None
 
-    def _tick_in(self, delay_s: float) -> None:
+    def _schedule_tick(self, delay_s: float) -> None:
         self._stop_timer()
         self._timer = self._loop.call_later(min(delay_s, self._reader_idle_s), self._tick)
 

@@ -17,14 +17,14 @@ from granian.server.embed import Server
 
 from dragoman.config import ServerConfig
 from dragoman.server.http import AsgiApp, Receive, Scope, Send
-from dragoman.server.idle_connections import IdleConnections
+from dragoman.server.idle_connections import IdleConnectionSweeper
 
 _BACKLOG = 1024
 _MIN_BUFFER_BYTES = 8 * 1024  # hyper refuses less
 _MAX_STREAMS = 128  # of one HTTP/2 connection
 #: Requests of one connection that have arrived and not ended; only a client that resets its streams has more.
 _MAX_UNFINISHED = 2 * _MAX_STREAMS
-_MAX_WAITING = 1000  # requests of HTTP/2 connections that wait for the event loop
+_MAX_QUEUED = 1000  # requests of HTTP/2 connections that wait for the event loop
 _WINDOW_BYTES = 256 * 1024  # of one HTTP/2 stream: how much of a body hyper holds before we read it
 
 
@@ -38,14 +38,14 @@ class HttpServer:
         self._app = app
         self._busy: dict[int, _BusyConnection] = {}  # by the client's port
         self._waiting = 0  # requests that have arrived together with others and have not begun
-        self._idle = IdleConnections(listener.getsockname()[1], settings, self._busy.keys)
+        self._sweeper = IdleConnectionSweeper(listener.getsockname()[1], settings, self._busy.keys)
         self._server = _EmbeddedServer(self._serve, listener, settings)
         self._serving: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Listen. Clients can connect when this returns."""
         self._serving = asyncio.get_running_loop().create_task(self._server.serve())
-        self._idle.start()
+        self._sweeper.start()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Count the requests that run on each connection; HTTP/2 runs several at a time."""
@@ -53,7 +53,7 @@ class HttpServer:
         connection = busy.setdefault(port, _BusyConnection())
         connection.requests += 1
         if connection.requests == _MAX_UNFINISHED:
-            self._idle.shut_down(port)
+            self._sweeper.shut_down(port)
         try:
             if connection.requests == 1 or await self._is_admitted(connection):
                 await self._app(scope, receive, send)
@@ -68,7 +68,7 @@ class HttpServer:
         An HTTP/2 client that resets its streams may open new ones at once, while the requests of the old ones are
         still in the queue of the event loop (CVE-2023-44487).
         """
-        if self._waiting >= _MAX_WAITING and connection.waiting:
+        if self._waiting >= _MAX_QUEUED and connection.waiting:
             return False
         self._waiting += 1
         connection.waiting += 1
@@ -79,7 +79,7 @@ class HttpServer:
 
     def stop(self) -> None:
         """Close the listening socket and idle connections. Running requests may finish."""
-        self._idle.stop()
+        self._sweeper.stop()
         self._server.stop()  # type: ignore[no-untyped-call]
 
     async def wait_closed(self, timeout_s: float | None = None) -> None:

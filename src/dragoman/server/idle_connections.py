@@ -34,7 +34,7 @@ class _Connection(msgspec.Struct, frozen=True):
     idle_ms: int
 
 
-class IdleConnections:
+class IdleConnectionSweeper:
     """Sweep the connections accepted on `port` of this process.
 
     `busy_ports` returns the peer ports of connections that have a request running. Only ports are compared: a
@@ -58,7 +58,7 @@ class IdleConnections:
 
     def shut_down(self, peer_port: int) -> None:
         """Close the connection of an abusive client, whatever it is doing."""
-        for one in _accepted(self._port):
+        for one in _accepted_connections(self._port):
             if one.peer_port == peer_port:
                 _shut_down(one, self._port)
 
@@ -78,19 +78,19 @@ class IdleConnections:
 
     def sweep(self, now: float) -> bool:
         """Close what has been idle for too long. Return whether all slots were taken."""
-        connections = list(_accepted(self._port))
+        connections = list(_accepted_connections(self._port))
         busy = self._busy_ports()
         unused = [one for one in connections if one.peer_port not in busy]
         self._unused_since = {one.peer_port: self._unused_since.get(one.peer_port, now) for one in unused}
         doomed = [one for one in unused if one.idle_ms >= self._settings.keep_alive_s * 1000]
         full = len(connections) >= self._settings.max_connections
         if full:
-            doomed += self._make_room(unused)
+            doomed += self._choose_for_eviction(unused)
         for one in doomed:
             _shut_down(one, self._port)
         return full
 
-    def _make_room(self, unused: list[_Connection]) -> list[_Connection]:
+    def _choose_for_eviction(self, unused: list[_Connection]) -> list[_Connection]:
         """Choose those that have had no request for longest; clients between two requests come last."""
 
         def order(one: _Connection) -> tuple[bool, float]:
@@ -99,7 +99,7 @@ class IdleConnections:
         return sorted(unused, key=order)[: self._settings.max_connections // _FREE_SHARE + 1]
 
 
-def _accepted(port: int) -> Iterator[_Connection]:
+def _accepted_connections(port: int) -> Iterator[_Connection]:
     for name in os.listdir("/proc/self/fd"):
         with suppress(OSError):
             if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):

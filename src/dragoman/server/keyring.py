@@ -10,30 +10,30 @@ import msgspec
 from dragoman.errors import DragomanError, UpstreamError
 from dragoman.store import Charge, Store, StoreUnavailable
 from dragoman.upstream.keys import (
-    EVERY_MODEL,
+    ALL_MODELS,
     NO_KEY,
-    Key,
-    Rest,
-    choose,
+    ApiKey,
+    Cooldown,
+    choose_key,
+    cooldown_for,
     name_keys,
-    rest_after,
-    rested_s,
-    soonest_s,
+    remaining_cooldown_s,
+    shortest_cooldown_s,
 )
 
 _PROBE_S = 5.0  # after a cooldown, other requests avoid the key this long while one probes it
-_MOST_RESTS = 4096
-_HEARSAY_S = 1.0  # a cooldown reported by another replica is read again after this
+_MAX_COOLDOWNS = 4096
+_REPORTED_COOLDOWN_S = 1.0  # a cooldown reported by another replica is read again after this
 
 
 class KeyState(msgspec.Struct, frozen=True):
     """The state of a key for the dashboard: its name, and the seconds of cooldown left per model."""
 
     name: str
-    rests: dict[str, float]
+    cooldowns_s: dict[str, float]
 
 
-class KeyRing:
+class KeyPool:
     """A pool of API keys. With a single key, `only`, there is no choice and the store is never read.
 
     The store is a best-effort channel between replicas: if it is unavailable, each replica learns by itself.
@@ -41,46 +41,46 @@ class KeyRing:
 
     def __init__(self, secrets: Sequence[str], store: Store, now: Callable[[], float] = time.time) -> None:
         self._keys = name_keys(secrets)
-        self.only = None if len(self._keys) > 1 else next(iter(self._keys), NO_KEY)
+        self.single_key = None if len(self._keys) > 1 else next(iter(self._keys), NO_KEY)
         self._store = store
         self._now = now
-        self._rests: dict[tuple[str, str], float] = {}
-        self._hearsay: set[tuple[str, str]] = set()  # entries of `_rests` that another replica reported
+        self._cooldowns: dict[tuple[str, str], float] = {}
+        self._reported: set[tuple[str, str]] = set()  # entries of `_rests` that another replica reported
 
-    async def pick(self, session: str, model: str) -> Key:
+    async def pick(self, session: str, model: str) -> ApiKey:
         """Return the key for a request of this session; raise UpstreamError if all keys are cooling down."""
-        if self.only is not None:
-            return self.only
+        if self.single_key is not None:
+            return self.single_key
         await self._read_reported(model)
         now_s = self._now()
-        key = choose(self._keys, session, model, self._rests, now_s)
+        key = choose_key(self._keys, session, model, self._cooldowns, now_s)
         if key is None:
-            wait_s = soonest_s(self._keys, model, self._rests, now_s)
+            wait_s = shortest_cooldown_s(self._keys, model, self._cooldowns, now_s)
             why = f"all {len(self._keys)} keys rest for {model}"
             raise UpstreamError(why, kind="rate_limit", retry_after_s=wait_s)
-        for place in ((key.name, model), (key.name, EVERY_MODEL)):
-            if place in self._rests:  # its cooldown is over: this request probes it, others avoid it
-                self._rests[place] = now_s + _PROBE_S
+        for place in ((key.name, model), (key.name, ALL_MODELS)):
+            if place in self._cooldowns:  # its cooldown is over: this request probes it, others avoid it
+                self._cooldowns[place] = now_s + _PROBE_S
         return key
 
-    def has_other(self, model: str, but: Key) -> bool:
+    def has_other(self, model: str, but: ApiKey) -> bool:
         """Return whether another key than `but` is not cooling down."""
         now_s = self._now()
         others = (key for key in self._keys if key != but)
-        return any(rested_s(key, model, self._rests, now_s) == 0 for key in others)
+        return any(remaining_cooldown_s(key, model, self._cooldowns, now_s) == 0 for key in others)
 
-    async def report(self, key: Key, model: str, error: DragomanError | None) -> None:
+    async def report(self, key: ApiKey, model: str, error: DragomanError | None) -> None:
         """Record the outcome of a request made with `key`: start a cooldown, or end it after a success."""
-        if self.only is not None:
+        if self.single_key is not None:
             return
-        rest = rest_after(error, key.name, model, self._now()) if error is not None else None
+        rest = cooldown_for(error, key.name, model, self._now()) if error is not None else None
         if rest is None:
-            for place in ((key.name, model), (key.name, EVERY_MODEL)):
-                self._rests.pop(place, None)
-                self._hearsay.discard(place)
+            for place in ((key.name, model), (key.name, ALL_MODELS)):
+                self._cooldowns.pop(place, None)
+                self._reported.discard(place)
             return
-        self._note(rest)
-        charge = Charge(name=_name(rest.key, rest.model), amount=1, ends_s=int(rest.until_s) + 1)
+        self._start_cooldown(rest)
+        charge = Charge(name=_meter_name(rest.key, rest.model), amount=1, ends_s=int(rest.until_s) + 1)
         try:
             await self._store.meters.charge([charge])
         except StoreUnavailable:
@@ -89,8 +89,8 @@ class KeyRing:
     async def _read_reported(self, model: str) -> None:
         """Read the cooldowns that other replicas have reported."""
         now_s = self._now()
-        places = [(key.name, which) for key in self._keys for which in (model, EVERY_MODEL)]
-        asked = {_name(*place): place for place in places if self._should_read(place, now_s)}
+        places = [(key.name, which) for key in self._keys for which in (model, ALL_MODELS)]
+        asked = {_meter_name(*place): place for place in places if self._should_read(place, now_s)}
         if not asked:
             return
         try:
@@ -99,39 +99,41 @@ class KeyRing:
             return
         resting = {asked[name] for name, times in shown.items() if times}
         self._drop_oldest(now_s)
-        self._rests |= dict.fromkeys(resting, now_s + _HEARSAY_S)
-        self._hearsay = (self._hearsay - set(asked.values())) | resting
+        self._cooldowns |= dict.fromkeys(resting, now_s + _REPORTED_COOLDOWN_S)
+        self._reported = (self._reported - set(asked.values())) | resting
 
     def _should_read(self, place: tuple[str, str], now_s: float) -> bool:
-        until_s = self._rests.get(place)
-        return until_s is None or (place in self._hearsay and until_s <= now_s)
+        until_s = self._cooldowns.get(place)
+        return until_s is None or (place in self._reported and until_s <= now_s)
 
-    def _note(self, rest: Rest) -> None:
+    def _start_cooldown(self, rest: Cooldown) -> None:
         self._drop_oldest(self._now())
-        self._rests[rest.key, rest.model] = rest.until_s
-        self._hearsay.discard((rest.key, rest.model))
+        self._cooldowns[rest.key, rest.model] = rest.until_s
+        self._reported.discard((rest.key, rest.model))
 
     def _drop_oldest(self, now_s: float) -> None:
         """Drop expired cooldowns first, then those that expire soonest, once the table is full.
 
         Model names come from clients, so the table would grow without a bound.
         """
-        if len(self._rests) >= _MOST_RESTS:
-            lasting = sorted((until_s, place) for place, until_s in self._rests.items() if until_s > now_s)
-            self._rests = {place: until_s for until_s, place in lasting[-(_MOST_RESTS // 2) :]}
-            self._hearsay &= self._rests.keys()
+        if len(self._cooldowns) >= _MAX_COOLDOWNS:
+            lasting = sorted(
+                (until_s, place) for place, until_s in self._cooldowns.items() if until_s > now_s
+            )
+            self._cooldowns = {place: until_s for until_s, place in lasting[-(_MAX_COOLDOWNS // 2) :]}
+            self._reported &= self._cooldowns.keys()
 
-    async def heard(self, models: Iterable[str]) -> set[tuple[str, str]]:
+    async def reported_cooldowns(self, models: Iterable[str]) -> set[tuple[str, str]]:
         """Return the pairs of key and model for which any replica has reported a cooldown."""
         places = {
-            _name(key.name, model): (key.name, model)
+            _meter_name(key.name, model): (key.name, model)
             for key in self._keys
-            for model in (*models, EVERY_MODEL)
+            for model in (*models, ALL_MODELS)
         }
         shown = await self._store.meters.read(places)
         return {places[name] for name, times in shown.items() if times}
 
-    def state(self) -> list[KeyState]:
+    def states(self) -> list[KeyState]:
         """Return the cooldowns that this process knows of."""
         now_s = self._now()
         return [
@@ -139,7 +141,7 @@ class KeyRing:
                 key.name,
                 {
                     model: until - now_s
-                    for (name, model), until in self._rests.items()
+                    for (name, model), until in self._cooldowns.items()
                     if name == key.name and until > now_s
                 },
             )
@@ -147,5 +149,5 @@ class KeyRing:
         ]
 
 
-def _name(key: str, model: str) -> str:
+def _meter_name(key: str, model: str) -> str:
     return f"rest|{key}|{model}"

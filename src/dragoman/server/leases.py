@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from dragoman.server.reach import quietly, reach
+from dragoman.server.reach import ignore_store_errors, require_store
 from dragoman.store import StoreUnavailable, Turns
-from dragoman.tokens import new_token
+from dragoman.tokens import new_id
 
-LetGo = Callable[[], Awaitable[None]]
+ReleaseLease = Callable[[], Awaitable[None]]
 
 #: A conversation stays locked this long after the process that holds it has died.
 _LEASE_S = 30.0
-_KNOWN_LEFTOVERS = 10_000  # names come from clients
+_MAX_UNRELEASED = 10_000  # names come from clients
 
 
-class Leases:
+class ConversationLeases:
     """The leases of one process.
 
     If the store fails while a lease is acquired or released, the lease may still exist there. Its holder id
@@ -27,16 +27,16 @@ class Leases:
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
-        self._leftovers: dict[str, str] = {}
+        self._unreleased: dict[str, str] = {}
 
     @asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[LetGo | None]:
+    async def acquire(self, name: str) -> AsyncIterator[ReleaseLease | None]:
         """Hold the lease of a conversation; yield a function to release it early, or None if it is taken."""
-        holder = self._leftovers.pop(name, "") or new_token()
+        holder = self._unreleased.pop(name, "") or new_id()
         try:
-            held = await reach(self._lease(name, holder))
+            held = await require_store(self._lease(name, holder))
         except BaseException:
-            self._leave(name, holder)
+            self._remember_unreleased(name, holder)
             raise
         if not held:
             yield None
@@ -53,21 +53,21 @@ class Leases:
             await let_go()
 
     def _lease(self, name: str, holder: str) -> Awaitable[bool]:
-        return self._turns.lease(name, holder, _LEASE_S)
+        return self._turns.acquire_lease(name, holder, _LEASE_S)
 
     async def _renew(self, name: str, holder: str) -> None:
         """Renew the lease until cancelled. A failed renewal is detected when the turn is saved."""
         while True:
             await asyncio.sleep(_LEASE_S / 3)
-            await quietly(self._lease(name, holder))
+            await ignore_store_errors(self._lease(name, holder))
 
     async def _release(self, name: str, holder: str) -> None:
         try:
-            await self._turns.release(name, holder)
+            await self._turns.release_lease(name, holder)
         except StoreUnavailable:
-            self._leave(name, holder)
+            self._remember_unreleased(name, holder)
 
-    def _leave(self, name: str, holder: str) -> None:
-        if len(self._leftovers) >= _KNOWN_LEFTOVERS:
-            self._leftovers.clear()
-        self._leftovers[name] = holder
+    def _remember_unreleased(self, name: str, holder: str) -> None:
+        if len(self._unreleased) >= _MAX_UNRELEASED:
+            self._unreleased.clear()
+        self._unreleased[name] = holder

@@ -14,7 +14,7 @@ from dragoman.store import open_store
 @asynccontextmanager
 async def open_gateway_app(config: Config, admin_keys: tuple[str, ...]) -> AsyncIterator[GatewayApp]:
     """Give the application; state lies in `config.home`, which must exist."""
-    async with _embedded_emulator(config) as emulator_url:
+    async with _open_embedded_emulator(config) as emulator_url:
         gateway = Gateway(
             config,
             open_store(config),
@@ -29,15 +29,15 @@ async def open_gateway_app(config: Config, admin_keys: tuple[str, ...]) -> Async
 
 
 @asynccontextmanager
-async def _embedded_emulator(config: Config) -> AsyncIterator[str]:
+async def _open_embedded_emulator(config: Config) -> AsyncIterator[str]:
     """Without a key, answer from the emulator: on a loopback port of its own, reached like Google (decision 5)."""
     if config.backend != "emulator":
         yield ""
         return
-    from dragoman.emulator.http.listen import Listener
-    from dragoman.emulator.service import Service
+    from dragoman.emulator.http.listen import HttpServer
+    from dragoman.emulator.service import EmulatorService
 
-    listener = Listener(Service("dragoman", None).answer)
+    listener = HttpServer(EmulatorService("dragoman", None).handle)
     url = await listener.start()
     try:
         yield url

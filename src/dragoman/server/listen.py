@@ -51,12 +51,12 @@ def resolve(host: str) -> str:
     return str(min(found, key=lambda entry: entry[0] != socket.AF_INET)[4][0])
 
 
-def place_of(listener: socket.socket) -> tuple[str, int]:
+def connect_address(listener: socket.socket) -> tuple[str, int]:
     """Return the address and port at which this machine can connect to the listener."""
     address, port = listener.getsockname()[:2]
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address), port  # noqa: S104
 
 
 def url_of(listener: socket.socket) -> str:
-    address, port = place_of(listener)
+    address, port = connect_address(listener)
     return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"

@@ -16,61 +16,67 @@ from dragoman.ir import Usage
 from dragoman.observe.prices import Price
 from dragoman.server.auth import Caller
 from dragoman.server.fuses import (
-    Estimate,
-    Reservation,
-    Who,
-    blown,
-    estimate_of,
+    QuotaSubject,
+    ReservedCharges,
+    UsageEstimate,
+    estimate_usage,
     find_price,
     needs_price,
-    raise_reservation,
+    quota_exceeded,
+    raise_charges,
     refuse_loop,
-    reserve,
-    settle,
+    reserve_charges,
+    settle_charges,
 )
 from dragoman.server.gateway import Gateway
-from dragoman.server.reach import quietly, reach
-from dragoman.server.trail import Trail
+from dragoman.server.reach import ignore_store_errors, require_store
+from dragoman.server.trail import RequestRecorder
 from dragoman.store import Meters
 
 
-class Meter:
+class QuotaReservation:
     """The reservation of one running request. A response with gateway tools needs several rounds."""
 
     def __init__(
-        self, meters: Meters, reservation: Reservation, trail: Trail, find: Callable[[str], Price | None]
+        self,
+        meters: Meters,
+        reservation: ReservedCharges,
+        trail: RequestRecorder,
+        find: Callable[[str], Price | None],
     ) -> None:
         self._meters = meters
-        self._reservation = reservation
-        self._trail = trail
+        self._charges = reservation
+        self._recorder = trail
         self._find_price = find
-        self._read = 0
+        self._input_tokens = 0
 
-    async def go_on(self, used: Usage) -> None:
+    async def raise_for_next_round(self, used: Usage) -> None:
         """Raise the reservation before another round, which reads at least the input of the last one.
 
         Raises DragomanError of kind `quota` if that exceeds a limit.
         """
-        last, self._read = used.input_tokens - self._read, used.input_tokens
+        last, self._input_tokens = used.input_tokens - self._input_tokens, used.input_tokens
         wanted = self._estimate(used.plus(Usage(input_tokens=last)))
-        more = raise_reservation(self._reservation, wanted)
-        refused = await reach(self._meters.charge(more.charges))
+        more = raise_charges(self._charges, wanted)
+        refused = await require_store(self._meters.charge(more.charges))
         if refused:
-            raise blown(refused, self._reservation, datetime.now(UTC))
-        self._reservation = msgspec.structs.replace(self._reservation, estimate=more.estimate)
+            raise quota_exceeded(refused, self._charges, datetime.now(UTC))
+        self._charges = msgspec.structs.replace(self._charges, estimate=more.estimate)
 
     async def settle(self, used: Usage) -> None:
         """Correct the reservation to the actual usage. Store errors are ignored."""
-        rest = settle(self._reservation, self._estimate(used))
+        rest = settle_charges(self._charges, self._estimate(used))
         if rest:
-            await quietly(self._meters.charge(rest))
+            await ignore_store_errors(self._meters.charge(rest))
 
-    def _estimate(self, used: Usage) -> Estimate:
+    def _estimate(self, used: Usage) -> UsageEstimate:
         """Include failed attempts, and use the price of the model that actually ran."""
-        return estimate_of(used.plus(self._trail.wasted), self._find_price(self._trail.model))
+        return estimate_usage(used.plus(self._recorder.wasted_usage), self._find_price(self._recorder.model))
 
 
-async def open_meter(gateway: Gateway, caller: Caller, exchange: Exchange, trail: Trail) -> Meter | None:
+async def reserve_quota(
+    gateway: Gateway, caller: Caller, exchange: Exchange, trail: RequestRecorder
+) -> QuotaReservation | None:
     """Reserve the estimated usage of a request; the caller must `settle()` it. None if there are no quotas.
 
     Raises DragomanError of kind `quota` if a limit is reached or the history ends in a tool loop, and of kind
@@ -80,22 +86,24 @@ async def open_meter(gateway: Gateway, caller: Caller, exchange: Exchange, trail
     refuse_loop(gateway.config, exchange.request.messages)
     if not limits.key and not limits.session:
         return None
-    price = _price(gateway, exchange) if needs_price(limits) else None
+    price = _require_price(gateway, exchange) if needs_price(limits) else None
     now = datetime.now(UTC)
-    who = Who(caller.scope, exchange.request.session)
+    who = QuotaSubject(caller.scope, exchange.request.session)
     meters = gateway.store.meters
-    reservation = reserve(limits, who, estimate_of(Usage(input_tokens=exchange.estimate()), price), now)
-    refused = await reach(meters.charge(reservation.charges))
+    reservation = reserve_charges(
+        limits, who, estimate_usage(Usage(input_tokens=exchange.estimate()), price), now
+    )
+    refused = await require_store(meters.charge(reservation.charges))
     if refused:
-        raise blown(refused, reservation, now)
+        raise quota_exceeded(refused, reservation, now)
 
     def find(model: str) -> Price | None:
         return (find_price(model, limits) or price) if price is not None else None
 
-    return Meter(meters, reservation, trail, find)
+    return QuotaReservation(meters, reservation, trail, find)
 
 
-def _price(gateway: Gateway, exchange: Exchange) -> Price:
+def _require_price(gateway: Gateway, exchange: Exchange) -> Price:
     """Return the price of the model; raise DragomanError if it is unknown and a limit in dollars needs it."""
     model = gateway.target(exchange.request.model).model
     limits = gateway.config.limits

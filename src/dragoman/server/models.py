@@ -10,10 +10,10 @@ import msgspec
 from dragoman.config import ModelsConfig, model_for
 from dragoman.dialects import gemini
 from dragoman.errors import InvalidRequest
-from dragoman.server.pages import read_size
+from dragoman.server.pages import read_page_size
 
 #: The models in the list; other names work too.
-GEMINI = (
+GEMINI_MODELS = (
     "gemini-4-carbon",
     "gemini-4-argon",
     "gemini-3.8-flash",
@@ -23,7 +23,7 @@ GEMINI = (
     "gemini-3.5-flash-lite",
     "gemini-3.1-pro-preview",
 )
-FAMILIES = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
+CLAUDE_MODELS = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
 #: Tells Kiro that it may send a thinking effort.
 _EFFORT_SCHEMA = {
     "type": "object",
@@ -39,7 +39,7 @@ _EFFORT_SCHEMA = {
     },
 }
 _UNKNOWN_DATE = "1970-01-01T00:00:00Z"
-_ANTHROPIC_PAGE, _GEMINI_PAGE, _MOST = 20, 50, 1000
+_ANTHROPIC_PAGE, _GEMINI_PAGE, _MAX_PAGE = 20, 50, 1000
 _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
 
 
@@ -53,8 +53,10 @@ def get_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
 
 def _anthropic_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
     """Give every Gemini model an alias with "claude": model discovery of clients accepts only such ids."""
-    names = (*FAMILIES, *(f"claude-{model}" for model in GEMINI), *GEMINI)
-    shown, more = page_of_names(names, query, "after_id", read_size(query, "limit", _ANTHROPIC_PAGE, _MOST))
+    names = (*CLAUDE_MODELS, *(f"claude-{model}" for model in GEMINI_MODELS), *GEMINI_MODELS)
+    shown, more = paginate_names(
+        names, query, "after_id", read_page_size(query, "limit", _ANTHROPIC_PAGE, _MAX_PAGE)
+    )
     data = [_anthropic_model(name, models) for name in shown]
     ends = {"first_id": shown[0] if shown else None, "last_id": shown[-1] if shown else None}
     return {"data": data, "has_more": more, **ends}
@@ -66,7 +68,9 @@ def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     return {
         "type": "model",
         "id": name,
-        "display_name": title(real) if "gemini" in name else f"{title(name)} → {title(real)}",
+        "display_name": display_name(real)
+        if "gemini" in name
+        else f"{display_name(name)} → {display_name(real)}",
         "created_at": _UNKNOWN_DATE,
         "lifecycle": "active",
         "max_input_tokens": profile.input_tokens,
@@ -76,7 +80,10 @@ def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
 
 def _openai_list(models: ModelsConfig, _query: Mapping[str, str]) -> dict[str, Any]:
     """Return all models at once, because OpenAI's list has no pagination."""
-    return {"object": "list", "data": [_openai_model(name, models) for name in (*GEMINI, *FAMILIES)]}
+    return {
+        "object": "list",
+        "data": [_openai_model(name, models) for name in (*GEMINI_MODELS, *CLAUDE_MODELS)],
+    }
 
 
 def _openai_model(name: str, models: ModelsConfig) -> dict[str, Any]:
@@ -93,14 +100,16 @@ def _openai_model(name: str, models: ModelsConfig) -> dict[str, Any]:
 
 def _gemini_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
     """Return one page; the page token is the name of the previous page's last model."""
-    shown, more = page_of_names(GEMINI, query, "pageToken", read_size(query, "pageSize", _GEMINI_PAGE, _MOST))
+    shown, more = paginate_names(
+        GEMINI_MODELS, query, "pageToken", read_page_size(query, "pageSize", _GEMINI_PAGE, _MAX_PAGE)
+    )
     found: dict[str, Any] = {"models": [_gemini_model(name, models) for name in shown]}
     return {**found, "nextPageToken": shown[-1]} if more else found
 
 
 def _amazonq_list(models: ModelsConfig, _query: Mapping[str, str]) -> dict[str, Any]:
     """Include the default model: a client that has saved another service's model falls back to it."""
-    names = dict.fromkeys((models.default, *GEMINI))
+    names = dict.fromkeys((models.default, *GEMINI_MODELS))
     return {
         "models": [_amazonq_model(name, models) for name in names],
         "defaultModel": _amazonq_model(models.default, models),
@@ -111,7 +120,7 @@ def _amazonq_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     profile = gemini.profile_of(model_for(name, models))
     return {
         "modelId": name,
-        "modelName": title(name),
+        "modelName": display_name(name),
         "description": "Google Gemini through Dragoman",
         "tokenLimits": {"maxInputTokens": profile.input_tokens, "maxOutputTokens": profile.output_tokens},
         "supportedInputTypes": ["TEXT", "IMAGE"],
@@ -121,7 +130,7 @@ def _amazonq_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     }
 
 
-def page_of_names(
+def paginate_names(
     names: tuple[str, ...], query: Mapping[str, str], field: str, size: int
 ) -> tuple[tuple[str, ...], bool]:
     """Return the names after the one in the query's `field`, and whether there are more."""
@@ -137,7 +146,7 @@ def _gemini_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     return {
         "name": f"models/{name}",
         "version": "001",
-        "displayName": title(name),
+        "displayName": display_name(name),
         "inputTokenLimit": profile.input_tokens,
         "outputTokenLimit": profile.output_tokens,
         "supportedGenerationMethods": _METHODS,
@@ -145,7 +154,7 @@ def _gemini_model(name: str, models: ModelsConfig) -> dict[str, Any]:
     }
 
 
-def title(name: str) -> str:
+def display_name(name: str) -> str:
     return name.replace("-", " ").title()
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.base import Reply
-from dragoman.server.admin import OPERATIONS, Failure, Operation
-from dragoman.server.converse import Call
-from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.admin import OPERATIONS, AdminOperation, Failure
+from dragoman.server.converse import RequestContext
+from dragoman.server.http import JSON_HEADERS, ResponseWriter
 
-_ERRORS = {
+_ERROR_DESCRIPTIONS = {
     400: "The request cannot be understood; `param` names the place.",
     401: "No gateway key was shown; a key of Google's is not enough.",
     403: "Requests from web pages are refused.",
@@ -21,20 +21,20 @@ _ERRORS = {
     413: "The body is too large.",
     503: "The state cannot be reached, or the gateway is stopping; come again.",
 }
-_EVERYWHERE = (401, 403, 503)
-_ABOUT = (
+_COMMON_ERRORS = (401, 403, 503)
+_DESCRIPTION = (
     "Tools that the gateway injects into a session's requests. Calls to them never reach the client: they are captured"
     " here and wait for their results."
 )
 
 
-async def openapi(call: Call, outlet: Outlet) -> None:
+async def get_openapi(call: RequestContext, outlet: ResponseWriter) -> None:
     del call
-    await outlet.reply(Reply(200, document(), JSON_HEADERS))
+    await outlet.reply(Reply(200, openapi_document(), JSON_HEADERS))
 
 
 @cache
-def document() -> bytes:
+def openapi_document() -> bytes:
     """Return the OpenAPI document as JSON."""
     from importlib.metadata import version  # large, and needed only here
 
@@ -42,7 +42,9 @@ def document() -> bytes:
     _, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     paths: dict[str, dict[str, Any]] = {}
     for one in OPERATIONS:
-        paths.setdefault(one.path, {"parameters": [_SESSION]})[one.method.lower()] = _operation(one)
+        paths.setdefault(one.path, {"parameters": [_SESSION_PARAMETER]})[one.method.lower()] = (
+            _encode_operation(one)
+        )
     keys = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "A gateway key."},
         "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
@@ -50,7 +52,11 @@ def document() -> bytes:
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
-            "info": {"title": "Dragoman admin API", "version": version("dragoman"), "description": _ABOUT},
+            "info": {
+                "title": "Dragoman admin API",
+                "version": version("dragoman"),
+                "description": _DESCRIPTION,
+            },
             "paths": paths,
             "components": {"schemas": components, "securitySchemes": keys},
             "security": [{name: []} for name in keys],
@@ -58,7 +64,7 @@ def document() -> bytes:
     )
 
 
-_SESSION = {
+_SESSION_PARAMETER = {
     "name": "id",
     "in": "path",
     "required": True,
@@ -67,9 +73,12 @@ _SESSION = {
 }
 
 
-def _operation(one: Operation) -> dict[str, Any]:
-    responses = {"200": _content(one.answer, one.answer.__doc__ or "")}
-    responses |= {str(code): _content(Failure, _ERRORS[code]) for code in sorted({*one.status, *_EVERYWHERE})}
+def _encode_operation(one: AdminOperation) -> dict[str, Any]:
+    responses = {"200": _schema_content(one.answer, one.answer.__doc__ or "")}
+    responses |= {
+        str(code): _schema_content(Failure, _ERROR_DESCRIPTIONS[code])
+        for code in sorted({*one.status, *_COMMON_ERRORS})
+    }
     described: dict[str, Any] = {"operationId": one.name, "summary": one.summary, "responses": responses}
     if one.query:
         described["parameters"] = [
@@ -77,11 +86,11 @@ def _operation(one: Operation) -> dict[str, Any]:
             for name, words in one.query.items()
         ]
     if one.body is not None:
-        described["requestBody"] = {"required": True, **_content(one.body)}
+        described["requestBody"] = {"required": True, **_schema_content(one.body)}
     return described
 
 
-def _content(kind: type[msgspec.Struct], description: str = "") -> dict[str, Any]:
+def _schema_content(kind: type[msgspec.Struct], description: str = "") -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
     content = {"application/json": {"schema": schema}}
     return {"description": description, "content": content} if description else {"content": content}

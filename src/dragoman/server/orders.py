@@ -7,7 +7,7 @@ import msgspec
 from dragoman.config import Config
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of a worker. It contains secrets, so it is sent through a pipe."""
 
     config: Config
@@ -16,7 +16,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     port: int
 
 
-class Word(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerReady(msgspec.Struct, frozen=True, kw_only=True):
     """A worker's only report: it is ready, or `wrong` says why it cannot start."""
 
     wrong: str = ""

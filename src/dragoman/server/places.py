@@ -5,11 +5,11 @@ from __future__ import annotations
 from dragoman.errors import DragomanError
 
 _RETRY_AFTER_S = 1.0
-_RESERVE = 8  # one slot in eight is reserved for callers that have no running request
-_UNPROVEN_SHARE = 8  # unauthenticated requests get additional slots, an eighth of max_requests
+_RESERVED_SHARE = 8  # one slot in eight is reserved for callers that have no running request
+_UNAUTHENTICATED_SHARE = 8  # unauthenticated requests get additional slots, an eighth of max_requests
 
 
-class Places:
+class ConcurrencyLimiter:
     """A limit on concurrent requests.
 
     The last eighth of the slots is reserved for callers without a running request, so that one caller cannot
@@ -17,95 +17,95 @@ class Places:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._open = most - most // _RESERVE
-        self._taken = 0
-        self._of: dict[str, int] = {}
+        self._limit = most
+        self._unreserved = most - most // _RESERVED_SHARE
+        self._running = 0
+        self._by_caller: dict[str, int] = {}
 
-    def take(self, caller: str) -> None:
+    def acquire(self, caller: str) -> None:
         """Take a slot; raise DragomanError of kind `overloaded` if there is none for this caller."""
-        own = self._of.get(caller, 0)
-        if self._taken >= (self._open if own else self._most):
-            why = f"{self._taken} requests are being answered here already (server.max_requests)"
+        own = self._by_caller.get(caller, 0)
+        if self._running >= (self._unreserved if own else self._limit):
+            why = f"{self._running} requests are being answered here already (server.max_requests)"
             raise DragomanError(why, kind="overloaded", retry_after_s=_RETRY_AFTER_S)
-        self._taken += 1
-        self._of[caller] = own + 1
+        self._running += 1
+        self._by_caller[caller] = own + 1
 
-    def leave(self, caller: str) -> None:
-        self._taken -= 1
-        left = self._of.pop(caller) - 1
+    def release(self, caller: str) -> None:
+        self._running -= 1
+        left = self._by_caller.pop(caller) - 1
         if left:
-            self._of[caller] = left
+            self._by_caller[caller] = left
 
     def __len__(self) -> int:
-        return self._taken
+        return self._running
 
 
-def places_for_unproven(most: int) -> Places:
+def unauthenticated_limiter(most: int) -> ConcurrencyLimiter:
     """Return the separate limit for signed requests whose body is still being read.
 
     Their signature is not verified yet, so they must not take slots from authenticated callers.
     """
-    return Places(max(1, most // _UNPROVEN_SHARE))
+    return ConcurrencyLimiter(max(1, most // _UNAUTHENTICATED_SHARE))
 
 
-class Room:
+class ByteBudget:
     """A budget of bytes that is shared by all requests."""
 
     def __init__(self, most: int) -> None:
-        self.left = most
+        self.left_bytes = most
 
-    def hold(self) -> Hold:
-        return Hold(self)
+    def lease(self) -> ByteLease:
+        return ByteLease(self)
 
     def take(self, size: int) -> None:
         """Take bytes; raise DragomanError of kind `overloaded` if fewer are left."""
-        if size > self.left:
+        if size > self.left_bytes:
             why = "the requests that are being answered here fill the memory for them (server.max_inflight_bytes)"
             raise DragomanError(why, kind="overloaded", retry_after_s=_RETRY_AFTER_S)
-        self.left -= size
+        self.left_bytes -= size
 
 
-class Hold:
+class ByteLease:
     """The bytes that one request has taken from a `Room`; a context manager that gives them back."""
 
     _size = 0
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, room: ByteBudget) -> None:
+        self._budget = room
 
-    def more(self, size: int) -> None:
-        self._room.take(size)
+    def take(self, size: int) -> None:
+        self._budget.take(size)
         self._size += size
 
-    def __enter__(self) -> Hold:
+    def __enter__(self) -> ByteLease:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.give_back()
+        self.release()
 
-    def give_back(self) -> None:
-        self._room.left += self._size
+    def release(self) -> None:
+        self._budget.left_bytes += self._size
         self._size = 0
 
 
-class Stay(Hold):
+class RequestLease(ByteLease):
     """Everything that one request has taken, a concurrency slot and bytes, until the end of the block."""
 
-    _places: Places | None = None
+    _limiter: ConcurrencyLimiter | None = None
     _caller = ""
 
-    def take_place(self, places: Places, caller: str) -> None:
+    def acquire_slot(self, places: ConcurrencyLimiter, caller: str) -> None:
         """Take a slot, and give back the one that the request had before."""
-        places.take(caller)
-        if self._places is not None:
-            self._places.leave(self._caller)
-        self._places, self._caller = places, caller
+        places.acquire(caller)
+        if self._limiter is not None:
+            self._limiter.release(self._caller)
+        self._limiter, self._caller = places, caller
 
-    def __enter__(self) -> Stay:
+    def __enter__(self) -> RequestLease:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.give_back()
-        if self._places is not None:
-            self._places.leave(self._caller)
+        self.release()
+        if self._limiter is not None:
+            self._limiter.release(self._caller)

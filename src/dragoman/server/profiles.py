@@ -8,50 +8,52 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.base import Reply
-from dragoman.server.converse import Call
-from dragoman.server.http import JSON_HEADERS, Outlet
-from dragoman.server.models import FAMILIES, GEMINI, page_of_names, title
-from dragoman.server.pages import read_size
+from dragoman.server.converse import RequestContext
+from dragoman.server.http import JSON_HEADERS, ResponseWriter
+from dragoman.server.models import CLAUDE_MODELS, GEMINI_MODELS, display_name, paginate_names
+from dragoman.server.pages import read_page_size
 
-_PAGE, _MOST = 100, 1000
-_ARN = "arn:aws:bedrock:us-east-1:000000000000:inference-profile/"
+_PAGE, _MAX_PAGE = 100, 1000
+_PROFILE_ARN = "arn:aws:bedrock:us-east-1:000000000000:inference-profile/"
 _MODEL_ARN = "arn:aws:bedrock:us-east-1::foundation-model/"
 #: Clients derive a model's abilities from the vendor in its id, so every Gemini model has an Anthropic alias.
-_CLAUDE = tuple(f"us.anthropic.{name}-v1:0" for name in (*FAMILIES, *(f"claude-{name}" for name in GEMINI)))
-_PROFILES = (*_CLAUDE, *GEMINI)
+_CLAUDE_PROFILES = tuple(
+    f"us.anthropic.{name}-v1:0" for name in (*CLAUDE_MODELS, *(f"claude-{name}" for name in GEMINI_MODELS))
+)
+_PROFILES = (*_CLAUDE_PROFILES, *GEMINI_MODELS)
 
 
-async def inference_profiles(call: Call, outlet: Outlet) -> None:
-    name = call.names.get("model", "")
-    await _reply(outlet, _profile(name.rpartition("/")[2]) if name else _profiles(call.query))
+async def list_inference_profiles(call: RequestContext, outlet: ResponseWriter) -> None:
+    name = call.path_params.get("model", "")
+    await _reply(outlet, _encode_profile(name.rpartition("/")[2]) if name else _encode_profiles(call.query))
 
 
-async def foundation_models(call: Call, outlet: Outlet) -> None:
-    name = call.names.get("model", "")
+async def list_foundation_models(call: RequestContext, outlet: ResponseWriter) -> None:
+    name = call.path_params.get("model", "")
     if name:
-        await _reply(outlet, {"modelDetails": _model(name.rpartition("/")[2])})
+        await _reply(outlet, {"modelDetails": _encode_model(name.rpartition("/")[2])})
     else:
-        await _reply(outlet, {"modelSummaries": [_model(_model_id(profile)) for profile in _PROFILES]})
+        await _reply(outlet, {"modelSummaries": [_encode_model(_model_id(profile)) for profile in _PROFILES]})
 
 
-def _profiles(query: Mapping[str, str]) -> dict[str, Any]:
+def _encode_profiles(query: Mapping[str, str]) -> dict[str, Any]:
     """Return one page; the page token is the id of the previous page's last profile.
 
     There are no application profiles, which users of Bedrock create themselves.
     """
     if query.get("type") == "APPLICATION":
         return {"inferenceProfileSummaries": []}
-    size = read_size(query, "maxResults", _PAGE, _MOST)
-    shown, more = page_of_names(_PROFILES, query, "nextToken", size)
-    found: dict[str, Any] = {"inferenceProfileSummaries": [_profile(name) for name in shown]}
+    size = read_page_size(query, "maxResults", _PAGE, _MAX_PAGE)
+    shown, more = paginate_names(_PROFILES, query, "nextToken", size)
+    found: dict[str, Any] = {"inferenceProfileSummaries": [_encode_profile(name) for name in shown]}
     return {**found, "nextToken": shown[-1]} if more else found
 
 
-def _profile(name: str) -> dict[str, Any]:
+def _encode_profile(name: str) -> dict[str, Any]:
     return {
         "inferenceProfileId": name,
-        "inferenceProfileArn": _ARN + name,
-        "inferenceProfileName": title(name.replace(".", "-").replace(":", "-")),
+        "inferenceProfileArn": _PROFILE_ARN + name,
+        "inferenceProfileName": display_name(name.replace(".", "-").replace(":", "-")),
         "models": [{"modelArn": _MODEL_ARN + _model_id(name)}],
         "status": "ACTIVE",
         "type": "SYSTEM_DEFINED",
@@ -64,13 +66,13 @@ def _model_id(profile: str) -> str:
     return f"{vendor or 'google.'}{name}"
 
 
-def _model(name: str) -> dict[str, Any]:
+def _encode_model(name: str) -> dict[str, Any]:
     vendor = name.partition(".")[0]
     return {
         "modelId": name,
         "modelArn": _MODEL_ARN + name,
-        "modelName": title(name.partition(".")[2] or name),
-        "providerName": title(vendor),
+        "modelName": display_name(name.partition(".")[2] or name),
+        "providerName": display_name(vendor),
         "inputModalities": ["TEXT", "IMAGE"],
         "outputModalities": ["TEXT"],
         "responseStreamingSupported": True,
@@ -79,5 +81,5 @@ def _model(name: str) -> dict[str, Any]:
     }
 
 
-async def _reply(outlet: Outlet, found: dict[str, Any]) -> None:
+async def _reply(outlet: ResponseWriter, found: dict[str, Any]) -> None:
     await outlet.reply(Reply(200, msgspec.json.encode(found), JSON_HEADERS))

@@ -11,7 +11,7 @@ from dragoman.store import StoreUnavailable
 T = TypeVar("T")
 
 
-async def quietly(work: Awaitable[Any]) -> None:
+async def ignore_store_errors(work: Awaitable[Any]) -> None:
     """Await a store operation and ignore that the store is unavailable."""
     try:
         await work
@@ -19,7 +19,7 @@ async def quietly(work: Awaitable[Any]) -> None:
         return
 
 
-async def reach(work: Awaitable[T]) -> T:
+async def require_store(work: Awaitable[T]) -> T:
     """Await a store operation; raise DragomanError of kind `overloaded` if the store is unavailable.
 
     Without its state a request would be answered wrongly; the client may retry.

@@ -9,46 +9,46 @@ from typing import Any
 import msgspec
 
 from dragoman.config import Config
-from dragoman.emulator.http.listen import EmulatorThread, Listener
-from dragoman.emulator.service import Service
+from dragoman.emulator.http.listen import HttpServer, ServerThread
+from dragoman.emulator.service import EmulatorService
 from dragoman.errors import InvalidRequest
-from dragoman.observe.captures import Captured
-from dragoman.observe.record import Record, Stages
+from dragoman.observe.captures import CapturedRequest
+from dragoman.observe.record import RequestRecord, RequestStages
 from dragoman.server.auth import Caller
-from dragoman.server.converse import Call, converse
+from dragoman.server.converse import RequestContext, generate
 from dragoman.server.gateway import Gateway
-from dragoman.server.http import Outlet
+from dragoman.server.http import ResponseWriter
 from dragoman.server.routes import find_route
-from dragoman.server.trail import Capture, Noted, Trail, Waiting
+from dragoman.server.trail import BodyCapture, PendingToolCalls, RecordedHead, RequestRecorder
 from dragoman.store import MemoryStore, Store
 
 _NO_LIMIT = 1 << 40
-_SEED = "dragoman"
+_EMULATOR_SEED = "dragoman"
 
 
-class Remembering(MemoryStore):
+class ReplayStore(MemoryStore):
     """A store that reads signatures from another one, but writes only to memory: a replay leaves no trace."""
 
     def __init__(self, known: Store) -> None:
         super().__init__()
-        self._known = known
+        self._original = known
 
-    async def recall(self, keys: Collection[str]) -> dict[str, str]:
-        return {**await self._known.recall(keys), **await super().recall(keys)}
+    async def get_values(self, keys: Collection[str]) -> dict[str, str]:
+        return {**await self._original.get_values(keys), **await super().get_values(keys)}
 
-    async def remember(self, items: Sequence[tuple[str, str]]) -> None:
-        await super().remember(items)
+    async def set_values(self, items: Sequence[tuple[str, str]]) -> None:
+        await super().set_values(items)
 
 
-async def rerun_against(
+async def replay_against(
     config: Config,
     store: Store,
-    captured: Captured,
+    captured: CapturedRequest,
     *,
     against: str = "",
     emulator_url: str = "",
     model: str = "",
-) -> tuple[Record, Stages]:
+) -> tuple[RequestRecord, RequestStages]:
     """Like `rerun`, but with the backend `against` instead of the configured one, if it is not empty.
 
     For the emulator backend without a URL, an emulator is started for this request.
@@ -58,18 +58,18 @@ async def rerun_against(
             config, upstream=msgspec.structs.replace(config.upstream, kind=against)
         )
     if config.backend != "emulator" or emulator_url:
-        return await rerun(config, store, captured, emulator_url=emulator_url, model=model)
-    thread = EmulatorThread(Listener(Service(_SEED).answer))
+        return await replay_request(config, store, captured, emulator_url=emulator_url, model=model)
+    thread = ServerThread(HttpServer(EmulatorService(_EMULATOR_SEED).handle))
     url = await asyncio.to_thread(thread.start)
     try:
-        return await rerun(config, store, captured, emulator_url=url, model=model)
+        return await replay_request(config, store, captured, emulator_url=url, model=model)
     finally:
         await asyncio.to_thread(thread.stop)
 
 
-async def rerun(
-    config: Config, store: Store, captured: Captured, *, emulator_url: str = "", model: str = ""
-) -> tuple[Record, Stages]:
+async def replay_request(
+    config: Config, store: Store, captured: CapturedRequest, *, emulator_url: str = "", model: str = ""
+) -> tuple[RequestRecord, RequestStages]:
     """Send a captured request again and return its record and bodies; `model` replaces the original model.
 
     Raises InvalidRequest for a request that depends on a stored conversation.
@@ -78,46 +78,46 @@ async def rerun(
     names = msgspec.structs.replace(config.models, rules={record.asked_model: model or record.model})
     gateway = Gateway(
         msgspec.structs.replace(config, models=names),
-        Remembering(store),
+        ReplayStore(store),
         keys=(),
         emulator_url=emulator_url,
         watched=False,
     )
-    noted = Noted(method=record.method, path=record.path, client=record.client)
-    trail = Trail(record.id, noted, Waiting())
-    trail.capture = Capture(_NO_LIMIT, captured.headers, captured.query)
+    noted = RecordedHead(method=record.method, path=record.path, client=record.client)
+    trail = RequestRecorder(record.id, noted, PendingToolCalls())
+    trail.capture = BodyCapture(_NO_LIMIT, captured.headers, captured.query)
     try:
         route = find_route(record.method, record.path, captured.headers, captured.query)
-        _refuse_state(captured)
-        call = Call(
+        _check_stateless(captured)
+        call = RequestContext(
             gateway,
             route.dialect,
             captured.headers,
             record.path,
-            names=route.names,
+            names=route.path_params,
             query=captured.query,
         )
         call.caller, call.body = Caller(scope=record.caller), captured.client_request.data
-        trail.took(call.body)
-        outlet = Outlet(_discard, trail)
-        await converse(call, outlet)
+        trail.on_request_body(call.body)
+        outlet = ResponseWriter(_discard, trail)
+        await generate(call, outlet)
         outlet.close()
     finally:
         await gateway.close()
     trail.end()
-    again, stages = trail.close()
-    return again, stages or Stages()
+    again, stages = trail.build_record()
+    return again, stages or RequestStages()
 
 
-class _Stateful(msgspec.Struct):
+class _StateFields(msgspec.Struct):
     conversation: Any = None
     previous_response_id: Any = None
 
 
-def _refuse_state(captured: Captured) -> None:
+def _check_stateless(captured: CapturedRequest) -> None:
     """Raise InvalidRequest for a request in a stored conversation, whose state is not in the capture."""
     try:
-        asked = msgspec.json.decode(captured.client_request.data, type=_Stateful)
+        asked = msgspec.json.decode(captured.client_request.data, type=_StateFields)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return
     if asked.conversation or asked.previous_response_id or captured.record.path == "/v1/gemini":

@@ -18,7 +18,7 @@ from dragoman.dialects.gemini.client import Framing, GeminiClient
 from dragoman.errors import DragomanError
 from dragoman.observe.metrics import render
 from dragoman.server.admin import OPERATIONS
-from dragoman.server.amazonq import operate
+from dragoman.server.amazonq import run_amazonq_operation
 from dragoman.server.conversations import (
     add_items,
     create_conversation,
@@ -29,56 +29,56 @@ from dragoman.server.conversations import (
     list_items,
     update_conversation,
 )
-from dragoman.server.converse import Call, converse, count_tokens
-from dragoman.server.dashboard import DASHBOARD
-from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.converse import RequestContext, count_tokens, generate
+from dragoman.server.dashboard import DASHBOARD_ROUTES
+from dragoman.server.http import JSON_HEADERS, ResponseWriter
 from dragoman.server.models import get_model, list_models
-from dragoman.server.native import gemini
-from dragoman.server.openapi import openapi
-from dragoman.server.profiles import foundation_models, inference_profiles
+from dragoman.server.native import generate_gemini
+from dragoman.server.openapi import get_openapi
+from dragoman.server.profiles import list_foundation_models, list_inference_profiles
 from dragoman.server.responses import (
     cancel_response,
-    compact,
-    count_input,
+    compact_response,
+    count_input_tokens,
+    create_response,
     delete_response,
     get_response,
     list_input_items,
-    responses,
     upgrade_required,
 )
 
-Handler = Callable[[Call, Outlet], Awaitable[None]]
+Handler = Callable[[RequestContext, ResponseWriter], Awaitable[None]]
 _METRICS_HEADERS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
 Headers = Mapping[str, str]
-DoorName = Literal["key", "dashboard", "login"]
+AuthMethod = Literal["key", "dashboard", "login"]
 
 
-async def models(call: Call, outlet: Outlet) -> None:
-    name = call.names.get("model", "")
+async def models(call: RequestContext, outlet: ResponseWriter) -> None:
+    name = call.path_params.get("model", "")
     config = call.gateway.config.models
     dialect = call.dialect.name
     body = get_model(dialect, name, config) if name else list_models(dialect, config, call.query)
     await outlet.reply(Reply(200, body, JSON_HEADERS))
 
 
-async def health(call: Call, outlet: Outlet) -> None:
+async def health(call: RequestContext, outlet: ResponseWriter) -> None:
     """Report the service name and the backend, without any call to the upstream or the store (pain O8)."""
     body = {"service": "dragoman", "status": "ok", "backend": call.gateway.config.backend}
     await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 
 
-async def ready(call: Call, outlet: Outlet) -> None:
+async def ready(call: RequestContext, outlet: ResponseWriter) -> None:
     """Like `health`, but fail while the gateway drains, so that a load balancer stops sending requests."""
     call.gateway.refuse_while_draining()
     await health(call, outlet)
 
 
-async def metrics(call: Call, outlet: Outlet) -> None:
+async def metrics(call: RequestContext, outlet: ResponseWriter) -> None:
     """Return metrics for Prometheus, which sends a gateway key with the admin role as its bearer token."""
-    await outlet.reply(Reply(200, render(call.gateway.watch.numbers()), _METRICS_HEADERS))
+    await outlet.reply(Reply(200, render(call.gateway.observer_hub.metrics()), _METRICS_HEADERS))
 
 
-async def nothing(call: Call, outlet: Outlet) -> None:
+async def empty_object(call: RequestContext, outlet: ResponseWriter) -> None:
     """Answer connectivity checks and telemetry of clients with an empty object; nothing is forwarded."""
     await outlet.reply(Reply(200, b"{}", JSON_HEADERS))
 
@@ -95,51 +95,51 @@ class Route(msgspec.Struct, frozen=True):
     dialect: str = ""
     public: bool = False
     admin: bool = False
-    door: DoorName = "key"
+    auth: AuthMethod = "key"
 
 
-class Found(msgspec.Struct, frozen=True):
+class RouteMatch(msgspec.Struct, frozen=True):
     """The route of one request; `names` holds the named groups that the pattern matched in its path."""
 
     handler: Handler
     dialect: ClientDialect
     public: bool
     admin: bool
-    door: DoorName
-    names: Mapping[str, str]
+    auth: AuthMethod
+    path_params: Mapping[str, str]
 
 
-_EXACT: dict[tuple[str, str], Route] = {
-    ("POST", "/v1/messages"): Route(converse, "anthropic"),
+_EXACT_ROUTES: dict[tuple[str, str], Route] = {
+    ("POST", "/v1/messages"): Route(generate, "anthropic"),
     ("POST", "/v1/messages/count_tokens"): Route(count_tokens, "anthropic"),
-    ("POST", "/v1/chat/completions"): Route(converse, "openai_chat"),
-    ("POST", "/v1/responses"): Route(responses, "openai_responses"),
+    ("POST", "/v1/chat/completions"): Route(generate, "openai_chat"),
+    ("POST", "/v1/responses"): Route(create_response, "openai_responses"),
     ("GET", "/v1/responses"): Route(upgrade_required, "openai_responses"),
-    ("POST", "/v1/responses/compact"): Route(compact, "openai_responses"),
-    ("POST", "/v1/responses/input_tokens"): Route(count_input, "openai_responses"),
+    ("POST", "/v1/responses/compact"): Route(compact_response, "openai_responses"),
+    ("POST", "/v1/responses/input_tokens"): Route(count_input_tokens, "openai_responses"),
     ("POST", "/v1/conversations"): Route(create_conversation, "openai_responses"),
-    ("POST", "/v1/gemini"): Route(gemini, "gemini"),
+    ("POST", "/v1/gemini"): Route(generate_gemini, "gemini"),
     ("GET", "/v1/models"): Route(models),
-    ("GET", "/inference-profiles"): Route(inference_profiles, "bedrock"),
-    ("GET", "/foundation-models"): Route(foundation_models, "bedrock"),
+    ("GET", "/inference-profiles"): Route(list_inference_profiles, "bedrock"),
+    ("GET", "/foundation-models"): Route(list_foundation_models, "bedrock"),
     ("GET", "/healthz"): Route(health, public=True),
     ("GET", "/readyz"): Route(ready, public=True),
     ("GET", "/metrics"): Route(metrics, admin=True),
     ("GET", "/"): Route(health, public=True),
-    ("GET", "/openapi.json"): Route(openapi, "openai_chat", public=True),
-    ("GET", "/api/hello"): Route(nothing, "anthropic", public=True),
+    ("GET", "/openapi.json"): Route(get_openapi, "openai_chat", public=True),
+    ("GET", "/api/hello"): Route(empty_object, "anthropic", public=True),
 }
 
 #: The header in which Amazon Q clients send `Service.Operation`; the service differs between clients.
-_TARGET = "x-amz-target"
+_TARGET_HEADER = "x-amz-target"
 
 
-def _operations(names: Iterable[str]) -> re.Pattern[str]:
+def _operation_paths(names: Iterable[str]) -> re.Pattern[str]:
     """Match the paths of Amazon Q clients that name the operation in the path, in varying case."""
     return re.compile(f"/(?P<operation>{'|'.join(names)})", re.IGNORECASE)
 
 
-_CHAT_PATHS = _operations(control.CHATS)
+_CHAT_PATHS = _operation_paths(control.CHATS)
 
 #: AI Studio, Vertex AI with or without a project, and litellm, which omits the version.
 _MODELS_PATH = (
@@ -147,18 +147,18 @@ _MODELS_PATH = (
     r"(?:(?:/projects/[^/]+/locations/[^/]+)?/publishers/google)?/models"
 )
 #: The method of a route that accepts every method.
-_ANY = "*"
-_AMAZON = Route(operate, "amazonq")
-_PATTERNS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
+_ANY_METHOD = "*"
+_AMAZONQ_ROUTE = Route(run_amazonq_operation, "amazonq")
+_PATTERN_ROUTES: tuple[tuple[str, re.Pattern[str], Route], ...] = (
     (
         "POST",
         re.compile(_MODELS_PATH + r"/(?P<model>[^/:]+):(?P<method>generateContent)"),
-        Route(converse, "gemini"),
+        Route(generate, "gemini"),
     ),
     (
         "POST",
         re.compile(_MODELS_PATH + r"/(?P<model>[^/:]+):(?P<method>streamGenerateContent)"),
-        Route(converse, "gemini"),
+        Route(generate, "gemini"),
     ),
     (
         "POST",
@@ -183,20 +183,20 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
             ("DELETE", r"/v1/conversations/(?P<id>[^/]+)/items/(?P<item>[^/]+)", delete_item),
         )
     ),
-    ("POST", _CHAT_PATHS, _AMAZON),
-    (_ANY, _operations(control.CONTROL), _AMAZON),
+    ("POST", _CHAT_PATHS, _AMAZONQ_ROUTE),
+    (_ANY_METHOD, _operation_paths(control.CONTROL), _AMAZONQ_ROUTE),
     *(
         ("POST", re.compile(rf"/model/(?P<model>.+)/(?P<method>{method})"), Route(handler, "bedrock"))
         for method, handler in (
-            ("converse", converse),
-            ("converse-stream", converse),
-            ("invoke", converse),
-            ("invoke-with-response-stream", converse),
+            ("converse", generate),
+            ("converse-stream", generate),
+            ("invoke", generate),
+            ("invoke-with-response-stream", generate),
             ("count-tokens", count_tokens),
         )
     ),
-    ("GET", re.compile(r"/inference-profiles/(?P<model>.+)"), Route(inference_profiles, "bedrock")),
-    ("GET", re.compile(r"/foundation-models/(?P<model>.+)"), Route(foundation_models, "bedrock")),
+    ("GET", re.compile(r"/inference-profiles/(?P<model>.+)"), Route(list_inference_profiles, "bedrock")),
+    ("GET", re.compile(r"/foundation-models/(?P<model>.+)"), Route(list_foundation_models, "bedrock")),
     *(
         (
             one.method,
@@ -205,44 +205,48 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
         )
         for one in OPERATIONS
     ),
-    ("POST", re.compile(r"/api/(?:event_logging|claude_code|claude_cli)/.*"), Route(nothing, "anthropic")),
+    (
+        "POST",
+        re.compile(r"/api/(?:event_logging|claude_code|claude_cli)/.*"),
+        Route(empty_object, "anthropic"),
+    ),
     *(
         (
             one.method,
             one.path,
-            Route(one.handler, "openai_chat", public=one.public, admin=not one.public, door=one.door),
+            Route(one.handler, "openai_chat", public=one.public, admin=not one.public, auth=one.auth),
         )
-        for one in DASHBOARD
+        for one in DASHBOARD_ROUTES
     ),
 )
 
 
-def find_route(method: str, path: str, headers: Headers, query: Headers) -> Found:
+def find_route(method: str, path: str, headers: Headers, query: Headers) -> RouteMatch:
     """Return the route of a request. HEAD is routed like GET.
 
     Raise DragomanError of kind `wrong_method` if only other methods are allowed, else of kind `not_found`.
     """
     method = "GET" if method == "HEAD" else method
-    target = headers.get(_TARGET, "")
+    target = headers.get(_TARGET_HEADER, "")
     if target and path == "/":
-        return _match(_AMAZON, path, headers, query, {"operation": target})
-    route = _EXACT.get((method, path))
+        return _match(_AMAZONQ_ROUTE, path, headers, query, {"operation": target})
+    route = _EXACT_ROUTES.get((method, path))
     if route is not None:
         return _cached_match(route) or _match(route, path, headers, query, {})
-    for verb, pattern, candidate in _PATTERNS:
-        match = pattern.fullmatch(path) if verb in (method, _ANY) else None
+    for verb, pattern, candidate in _PATTERN_ROUTES:
+        match = pattern.fullmatch(path) if verb in (method, _ANY_METHOD) else None
         if match is not None:
             names = {name: value for name, value in match.groupdict().items() if value is not None}
             return _match(candidate, path, headers, query, names)
-    others = [verb for verb, known in _EXACT if known == path]
-    others += [verb for verb, pattern, _ in _PATTERNS if pattern.fullmatch(path)]
+    others = [verb for verb, known in _EXACT_ROUTES if known == path]
+    others += [verb for verb, pattern, _ in _PATTERN_ROUTES if pattern.fullmatch(path)]
     if others:
         allowed = ", ".join(dict.fromkeys(others))
         raise DragomanError(f"{path} takes {allowed}, not {method}", kind="wrong_method", code=allowed)
     raise DragomanError(f"there is no {method} {path} here", kind="not_found")
 
 
-def dialect_of(path: str, headers: Headers) -> ClientDialect:
+def guess_dialect(path: str, headers: Headers) -> ClientDialect:
     """Guess the client's dialect from paths and headers that only clients of that dialect send."""
     if path.startswith(("/model/", "/inference-profiles", "/foundation-models")):
         return CLIENTS["bedrock"]
@@ -250,29 +254,29 @@ def dialect_of(path: str, headers: Headers) -> ClientDialect:
         return CLIENTS["anthropic"]
     if "x-goog-api-key" in headers or ":" in path or path.startswith(("/v1beta", "/v1alpha")):
         return GeminiClient()
-    if _TARGET in headers or "amz-sdk-invocation-id" in headers or _CHAT_PATHS.fullmatch(path):
+    if _TARGET_HEADER in headers or "amz-sdk-invocation-id" in headers or _CHAT_PATHS.fullmatch(path):
         return CLIENTS["amazonq"]
     return CLIENTS["openai_chat"]
 
 
 @cache
-def _cached_match(route: Route) -> Found | None:
+def _cached_match(route: Route) -> RouteMatch | None:
     """Return the cached match of a route that depends on nothing but its path, else None."""
     if not route.dialect or route.dialect in _DIALECT_FACTORIES:
         return None
     return _match(route, "", {}, {}, {})
 
 
-def _match(route: Route, path: str, headers: Headers, query: Headers, names: dict[str, str]) -> Found:
+def _match(route: Route, path: str, headers: Headers, query: Headers, names: dict[str, str]) -> RouteMatch:
     make = _DIALECT_FACTORIES.get(route.dialect)
     if make is not None:
         dialect = make(names, headers, query)
     else:
-        dialect = CLIENTS[route.dialect] if route.dialect else dialect_of(path, headers)
-    return Found(route.handler, dialect, route.public, route.admin, route.door, names)
+        dialect = CLIENTS[route.dialect] if route.dialect else guess_dialect(path, headers)
+    return RouteMatch(route.handler, dialect, route.public, route.admin, route.auth, names)
 
 
-def _gemini(names: dict[str, str], _headers: Headers, query: Headers) -> ClientDialect:
+def _gemini_dialect(names: dict[str, str], _headers: Headers, query: Headers) -> ClientDialect:
     return GeminiClient(names.get("model", ""), _framing(names.get("method", ""), query))
 
 
@@ -284,11 +288,11 @@ def _framing(method: str, query: Headers) -> Framing:
     return "sse" if "sse" in (query.get("alt"), query.get("$alt")) else "array"
 
 
-def _amazonq(_names: dict[str, str], headers: Headers, _query: Headers) -> ClientDialect:
-    return AmazonQ(headers.get(_TARGET, ""), str(uuid4()))
+def _amazonq_dialect(_names: dict[str, str], headers: Headers, _query: Headers) -> ClientDialect:
+    return AmazonQ(headers.get(_TARGET_HEADER, ""), str(uuid4()))
 
 
-def _bedrock(names: dict[str, str], _headers: Headers, _query: Headers) -> ClientDialect:
+def _bedrock_dialect(names: dict[str, str], _headers: Headers, _query: Headers) -> ClientDialect:
     """InvokeModel and CountTokens requests have bodies in Anthropic's format; Converse has its own."""
     model, method = names.get("model", ""), names.get("method", "")
     if method == "count-tokens":
@@ -300,7 +304,7 @@ def _bedrock(names: dict[str, str], _headers: Headers, _query: Headers) -> Clien
 
 #: Dialects whose requests carry parameters outside the body: in the path, the headers or the query.
 _DIALECT_FACTORIES: dict[str, Callable[[dict[str, str], Headers, Headers], ClientDialect]] = {
-    "amazonq": _amazonq,
-    "bedrock": _bedrock,
-    "gemini": _gemini,
+    "amazonq": _amazonq_dialect,
+    "bedrock": _bedrock_dialect,
+    "gemini": _gemini_dialect,
 }

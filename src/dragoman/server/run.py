@@ -22,11 +22,11 @@ def serve(config: Config, *, gateway_key: str | None, on_ready: OnReady) -> None
 
         supervise(config, admin_keys, address, on_ready)
         return
-    from dragoman.server.worker import work
+    from dragoman.server.worker import run_gateway
 
     with bind(address, config.server.port, config.server) as listener:
         url = url_of(listener)
-        work(config, admin_keys, listener, lambda: on_ready(url))
+        run_gateway(config, admin_keys, listener, lambda: on_ready(url))
 
 
 def admin_keys_of(config: Config, gateway_key: str | None) -> tuple[str, ...]:

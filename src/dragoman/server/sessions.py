@@ -9,22 +9,22 @@ from typing import TypeVar
 import msgspec
 
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.server.converse import Call
-from dragoman.server.leases import LetGo
-from dragoman.server.reach import reach
-from dragoman.store import Conversation, HeadMoved, Turn
+from dragoman.server.converse import RequestContext
+from dragoman.server.leases import ReleaseLease
+from dragoman.server.reach import require_store
+from dragoman.store import Conversation, ConversationTurn, HeadMoved
 
 T = TypeVar("T")
 
 #: The prefix of generated names; an unknown name with it was deleted or never existed.
-MADE_HERE = "conv_"
+GENERATED_PREFIX = "conv_"
 
 _PATHS = {"openai_responses": "/v1/responses", "gemini": "/v1/gemini"}
 
-_LONGEST_NAME = 512
+_MAX_NAME_CHARACTERS = 512
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class TurnData(msgspec.Struct, frozen=True, kw_only=True):
     """The stored data of a turn: its dialect, its new items, and the settings that later turns inherit."""
 
     dialect: str
@@ -37,79 +37,87 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     in_conversation: bool = False  # the items belong to a conversation and outlive the response
 
 
-class _Identified(msgspec.Struct):
+class _ItemId(msgspec.Struct):
     id: str | None = None
 
 
-_decode_identified = msgspec.json.Decoder(_Identified).decode
-decode_kept = msgspec.json.Decoder(Kept).decode
+_decode_item = msgspec.json.Decoder(_ItemId).decode
+decode_turn_data = msgspec.json.Decoder(TurnData).decode
 
 
-def id_of(item: bytes) -> str:
-    return _decode_identified(item).id or ""
+def decode_item_id(item: bytes) -> str:
+    return _decode_item(item).id or ""
 
 
-class Session:
+class ConversationHistory:
     """The earlier turns that one request refers to; empty if it refers to none."""
 
-    def __init__(self, call: Call, conversation: str, turns: list[Turn], let_go: LetGo | None = None) -> None:
-        self._let_go = let_go
-        self._call = call
+    def __init__(
+        self,
+        call: RequestContext,
+        conversation: str,
+        turns: list[ConversationTurn],
+        let_go: ReleaseLease | None = None,
+    ) -> None:
+        self._release_lease = let_go
+        self._request = call
         self._conversation = conversation
         self._head = turns[-1].id if turns else ""
-        self.kept = [decode_kept(turn.data) for turn in turns]
+        self.turns = [decode_turn_data(turn.data) for turn in turns]
 
     @property
     def items(self) -> list[bytes]:
         """All items so far, oldest first, without those that later turns removed."""
         items: list[bytes] = []
-        for kept in self.kept:
+        for kept in self.turns:
             if kept.removed:
-                items = [item for item in items if id_of(item) not in kept.removed]
+                items = [item for item in items if decode_item_id(item) not in kept.removed]
             items += map(bytes, kept.items)
         return items
 
-    def speaks(self, dialect: str) -> None:
+    def check_dialect(self, dialect: str) -> None:
         """Raise InvalidRequest if the conversation has items of another dialect; they are not converted."""
-        other = next((kept.dialect for kept in self.kept if kept.dialect != dialect), "")
+        other = next((kept.dialect for kept in self.turns if kept.dialect != dialect), "")
         if other:
             path = _PATHS.get(other, other)
             why = f"this conversation is held on {path}; go on there, or begin a new one"
             raise InvalidRequest(why, where="conversation")
 
-    def news(self, field: str, said: bytes) -> msgspec.Raw:
+    def changed_setting(self, field: str, said: bytes) -> msgspec.Raw:
         """Return what a turn must store for model, tools or tool choice: null if the value is unchanged."""
-        return msgspec.Raw(b"null" if said == self.inherited(field) else said or b"null")
+        return msgspec.Raw(b"null" if said == self.inherited_setting(field) else said or b"null")
 
-    def inherited(self, field: str) -> bytes:
+    def inherited_setting(self, field: str) -> bytes:
         """Return the latest stored value of model, tools or tool choice; empty if there is none."""
-        for kept in reversed(self.kept):
+        for kept in reversed(self.turns):
             raw = bytes(getattr(kept, field))
             if raw != b"null":
                 return raw
         return b""
 
-    async def save(self, turn_id: str, kept: Kept, answer: bytes = b"") -> None:
+    async def save(self, turn_id: str, kept: TurnData, answer: bytes = b"") -> None:
         """Store a turn and release the conversation; raise DragomanError if another request changed it."""
         kept = msgspec.structs.replace(kept, in_conversation=bool(self._conversation))
-        turn = Turn(
+        turn = ConversationTurn(
             id=turn_id,
-            scope=self._call.caller.scope,
+            scope=self._request.caller.scope,
             parent=self._head,
             data=msgspec.json.encode(kept),
             answer=answer,
         )
         try:
-            await reach(self._call.gateway.store.turns.save(turn, self._conversation))
+            await require_store(self._request.gateway.store.turns.save(turn, self._conversation))
         except HeadMoved:
-            raise _busy() from None
+            raise _conversation_locked() from None
         self._head = turn_id
-        if self._let_go is not None:  # the client may continue as soon as it has the response
-            await self._let_go()
+        if self._release_lease is not None:  # the client may continue as soon as it has the response
+            await self._release_lease()
 
 
 @asynccontextmanager
-async def session(call: Call, *, conversation: str = "", previous: str = "") -> AsyncIterator[Session]:
+async def open_conversation(
+    call: RequestContext, *, conversation: str = "", previous: str = ""
+) -> AsyncIterator[ConversationHistory]:
     """Yield what a request refers to: a conversation, locked until the block ends, or an earlier response.
 
     A conversation with an unknown name is created, unless the name was generated here. Raises DragomanError
@@ -118,48 +126,56 @@ async def session(call: Call, *, conversation: str = "", previous: str = "") -> 
     """
     turns = call.gateway.store.turns
     scope = call.caller.scope
-    if len(conversation) > _LONGEST_NAME:
-        raise InvalidRequest(f"a name has at most {_LONGEST_NAME} characters", where="conversation")
+    if len(conversation) > _MAX_NAME_CHARACTERS:
+        raise InvalidRequest(f"a name has at most {_MAX_NAME_CHARACTERS} characters", where="conversation")
     if not conversation:
-        yield Session(call, "", await _chain(call, previous, "previous_response_id"))
+        yield ConversationHistory(call, "", await _read_turns(call, previous, "previous_response_id"))
         return
-    async with call.gateway.leases.hold(f"{scope}/{conversation}") as let_go:
+    async with call.gateway.leases.acquire(f"{scope}/{conversation}") as let_go:
         if let_go is None:
-            raise _busy()
-        found = await reach(turns.conversation(scope, conversation))
-        if found is None and conversation.startswith(MADE_HERE):
+            raise _conversation_locked()
+        found = await require_store(turns.conversation(scope, conversation))
+        if found is None and conversation.startswith(GENERATED_PREFIX):
             raise not_found("Conversation", conversation)
         if found is None:  # a name that the client chose: a new conversation
             found = Conversation(name=conversation, scope=scope, created_s=call.created_s)
-            await reach(turns.put_conversation(found))
-        yield Session(call, conversation, await _chain(call, found.head, "conversation"), let_go)
+            await require_store(turns.put_conversation(found))
+        yield ConversationHistory(
+            call, conversation, await _read_turns(call, found.head, "conversation"), let_go
+        )
 
 
-async def look(call: Call, *, conversation: str = "", previous: str = "") -> Session:
+async def read_conversation(
+    call: RequestContext, *, conversation: str = "", previous: str = ""
+) -> ConversationHistory:
     """Like `session`, but read-only: nothing is locked or created."""
     scope = call.caller.scope
-    found = await reach(call.gateway.store.turns.conversation(scope, conversation)) if conversation else None
-    if found is None and conversation.startswith(MADE_HERE):
+    found = (
+        await require_store(call.gateway.store.turns.conversation(scope, conversation))
+        if conversation
+        else None
+    )
+    if found is None and conversation.startswith(GENERATED_PREFIX):
         raise not_found("Conversation", conversation)
     if found is not None:
-        return Session(call, conversation, await _chain(call, found.head, "conversation"))
-    return Session(call, "", await _chain(call, previous, "previous_response_id"))
+        return ConversationHistory(call, conversation, await _read_turns(call, found.head, "conversation"))
+    return ConversationHistory(call, "", await _read_turns(call, previous, "previous_response_id"))
 
 
 def not_found(what: str, identity: str) -> DragomanError:
     return DragomanError(f"{what} with id '{identity}' not found.", kind="not_found")
 
 
-async def _chain(call: Call, turn_id: str, where: str) -> list[Turn]:
+async def _read_turns(call: RequestContext, turn_id: str, where: str) -> list[ConversationTurn]:
     if not turn_id:
         return []
-    turns = await reach(call.gateway.store.turns.chain(call.caller.scope, turn_id))
+    turns = await require_store(call.gateway.store.turns.chain(call.caller.scope, turn_id))
     if not turns:
         why = f"{turn_id!r} is not kept here, or something said before it is not kept any more"
         raise InvalidRequest(why, where=where, code="previous_response_not_found")
     return turns
 
 
-def _busy() -> DragomanError:
+def _conversation_locked() -> DragomanError:
     why = "another request is running in this conversation; wait for its answer"
     return DragomanError(why, kind="conflict", where="conversation", code="conversation_locked")

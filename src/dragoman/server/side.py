@@ -30,109 +30,111 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
-from dragoman.server.asking import ask_google
+from dragoman.server.asking import generate_internal
 from dragoman.server.gateway import Gateway
-from dragoman.server.own import Asked, Offer, Outcome
+from dragoman.server.own import ToolOffer, ToolOutcome, ToolRequest
 
 
-class Face(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionFacade(msgspec.Struct, frozen=True, kw_only=True):
     """One of Google's tools as a function: its only argument, and the prompt of the separate model call."""
 
     description: str
     argument: str
-    meaning: str
-    served_as: str  # the argument's name in the server tool call that the client sees
-    listed: bool  # the client sees the argument as a list
-    question: str
+    argument_description: str
+    server_argument: str  # the argument's name in the server tool call that the client sees
+    is_list: bool  # the client sees the argument as a list
+    prompt: str
 
 
-_FACES: dict[ServerKind, Face] = {
-    "web_search": Face(
+_FACADES: dict[ServerKind, FunctionFacade] = {
+    "web_search": FunctionFacade(
         description="Search the web with Google and read what was found. Returns the findings with their sources.",
         argument="query",
-        meaning="What to look for, in words",
-        served_as="queries",
-        listed=True,
-        question="Search the web for the following and report what you find, with names, numbers and dates."
+        argument_description="What to look for, in words",
+        server_argument="queries",
+        is_list=True,
+        prompt="Search the web for the following and report what you find, with names, numbers and dates."
         " Do not ask back.\n\n{}",
     ),
-    "web_fetch": Face(
+    "web_fetch": FunctionFacade(
         description="Read a web page or a document on the web. Returns what it says.",
         argument="url",
-        meaning="The whole address of the page",
-        served_as="urls",
-        listed=True,
-        question="Read {} and report in full detail what it says. Do not ask back.",
+        argument_description="The whole address of the page",
+        server_argument="urls",
+        is_list=True,
+        prompt="Read {} and report in full detail what it says. Do not ask back.",
     ),
-    "code_execution": Face(
+    "code_execution": FunctionFacade(
         description="Run a Python program in a sandbox without network and read what it prints.",
         argument="code",
-        meaning="The program",
-        served_as="code",
-        listed=False,
-        question="Run exactly this Python program and report what it printed.\n\n```python\n{}\n```",
+        argument_description="The program",
+        server_argument="code",
+        is_list=False,
+        prompt="Run exactly this Python program and report what it printed.\n\n```python\n{}\n```",
     ),
 }
-_WHY: dict[ErrorKind, str] = {"rate_limit": "too_many_requests", "quota": "too_many_requests"}
+_ERROR_CODES: dict[ErrorKind, str] = {"rate_limit": "too_many_requests", "quota": "too_many_requests"}
 
 
-class SideCalls:
+class GoogleToolsAsFunctions:
     """Offer functions for the server tools of a request, if its model cannot combine them with functions."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def offer(self, asked: Asked) -> Offer | None:
+    async def offer(self, asked: ToolRequest) -> ToolOffer | None:
         request = asked.request
-        wanted = [tool for tool in gemini.one_of_a_kind(request.server_tools) if tool.kind in _FACES]
+        wanted = [tool for tool in gemini.one_of_a_kind(request.server_tools) if tool.kind in _FACADES]
         if not wanted or not request.tools or gemini.can_mix(self._gateway.target(request.model)):
             return None
-        forced = [_name(tool) for tool in wanted if tool.forced]
-        return Offer(
-            tools=tuple(SideTool(self._gateway, tool) for tool in wanted),
-            serves=frozenset(tool.kind for tool in wanted),
-            choice=ToolChoice(mode="any", names=tuple(forced)) if forced else None,
+        forced = [_tool_name(tool) for tool in wanted if tool.forced]
+        return ToolOffer(
+            tools=tuple(GoogleToolFunction(self._gateway, tool) for tool in wanted),
+            replaced_server_tools=frozenset(tool.kind for tool in wanted),
+            tool_choice=ToolChoice(mode="any", names=tuple(forced)) if forced else None,
         )
 
     async def close(self) -> None:
         pass
 
 
-class SideTool:
+class GoogleToolFunction:
     """One such function, for one response; it counts its uses against `max_uses`."""
 
     def __init__(self, gateway: Gateway, served: ServerTool) -> None:
         self._gateway = gateway
-        self._served = served
-        self._face = _FACES[served.kind]
+        self._server_tool = served
+        self._facade = _FACADES[served.kind]
         self._uses = 0
-        name, face = _name(served), self._face
+        name, face = _tool_name(served), self._facade
         schema = {
             "type": "object",
-            "properties": {face.argument: {"type": "string", "description": face.meaning}},
+            "properties": {face.argument: {"type": "string", "description": face.argument_description}},
             "required": [face.argument],
         }
         self.tool = Tool(
             name=name, description=face.description, schema=msgspec.json.encode(schema), where=served.where
         )
 
-    async def run(self, call: ToolCall, asked: Asked) -> Outcome:
+    async def run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:
         self._uses += 1
-        subject = call.arguments.get(self._face.argument)
+        subject = call.arguments.get(self._facade.argument)
         if not isinstance(subject, str) or not subject:
-            why = f"The argument {self._face.argument!r} is missing."
+            why = f"The argument {self._facade.argument!r} is missing."
             return self._failed(call, "", "invalid_tool_input", why)
-        most = self._served.max_uses
+        most = self._server_tool.max_uses
         if most is not None and self._uses > most:
             why = f"It may be used {most} time(s) in an answer, and it was. Answer with what you have."
             return self._failed(call, subject, "max_uses_exceeded", why)
-        if self._served.kind == "web_fetch" and not gemini.admits(self._served, subject):
+        if self._server_tool.kind == "web_fetch" and not gemini.admits(self._server_tool, subject):
             return self._failed(call, subject, "url_not_allowed", "Pages of this site must not be read.")
         try:
-            response = await ask_google(self._gateway, asked.caller, self._question(subject, asked.request))
+            response = await generate_internal(
+                self._gateway, asked.caller, self._internal_request(subject, asked.request)
+            )
         except DragomanError as error:
             return self._failed(
-                call, subject, _WHY.get(error.kind, "unavailable"), f"It failed: {error.message}"
+                call, subject, _ERROR_CODES.get(error.kind, "unavailable"), f"It failed: {error.message}"
             )
         if not any(isinstance(part, Text | ServerResult) for part in response.parts):
             ended = response.finished
@@ -140,9 +142,9 @@ class SideTool:
             return self._failed(call, subject, "unavailable", why, response.usage)
         return self._succeeded(call, subject, response)
 
-    def _question(self, subject: str, request: Request) -> Request:
-        alone = msgspec.structs.replace(self._served, max_uses=None, forced=True)
-        words = Text(text=self._face.question.format(subject))
+    def _internal_request(self, subject: str, request: Request) -> Request:
+        alone = msgspec.structs.replace(self._server_tool, max_uses=None, forced=True)
+        words = Text(text=self._facade.prompt.format(subject))
         return Request(
             model=request.model,
             messages=(Message(role="user", parts=(words,)),),
@@ -150,42 +152,46 @@ class SideTool:
             session=request.session,
         )
 
-    def _succeeded(self, call: ToolCall, subject: str, response: Response) -> Outcome:
+    def _succeeded(self, call: ToolCall, subject: str, response: Response) -> ToolOutcome:
         """Return the result for the model and the events for the client."""
         results = [part for part in response.parts if isinstance(part, ServerResult)]
         sources = tuple(dict.fromkeys(source for result in results for source in result.sources))
         text = "".join(part.text for part in response.parts if isinstance(part, Text))
-        lines = [text, *(["", "Sources:", *map(_line, sources)] if sources else [])]
+        lines = [text, *(["", "Sources:", *map(_source_line, sources)] if sources else [])]
         told = ServerResult(
             call_id=call.id,
-            kind=self._served.kind,
+            kind=self._server_tool.kind,
             sources=sources,
             output="".join(result.output for result in results),
             error=next((result.error for result in results if result.error), ""),
         )
         content = (Text(text="\n".join(lines)),)
         result = ToolResult(call_id=call.id, name=call.name, content=content)
-        return Outcome(result=result, show=self._shown(call, subject, told), usage=response.usage)
+        return ToolOutcome(
+            result=result, client_events=self._client_events(call, subject, told), usage=response.usage
+        )
 
     def _failed(
         self, call: ToolCall, subject: str, error: str, why: str, usage: Usage | None = None
-    ) -> Outcome:
-        told = ServerResult(call_id=call.id, kind=self._served.kind, error=error)
+    ) -> ToolOutcome:
+        told = ServerResult(call_id=call.id, kind=self._server_tool.kind, error=error)
         content = (Text(text=why),)
         result = ToolResult(call_id=call.id, name=call.name, content=content, is_error=True)
-        return Outcome(result=result, show=self._shown(call, subject, told), usage=usage or Usage())
+        return ToolOutcome(
+            result=result, client_events=self._client_events(call, subject, told), usage=usage or Usage()
+        )
 
-    def _shown(self, call: ToolCall, subject: str, told: ServerResult) -> tuple[Event, ...]:
-        args: dict[str, Any] = {self._face.served_as: [subject] if self._face.listed else subject}
+    def _client_events(self, call: ToolCall, subject: str, told: ServerResult) -> tuple[Event, ...]:
+        args: dict[str, Any] = {self._facade.server_argument: [subject] if self._facade.is_list else subject}
         shown = ServerCall(
-            id=call.id, kind=self._served.kind, name=self.tool.name, args=msgspec.json.encode(args)
+            id=call.id, kind=self._server_tool.kind, name=self.tool.name, args=msgspec.json.encode(args)
         )
         return (shown, told)
 
 
-def _name(tool: ServerTool) -> str:
+def _tool_name(tool: ServerTool) -> str:
     return tool.name or tool.kind
 
 
-def _line(source: Source) -> str:
+def _source_line(source: Source) -> str:
     return f"- {source.title or source.url}: {source.url}" + (f" ({source.error})" if source.error else "")

@@ -21,19 +21,19 @@ from dragoman.errors import NotAllowed
 ALGORITHM = "AWS4-HMAC-SHA256"
 MAX_SKEW_S = 15 * 60
 _SCOPE_END = "aws4_request"
-_UNSIGNED = "UNSIGNED-PAYLOAD"
-_TIME = "%Y%m%dT%H%M%SZ"
+_UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
+_TIME_FORMAT = "%Y%m%dT%H%M%SZ"
 _UNRESERVED = "-_.~"
 #: Services that sign the path as sent; all others percent-encode it a second time.
-_RAW_PATHS = frozenset({"s3"})
+_SINGLE_ENCODED_SERVICES = frozenset({"s3"})
 #: aws-sdk-js signs the HTTP/2 pseudo-header instead of Host.
-_HOSTS = ("host", ":authority")
+_HOST_HEADERS = ("host", ":authority")
 _CREDENTIAL = re.compile(r".+/([0-9]{8})/([^/]*)/([^/]+)/" + _SCOPE_END)
 _SIGNATURE = re.compile(r"[0-9a-f]{64}")
 _BASIC_TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 
 
-class Head(msgspec.Struct, frozen=True):
+class RawHead(msgspec.Struct, frozen=True):
     """A request head as received: the path percent-encoded, repeated headers repeated."""
 
     method: str
@@ -42,7 +42,7 @@ class Head(msgspec.Struct, frozen=True):
     headers: Sequence[tuple[bytes, bytes]]
 
 
-class Claim(msgspec.Struct, frozen=True):
+class SigV4Claim(msgspec.Struct, frozen=True):
     """The parsed Authorization header of a signed request; its signature is not verified yet.
 
     The access key id is not part of it, because every gateway key is tried.
@@ -51,8 +51,8 @@ class Claim(msgspec.Struct, frozen=True):
     time: str
     region: str
     service: str
-    signed: tuple[str, ...]
-    payload: str  # x-amz-content-sha256, or empty
+    signed_headers: tuple[str, ...]
+    payload_hash: str  # x-amz-content-sha256, or empty
     signature: str
 
     @property
@@ -60,11 +60,11 @@ class Claim(msgspec.Struct, frozen=True):
         return self.time[:8]
 
 
-def is_claimed(headers: Mapping[str, str]) -> bool:
+def is_signed(headers: Mapping[str, str]) -> bool:
     return headers.get("authorization", "").startswith("AWS")
 
 
-def read_claim(headers: Mapping[str, str], now_s: float) -> Claim:
+def read_claim(headers: Mapping[str, str], now_s: float) -> SigV4Claim:
     """Parse the headers of a signed request; raise NotAllowed for everything that is wrong without the body.
 
     The time of the signature must be within MAX_SKEW_S of `now_s`.
@@ -81,22 +81,22 @@ def read_claim(headers: Mapping[str, str], now_s: float) -> Claim:
             f"the Authorization header must have a Credential=NAME/DAY/REGION/SERVICE/{_SCOPE_END}, "
             "SignedHeaders and a Signature"
         )
-    if not any(name in signed for name in _HOSTS):
+    if not any(name in signed for name in _HOST_HEADERS):
         raise NotAllowed("the host must be one of the signed headers")
     time = _signing_time(headers, now_s)
     if credential[1] != time[:8]:
         raise NotAllowed("the day of the credential is not the day of the signature")
-    return Claim(
+    return SigV4Claim(
         time=time,
         region=credential[2],
         service=credential[3],
-        signed=signed,
-        payload=_declared_payload(headers),
+        signed_headers=signed,
+        payload_hash=_declared_payload(headers),
         signature=signature,
     )
 
 
-def text_to_sign(claim: Claim, head: Head, body: bytes) -> bytes:
+def string_to_sign(claim: SigV4Claim, head: RawHead, body: bytes) -> bytes:
     """Return the "string to sign" of a request; raise NotAllowed if body or headers differ from the claim."""
     scope = "/".join((claim.day, claim.region, claim.service, _SCOPE_END))
     request = sha256(_canonical_request(claim, head, body)).hexdigest()
@@ -108,7 +108,7 @@ def signing_root(secret: str) -> hmac.HMAC:
     return hmac.new(b"AWS4" + secret.encode("utf-8", "replace"), digestmod=sha256)
 
 
-def sign(root: hmac.HMAC, claim: Claim, text: bytes) -> str:
+def sign(root: hmac.HMAC, claim: SigV4Claim, text: bytes) -> str:
     """Return the hex signature of `text` with the signing key of the claim's day, region and service."""
     state = root.copy()
     state.update(claim.day.encode())
@@ -118,7 +118,7 @@ def sign(root: hmac.HMAC, claim: Claim, text: bytes) -> str:
     return hmac.digest(key, text, "sha256").hex()
 
 
-def _mail_time(text: str) -> datetime:
+def _parse_http_date(text: str) -> datetime:
     from email.utils import parsedate_to_datetime  # a large module for a date form that is hardly used
 
     return parsedate_to_datetime(text)
@@ -127,35 +127,38 @@ def _mail_time(text: str) -> datetime:
 def _signing_time(headers: Mapping[str, str], now_s: float) -> str:
     text = headers.get("x-amz-date") or headers.get("date", "")
     try:
-        moment = datetime.fromisoformat(text) if _BASIC_TIME.fullmatch(text) else _mail_time(text)
+        moment = datetime.fromisoformat(text) if _BASIC_TIME.fullmatch(text) else _parse_http_date(text)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise NotAllowed("a signed request needs its time: x-amz-date as 20260131T235959Z") from None
     if abs(moment.timestamp() - now_s) > MAX_SKEW_S:
-        now = datetime.fromtimestamp(now_s, UTC).strftime(_TIME)
-        why = f"the request was signed at {moment.strftime(_TIME)}, and it is {now} here: more than 15 minutes apart"
+        now = datetime.fromtimestamp(now_s, UTC).strftime(_TIME_FORMAT)
+        signed = moment.strftime(_TIME_FORMAT)
+        why = f"the request was signed at {signed}, and it is {now} here: more than 15 minutes apart"
         raise NotAllowed(why)
-    return moment.strftime(_TIME)
+    return moment.strftime(_TIME_FORMAT)
 
 
 def _declared_payload(headers: Mapping[str, str]) -> str:
     declared = headers.get("x-amz-content-sha256", "")
-    if declared not in ("", _UNSIGNED) and _SIGNATURE.fullmatch(declared) is None:
-        raise NotAllowed(f"x-amz-content-sha256 must be a hash or {_UNSIGNED}, not {declared[:40]!r}")
+    if declared not in ("", _UNSIGNED_PAYLOAD) and _SIGNATURE.fullmatch(declared) is None:
+        raise NotAllowed(f"x-amz-content-sha256 must be a hash or {_UNSIGNED_PAYLOAD}, not {declared[:40]!r}")
     return declared
 
 
-def _canonical_request(claim: Claim, head: Head, body: bytes) -> bytes:
-    payload = _UNSIGNED if claim.payload == _UNSIGNED else sha256(body).hexdigest()
-    if claim.payload not in ("", payload):
+def _canonical_request(claim: SigV4Claim, head: RawHead, body: bytes) -> bytes:
+    payload = _UNSIGNED_PAYLOAD if claim.payload_hash == _UNSIGNED_PAYLOAD else sha256(body).hexdigest()
+    if claim.payload_hash not in ("", payload):
         raise NotAllowed("the body is not the one whose hash is in x-amz-content-sha256")
     lines = (
         head.method,
-        _canonical_path(head.path) if claim.service not in _RAW_PATHS else head.path.decode("latin-1"),
+        _canonical_path(head.path)
+        if claim.service not in _SINGLE_ENCODED_SERVICES
+        else head.path.decode("latin-1"),
         _canonical_query(head.query),
         *_canonical_headers(claim, head),
         "",
-        ";".join(claim.signed),
+        ";".join(claim.signed_headers),
         payload,
     )
     return "\n".join(lines).encode()
@@ -184,14 +187,14 @@ def _encode(text: bytes) -> str:
     return quote(unquote_to_bytes(text), safe=_UNRESERVED)
 
 
-def _canonical_headers(claim: Claim, head: Head) -> list[str]:
+def _canonical_headers(claim: SigV4Claim, head: RawHead) -> list[str]:
     """Return the signed headers, white space folded and repeated headers joined by commas."""
     values: dict[str, list[bytes]] = {}
     for raw, value in head.headers:
         values.setdefault(raw.decode("latin-1").lower(), []).append(b" ".join(value.split()))
     lines = []
-    for name in claim.signed:
-        found = values.get("host" if name in _HOSTS else name)
+    for name in claim.signed_headers:
+        found = values.get("host" if name in _HOST_HEADERS else name)
         if not found:
             raise NotAllowed(f"the header {name[:40]!r} was signed and did not arrive")
         lines.append(f"{name}:{b','.join(found).decode('latin-1')}")

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from dragoman.config import Config
 from dragoman.dialects.base import Target
-from dragoman.server.own import Source
-from dragoman.server.session_source import SessionSource
-from dragoman.server.tool_search import ToolSearch
-from dragoman.server.unasked import Unasked
+from dragoman.server.own import ToolProvider
+from dragoman.server.session_source import SessionToolProvider
+from dragoman.server.tool_search import ToolSearchProvider
+from dragoman.server.unasked import CompatibilityFilter
 from dragoman.store import Store
 
 
-def open_sources(
+def open_tool_providers(
     config: Config, store: Store, key_hashes: tuple[str, ...], target_of: Callable[[str], Target]
-) -> tuple[Source, ...]:
+) -> tuple[ToolProvider, ...]:
     """Return the providers that the settings enable.
 
     Session tools and tool search are always available. Profiles and client-requested MCP servers are imported
@@ -26,8 +26,8 @@ def open_sources(
     """
     if not config.enable_tool_calling:
         return ()
-    sessions = Unasked(SessionSource(store.session_tools, config.sessions), target_of)
-    sources: list[Source] = [sessions]
+    sessions = CompatibilityFilter(SessionToolProvider(store.session_tools, config.sessions), target_of)
+    sources: list[ToolProvider] = [sessions]
     asked_for = any(server.requests and server.enabled for server in config.mcp.servers.values())
     if config.profiles or asked_for:
         workshop = import_module("dragoman.server.workshop").Workshop(config, Path(config.home))
@@ -35,5 +35,5 @@ def open_sources(
         sources.append(import_module("dragoman.server.requested").Requested(config, workshop))
     if config.profiles:
         open_profiles = import_module("dragoman.server.tool_profiles").open_profiles
-        sources.append(Unasked(open_profiles(config, workshop, key_hashes), target_of))
-    return (*sources, ToolSearch(config.tools.search_above))
+        sources.append(CompatibilityFilter(open_profiles(config, workshop, key_hashes), target_of))
+    return (*sources, ToolSearchProvider(config.tools.search_above))

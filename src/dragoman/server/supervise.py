@@ -18,14 +18,14 @@ import msgspec
 
 from dragoman.config import Config, secrets_of
 from dragoman.errors import ConfigError
-from dragoman.observe.sink import open_sink
+from dragoman.observe.sink import configure_logging
 from dragoman.redact import Redactor
 from dragoman.server.listen import bind, url_of
 from dragoman.server.loop import run_loop
-from dragoman.server.orders import Order, Word
+from dragoman.server.orders import WorkerConfig, WorkerReady
 
 _FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 10.0
+_MAX_PAUSE_S = 10.0
 _HEALTHY_S = 60.0  # a worker that ran this long is restarted without a longer pause
 _KILL_S = 5.0  # beyond `drain_s` and `shutdown_s`
 _COMMAND = (
@@ -48,7 +48,7 @@ def supervise(
         raise ConfigError(
             "several workers need Linux, which shares a port out evenly", where="server.workers"
         )
-    open_sink(Redactor((*secrets_of(config), *admin_keys)), form=config.observe.log_format)
+    configure_logging(Redactor((*secrets_of(config), *admin_keys)), form=config.observe.log_format)
     settings = config.server
     if settings.port:
         bind(
@@ -57,13 +57,15 @@ def supervise(
     with bind(
         address, settings.port, settings, shared=True
     ) as kept:  # bound but never listening, to reserve the port while workers restart
-        order = Order(config=config, admin_keys=admin_keys, address=address, port=kept.getsockname()[1])
+        order = WorkerConfig(
+            config=config, admin_keys=admin_keys, address=address, port=kept.getsockname()[1]
+        )
         run_loop(Supervisor(order).run(lambda: on_ready(url_of(kept))))
 
 
 class Supervisor:
-    def __init__(self, order: Order) -> None:
-        self._line = msgspec.json.encode(order) + b"\n"
+    def __init__(self, order: WorkerConfig) -> None:
+        self._config_line = msgspec.json.encode(order) + b"\n"
         self._settings = order.config.server
         self._running: dict[int, Process] = {}
         self._stopping = asyncio.Event()
@@ -78,7 +80,9 @@ class Supervisor:
             started += await asyncio.gather(*map(self._start, numbers[1:]))
             if not self._stopping.is_set():
                 on_ready()
-            keeping = [loop.create_task(self._keep(*pair)) for pair in zip(numbers, started, strict=True)]
+            keeping = [
+                loop.create_task(self._restart_on_exit(*pair)) for pair in zip(numbers, started, strict=True)
+            ]
             await self._stopping.wait()
             patience_s = self._settings.drain_s + self._settings.shutdown_s + _KILL_S
             await asyncio.wait(keeping, timeout=patience_s)
@@ -102,14 +106,18 @@ class Supervisor:
         self._running[number] = process
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("a worker is spoken to through pipes")
-        process.stdin.write(self._line)
+        process.stdin.write(self._config_line)
         line = await process.stdout.readline()
-        word = msgspec.json.decode(line, type=Word) if line else Word(wrong="a worker ended while it started")
+        word = (
+            msgspec.json.decode(line, type=WorkerReady)
+            if line
+            else WorkerReady(wrong="a worker ended while it started")
+        )
         if word.wrong and not self._stopping.is_set():
             raise ConfigError(word.wrong, where=word.where)
         return process
 
-    async def _keep(self, number: int, process: Process) -> None:
+    async def _restart_on_exit(self, number: int, process: Process) -> None:
         """Restart a worker whenever it exits unexpectedly, with exponential backoff."""
         loop = asyncio.get_running_loop()
         pause_s = _FIRST_PAUSE_S
@@ -124,7 +132,7 @@ class Supervisor:
                 await self._wait(pause_s)
             if self._stopping.is_set():
                 return
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, _MAX_PAUSE_S)
             try:
                 process = await self._start(number)
             except ConfigError as error:

@@ -5,32 +5,32 @@ The search runs in the gateway, not in the client.
 
 from __future__ import annotations
 
-from dragoman.finding import Plan, Search, plan_search
+from dragoman.finding import SearchFunction, SearchPlan, plan_search
 from dragoman.ir import ServerCall, ServerResult, Tool, ToolCall
-from dragoman.repair import search_answer
-from dragoman.rounds import Limits
-from dragoman.server.own import Asked, Offer, Outcome
+from dragoman.repair import search_tool_result
+from dragoman.rounds import LoopLimits
+from dragoman.server.own import ToolOffer, ToolOutcome, ToolRequest
 
 #: More rounds than other gateway tools have, because a search is cheap.
-_LIMITS = Limits(max_rounds=32)
+_LIMITS = LoopLimits(max_rounds=32)
 
 
-class ToolSearch:
+class ToolSearchProvider:
     """Offer the searches that a client declares, or our own if a request has more than `above` tools."""
 
     def __init__(self, above: int) -> None:
         self._above = above
 
-    async def offer(self, asked: Asked) -> Offer | None:
-        plan = plan_search(asked.request, self._above, asked.own_tools)
+    async def offer(self, asked: ToolRequest) -> ToolOffer | None:
+        plan = plan_search(asked.request, self._above, asked.gateway_tool_count)
         if plan is None:
             return None
-        return Offer(
-            finders=tuple(Finder(search, plan) for search in plan.searches),
+        return ToolOffer(
+            search_tools=tuple(ToolSearchTool(search, plan) for search in plan.searches),
             deferred=plan.deferred,
             found=plan.found,
-            choice=plan.choice,
-            serves=frozenset({"tool_search"}),
+            tool_choice=plan.choice,
+            replaced_server_tools=frozenset({"tool_search"}),
             limits=_LIMITS,
             notes=(plan.note,),
         )
@@ -39,10 +39,10 @@ class ToolSearch:
         pass
 
 
-class Finder:
+class ToolSearchTool:
     """One search tool. A call to a deferred tool that was not found yet is answered by finding it by name."""
 
-    def __init__(self, search: Search, plan: Plan) -> None:
+    def __init__(self, search: SearchFunction, plan: SearchPlan) -> None:
         self._search = search
         self._deferred: dict[str, Tool] = {tool.name: tool for tool in plan.deferred}
 
@@ -50,7 +50,7 @@ class Finder:
     def tool(self) -> Tool:
         return self._search.tool
 
-    async def run(self, call: ToolCall, asked: Asked) -> Outcome:  # noqa: ARG002 (one signature for all)
+    async def run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:  # noqa: ARG002 (one signature for all)
         if call.name in self._deferred:
             named = ServerResult(call_id=call.id, kind="tool_search", tools=(call.name,))
             return self._outcome(call, named)
@@ -62,9 +62,9 @@ class Finder:
         )
         return self._outcome(call, found, asking)
 
-    def _outcome(self, call: ToolCall, found: ServerResult, asking: ServerCall | None = None) -> Outcome:
-        return Outcome(
-            result=search_answer(found, call.name),
-            show=(asking, found) if asking is not None else (),
-            reveal=tuple(self._deferred[name] for name in found.tools),
+    def _outcome(self, call: ToolCall, found: ServerResult, asking: ServerCall | None = None) -> ToolOutcome:
+        return ToolOutcome(
+            result=search_tool_result(found, call.name),
+            client_events=(asking, found) if asking is not None else (),
+            new_tools=tuple(self._deferred[name] for name in found.tools),
         )

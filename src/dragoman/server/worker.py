@@ -21,16 +21,16 @@ import msgspec
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
-from dragoman.memo import share
-from dragoman.observe.sink import open_sink
+from dragoman.memo import set_shared_limit
+from dragoman.observe.sink import configure_logging
 from dragoman.server.app import GatewayApp
-from dragoman.server.descriptors import fit_to_descriptors
-from dragoman.server.heap import keep_memory
+from dragoman.server.descriptors import fit_limits_to_descriptors
+from dragoman.server.heap import tune_malloc
 from dragoman.server.http_server import HttpServer
 from dragoman.server.lifespan import open_gateway_app
 from dragoman.server.listen import bind
 from dragoman.server.loop import run_loop
-from dragoman.server.orders import Order, Word
+from dragoman.server.orders import WorkerConfig, WorkerReady
 
 _STOP_S = 1.0
 _log = logging.getLogger("dragoman")
@@ -40,23 +40,23 @@ def main() -> None:
     line = sys.stdin.buffer.readline()
     if not line:  # the supervisor has exited
         return
-    order = msgspec.json.decode(line, type=Order)
+    order = msgspec.json.decode(line, type=WorkerConfig)
     threading.Thread(target=_stop_with_stdin, daemon=True).start()
     try:
         listener = bind(order.address, order.port, order.config.server, shared=True)
-        work(order.config, order.admin_keys, listener, lambda: _say(Word()))
+        run_gateway(order.config, order.admin_keys, listener, lambda: _report(WorkerReady()))
     except ConfigError as error:
-        _say(Word(wrong=error.message, where=error.where))
+        _report(WorkerReady(wrong=error.message, where=error.where))
         raise SystemExit(2) from None
 
 
-def work(
+def run_gateway(
     config: Config, admin_keys: tuple[str, ...], listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
     """Serve until SIGINT or SIGTERM; state is stored in `config.home`, which must exist."""
-    config = fit_to_descriptors(config)
-    keep_memory()
-    share(config.server.cache_bytes)
+    config = fit_limits_to_descriptors(config)
+    tune_malloc()
+    set_shared_limit(config.server.cache_bytes)
     run_loop(_run(config, admin_keys, listener, on_ready))
 
 
@@ -64,11 +64,11 @@ async def _run(
     config: Config, admin_keys: tuple[str, ...], listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
     async with open_gateway_app(config, admin_keys) as app:
-        open_sink(app.gateway.redactor, form=config.observe.log_format)
-        await Service(app, listener).run(on_ready)
+        configure_logging(app.gateway.redactor, form=config.observe.log_format)
+        await GatewayProcess(app, listener).run(on_ready)
 
 
-class Service:
+class GatewayProcess:
     """The life cycle of the process:
 
     ready -- signal --> draining (still accepting) -- `drain_s` --> closing -- last response sent --> stopped
@@ -101,12 +101,12 @@ class Service:
         loop = asyncio.get_running_loop()
         self._app.gateway.draining = True
         hurry = loop.create_task(self._signals.get())
-        await _first_of(hurry, timeout_s=self._settings.drain_s)
+        await _wait_for_first(hurry, timeout_s=self._settings.drain_s)
         if self._app.running:
             _log.warning("%d answer(s) are running; a second signal stops them", len(self._app.running))
         self._server.stop()
         closing = loop.create_task(self._server.wait_closed())
-        await _first_of(hurry, closing, timeout_s=self._settings.shutdown_s)
+        await _wait_for_first(hurry, closing, timeout_s=self._settings.shutdown_s)
 
 
 def _tune_garbage_collector() -> None:
@@ -116,11 +116,11 @@ def _tune_garbage_collector() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-async def _first_of(*tasks: asyncio.Task[None], timeout_s: float | None = None) -> None:
+async def _wait_for_first(*tasks: asyncio.Task[None], timeout_s: float | None = None) -> None:
     await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
 
 
-def _say(word: Word) -> None:
+def _report(word: WorkerReady) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(word) + b"\n")
     sys.stdout.flush()
 

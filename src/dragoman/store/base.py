@@ -21,7 +21,7 @@ class HeadMoved(Exception):
     """Another request added a turn to the conversation first; this turn was not saved."""
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One request and its answer.
 
     `parent` is the id of the previous turn and `data` is what the dialect needs to continue. `answer` is the
@@ -47,18 +47,18 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Turns(Protocol):
-    async def save(self, turn: Turn, conversation: str = "") -> None:
+    async def save(self, turn: ConversationTurn, conversation: str = "") -> None:
         """Save a turn; if a conversation is named, also make the turn its head.
 
         Raise `HeadMoved` if the head of the conversation is not the turn's parent.
         """
         ...
 
-    async def chain(self, scope: str, turn_id: str) -> list[Turn]:
+    async def chain(self, scope: str, turn_id: str) -> list[ConversationTurn]:
         """Return the turn and its ancestors, oldest first, without answers; empty if one of them is missing."""
         ...
 
-    async def turn(self, scope: str, turn_id: str) -> Turn | None:
+    async def turn(self, scope: str, turn_id: str) -> ConversationTurn | None:
         """Return the turn with its answer."""
         ...
 
@@ -77,11 +77,11 @@ class Turns(Protocol):
 
     async def delete_conversation(self, scope: str, name: str) -> bool: ...
 
-    async def lease(self, name: str, holder: str, seconds: float) -> bool:
+    async def acquire_lease(self, name: str, holder: str, seconds: float) -> bool:
         """Acquire or renew the lease `name`; return False if another holder has it."""
         ...
 
-    async def release(self, name: str, holder: str) -> None: ...
+    async def release_lease(self, name: str, holder: str) -> None: ...
 
 
 class Charge(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,10 +113,10 @@ class Toolset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: An id and its data.
-Entry = tuple[str, bytes]
+CallData = tuple[str, bytes]
 
 
-class SessionTools(Protocol):
+class SessionToolStore(Protocol):
     """Tools, calls and results of sessions, separated by `scope`.
 
     A session expires as a whole when it has not been used for the retention time.
@@ -135,7 +135,7 @@ class SessionTools(Protocol):
         ...
 
     async def register_calls(
-        self, scope: str, session: str, calls: Sequence[Entry], *, last: bool = True
+        self, scope: str, session: str, calls: Sequence[CallData], *, last: bool = True
     ) -> None:
         """Register calls, and make them the last calls unless `last` is false.
 
@@ -145,13 +145,13 @@ class SessionTools(Protocol):
 
     async def call(self, scope: str, session: str, call_id: str) -> bytes | None: ...
 
-    async def calls(self, scope: str, session: str) -> list[Entry]:
+    async def calls(self, scope: str, session: str) -> list[CallData]:
         """Return the registered calls, oldest first; only the newest `MAX_CALLS` are kept."""
         ...
 
-    async def last_calls(self, scope: str, session: str) -> list[Entry]: ...
+    async def last_calls(self, scope: str, session: str) -> list[CallData]: ...
 
-    async def add_results(self, scope: str, session: str, results: Sequence[Entry]) -> None: ...
+    async def add_results(self, scope: str, session: str, results: Sequence[CallData]) -> None: ...
 
     async def results(self, scope: str, session: str) -> dict[str, bytes]:
         """Return the results that have not been taken yet, by call id."""
@@ -165,10 +165,10 @@ class SessionTools(Protocol):
 
 
 #: How many calls are kept for one session.
-MAX_CALLS = 1000
+MAX_SESSION_CALLS = 1000
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One request in the ledger; `data` is its encoded record."""
 
     id: str
@@ -187,30 +187,30 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: The ledger keeps at most this many lines, and none older than this.
-LEDGER_LINES = 20_000
-LEDGER_LINES_S = 30 * 86_400
+MAX_LEDGER_ENTRIES = 20_000
+LEDGER_ENTRY_MAX_AGE_S = 30 * 86_400
 #: Tallies are small, so they are kept longer.
 LEDGER_DAYS = 400
 #: Maximum of label combinations for one day and kind. Clients can send any number of names, so the rest is
 #: summed up under `OTHER_LABEL`.
-LEDGER_LABELS = 500
+MAX_LEDGER_LABELS = 500
 OTHER_LABEL = "other"
 
 
 class Ledger(Protocol):
     """A bounded record of requests and of their daily sums; no request depends on it."""
 
-    async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
+    async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
         """Add lines and sums; concurrent additions are not lost. A line with a known id is not changed."""
         ...
 
-    async def lines(
+    async def entries(
         self, *, limit: int, before: tuple[int, str] | None = None, session: str = ""
-    ) -> list[Line]:
+    ) -> list[LedgerEntry]:
         """Return lines, newest first; `before` is the time and the id of the last line of the previous page."""
         ...
 
-    async def line(self, line_id: str) -> Line | None: ...
+    async def entry(self, line_id: str) -> LedgerEntry | None: ...
 
     async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
         """Return the tallies from `first_day` to `last_day` inclusive, sorted by day and labels."""
@@ -225,15 +225,15 @@ class Store(Protocol):
     def meters(self) -> Meters: ...
 
     @property
-    def session_tools(self) -> SessionTools: ...
+    def session_tools(self) -> SessionToolStore: ...
 
     @property
     def ledger(self) -> Ledger: ...
 
-    async def recall(self, keys: Collection[str]) -> dict[str, str]:
+    async def get_values(self, keys: Collection[str]) -> dict[str, str]:
         """Return the stored values; keys without a value are missing from the result."""
         ...
 
-    async def remember(self, items: Sequence[tuple[str, str]]) -> None: ...
+    async def set_values(self, items: Sequence[tuple[str, str]]) -> None: ...
 
     async def close(self) -> None: ...

@@ -8,36 +8,44 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from dragoman.store.base import MAX_CALLS, Charge, Conversation, Entry, HeadMoved, Toolset, Turn
+from dragoman.store.base import (
+    MAX_SESSION_CALLS,
+    CallData,
+    Charge,
+    Conversation,
+    ConversationTurn,
+    HeadMoved,
+    Toolset,
+)
 from dragoman.store.memory_ledger import MemoryLedger
 
 
 class MemoryStore:
     def __init__(self, now: Callable[[], float] = time.time) -> None:
-        self._kept: dict[str, str] = {}
+        self._values: dict[str, str] = {}
         self.turns = MemoryTurns(now)
         self.meters = MemoryMeters(now)
         self.session_tools = MemorySessionTools()
         self.ledger = MemoryLedger(now)
 
-    async def recall(self, keys: Collection[str]) -> dict[str, str]:
-        return {key: self._kept[key] for key in keys if key in self._kept}
+    async def get_values(self, keys: Collection[str]) -> dict[str, str]:
+        return {key: self._values[key] for key in keys if key in self._values}
 
-    async def remember(self, items: Sequence[tuple[str, str]]) -> None:
-        self._kept.update(items)
+    async def set_values(self, items: Sequence[tuple[str, str]]) -> None:
+        self._values.update(items)
 
     async def close(self) -> None:
-        self._kept.clear()
+        self._values.clear()
 
 
 class MemoryTurns:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._turns: dict[tuple[str, str], Turn] = {}
+        self._turns: dict[tuple[str, str], ConversationTurn] = {}
         self._conversations: dict[tuple[str, str], Conversation] = {}
         self._leases: dict[str, tuple[str, float]] = {}
 
-    async def save(self, turn: Turn, conversation: str = "") -> None:
+    async def save(self, turn: ConversationTurn, conversation: str = "") -> None:
         if conversation:
             key = (turn.scope, conversation)
             known = self._conversations.get(key)
@@ -46,8 +54,8 @@ class MemoryTurns:
             self._conversations[key] = msgspec.structs.replace(known, head=turn.id)
         self._turns[turn.scope, turn.id] = turn
 
-    async def chain(self, scope: str, turn_id: str) -> list[Turn]:
-        found: list[Turn] = []
+    async def chain(self, scope: str, turn_id: str) -> list[ConversationTurn]:
+        found: list[ConversationTurn] = []
         while turn_id:
             turn = self._turns.get((scope, turn_id))
             if turn is None:
@@ -56,7 +64,7 @@ class MemoryTurns:
             turn_id = turn.parent
         return found[::-1]
 
-    async def turn(self, scope: str, turn_id: str) -> Turn | None:
+    async def turn(self, scope: str, turn_id: str) -> ConversationTurn | None:
         return self._turns.get((scope, turn_id))
 
     async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
@@ -76,14 +84,14 @@ class MemoryTurns:
     async def delete_conversation(self, scope: str, name: str) -> bool:
         return self._conversations.pop((scope, name), None) is not None
 
-    async def lease(self, name: str, holder: str, seconds: float) -> bool:
+    async def acquire_lease(self, name: str, holder: str, seconds: float) -> bool:
         owner, until = self._leases.get(name, (holder, 0.0))
         if owner != holder and until > self._now():
             return False
         self._leases[name] = holder, self._now() + seconds
         return True
 
-    async def release(self, name: str, holder: str) -> None:
+    async def release_lease(self, name: str, holder: str) -> None:
         if self._leases.get(name, ("", 0.0))[0] == holder:
             del self._leases[name]
 
@@ -91,21 +99,21 @@ class MemoryTurns:
 class MemoryMeters:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._shown: dict[str, tuple[int, int]] = {}
+        self._values: dict[str, tuple[int, int]] = {}
 
     async def charge(self, charges: Sequence[Charge]) -> str:
         for one in charges:
             if one.limit and self._amount(one.name) + one.amount > one.limit:
                 return one.name
         for one in charges:
-            self._shown[one.name] = self._amount(one.name) + one.amount, one.ends_s
+            self._values[one.name] = self._amount(one.name) + one.amount, one.ends_s
         return ""
 
     async def read(self, names: Collection[str]) -> dict[str, int]:
         return {name: self._amount(name) for name in names}
 
     def _amount(self, name: str) -> int:
-        amount, ends_s = self._shown.get(name, (0, 0))
+        amount, ends_s = self._values.get(name, (0, 0))
         return amount if ends_s > self._now() else 0
 
 
@@ -138,24 +146,24 @@ class MemorySessionTools:
         return self._sessions.pop((scope, session), None) is not None
 
     async def register_calls(
-        self, scope: str, session: str, calls: Sequence[Entry], *, last: bool = True
+        self, scope: str, session: str, calls: Sequence[CallData], *, last: bool = True
     ) -> None:
         known = self._sessions[scope, session]
         known.calls |= dict(calls)
-        known.calls = dict(list(known.calls.items())[-MAX_CALLS:])
+        known.calls = dict(list(known.calls.items())[-MAX_SESSION_CALLS:])
         known.last = [own for own, _ in calls] if last else known.last
 
     async def call(self, scope: str, session: str, call_id: str) -> bytes | None:
         return self._get(scope, session).calls.get(call_id)
 
-    async def calls(self, scope: str, session: str) -> list[Entry]:
+    async def calls(self, scope: str, session: str) -> list[CallData]:
         return list(self._get(scope, session).calls.items())
 
-    async def last_calls(self, scope: str, session: str) -> list[Entry]:
+    async def last_calls(self, scope: str, session: str) -> list[CallData]:
         known = self._get(scope, session)
         return [(own, known.calls[own]) for own in known.last if own in known.calls]
 
-    async def add_results(self, scope: str, session: str, results: Sequence[Entry]) -> None:
+    async def add_results(self, scope: str, session: str, results: Sequence[CallData]) -> None:
         self._sessions[scope, session].results |= dict(results)
 
     async def results(self, scope: str, session: str) -> dict[str, bytes]:

@@ -13,7 +13,9 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite_ledger import ledger_path
 
 _STATE_FILE = "state.db"
-_RECENT_SHARE = 8  # fraction of `cache_bytes` for signatures: they are much smaller than the parsed history
+_READ_CACHE_FRACTION = (
+    8  # fraction of `cache_bytes` for signatures: they are much smaller than the parsed history
+)
 
 
 def ledger_is_empty(config: Config) -> bool:
@@ -24,7 +26,7 @@ def ledger_is_empty(config: Config) -> bool:
 def open_store(config: Config) -> Store:
     """Return the configured store; the folder `config.home` must exist for a SQLite file."""
     max_age_s = config.state_retention_minutes * 60
-    recent_bytes = config.server.cache_bytes // _RECENT_SHARE
+    recent_bytes = config.server.cache_bytes // _READ_CACHE_FRACTION
     if config.store.url:
         check_url(config.store.url)
         return RedisStore(config.store.url, max_age_s=max_age_s, recent_bytes=recent_bytes)

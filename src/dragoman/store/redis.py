@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from dragoman.store.recent import RECENT_BYTES, Recent
+from dragoman.store.recent import READ_CACHE_BYTES, ReadCache
 from dragoman.store.redis_ledger import RedisLedger
-from dragoman.store.redis_link import RedisLink
+from dragoman.store.redis_link import RedisConnection
 from dragoman.store.redis_meters import RedisMeters
 from dragoman.store.redis_sessions import RedisSessionTools
 from dragoman.store.redis_turns import RedisTurns
@@ -23,45 +23,47 @@ _KEYS_PER_QUERY = 1000
 
 
 class RedisStore:
-    def __init__(self, url: str, *, max_age_s: float, recent_bytes: int = RECENT_BYTES) -> None:
+    def __init__(self, url: str, *, max_age_s: float, recent_bytes: int = READ_CACHE_BYTES) -> None:
         self._max_age_s = math.ceil(max_age_s)
-        self._link = RedisLink(url)
-        self._recent = Recent(recent_bytes)
-        self.turns = RedisTurns(self._link, PREFIX, self._max_age_s)
-        self.meters = RedisMeters(self._link, PREFIX)
-        self.session_tools = RedisSessionTools(self._link, PREFIX, self._max_age_s)
-        self.ledger = RedisLedger(self._link, PREFIX)
+        self._connection = RedisConnection(url)
+        self._cache = ReadCache(recent_bytes)
+        self.turns = RedisTurns(self._connection, PREFIX, self._max_age_s)
+        self.meters = RedisMeters(self._connection, PREFIX)
+        self.session_tools = RedisSessionTools(self._connection, PREFIX, self._max_age_s)
+        self.ledger = RedisLedger(self._connection, PREFIX)
 
-    async def recall(self, keys: Collection[str]) -> dict[str, str]:
-        found, unknown = self._recent.find(keys)
+    async def get_values(self, keys: Collection[str]) -> dict[str, str]:
+        found, unknown = self._cache.find(keys)
         for start in range(0, len(unknown), _KEYS_PER_QUERY):
             group = unknown[start : start + _KEYS_PER_QUERY]
-            values = await self._link.call(partial(_read, names=[_name(key) for key in group]))
+            values = await self._connection.call(
+                partial(_read_values, names=[_redis_key(key) for key in group])
+            )
             texts = [None if value is None else value.decode() for value in values]
             asked = {key: (text, 0) for key, text in zip(group, texts, strict=True)}
-            self._recent.keep(asked)
+            self._cache.put(asked)
             found |= asked
         return {key: value for key, (value, _) in found.items() if value is not None}
 
-    async def remember(self, items: Sequence[tuple[str, str]]) -> None:
+    async def set_values(self, items: Sequence[tuple[str, str]]) -> None:
         async def write(redis: Any) -> None:
             pipeline = redis.pipeline(transaction=len(items) > 1)
             for key, value in items:
-                pipeline.set(_name(key), value, ex=self._max_age_s)
+                pipeline.set(_redis_key(key), value, ex=self._max_age_s)
             await pipeline.execute()
 
         # Cache before writing: if the write fails, this process still knows the value.
-        self._recent.keep({key: (value, 0) for key, value in items})
-        await self._link.call(write)
+        self._cache.put({key: (value, 0) for key, value in items})
+        await self._connection.call(write)
 
     async def close(self) -> None:
-        await self._link.close()
+        await self._connection.close()
 
 
-async def _read(redis: Any, names: list[str]) -> list[bytes | None]:
+async def _read_values(redis: Any, names: list[str]) -> list[bytes | None]:
     found: list[bytes | None] = await redis.mget(names)
     return found
 
 
-def _name(key: str) -> str:
+def _redis_key(key: str) -> str:
     return f"{PREFIX}m:{key}"

@@ -18,16 +18,16 @@ import msgspec
 
 from dragoman.store.base import (
     LEDGER_DAYS,
-    LEDGER_LABELS,
-    LEDGER_LINES,
-    LEDGER_LINES_S,
-    Line,
+    LEDGER_ENTRY_MAX_AGE_S,
+    MAX_LEDGER_ENTRIES,
+    MAX_LEDGER_LABELS,
+    LedgerEntry,
     Tally,
 )
-from dragoman.store.memory_ledger import other
-from dragoman.store.redis_link import RedisLink
+from dragoman.store.memory_ledger import other_labels
+from dragoman.store.redis_link import RedisConnection
 
-_NOTE = """
+_ADD = """
 local p, most, oldest, ttl, labels_most = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local order, data = p .. 'l:order', p .. 'l:data'
 local at = 7
@@ -78,7 +78,7 @@ while at <= #ARGV do
 end
 return 1
 """
-_LINES = """
+_ENTRIES = """
 local found = redis.call('ZREVRANGEBYLEX', ARGV[1] .. ARGV[2], ARGV[3], '-', 'LIMIT', 0, ARGV[4])
 local lines = {}
 for _, member in ipairs(found) do
@@ -92,48 +92,54 @@ end
 return lines
 """
 _DAYS_PER_QUERY = 50
-_labels = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_labels = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class RedisLedger:
-    def __init__(self, link: RedisLink, prefix: str, now: Callable[[], float] = time.time) -> None:
-        self._link = link
+    def __init__(self, link: RedisConnection, prefix: str, now: Callable[[], float] = time.time) -> None:
+        self._connection = link
         self._prefix = prefix
         self._now = now
 
-    async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
-        oldest = _place(int((self._now() - LEDGER_LINES_S) * 1000), "")
-        values: list[str | bytes | int] = [LEDGER_LINES, oldest, LEDGER_LINES_S, LEDGER_LABELS, len(lines)]
+    async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
+        oldest = _sort_key(int((self._now() - LEDGER_ENTRY_MAX_AGE_S) * 1000), "")
+        values: list[str | bytes | int] = [
+            MAX_LEDGER_ENTRIES,
+            oldest,
+            LEDGER_ENTRY_MAX_AGE_S,
+            MAX_LEDGER_LABELS,
+            len(lines),
+        ]
         for line in lines:
-            values += (line.id, _place(line.at_ms, line.id), line.session, _pack(line))
+            values += (line.id, _sort_key(line.at_ms, line.id), line.session, _pack(line))
         for tally in tallies:
-            names = (msgspec.json.encode(labels) for labels in (tally.labels, other(tally.labels)))
-            values += (f"{tally.day}:{tally.kind}", *names, _end(tally.day), len(tally.sums))
+            names = (msgspec.json.encode(labels) for labels in (tally.labels, other_labels(tally.labels)))
+            values += (f"{tally.day}:{tally.kind}", *names, _expires_at_s(tally.day), len(tally.sums))
             values += (value for pair in tally.sums.items() for value in pair)
-        await self._link.run(_NOTE, f"{self._prefix}l:order", self._prefix, *values)
+        await self._connection.run_script(_ADD, f"{self._prefix}l:order", self._prefix, *values)
 
-    async def lines(
+    async def entries(
         self, *, limit: int, before: tuple[int, str] | None = None, session: str = ""
-    ) -> list[Line]:
+    ) -> list[LedgerEntry]:
         which = f"ls:{session}" if session else "l:order"
-        start = "+" if before is None else f"({_place(*before)}"
-        found: list[bytes] = await self._link.run(
-            _LINES, self._prefix + which, self._prefix, which, start, limit
+        start = "+" if before is None else f"({_sort_key(*before)}"
+        found: list[bytes] = await self._connection.run_script(
+            _ENTRIES, self._prefix + which, self._prefix, which, start, limit
         )
         return [_unpack(own.decode(), kept) for own, kept in zip(found[::2], found[1::2], strict=True)]
 
-    async def line(self, line_id: str) -> Line | None:
-        kept = await self._link.call(lambda redis: redis.hget(f"{self._prefix}l:data", line_id))
+    async def entry(self, line_id: str) -> LedgerEntry | None:
+        kept = await self._connection.call(lambda redis: redis.hget(f"{self._prefix}l:data", line_id))
         return None if kept is None else _unpack(line_id, kept)
 
     async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
-        days = list(_days(first_day, last_day))
+        days = list(_days_between(first_day, last_day))
         found: list[Tally] = []
         for start in range(0, len(days), _DAYS_PER_QUERY):
             group = days[start : start + _DAYS_PER_QUERY]
-            kept = await self._link.call(partial(self._read, kind=kind, days=group))
+            kept = await self._connection.call(partial(self._read, kind=kind, days=group))
             for day, fields in zip(group, kept, strict=True):
-                found += _tallies(day, kind, fields)
+                found += _decode_tallies(day, kind, fields)
         return found
 
     async def _read(self, redis: Any, kind: str, days: list[str]) -> list[dict[bytes, bytes]]:
@@ -144,40 +150,42 @@ class RedisLedger:
         return found
 
 
-def _place(at_ms: int, line_id: str) -> str:
+def _sort_key(at_ms: int, line_id: str) -> str:
     """Return text that sorts by time, then by id."""
     return f"{max(0, at_ms):015d}:{line_id}"
 
 
-def _pack(line: Line) -> bytes:
+def _pack(line: LedgerEntry) -> bytes:
     session = line.session.encode()
     return b"%d %d %b%b" % (line.at_ms, len(session), session, line.data)
 
 
-def _unpack(line_id: str, kept: bytes) -> Line:
+def _unpack(line_id: str, kept: bytes) -> LedgerEntry:
     at_ms, length, rest = kept.split(b" ", 2)
     session, data = rest[: int(length)], rest[int(length) :]
-    return Line(id=line_id, at_ms=int(at_ms), session=session.decode(), data=data)
+    return LedgerEntry(id=line_id, at_ms=int(at_ms), session=session.decode(), data=data)
 
 
-def _end(day: str) -> int:
+def _expires_at_s(day: str) -> int:
     """Return when the tallies of a day expire, in seconds since the epoch."""
     began = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
     return int((began + timedelta(days=LEDGER_DAYS + 1)).timestamp())
 
 
-def _days(first: str, last: str) -> Iterator[str]:
+def _days_between(first: str, last: str) -> Iterator[str]:
     day, end = date.fromisoformat(first), date.fromisoformat(last)
     while day <= end:
         yield day.isoformat()
         day += timedelta(days=1)
 
 
-def _tallies(day: str, kind: str, fields: dict[bytes, bytes]) -> list[Tally]:
+def _decode_tallies(day: str, kind: str, fields: dict[bytes, bytes]) -> list[Tally]:
     sums: dict[bytes, dict[str, int]] = {}
     for field, amount in fields.items():
         if not field.startswith(b"#"):
             labels, _, name = field.rpartition(b" ")
             sums.setdefault(labels, {})[name.decode()] = int(amount)
-    found = [Tally(day=day, kind=kind, labels=_labels(labels), sums=added) for labels, added in sums.items()]
+    found = [
+        Tally(day=day, kind=kind, labels=_decode_labels(labels), sums=added) for labels, added in sums.items()
+    ]
     return sorted(found, key=lambda tally: tally.labels)

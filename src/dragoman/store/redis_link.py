@@ -21,15 +21,15 @@ T = TypeVar("T")
 _SENTINEL = "+sentinel"
 _SENTINEL_PORT = 26379
 _CONNECT_S = 0.5
-_ANSWER_S = 1.0
+_RESPONSE_S = 1.0
 _PAUSE_S = 0.5  # after a failure, refuse calls for this long instead of letting each one time out
-_TRIES = 3  # attempts when a connection breaks: another one of the pool may work
-_SLOW_TRIES = 2  # attempts when the server does not respond in time
-_BETWEEN_S = 0.02
-_CONNECTIONS = 32
+_MAX_TRIES = 3  # attempts when a connection breaks: another one of the pool may work
+_MAX_TRIES_AFTER_TIMEOUT = 2  # attempts when the server does not respond in time
+_RETRY_DELAY_S = 0.02
+_MAX_CONNECTIONS = 32
 
 
-class RedisLink:
+class RedisConnection:
     """A Redis client that connects on the first call, in the event loop that makes it."""
 
     def __init__(self, url: str, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -42,9 +42,9 @@ class RedisLink:
         self._client: Any = None
         self._opened: list[Any] = []
         self._scripts: dict[str, Any] = {}
-        self._asleep_until = 0.0
+        self._paused_until = 0.0
         # redis-py raises when its pool is exhausted; wait instead
-        self._slots = asyncio.Semaphore(_CONNECTIONS)
+        self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
         self._closing = asyncio.Lock()
 
     async def call(self, work: Callable[[Any], Awaitable[T]]) -> T:
@@ -56,22 +56,22 @@ class RedisLink:
             tries += 1
             try:
                 async with self._slots:
-                    if self._now() < self._asleep_until:
+                    if self._now() < self._paused_until:
                         raise StoreUnavailable("Redis cannot be reached")
                     if self._client is None:
-                        self._client, *_ = self._opened = _open(self._url)
+                        self._client, *_ = self._opened = _open_clients(self._url)
                     return await work(self._client)
             except trouble.ResponseError as error:  # the server responds, but is read-only or out of memory
                 raise StoreUnavailable(f"Redis refuses: {error}") from error
             except (trouble.RedisError, OSError, TimeoutError) as error:
                 slow = isinstance(error, (trouble.TimeoutError, TimeoutError))
-                if tries < (_SLOW_TRIES if slow else _TRIES):
-                    await asyncio.sleep(tries * _BETWEEN_S)
+                if tries < (_MAX_TRIES_AFTER_TIMEOUT if slow else _MAX_TRIES):
+                    await asyncio.sleep(tries * _RETRY_DELAY_S)
                     continue
-                self._asleep_until = self._now() + _PAUSE_S
+                self._paused_until = self._now() + _PAUSE_S
                 raise StoreUnavailable(f"Redis cannot be reached: {type(error).__name__}") from error
 
-    async def run(self, script: str, key: str, *args: str | bytes | float) -> Any:
+    async def run_script(self, script: str, key: str, *args: str | bytes | float) -> Any:
         """Run a Lua script, which Redis executes atomically; `key` is the key that it works on."""
 
         async def work(client: Any) -> Any:
@@ -88,7 +88,7 @@ class RedisLink:
         The next call connects again.
         """
         async with self._closing, AsyncExitStack() as held:
-            for _ in range(_CONNECTIONS):
+            for _ in range(_MAX_CONNECTIONS):
                 await held.enter_async_context(self._slots)
             for client in self._opened:
                 await client.aclose()
@@ -105,17 +105,17 @@ def check_url(url: str) -> None:
             where="store.url",
         )
     if place.scheme.endswith(_SENTINEL):
-        _sentinels(url)
+        _parse_sentinel_url(url)
 
 
-def _open(url: str) -> list[Any]:
+def _open_clients(url: str) -> list[Any]:
     """Return the client, followed by the sentinel clients that must be closed with it."""
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
 
     options: dict[str, Any] = {
-        "socket_timeout": _ANSWER_S,
+        "socket_timeout": _RESPONSE_S,
         "socket_connect_timeout": _CONNECT_S,
         "retry": Retry(
             NoBackoff(), 0
@@ -125,13 +125,13 @@ def _open(url: str) -> list[Any]:
         return [Redis.from_url(url, **options)]
     from redis.asyncio import sentinel
 
-    hosts, service, login = _sentinels(url)
+    hosts, service, login = _parse_sentinel_url(url)
     factory: Any = sentinel.Sentinel  # redis-py has no types here
     known = factory(hosts, sentinel_kwargs={"socket_timeout": _CONNECT_S}, **options, **login)
     return [known.master_for(service), *known.sentinels]
 
 
-def _sentinels(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
+def _parse_sentinel_url(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
     """Parse `redis+sentinel://user:password@one:26379,two:26379/service/0`."""
     place = urlsplit(url)
     account, _, hosts = place.netloc.rpartition("@")
@@ -144,11 +144,11 @@ def _sentinels(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
     if account:
         login |= {"username": unquote(user) or None, "password": unquote(password)}
     try:
-        return [_host(host) for host in hosts.split(",")], service, login
+        return [_parse_host(host) for host in hosts.split(",")], service, login
     except ValueError:
         raise ConfigError("the port of a sentinel is no number", where="store.url") from None
 
 
-def _host(text: str) -> tuple[str, int]:
+def _parse_host(text: str) -> tuple[str, int]:
     name, _, port = text.rpartition(":") if ":" in text else (text, "", "")
     return name.strip("[]"), int(port or _SENTINEL_PORT)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from dragoman.store.base import Charge
-from dragoman.store.redis_link import RedisLink
-from dragoman.tokens import new_token
+from dragoman.store.redis_link import RedisConnection
+from dragoman.tokens import new_id
 
 _CHARGE = """
 local once = ARGV[1] .. 'once|' .. ARGV[2]
@@ -29,8 +29,8 @@ return ''
 
 
 class RedisMeters:
-    def __init__(self, link: RedisLink, prefix: str) -> None:
-        self._link = link
+    def __init__(self, link: RedisConnection, prefix: str) -> None:
+        self._connection = link
         self._prefix = f"{prefix}n:"
 
     async def charge(self, charges: Sequence[Charge]) -> str:
@@ -38,14 +38,14 @@ class RedisMeters:
             return ""
         values = [value for one in charges for value in (one.name, one.amount, one.limit, one.ends_s)]
         key = self._prefix + charges[0].name
-        refused: bytes = await self._link.run(_CHARGE, key, self._prefix, new_token(), *values)
+        refused: bytes = await self._connection.run_script(_CHARGE, key, self._prefix, new_id(), *values)
         return refused.decode()
 
     async def read(self, names: Collection[str]) -> dict[str, int]:
         asked = list(names)
         if not asked:
             return {}
-        found: list[bytes | None] = await self._link.call(
+        found: list[bytes | None] = await self._connection.call(
             lambda redis: redis.mget([self._prefix + name for name in asked])
         )
         return {name: int(value or 0) for name, value in zip(asked, found, strict=True)}

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.store.base import MAX_CALLS, Entry, Toolset
-from dragoman.store.redis_link import RedisLink
+from dragoman.store.base import MAX_SESSION_CALLS, CallData, Toolset
+from dragoman.store.redis_link import RedisConnection
 
 #: The end of every script that reads the toolset or writes: renew the time to live.
 _RENEW = """
@@ -104,8 +104,8 @@ _CALL = _HEAD + "return redis.call('HGET', p .. 'sc:' .. session, ARGV[4])"
 
 
 class RedisSessionTools:
-    def __init__(self, link: RedisLink, prefix: str, max_age_s: int) -> None:
-        self._link = link
+    def __init__(self, link: RedisConnection, prefix: str, max_age_s: int) -> None:
+        self._connection = link
         self._prefix = prefix
         self._max_age_s = max_age_s
 
@@ -123,23 +123,23 @@ class RedisSessionTools:
         return bool(await self._run(_CLEAR, scope, session))
 
     async def register_calls(
-        self, scope: str, session: str, calls: Sequence[Entry], *, last: bool = True
+        self, scope: str, session: str, calls: Sequence[CallData], *, last: bool = True
     ) -> None:
         ids = msgspec.json.encode([own for own, _ in calls]) if last else b""
-        await self._run(_REGISTER, scope, session, MAX_CALLS, ids, *_flat(calls))
+        await self._run(_REGISTER, scope, session, MAX_SESSION_CALLS, ids, *_flatten(calls))
 
     async def call(self, scope: str, session: str, call_id: str) -> bytes | None:
         found: bytes | None = await self._run(_CALL, scope, session, call_id)
         return found
 
-    async def calls(self, scope: str, session: str) -> list[Entry]:
+    async def calls(self, scope: str, session: str) -> list[CallData]:
         return _entries(await self._run(_CALLS, scope, session))
 
-    async def last_calls(self, scope: str, session: str) -> list[Entry]:
+    async def last_calls(self, scope: str, session: str) -> list[CallData]:
         return _entries(await self._run(_LAST, scope, session))
 
-    async def add_results(self, scope: str, session: str, results: Sequence[Entry]) -> None:
-        await self._run(_ADD, scope, session, *_flat(results))
+    async def add_results(self, scope: str, session: str, results: Sequence[CallData]) -> None:
+        await self._run(_ADD, scope, session, *_flatten(results))
 
     async def results(self, scope: str, session: str) -> dict[str, bytes]:
         return dict(_entries(await self._run(_RESULTS, scope, session)))
@@ -153,12 +153,12 @@ class RedisSessionTools:
     async def _run(self, script: str, scope: str, session: str, *args: str | bytes | int) -> Any:
         prefix = f"{self._prefix}{{{scope}}}:"
         key = f"{prefix}s:{session}"
-        return await self._link.run(script, key, prefix, session, self._max_age_s, *args)
+        return await self._connection.run_script(script, key, prefix, session, self._max_age_s, *args)
 
 
-def _entries(flat: list[bytes]) -> list[Entry]:
+def _entries(flat: list[bytes]) -> list[CallData]:
     return [(own.decode(), data) for own, data in zip(flat[::2], flat[1::2], strict=True)]
 
 
-def _flat(entries: Sequence[Entry]) -> list[str | bytes]:
+def _flatten(entries: Sequence[CallData]) -> list[str | bytes]:
     return [value for entry in entries for value in entry]

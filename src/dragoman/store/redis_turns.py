@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.store.base import Conversation, HeadMoved, Turn
-from dragoman.store.redis_link import RedisLink
+from dragoman.store.base import Conversation, ConversationTurn, HeadMoved
+from dragoman.store.redis_link import RedisConnection
 
 _SAVE = """
 local p, id, parent, data, answer, name, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
@@ -112,26 +112,26 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 
 
 class RedisTurns:
-    def __init__(self, link: RedisLink, prefix: str, max_age_s: int) -> None:
-        self._link = link
+    def __init__(self, link: RedisConnection, prefix: str, max_age_s: int) -> None:
+        self._connection = link
         self._prefix = prefix
         self._max_age_s = max_age_s
 
-    async def save(self, turn: Turn, conversation: str = "") -> None:
+    async def save(self, turn: ConversationTurn, conversation: str = "") -> None:
         saved = await self._run(
             _SAVE, turn.scope, turn.id, turn.parent, turn.data, turn.answer, conversation, self._max_age_s
         )
         if not saved:
             raise HeadMoved
 
-    async def chain(self, scope: str, turn_id: str) -> list[Turn]:
+    async def chain(self, scope: str, turn_id: str) -> list[ConversationTurn]:
         flat: list[bytes] = await self._run(_CHAIN, scope, turn_id)
         pairs = zip(flat[::2], flat[1::2], strict=True)
-        return [_turn(scope, own.decode(), entry) for own, entry in pairs][::-1]
+        return [_decode_turn(scope, own.decode(), entry) for own, entry in pairs][::-1]
 
-    async def turn(self, scope: str, turn_id: str) -> Turn | None:
+    async def turn(self, scope: str, turn_id: str) -> ConversationTurn | None:
         found: list[bytes] = await self._run(_TURN, scope, turn_id)
-        return _turn(scope, turn_id, *found) if found else None
+        return _decode_turn(scope, turn_id, *found) if found else None
 
     async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
         return bool(await self._run(_DELETE, scope, turn_id, int(keep_line)))
@@ -149,26 +149,28 @@ class RedisTurns:
         await self._run(_PUT_CONVERSATION, one.scope, *values, key=f"c:{one.name}")
 
     async def delete_conversation(self, scope: str, name: str) -> bool:
-        key = f"{self._of(scope)}c:{name}"
-        return bool(await self._link.call(lambda redis: redis.delete(key)))
+        key = f"{self._scope_prefix(scope)}c:{name}"
+        return bool(await self._connection.call(lambda redis: redis.delete(key)))
 
-    async def lease(self, name: str, holder: str, seconds: float) -> bool:
-        return bool(await self._link.run(_LEASE, self._lease(name), holder, int(seconds * 1000)))
+    async def acquire_lease(self, name: str, holder: str, seconds: float) -> bool:
+        return bool(
+            await self._connection.run_script(_LEASE, self._lease_key(name), holder, int(seconds * 1000))
+        )
 
-    async def release(self, name: str, holder: str) -> None:
-        await self._link.run(_RELEASE, self._lease(name), holder)
+    async def release_lease(self, name: str, holder: str) -> None:
+        await self._connection.run_script(_RELEASE, self._lease_key(name), holder)
 
-    def _lease(self, name: str) -> str:
+    def _lease_key(self, name: str) -> str:
         return f"{self._prefix}l:{name}"
 
-    def _of(self, scope: str) -> str:
+    def _scope_prefix(self, scope: str) -> str:
         return f"{self._prefix}{{{scope}}}:"
 
     async def _run(self, script: str, scope: str, *args: str | bytes | int, key: str = "") -> Any:
-        prefix = self._of(scope)
-        return await self._link.run(script, prefix + key, prefix, *args)
+        prefix = self._scope_prefix(scope)
+        return await self._connection.run_script(script, prefix + key, prefix, *args)
 
 
-def _turn(scope: str, own: str, entry: bytes, answer: bytes = b"") -> Turn:
+def _decode_turn(scope: str, own: str, entry: bytes, answer: bytes = b"") -> ConversationTurn:
     parent, _, data = entry.partition(b"\n")
-    return Turn(id=own, scope=scope, parent=parent.decode(), data=data, answer=answer)
+    return ConversationTurn(id=own, scope=scope, parent=parent.decode(), data=data, answer=answer)

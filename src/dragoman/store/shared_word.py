@@ -14,17 +14,17 @@ from time import monotonic
 
 _BYTES = 8
 # look again after this time: a process may be killed between its write and the change of the flag
-_TRUSTED_S = 1.0
+_MAX_AGE_S = 1.0
 
 
-class SharedWord:
+class ChangeFlag:
     """Cache whether anything exists.
 
     `may_be` returns what `look` returned for the current value of the flag.
     """
 
     def __init__(self, path: Path, look: Callable[[], bool]) -> None:
-        self._look = look
+        self._query = look
         self._seen = b""
         self._found = True
         self._until_s = 0.0
@@ -32,22 +32,22 @@ class SharedWord:
         try:
             if os.fstat(file).st_size < _BYTES:
                 os.ftruncate(file, _BYTES)
-            self._word = mmap.mmap(file, _BYTES)
+            self._memory = mmap.mmap(file, _BYTES)
         finally:
             os.close(file)
 
-    def change(self) -> None:
+    def mark_changed(self) -> None:
         """Tell all processes to look again; call it after the write."""
         # random, because two concurrent increments could yield the same number
-        self._word[:] = os.urandom(_BYTES)
+        self._memory[:] = os.urandom(_BYTES)
 
-    def may_be(self) -> bool:
-        word = self._word[:]
+    def may_exist(self) -> bool:
+        word = self._memory[:]
         now_s = monotonic()
         if word != self._seen or now_s > self._until_s:
-            self._found = self._look()
-            self._seen, self._until_s = word, now_s + _TRUSTED_S
+            self._found = self._query()
+            self._seen, self._until_s = word, now_s + _MAX_AGE_S
         return self._found
 
     def close(self) -> None:
-        self._word.close()
+        self._memory.close()

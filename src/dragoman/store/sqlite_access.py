@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dragoman.store.base import StoreUnavailable
 
 
-class Access:
+class SqliteConnection:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 #: Size of the WAL, in pages, at which a writer makes the checkpoint itself: a few times what is written
 #: between two background checkpoints.
-LAST_RESORT = 8000
+AUTOCHECKPOINT_PAGES = 8000
 _log = logging.getLogger("dragoman")
 
 
-class Checkpoint:
+class Checkpointer:
     """Run checkpoints in a thread, one at a time; `begin` returns at once.
 
     The connection stays open, because SQLite keeps the file descriptors of closed connections while others
@@ -23,22 +23,22 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         self._running: asyncio.Future[None] | None = None
-        self._work()  # move what a killed process left in the WAL
+        self._run()  # move what a killed process left in the WAL
 
     @property
     def is_done(self) -> bool:
         return self._running is None or self._running.done()
 
-    def begin(self) -> None:
+    def start(self) -> None:
         if self.is_done:
-            self._running = asyncio.get_running_loop().run_in_executor(None, self._work)
+            self._running = asyncio.get_running_loop().run_in_executor(None, self._run)
 
     async def close(self) -> None:
         if self._running is not None:
             await self._running
         self._db.close()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         try:
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         except sqlite3.Error as error:  # nothing is lost: the data stays in the WAL

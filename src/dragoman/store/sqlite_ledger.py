@@ -16,21 +16,21 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.store.base import (
-    LEDGER_LABELS,
-    LEDGER_LINES,
-    LEDGER_LINES_S,
-    Line,
+    LEDGER_ENTRY_MAX_AGE_S,
+    MAX_LEDGER_ENTRIES,
+    MAX_LEDGER_LABELS,
+    LedgerEntry,
     StoreUnavailable,
     Tally,
 )
-from dragoman.store.memory_ledger import first_day_kept, other
-from dragoman.store.sqlite_access import Access
+from dragoman.store.memory_ledger import first_retained_day, other_labels
+from dragoman.store.sqlite_access import SqliteConnection
 
 T = TypeVar("T")
 
 _VERSION = 1
 _LOCK_S = 5.0  # how long to wait for another worker's write; no request waits for this
-_NOTES_BETWEEN_PRUNES = 20
+_WRITES_BETWEEN_PRUNES = 20
 # with four values per row this stays below 999, SQLite's lowest limit of parameters
 _ROWS_PER_STATEMENT = 200
 _SCHEMA = """
@@ -60,15 +60,15 @@ _SUMS = "SELECT kind, day, labels, sums FROM tally WHERE (kind, day, labels) IN 
 _COUNT = "SELECT count(*) FROM tally WHERE kind = ? AND day = ?"
 _SET_SUMS = "INSERT OR REPLACE INTO tally (kind, day, labels, sums) VALUES {rows}"
 _TALLIES = "SELECT day, labels, sums FROM tally WHERE kind = ? AND day BETWEEN ? AND ?"
-_FORGET_OLD = "DELETE FROM line WHERE at < ?"
-_FORGET_MANY = (
+_DELETE_OLD = "DELETE FROM line WHERE at < ?"
+_DELETE_EXCESS = (
     "DELETE FROM line WHERE rowid IN (SELECT rowid FROM line ORDER BY at DESC, id DESC LIMIT -1 OFFSET ?)"
 )
-_FORGET_DAYS = "DELETE FROM tally WHERE day < ?"
-_END = 1 << 62
+_DELETE_DAYS = "DELETE FROM tally WHERE day < ?"
+_MAX_AT_MS = 1 << 62
 
-_labels = msgspec.json.Decoder(tuple[str, ...]).decode
-_sums = msgspec.json.Decoder(dict[str, int]).decode
+_decode_labels = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_sums = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def ledger_path(state: Path) -> Path:
@@ -82,45 +82,46 @@ class SqliteLedger:
         self._now = now
         self._db: sqlite3.Connection | None = None
         self._lock = threading.Lock()
-        self._notes = 0
+        self._writes = 0
 
-    async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
+    async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
         def work(db: sqlite3.Connection) -> None:
-            with Access(db).transaction():
-                _run_for_all(db, _ADD_LINES, [(one.id, one.at_ms, one.session, one.data) for one in lines])
+            with SqliteConnection(db).transaction():
+                _execute_many(db, _ADD_LINES, [(one.id, one.at_ms, one.session, one.data) for one in lines])
                 _add(db, tallies)
-                if self._notes % _NOTES_BETWEEN_PRUNES == 0:
-                    self._forget(db)
-            self._notes += 1
+                if self._writes % _WRITES_BETWEEN_PRUNES == 0:
+                    self._prune(db)
+            self._writes += 1
 
         await self._run("written", work)
 
-    async def lines(
+    async def entries(
         self, *, limit: int, before: tuple[int, str] | None = None, session: str = ""
-    ) -> list[Line]:
-        at, line_id = before or (_END, "")
+    ) -> list[LedgerEntry]:
+        at, line_id = before or (_MAX_AT_MS, "")
         query = _LINES.format(only="AND session = :session" if session else "")
         asked = {"at": at, "id": line_id, "limit": limit, "session": session}
         rows = await self._run("read", lambda db: db.execute(query, asked).fetchall())
-        return [_line(row) for row in rows]
+        return [_entry_of_row(row) for row in rows]
 
-    async def line(self, line_id: str) -> Line | None:
+    async def entry(self, line_id: str) -> LedgerEntry | None:
         row = await self._run("read", lambda db: db.execute(_LINE, (line_id,)).fetchone())
-        return None if row is None else _line(row)
+        return None if row is None else _entry_of_row(row)
 
     async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
         rows = await self._run(
             "read", lambda db: db.execute(_TALLIES, (kind, first_day, last_day)).fetchall()
         )
         found = [
-            Tally(day=day, kind=kind, labels=_labels(labels), sums=_sums(sums)) for day, labels, sums in rows
+            Tally(day=day, kind=kind, labels=_decode_labels(labels), sums=_decode_sums(sums))
+            for day, labels, sums in rows
         ]
         return sorted(found, key=lambda tally: (tally.day, tally.labels))
 
     def open(self) -> None:
         """Open the file before the first call; an error is ignored here and reported by that call."""
         with self._lock, contextlib.suppress(sqlite3.Error):
-            self._db = self._db or _open(self._path)
+            self._db = self._db or _open_database(self._path)
 
     async def close(self) -> None:
         with self._lock:
@@ -132,7 +133,7 @@ class SqliteLedger:
         def in_turn() -> T:
             with self._lock:
                 if self._db is None:
-                    self._db = _open(self._path)
+                    self._db = _open_database(self._path)
                 return work(self._db)
 
         try:
@@ -140,14 +141,14 @@ class SqliteLedger:
         except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
             raise StoreUnavailable(f"the ledger cannot be {done}: {error}") from error
 
-    def _forget(self, db: sqlite3.Connection) -> None:
+    def _prune(self, db: sqlite3.Connection) -> None:
         now_s = self._now()
-        db.execute(_FORGET_OLD, (int((now_s - LEDGER_LINES_S) * 1000),))
-        db.execute(_FORGET_MANY, (LEDGER_LINES,))
-        db.execute(_FORGET_DAYS, (first_day_kept(now_s),))
+        db.execute(_DELETE_OLD, (int((now_s - LEDGER_ENTRY_MAX_AGE_S) * 1000),))
+        db.execute(_DELETE_EXCESS, (MAX_LEDGER_ENTRIES,))
+        db.execute(_DELETE_DAYS, (first_retained_day(now_s),))
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open_database(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=_LOCK_S, isolation_level=None, check_same_thread=False)
     try:
         for setting in ("journal_mode=WAL", "synchronous=NORMAL"):
@@ -170,34 +171,34 @@ _Key = tuple[str, str, str]
 
 def _add(db: sqlite3.Connection, tallies: Sequence[Tally]) -> None:
     """Add the sums to the stored ones; labels beyond the limit are added to `OTHER_LABEL`."""
-    keys = [(one.kind, one.day, _written(one.labels)) for one in tallies]
-    kept = _kept_sums(db, keys)
+    keys = [(one.kind, one.day, _encode_labels(one.labels)) for one in tallies]
+    kept = _stored_sums(db, keys)
     room: dict[tuple[str, str], int] = {}
     for key, tally in zip(keys, tallies, strict=True):
         if key not in kept:
             place = tally.kind, tally.day
             if place not in room:
-                room[place] = LEDGER_LABELS - int(db.execute(_COUNT, place).fetchone()[0])
+                room[place] = MAX_LEDGER_LABELS - int(db.execute(_COUNT, place).fetchone()[0])
             if room[place] <= 0:
-                key = (*place, _written(other(tally.labels)))
-                kept = kept if key in kept else {**_kept_sums(db, [key]), **kept}
+                key = (*place, _encode_labels(other_labels(tally.labels)))
+                kept = kept if key in kept else {**_stored_sums(db, [key]), **kept}
             room[place] -= key not in kept
         sums = kept.setdefault(key, {})
         for name, amount in tally.sums.items():
             sums[name] = sums.get(name, 0) + amount
-    _run_for_all(db, _SET_SUMS, [(*key, msgspec.json.encode(sums)) for key, sums in kept.items()])
+    _execute_many(db, _SET_SUMS, [(*key, msgspec.json.encode(sums)) for key, sums in kept.items()])
 
 
-def _kept_sums(db: sqlite3.Connection, keys: Sequence[_Key]) -> dict[_Key, dict[str, int]]:
-    rows = _run_for_all(db, _SUMS, keys)
-    return {(kind, day, labels): _sums(sums) for kind, day, labels, sums in rows}
+def _stored_sums(db: sqlite3.Connection, keys: Sequence[_Key]) -> dict[_Key, dict[str, int]]:
+    rows = _execute_many(db, _SUMS, keys)
+    return {(kind, day, labels): _decode_sums(sums) for kind, day, labels, sums in rows}
 
 
-def _written(labels: tuple[str, ...]) -> str:
+def _encode_labels(labels: tuple[str, ...]) -> str:
     return msgspec.json.encode(labels).decode()
 
 
-def _run_for_all(db: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+def _execute_many(db: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
     """Execute the query with many rows per statement, as each one competes with the event loop for the GIL."""
     found: list[Any] = []
     for start in range(0, len(rows), _ROWS_PER_STATEMENT):
@@ -208,6 +209,6 @@ def _run_for_all(db: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, .
     return found
 
 
-def _line(row: tuple[str, int, str, bytes]) -> Line:
+def _entry_of_row(row: tuple[str, int, str, bytes]) -> LedgerEntry:
     line_id, at_ms, session, data = row
-    return Line(id=line_id, at_ms=at_ms, session=session, data=data)
+    return LedgerEntry(id=line_id, at_ms=at_ms, session=session, data=data)

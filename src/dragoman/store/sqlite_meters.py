@@ -47,7 +47,7 @@ class SqliteMeters:
         except sqlite3.Error as error:
             raise StoreUnavailable(f"state cannot be read: {error}") from error
 
-    def forget(self, most: int) -> int:
+    def delete_expired(self, most: int) -> int:
         which = "SELECT name FROM meter WHERE ends <= ? LIMIT ?"
         gone = self._db.execute(f"DELETE FROM meter WHERE name IN ({which})", (int(self._now()), most))  # noqa: S608
         return gone.rowcount

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.store.base import MAX_CALLS, Entry, StoreUnavailable, Toolset
-from dragoman.store.shared_word import SharedWord
-from dragoman.store.sqlite_access import Access
+from dragoman.store.base import MAX_SESSION_CALLS, CallData, StoreUnavailable, Toolset
+from dragoman.store.shared_word import ChangeFlag
+from dragoman.store.sqlite_access import SqliteConnection
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS session (
@@ -51,7 +51,8 @@ ON CONFLICT (scope, session, id) DO UPDATE SET data = excluded.data
 """
 _TRIM = f"""
 DELETE FROM session_call WHERE number IN (
-    SELECT number FROM session_call WHERE scope = ? AND session = ? ORDER BY number DESC LIMIT -1 OFFSET {MAX_CALLS}
+    SELECT number FROM session_call WHERE scope = ? AND session = ?
+    ORDER BY number DESC LIMIT -1 OFFSET {MAX_SESSION_CALLS}
 )
 """  # noqa: S608 (a number of ours)
 _TOOLSET = "SELECT tools, config, used FROM session WHERE scope = ? AND id = ?"
@@ -75,22 +76,22 @@ class SqliteSessionTools:
         max_age_s: float,
     ) -> None:
         self._db = db
-        self._word = SharedWord(path.with_name(f"{path.stem}-sessions"), self._look)
-        self._access = Access(db)
+        self._flag = ChangeFlag(path.with_name(f"{path.stem}-sessions"), self._has_sessions)
+        self._connection = SqliteConnection(db)
         self._now = now
         self._after_write = after_write
         self._max_age_s = max_age_s
 
     async def set_tools(self, scope: str, session: str, tools: bytes) -> None:
         self._write(scope, session, [("UPDATE session SET tools = ? WHERE scope = ? AND id = ?", tools)])
-        self._word.change()
+        self._flag.mark_changed()
 
     async def set_config(self, scope: str, session: str, config: bytes) -> None:
         self._write(scope, session, [("UPDATE session SET config = ? WHERE scope = ? AND id = ?", config)])
-        self._word.change()
+        self._flag.mark_changed()
 
     async def toolset(self, scope: str, session: str) -> Toolset | None:
-        found = self._read(_TOOLSET, scope, session) if self._word.may_be() else ()
+        found = self._read(_TOOLSET, scope, session) if self._flag.may_exist() else ()
         if not found:
             return None
         ((tools, config, used),) = found
@@ -100,14 +101,14 @@ class SqliteSessionTools:
         return None if tools is None and config is None else Toolset(tools=tools or b"", config=config or b"")
 
     async def clear(self, scope: str, session: str) -> bool:
-        with self._access.writing():
+        with self._connection.writing():
             return any([self._db.execute(query, (scope, session)).rowcount for query in _DROP])  # noqa: C419 (all)
 
     async def register_calls(
-        self, scope: str, session: str, calls: Sequence[Entry], *, last: bool = True
+        self, scope: str, session: str, calls: Sequence[CallData], *, last: bool = True
     ) -> None:
         ids = msgspec.json.encode([own for own, _ in calls]).decode()
-        with self._access.writing():
+        with self._connection.writing():
             self._touch(scope, session)
             self._db.executemany(_REGISTER, [(scope, session, *entry) for entry in calls])
             self._db.execute(_TRIM, (scope, session))
@@ -122,11 +123,11 @@ class SqliteSessionTools:
         found = self._read(query, scope, session, call_id)
         return found[0][0] if found else None
 
-    async def calls(self, scope: str, session: str) -> list[Entry]:
+    async def calls(self, scope: str, session: str) -> list[CallData]:
         query = "SELECT id, data FROM session_call WHERE scope = ? AND session = ? ORDER BY number"
         return self._read(query, scope, session)
 
-    async def last_calls(self, scope: str, session: str) -> list[Entry]:
+    async def last_calls(self, scope: str, session: str) -> list[CallData]:
         query = (
             "SELECT c.id, c.data FROM session AS s, json_each(s.last) AS l, session_call AS c "
             "WHERE s.scope = ? AND s.id = ? AND c.scope = s.scope AND c.session = s.id AND c.id = l.value "
@@ -134,8 +135,8 @@ class SqliteSessionTools:
         )
         return self._read(query, scope, session)
 
-    async def add_results(self, scope: str, session: str, results: Sequence[Entry]) -> None:
-        with self._access.writing():
+    async def add_results(self, scope: str, session: str, results: Sequence[CallData]) -> None:
+        with self._connection.writing():
             self._touch(scope, session)
             rows = [(scope, session, *entry) for entry in results]
             self._db.executemany("INSERT OR REPLACE INTO session_result VALUES (?, ?, ?, ?)", rows)
@@ -153,30 +154,30 @@ class SqliteSessionTools:
         query = "DELETE FROM session_result WHERE scope = ? AND session = ? AND id = ? RETURNING id, data"
         if not wanted:  # the usual case
             return {}
-        with self._access.writing():
+        with self._connection.writing():
             rows = [self._db.execute(query, (scope, session, own)).fetchall() for own in wanted]
         return {own: data for found in rows for own, data in found}
 
-    def forget(self, oldest_s: int, most: int) -> int:
-        return self._forget("SELECT scope, id FROM session WHERE used < ? LIMIT ?", (oldest_s, most))
+    def delete_unused(self, oldest_s: int, most: int) -> int:
+        return self._delete_sessions("SELECT scope, id FROM session WHERE used < ? LIMIT ?", (oldest_s, most))
 
-    def forget_oldest(self) -> int:
-        return self._forget("SELECT scope, id FROM session ORDER BY used LIMIT 1", ())
+    def delete_oldest(self) -> int:
+        return self._delete_sessions("SELECT scope, id FROM session ORDER BY used LIMIT 1", ())
 
     def oldest(self) -> float:
         """Return when the least recently used session was used; infinity if there is none."""
         (used,) = self._db.execute("SELECT min(used) FROM session").fetchone()
         return float("inf") if used is None else used
 
-    def _forget(self, query: str, values: tuple[int, ...]) -> int:
-        with self._access.transaction():
+    def _delete_sessions(self, query: str, values: tuple[int, ...]) -> int:
+        with self._connection.transaction():
             gone = self._db.execute(query, values).fetchall()
             for statement in _DROP:
                 self._db.executemany(statement, gone)
         return len(gone)
 
     def _write(self, scope: str, session: str, changes: Sequence[tuple[str, bytes]] = ()) -> None:
-        with self._access.writing():
+        with self._connection.writing():
             self._touch(scope, session)
             for query, value in changes:
                 self._db.execute(query, (value, scope, session))
@@ -185,11 +186,11 @@ class SqliteSessionTools:
     def _touch(self, scope: str, session: str) -> None:
         self._db.execute(_TOUCH, (scope, session, int(self._now())))
 
-    def _look(self) -> bool:
+    def _has_sessions(self) -> bool:
         return bool(self._read("SELECT 1 FROM session LIMIT 1"))
 
     def close(self) -> None:
-        self._word.close()
+        self._flag.close()
 
     def _read(self, query: str, *values: str) -> list[Any]:
         try:  # `reading()` would cost more, and every request comes here

@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-Row = tuple[str, str, int]
+ValueRow = tuple[str, str, int]
 
 
-class Together:
+class WriteBatch:
     """Collect the rows of one event loop iteration; `write` returns when they are written."""
 
-    def __init__(self, write: Callable[[list[Row]], None]) -> None:
+    def __init__(self, write: Callable[[list[ValueRow]], None]) -> None:
         self._write = write
-        self._rows: list[Row] = []
+        self._rows: list[ValueRow] = []
         self._waiting: list[asyncio.Future[None]] = []
 
-    async def write(self, rows: list[Row]) -> None:
+    async def write(self, rows: list[ValueRow]) -> None:
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_soon(self._write_all)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from dragoman.store.base import Conversation, HeadMoved, Turn
-from dragoman.store.sqlite_access import Access
+from dragoman.store.base import Conversation, ConversationTurn, HeadMoved
+from dragoman.store.sqlite_access import SqliteConnection
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS turn (
@@ -70,10 +70,10 @@ ON CONFLICT (scope, name) DO UPDATE SET data = excluded.data, used = excluded.us
 """
 
 #: Delete a tree with its answers and conversations: a conversation without its turns cannot be continued.
-_OF_A_TREE = "(SELECT id FROM turn WHERE scope = :scope AND tree = :id)"
+_TURNS_OF_TREE = "(SELECT id FROM turn WHERE scope = :scope AND tree = :id)"
 _DROP_TREE = (
-    f"DELETE FROM answer WHERE scope = :scope AND id IN {_OF_A_TREE}",  # noqa: S608 (our own words only)
-    f"DELETE FROM conversation WHERE scope = :scope AND head IN {_OF_A_TREE}",  # noqa: S608
+    f"DELETE FROM answer WHERE scope = :scope AND id IN {_TURNS_OF_TREE}",  # noqa: S608 (our own words only)
+    f"DELETE FROM conversation WHERE scope = :scope AND head IN {_TURNS_OF_TREE}",  # noqa: S608
     "DELETE FROM turn WHERE scope = :scope AND tree = :id",
     "DELETE FROM tree WHERE scope = :scope AND id = :id",
 )
@@ -86,13 +86,13 @@ class SqliteTurns:
         self, db: sqlite3.Connection, now: Callable[[], float], after_save: Callable[[], None]
     ) -> None:
         self._db = db
-        self._access = Access(db)
+        self._connection = SqliteConnection(db)
         self._now = now
         self._after_save = after_save
 
-    async def save(self, turn: Turn, conversation: str = "") -> None:
+    async def save(self, turn: ConversationTurn, conversation: str = "") -> None:
         used = int(self._now())
-        with self._access.writing():
+        with self._connection.writing():
             row = self._db.execute(
                 "SELECT tree FROM turn WHERE scope = ? AND id = ?", (turn.scope, turn.parent)
             ).fetchone()
@@ -109,24 +109,24 @@ class SqliteTurns:
                 self._db.execute("INSERT OR REPLACE INTO answer VALUES (?, ?, ?)", answer)
         self._after_save()
 
-    async def chain(self, scope: str, turn_id: str) -> list[Turn]:
-        with self._access.reading():
+    async def chain(self, scope: str, turn_id: str) -> list[ConversationTurn]:
+        with self._connection.reading():
             rows = self._db.execute(_CHAIN, {"scope": scope, "id": turn_id}).fetchall()
         if not rows or rows[0][1]:
             return []
-        return [Turn(id=own, scope=scope, parent=parent, data=data) for own, parent, data in rows]
+        return [ConversationTurn(id=own, scope=scope, parent=parent, data=data) for own, parent, data in rows]
 
-    async def turn(self, scope: str, turn_id: str) -> Turn | None:
-        with self._access.reading():
+    async def turn(self, scope: str, turn_id: str) -> ConversationTurn | None:
+        with self._connection.reading():
             row = self._db.execute(_TURN, (scope, turn_id)).fetchone()
         if row is None:
             return None
         parent, data, answer = row
-        return Turn(id=turn_id, scope=scope, parent=parent, data=data, answer=answer)
+        return ConversationTurn(id=turn_id, scope=scope, parent=parent, data=data, answer=answer)
 
     async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
         which = (scope, turn_id)
-        with self._access.writing():
+        with self._connection.writing():
             gone = self._db.execute("DELETE FROM answer WHERE scope = ? AND id = ?", which).rowcount
             if not keep_line:
                 gone += self._db.execute("DELETE FROM turn WHERE scope = ? AND id = ?", which).rowcount
@@ -134,7 +134,7 @@ class SqliteTurns:
 
     async def conversation(self, scope: str, name: str) -> Conversation | None:
         query = "SELECT head, data, created FROM conversation WHERE scope = ? AND name = ?"
-        with self._access.reading():
+        with self._connection.reading():
             row = self._db.execute(query, (scope, name)).fetchone()
         if row is None:
             return None
@@ -144,38 +144,38 @@ class SqliteTurns:
     async def put_conversation(self, conversation: Conversation) -> None:
         item = conversation
         values = (item.scope, item.name, item.head, item.data, item.created_s, int(self._now()))
-        with self._access.writing():
+        with self._connection.writing():
             self._db.execute(_PUT_CONVERSATION, values)
 
     async def delete_conversation(self, scope: str, name: str) -> bool:
-        with self._access.writing():
+        with self._connection.writing():
             gone = self._db.execute("DELETE FROM conversation WHERE scope = ? AND name = ?", (scope, name))
             return gone.rowcount > 0
 
-    async def lease(self, name: str, holder: str, seconds: float) -> bool:
+    async def acquire_lease(self, name: str, holder: str, seconds: float) -> bool:
         now = self._now()
         values = {"name": name, "holder": holder, "until": now + seconds, "now": now}
-        with self._access.writing():
+        with self._connection.writing():
             return self._db.execute(_LEASE, values).rowcount > 0
 
-    async def release(self, name: str, holder: str) -> None:
-        with self._access.writing():
+    async def release_lease(self, name: str, holder: str) -> None:
+        with self._connection.writing():
             self._db.execute("DELETE FROM lease WHERE name = ? AND holder = ?", (name, holder))
 
-    def forget(self, oldest_s: int, most: int) -> int:
+    def delete_unused(self, oldest_s: int, most: int) -> int:
         """Delete up to `most` trees not used since `oldest_s`, and conversations and leases that are as old."""
-        return self._forget("WHERE used < ?", (oldest_s, most)) + self._drop_conversations(oldest_s)
+        return self._delete_trees("WHERE used < ?", (oldest_s, most)) + self._drop_conversations(oldest_s)
 
-    def forget_oldest(self) -> int:
-        return self._forget("ORDER BY used", (1,))
+    def delete_oldest(self) -> int:
+        return self._delete_trees("ORDER BY used", (1,))
 
     def oldest(self) -> float:
         """Return when the least recently used tree was used; infinity if there is none."""
         (used,) = self._db.execute("SELECT min(used) FROM tree").fetchone()
         return float("inf") if used is None else used
 
-    def _forget(self, which: str, values: tuple[int, ...]) -> int:
-        with self._access.transaction():
+    def _delete_trees(self, which: str, values: tuple[int, ...]) -> int:
+        with self._connection.transaction():
             query = f"SELECT scope, id FROM tree {which} LIMIT ?"  # noqa: S608 (our own words only)
             trees = [{"scope": scope, "id": own} for scope, own in self._db.execute(query, values)]
             for statement in _DROP_TREE:
@@ -183,6 +183,6 @@ class SqliteTurns:
         return len(trees)
 
     def _drop_conversations(self, oldest_s: int) -> int:
-        with self._access.transaction():
+        with self._connection.transaction():
             self._db.execute("DELETE FROM lease WHERE until < ?", (oldest_s,))
             return self._db.execute("DELETE FROM conversation WHERE used < ?", (oldest_s,)).rowcount

@@ -16,8 +16,8 @@ from dragoman.tools.definition import (
     tool,
 )
 from dragoman.tools.errors import InvalidTool, ToolError, ToolFailed, ToolRefused
-from dragoman.tools.handler import Executed, Handler
-from dragoman.tools.hooks import Decision, Execution, Guard, Journal, Outcome
+from dragoman.tools.handler import ExecutionResult, Handler
+from dragoman.tools.hooks import Decision, ExecutionRecord, Guard, Journal, Outcome
 from dragoman.tools.metrics import ToolMetrics
 from dragoman.tools.registry import Registry
 from dragoman.tools.results import result_text
@@ -25,8 +25,8 @@ from dragoman.tools.results import result_text
 __all__ = [
     "Context",
     "Decision",
-    "Executed",
-    "Execution",
+    "ExecutionRecord",
+    "ExecutionResult",
     "Executor",
     "Guard",
     "Handler",

@@ -33,48 +33,48 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
         return self.default is UNSET
 
 
-class Described(msgspec.Struct, frozen=True):
+class ArgumentSchema(msgspec.Struct, frozen=True):
     """A JSON Schema, and the function that converts arguments which match it; it raises `ToolFailed`."""
 
     schema: Json
-    read: Callable[[Json], Any]
+    decode: Callable[[Json], Any]
 
 
-def describe_parameters(parameters: Sequence[Parameter], where: str) -> Described:
+def describe_parameters(parameters: Sequence[Parameter], where: str) -> ArgumentSchema:
     """Describe a function's parameters; `read` returns the arguments by name.
 
     Arguments that were not given are left out, so that the function's own defaults apply. Raises `InvalidTool` for
     a type that cannot be described.
     """
-    described = _describe_all(parameters)
+    described = _describe_parameters(parameters)
     if described is None:
-        broken = [one.name for one in parameters if _describe_all([one]) is None]
+        broken = [one.name for one in parameters if _describe_parameters([one]) is None]
         culprit = broken[0] if broken else "the parameters together"
         raise InvalidTool("this type cannot be described in JSON Schema", where=f"{where}.{culprit}")
     properties = described.schema["properties"]
     for one in parameters:
         if one.description:
             properties[one.name]["description"] = one.description
-        default = _plain(one.default)
+        default = _to_builtins(one.default)
         if default not in (None, UNSET):
             properties[one.name]["default"] = default
     return described
 
 
-def describe_model(model: type, where: str) -> Described:
+def describe_model(model: type, where: str) -> ArgumentSchema:
     """Describe a model; `read` returns an instance of it. Raise `InvalidTool` if it has no object schema."""
     if hasattr(model, "model_json_schema"):
-        return Described(model.model_json_schema(), _pydantic_reader(model))
+        return ArgumentSchema(model.model_json_schema(), _pydantic_reader(model))
     try:
-        schema = _inlined(msgspec.json.schema(model))
+        schema = _inline_root_ref(msgspec.json.schema(model))
         if schema.get("type") != "object":
             raise InvalidTool("a tool's arguments are an object: give a model with fields", where=where)
-        return Described(schema, _msgspec_reader(model))
+        return ArgumentSchema(schema, _msgspec_reader(model))
     except TypeError as error:
         raise InvalidTool(f"this model cannot be described in JSON Schema: {error}", where=where) from None
 
 
-def _describe_all(parameters: Sequence[Parameter]) -> Described | None:
+def _describe_parameters(parameters: Sequence[Parameter]) -> ArgumentSchema | None:
     if not any(_needs_pydantic(one.type) for one in parameters):
         try:
             return _with_msgspec(parameters)
@@ -86,7 +86,7 @@ def _describe_all(parameters: Sequence[Parameter]) -> Described | None:
         return None
 
 
-def _with_msgspec(parameters: Sequence[Parameter]) -> Described:
+def _with_msgspec(parameters: Sequence[Parameter]) -> ArgumentSchema:
     """Build a struct for the parameters; its fields get generated names that cannot clash with struct attributes."""
     fields: list[Any] = []
     for index, one in enumerate(parameters):
@@ -94,7 +94,7 @@ def _with_msgspec(parameters: Sequence[Parameter]) -> Described:
         fields.append((f"p{index}", kind) if one.required else (f"p{index}", kind, UNSET))
     names = {f"p{index}": one.name for index, one in enumerate(parameters)}
     struct = msgspec.defstruct("Arguments", fields, kw_only=True, rename=names)
-    schema = _inlined(msgspec.json.schema(struct))
+    schema = _inline_root_ref(msgspec.json.schema(struct))
     build = _msgspec_reader(struct)
 
     def read(args: Json) -> Json:
@@ -102,10 +102,10 @@ def _with_msgspec(parameters: Sequence[Parameter]) -> Described:
         found = {name: getattr(made, field) for field, name in names.items()}
         return {name: value for name, value in found.items() if value is not UNSET}
 
-    return Described(schema, read)
+    return ArgumentSchema(schema, read)
 
 
-def _with_pydantic(parameters: Sequence[Parameter]) -> Described:
+def _with_pydantic(parameters: Sequence[Parameter]) -> ArgumentSchema:
     pydantic = importlib.import_module("pydantic")
     fields: Json = {}
     for index, one in enumerate(parameters):
@@ -124,7 +124,7 @@ def _with_pydantic(parameters: Sequence[Parameter]) -> Described:
         return {name: getattr(made, field) for field, name in names.items() if name in args}
 
     schema.pop("title", None)
-    return Described({"properties": {}, **schema}, read)
+    return ArgumentSchema({"properties": {}, **schema}, read)
 
 
 def _needs_pydantic(kind: Any) -> bool:
@@ -161,7 +161,7 @@ def _pydantic_reader(model: Any) -> Callable[[Json], Any]:
     return read
 
 
-def _inlined(schema: Json) -> Json:
+def _inline_root_ref(schema: Json) -> Json:
     """Inline a root `$ref`; its definition stays in `$defs` only if another definition refers to it."""
     ref = schema.get("$ref", "")
     if not ref:
@@ -174,7 +174,7 @@ def _inlined(schema: Json) -> Json:
     return {**root, "$defs": definitions} if definitions else root
 
 
-def _plain(value: Any) -> Any:
+def _to_builtins(value: Any) -> Any:
     try:
         return msgspec.to_builtins(value, enc_hook=plain_value)
     except TypeError:

@@ -15,15 +15,17 @@ import msgspec
 
 from dragoman.errors import ConfigError
 from dragoman.redact import redact, redact_value
-from dragoman.tools.hooks import Execution
+from dragoman.tools.hooks import ExecutionRecord
 
 AUDIT_FILE = "audit.jsonl"
 MIB = 1024 * 1024
-_MAX_TEXT = 8 * 1024  # per argument in a full entry: the content of a written file does not belong in the log
+_MAX_ARGUMENT_CHARS = (
+    8 * 1024
+)  # per argument in a full entry: the content of a written file does not belong in the log
 _DIGEST_CHARS = 16
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of the log; `args` is only set if the log records full entries."""
 
     at: datetime
@@ -71,7 +73,7 @@ class AuditLog:
         except OSError as error:
             raise ConfigError(f"cannot be written: {error.strerror}", where=str(path)) from None
 
-    def record(self, entry: Execution) -> None:
+    def record(self, entry: ExecutionRecord) -> None:
         """Append an entry. On a write error call `on_loss` with a message, or raise `OSError` if there is none."""
         line = msgspec.json.encode(self._entry(entry)) + b"\n"
         try:
@@ -81,8 +83,8 @@ class AuditLog:
                 raise
             self._on_loss(f"{self.path}: an execution of {entry.tool} was not logged: {error.strerror}")
 
-    def _entry(self, entry: Execution) -> Entry:
-        return Entry(
+    def _entry(self, entry: ExecutionRecord) -> AuditEntry:
+        return AuditEntry(
             at=datetime.fromtimestamp(round(entry.at_s, 3), UTC),
             tool=entry.tool,
             outcome=entry.outcome,
@@ -133,20 +135,20 @@ class AuditLog:
                 return
             for number in range(self._keep - 1, 0, -1):
                 with contextlib.suppress(FileNotFoundError):
-                    numbered(self.path, number).replace(numbered(self.path, number + 1))
-            self.path.replace(numbered(self.path, 1))
+                    rotated_path(self.path, number).replace(rotated_path(self.path, number + 1))
+            self.path.replace(rotated_path(self.path, 1))
 
 
-def numbered(path: Path, number: int) -> Path:
+def rotated_path(path: Path, number: int) -> Path:
     """Return the name of a rotated file; number 1 is the newest."""
     return path.with_name(f"{path.name}.{number}")
 
 
 def _arguments(args: bytes) -> Any:
     try:
-        return redact_value(msgspec.json.decode(args), max_text=_MAX_TEXT)
+        return redact_value(msgspec.json.decode(args), max_text=_MAX_ARGUMENT_CHARS)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return redact(args[:_MAX_TEXT].decode(errors="replace"))
+        return redact(args[:_MAX_ARGUMENT_CHARS].decode(errors="replace"))
 
 
 @contextlib.contextmanager

@@ -9,9 +9,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from dragoman.tools.audit import Entry
+from dragoman.tools.audit import AuditEntry
 
-Wanted = Callable[[Entry], bool]
+EntryFilter = Callable[[AuditEntry], bool]
 
 
 def log_files(path: Path) -> list[Path]:
@@ -25,14 +25,14 @@ def log_files(path: Path) -> list[Path]:
     return [path, *aside] if path.exists() else aside
 
 
-def last_entries(path: Path, wanted: Wanted, count: int) -> tuple[list[Entry], int]:
+def last_entries(path: Path, wanted: EntryFilter, count: int) -> tuple[list[AuditEntry], int]:
     """Return the last `count` matching entries, oldest first, and how many damaged lines were skipped."""
-    found: list[Entry] = []
+    found: list[AuditEntry] = []
     damaged = 0
-    for line in _backwards(path):
+    for line in _lines_backwards(path):
         if len(found) == count:
             break
-        entry = read_line(line)
+        entry = decode_entry(line)
         if entry is None:
             damaged += 1
         elif wanted(entry):
@@ -40,15 +40,15 @@ def last_entries(path: Path, wanted: Wanted, count: int) -> tuple[list[Entry], i
     return found[::-1], damaged
 
 
-def read_line(line: bytes) -> Entry | None:
+def decode_entry(line: bytes) -> AuditEntry | None:
     """Decode a line; return None if it is damaged."""
     try:
-        return msgspec.json.decode(line, type=Entry)
+        return msgspec.json.decode(line, type=AuditEntry)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-class Tail:
+class AuditFollower:
     """Follows a log: `feed()` returns the entries written since the last call, also across a rotation."""
 
     def __init__(self, path: Path) -> None:
@@ -58,7 +58,7 @@ class Tail:
         if self._file is not None:
             self._file.seek(0, os.SEEK_END)
 
-    def feed(self) -> list[Entry]:
+    def read_new(self) -> list[AuditEntry]:
         entries = self._read()
         if self._moved():
             entries += self._read()  # written between the first read and the rotation
@@ -72,11 +72,11 @@ class Tail:
             self._file.close()
         self._file, self._rest = None, b""
 
-    def _read(self) -> list[Entry]:
+    def _read(self) -> list[AuditEntry]:
         if self._file is None:
             return []
         *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
-        return [entry for entry in map(read_line, lines) if entry is not None]
+        return [entry for entry in map(decode_entry, lines) if entry is not None]
 
     def _moved(self) -> bool:
         try:
@@ -92,6 +92,6 @@ class Tail:
             return None
 
 
-def _backwards(path: Path) -> Iterator[bytes]:
+def _lines_backwards(path: Path) -> Iterator[bytes]:
     for file in log_files(path):
         yield from reversed(file.read_bytes().splitlines())

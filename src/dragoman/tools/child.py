@@ -17,34 +17,34 @@ import msgspec
 
 from dragoman.tools.definition import Context, Executor, ToolDefinition
 from dragoman.tools.errors import ToolFailed, ToolRefused
-from dragoman.tools.isolate import Frame, Order, Reference
+from dragoman.tools.isolate import FunctionReference, WorkerMessage, WorkerRequest
 from dragoman.tools.results import to_output
 
 
-def answer(order: Order, tell: Callable[[Frame], None]) -> Frame:
+def run_request(order: WorkerRequest, tell: Callable[[WorkerMessage], None]) -> WorkerMessage:
     """Run the function and return the final frame; progress frames go to `tell` while it runs."""
 
     def progress(line: str) -> None:
-        tell(Frame(kind="progress", text=line))
+        tell(WorkerMessage(kind="progress", text=line))
 
     try:
-        execute = find(order.reference)
+        execute = import_function(order.reference)
         context = Context(session=order.session, caller=order.caller, progress=progress)
         value = execute(order.args, context)
         if inspect.isawaitable(value):
-            value = asyncio.run(_wait_for(value))
-        return Frame(kind="output", output=to_output(value))
+            value = asyncio.run(_await_result(value))
+        return WorkerMessage(kind="output", output=to_output(value))
     except ToolRefused as error:
-        return Frame(kind="refused", text=str(error))
+        return WorkerMessage(kind="refused", text=str(error))
     except ToolFailed as error:
-        return Frame(kind="failed", text=str(error))
+        return WorkerMessage(kind="failed", text=str(error))
     except Exception as error:  # the parent process reports it to the model
-        return Frame(kind="error", text=f"{type(error).__name__}: {error}")
+        return WorkerMessage(kind="error", text=f"{type(error).__name__}: {error}")
 
 
-def find(reference: Reference) -> Executor:
+def import_function(reference: FunctionReference) -> Executor:
     """Import the referenced function and return its executor."""
-    function = attrgetter(reference.qualname)(_module(reference))
+    function = attrgetter(reference.qualname)(_import_module(reference))
     if reference.plain:
         executor: Executor = function
         return executor
@@ -53,7 +53,7 @@ def find(reference: Reference) -> Executor:
     return execute
 
 
-def _module(reference: Reference) -> ModuleType:
+def _import_module(reference: FunctionReference) -> ModuleType:
     """Import the module by name, or from its file if it is `__main__` or not on the import path."""
     if reference.module != "__main__":
         try:
@@ -71,7 +71,7 @@ def _module(reference: Reference) -> ModuleType:
     return module
 
 
-async def _wait_for(value: Any) -> Any:
+async def _await_result(value: Any) -> Any:
     return await value
 
 
@@ -79,11 +79,11 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a tool prints goes to stderr, not into the protocol
 
-    def tell(frame: Frame) -> None:
+    def tell(frame: WorkerMessage) -> None:
         out.write(msgspec.json.encode(frame) + b"\n")
 
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
-    tell(answer(order, tell))
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerRequest)
+    tell(run_request(order, tell))
 
 
 if __name__ == "__main__":

@@ -20,16 +20,16 @@ from dragoman.ir import Text
 from dragoman.tools.definition import Context, ToolDefinition, ToolOutput
 from dragoman.tools.errors import ToolFailed, ToolRefused
 from dragoman.tools.isolation import Isolation
-from dragoman.tools.process import Finished, run_process
+from dragoman.tools.process import ProcessResult, run_process
 
-NAME = "run_command"
+TOOL_NAME = "run_command"
 SHELL = "/bin/sh"
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 600.0
 _TIMEOUT_MARGIN_S = 10.0  # the handler's timeout must come after ours, which keeps the output
 
 # Environment variables that a command inherits; the settings can add more.
-ENVIRONMENT = (
+KEPT_VARIABLES = (
     "HOME LANG LANGUAGE LC_ALL LC_CTYPE LOGNAME PATH SHELL TERM TMPDIR TZ USER "
     "VIRTUAL_ENV CONDA_PREFIX GOPATH CARGO_HOME RUSTUP_HOME JAVA_HOME NVM_DIR"
 ).split()
@@ -114,7 +114,7 @@ def command_tool(
         return _describe(finished, _timeout_s(args))
 
     return ToolDefinition(
-        name=NAME,
+        name=TOOL_NAME,
         description=_DESCRIPTION,
         schema=msgspec.json.encode(_SCHEMA),
         execute=execute,
@@ -127,7 +127,7 @@ def command_tool(
 
 def minimal_environment(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
     """Return the variables in `ENVIRONMENT` and `pass_env` that are set, except API keys."""
-    names = (*ENVIRONMENT, *pass_env)
+    names = (*KEPT_VARIABLES, *pass_env)
     return {name: environ[name] for name in names if name in environ and not _FORBIDDEN.fullmatch(name)}
 
 
@@ -192,7 +192,7 @@ def _timeout_s(args: dict[str, Any]) -> float:
     return min(float(args.get("timeout_s", DEFAULT_TIMEOUT_S)), MAX_TIMEOUT_S)
 
 
-def _describe(finished: Finished, timeout_s: float) -> ToolOutput:
+def _describe(finished: ProcessResult, timeout_s: float) -> ToolOutput:
     if finished.code is None:
         end = f"[stopped after {timeout_s:g} s, with everything it had started]"
     elif finished.code < 0:

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from dragoman.tools.definition import ToolDefinition, marked
+from dragoman.tools.definition import ToolDefinition, find_definition
 from dragoman.tools.errors import InvalidTool
 
 ENTRY_POINTS = "dragoman.tools"
 _PREFIX = "dragoman_tools_"
-_OWNERS = os.name == "posix"  # on other systems a file's mode and owner mean nothing
+_HAS_FILE_OWNERS = os.name == "posix"  # on other systems a file's mode and owner mean nothing
 
 
 def load_tools(folder: Path, *, must_exist: bool = False) -> list[ToolDefinition]:
@@ -35,7 +35,7 @@ def load_tools(folder: Path, *, must_exist: bool = False) -> list[ToolDefinition
     return list(found.values())
 
 
-def load_file(folder: Path, name: str) -> list[ToolDefinition]:
+def load_tool_file(folder: Path, name: str) -> list[ToolDefinition]:
     """Load the tools of one file in the folder. Raise `InvalidTool` for the first problem."""
     file = _absolute(folder) / f"{name}.py"
     if not file.is_file():
@@ -67,13 +67,13 @@ def _absolute(folder: Path) -> Path:
 
 def _check_owner(path: Path) -> None:
     """Raise `InvalidTool` if other users could write code here that would run as this user."""
-    if _OWNERS:
+    if _HAS_FILE_OWNERS:
         found = path.stat()
-        if found.st_mode & stat.S_IWOTH or found.st_uid not in _trusted():
+        if found.st_mode & stat.S_IWOTH or found.st_uid not in _trusted_owners():
             raise InvalidTool("others could put code there: make it yours alone (chmod o-w)", where=str(path))
 
 
-def _trusted() -> tuple[int, ...]:
+def _trusted_owners() -> tuple[int, ...]:
     """Return the user ids whose files are trusted: this user and root."""
     return os.getuid(), 0
 
@@ -116,7 +116,7 @@ def _from_packages() -> Iterator[tuple[ToolDefinition, str]]:
             yield from _tools_of(thing, place)
             continue
         for one in thing if isinstance(thing, list | tuple) else [thing]:
-            definition = marked(one)
+            definition = find_definition(one)
             if definition is None:
                 raise InvalidTool(
                     "must be a function with @tool, a definition, a list or a module", where=place
@@ -127,7 +127,7 @@ def _from_packages() -> Iterator[tuple[ToolDefinition, str]]:
 def _tools_of(module: ModuleType, place: str) -> Iterator[tuple[ToolDefinition, str]]:
     """Yield the tools that the module itself defines; functions it only imports are left out."""
     for thing in vars(module).values():
-        definition = marked(thing)
+        definition = find_definition(thing)
         home = getattr(thing, "__module__", module.__name__)
         if definition is not None and (isinstance(thing, ToolDefinition) or home == module.__name__):
             line = getattr(getattr(thing, "__code__", None), "co_firstlineno", None)

@@ -95,11 +95,11 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
         With `process=True` every call runs in a separate process that is killed on timeout. `more` are further
         fields of the definition. Raises `InvalidTool` for a parameter that cannot be described.
         """
-        from dragoman.tools.introspect import read_function
-        from dragoman.tools.isolate import isolated
+        from dragoman.tools.introspect import function_schema
+        from dragoman.tools.isolate import subprocess_executor
 
-        read = read_function(function)
-        execute = isolated(function) if process else read.execute
+        read = function_schema(function)
+        execute = subprocess_executor(function) if process else read.execute
         more.setdefault("description", read.description)
         return cls(name=name or read.name, schema=read.schema, execute=execute, **more)
 
@@ -111,9 +111,9 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
         `execute` receives an instance of the model, and the `Context` if it has a second parameter.
         """
-        from dragoman.tools.introspect import read_model
+        from dragoman.tools.introspect import model_schema
 
-        read = read_model(model, execute)
+        read = model_schema(model, execute)
         more.setdefault("description", read.description)
         return cls(name=name or read.name, schema=read.schema, execute=read.execute, **more)
 
@@ -132,14 +132,14 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
         `execute` receives the arguments as a dict, and the `Context`. With `process=True` every call runs in a
         separate process that is killed on timeout.
         """
-        from dragoman.tools.isolate import isolated
+        from dragoman.tools.isolate import subprocess_executor
 
         if isinstance(schema, str):
             text = schema.encode()
         else:
             text = schema if isinstance(schema, bytes) else msgspec.json.encode(schema)
         if process and execute is not None:
-            execute = isolated(execute, plain=True)
+            execute = subprocess_executor(execute, plain=True)
         return cls(name=name, schema=text, execute=execute, **more)
 
     def to_ir(self) -> ir.Tool:
@@ -180,7 +180,7 @@ def _mark(function: Any, *, settings: dict[str, Any]) -> Any:
     return function
 
 
-def marked(thing: object) -> ToolDefinition | None:
+def find_definition(thing: object) -> ToolDefinition | None:
     """Return the definition attached by `@tool`, `thing` itself if it is a definition, or None."""
     found = thing if isinstance(thing, ToolDefinition) else getattr(thing, _ATTRIBUTE, None)
     return found if isinstance(found, ToolDefinition) else None
@@ -188,7 +188,7 @@ def marked(thing: object) -> ToolDefinition | None:
 
 def definition_of(thing: ToolDefinition | Callable[..., Any]) -> ToolDefinition:
     """Return the definition of a `ToolDefinition`, a function decorated with `@tool`, or a plain function."""
-    return marked(thing) or ToolDefinition.from_function(thing)  # type: ignore[arg-type]
+    return find_definition(thing) or ToolDefinition.from_function(thing)  # type: ignore[arg-type]
 
 
 def is_async(function: Callable[..., Any]) -> bool:

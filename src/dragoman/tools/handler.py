@@ -19,15 +19,23 @@ import msgspec
 from dragoman.config import check_strict_extra
 from dragoman.ir import ToolCall, ToolResult
 from dragoman.notes import Note
-from dragoman.schema import check_args, check_args_strictly, mend_args
+from dragoman.schema import check_args, check_args_strictly, repair_args
 from dragoman.tools.cache import ResultCache
 from dragoman.tools.definition import Context, ToolDefinition, ToolOutput
 from dragoman.tools.errors import ToolError, ToolFailed, ToolRefused
-from dragoman.tools.hooks import NOT_ASKED, UNGUARDED, Decision, Execution, Guard, Journal, Outcome
-from dragoman.tools.metrics import UNKNOWN, ToolMetrics, count
+from dragoman.tools.hooks import (
+    ALLOWED_WITHOUT_GUARD,
+    NOT_DECIDED,
+    Decision,
+    ExecutionRecord,
+    Guard,
+    Journal,
+    Outcome,
+)
+from dragoman.tools.metrics import UNKNOWN_TOOL, ToolMetrics, count_call
 from dragoman.tools.registry import Registry
 from dragoman.tools.results import cap_output, error_output, size_of, to_output, to_result
-from dragoman.tools.running import OutOfTime, run
+from dragoman.tools.running import ExecutorTimeout, run_with_timeout
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_MAX_OUTPUT_BYTES = 256 * 1024
@@ -35,13 +43,13 @@ _MAX_PROBLEMS = 5
 _DEFAULT_CONTEXT = Context()
 
 
-class Executed(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
     """A result, how the call ended, and what decided about it."""
 
     result: ToolResult
     outcome: Outcome
     duration_s: float
-    decision: Decision = NOT_ASKED
+    decision: Decision = NOT_DECIDED
     cached: bool = False
     notes: tuple[Note, ...] = ()  # repairs of the arguments, or why strict validation was not possible
 
@@ -51,7 +59,7 @@ class _CallState(msgspec.Struct, kw_only=True):
 
     output: ToolOutput = ToolOutput()
     outcome: Outcome = "cancelled"
-    decision: Decision = NOT_ASKED
+    decision: Decision = NOT_DECIDED
     args: bytes = b"{}"
     cached: bool = False
     notes: tuple[Note, ...] = ()
@@ -115,7 +123,7 @@ class Handler:
             tasks = [group.create_task(one(call)) for call in calls]
         return [task.result() for task in tasks]
 
-    async def run(self, call: ToolCall, context: Context = _DEFAULT_CONTEXT) -> Executed:
+    async def run(self, call: ToolCall, context: Context = _DEFAULT_CONTEXT) -> ExecutionResult:
         """Execute one call, as `execute` does, and return the result with outcome, duration and decision."""
         state = _CallState(args=call.args)
         began_s, at_s = self._clock(), self._now()
@@ -127,9 +135,9 @@ class Handler:
                 await self._attempt(definition, call, context, state)
         finally:
             duration_s = self._clock() - began_s
-            self._count(call.name if definition else UNKNOWN, state, duration_s)
+            self._count(call.name if definition else UNKNOWN_TOOL, state, duration_s)
             self._record(call.name, context, state, at_s, duration_s)
-        return Executed(
+        return ExecutionResult(
             result=to_result(state.output, call),
             outcome=state.outcome,
             duration_s=duration_s,
@@ -151,23 +159,23 @@ class Handler:
         if not state.decision.allowed:
             state.end("refused", state.decision.reason or f"{call.name} was not allowed.")
             return
-        known = self._cache.find(definition, args)
+        known = self._cache.get(definition, args)
         if known is not None:
             state.output, state.outcome, state.cached = known, "ok", True
             return
         await self._perform(definition, args, context, state)
-        self._cache.keep(definition, args, state.output)
+        self._cache.put(definition, args, state.output)
 
     def _read_args(self, definition: ToolDefinition, call: ToolCall, state: _CallState) -> tuple[str, ...]:
         if self._strict:
             problems, state.notes = check_args_strictly(call.args, definition.schema, where=call.name)
             return problems
-        state.args, state.notes = mend_args(call.args, definition.schema, where=call.name)
+        state.args, state.notes = repair_args(call.args, definition.schema, where=call.name)
         return check_args(state.args, definition.schema)
 
     async def _decide(self, definition: ToolDefinition, args: dict[str, Any], context: Context) -> Decision:
         if self.guard is None:
-            return UNGUARDED
+            return ALLOWED_WITHOUT_GUARD
         try:
             return await self.guard.decide(definition, args, context)
         except Exception as error:  # a guard that raises denies the call
@@ -181,11 +189,11 @@ class Handler:
         try:
             if definition.execute is None:
                 raise ToolFailed(f"{definition.name} is only declared here: nobody can run it.")
-            value = await run(definition.execute, args, context, timeout_s=timeout_s)
+            value = await run_with_timeout(definition.execute, args, context, timeout_s=timeout_s)
             output = to_output(value)
             state.outcome = "failed" if output.is_error else "ok"
             state.output = cap_output(output, self._max_output_bytes)
-        except OutOfTime:
+        except ExecutorTimeout:
             state.end("timeout", f"{definition.name} was stopped: it took longer than {timeout_s:g} s.")
         except ToolError as error:
             state.end("refused" if isinstance(error, ToolRefused) else "failed", str(error))
@@ -197,13 +205,13 @@ class Handler:
     def _count(self, name: str, state: _CallState, duration_s: float) -> None:
         metrics = self.metrics.setdefault(name, ToolMetrics())
         size = size_of(state.output)
-        count(metrics, state.outcome, is_error=state.outcome != "ok", seconds=duration_s, size=size)
+        count_call(metrics, state.outcome, is_error=state.outcome != "ok", seconds=duration_s, size=size)
         metrics.cached += state.cached
 
     def _record(self, name: str, context: Context, state: _CallState, at_s: float, duration_s: float) -> None:
         if self._journal is None:
             return
-        entry = Execution(
+        entry = ExecutionRecord(
             session=context.session,
             caller=context.caller,
             tool=name,
@@ -228,8 +236,8 @@ def _describe(error: BaseException) -> str:
 
 __all__ = [
     "Decision",
-    "Executed",
-    "Execution",
+    "ExecutionRecord",
+    "ExecutionResult",
     "Guard",
     "Handler",
     "Journal",

@@ -28,7 +28,7 @@ class Guard(Protocol):
     ) -> Decision: ...
 
 
-class Execution(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the journal."""
 
     session: str
@@ -49,8 +49,8 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
 class Journal(Protocol):
     """Records executions; an exception is raised to the caller of the handler."""
 
-    def record(self, entry: Execution) -> None: ...
+    def record(self, entry: ExecutionRecord) -> None: ...
 
 
-UNGUARDED = Decision(allowed=True, by="no guard")
-NOT_ASKED = Decision(allowed=False, by="not asked")
+ALLOWED_WITHOUT_GUARD = Decision(allowed=True, by="no guard")
+NOT_DECIDED = Decision(allowed=False, by="not asked")

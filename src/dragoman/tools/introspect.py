@@ -12,13 +12,13 @@ import msgspec
 
 from dragoman.tools.arguments import Parameter, describe_model, describe_parameters
 from dragoman.tools.definition import NO_PARAMETERS, Context, Executor, is_async
-from dragoman.tools.docstrings import read_docstring
+from dragoman.tools.docstrings import parse_docstring
 from dragoman.tools.errors import InvalidTool
 
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
-class Read(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionSchema(msgspec.Struct, frozen=True, kw_only=True):
     """What was derived from a function or model: the fields of a `ToolDefinition`."""
 
     name: str
@@ -27,14 +27,14 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
     execute: Executor | None
 
 
-def read_function(function: Callable[..., Any]) -> Read:
+def function_schema(function: Callable[..., Any]) -> FunctionSchema:
     """Read the tool from a function's signature, annotations and docstring.
 
     Parameters annotated with `Context` receive the context and are not part of the schema. Raises `InvalidTool`.
     """
     name = _name_of(function)
     signature = _signature(function, name)
-    documented = read_docstring(inspect.getdoc(function))
+    documented = parse_docstring(inspect.getdoc(function))
     declared: list[Parameter] = []
     context_names: list[str] = []
     for parameter in signature.parameters.values():
@@ -50,11 +50,11 @@ def read_function(function: Callable[..., Any]) -> Read:
     ]
 
     def prepare(args: dict[str, Any], context: Context) -> Callable[[], Any]:
-        given = {**described.read(args), **dict.fromkeys(context_names, context)}
+        given = {**described.decode(args), **dict.fromkeys(context_names, context)}
         first = [given.pop(parameter.name, parameter.default) for parameter in positional]
         return lambda: function(*first, **given)
 
-    return Read(
+    return FunctionSchema(
         name=name,
         description=documented.description,
         schema=msgspec.json.encode(described.schema) if declared else NO_PARAMETERS,
@@ -62,7 +62,7 @@ def read_function(function: Callable[..., Any]) -> Read:
     )
 
 
-def read_model(model: type, execute: Callable[..., Any] | None) -> Read:
+def model_schema(model: type, execute: Callable[..., Any] | None) -> FunctionSchema:
     """Read the tool from a model; its docstring, or else that of `execute`, is the description.
 
     Dataclasses without a docstring get a generated one, `Name(field: type, …)`, which is ignored.
@@ -71,18 +71,18 @@ def read_model(model: type, execute: Callable[..., Any] | None) -> Read:
     schema = {key: value for key, value in described.schema.items() if key not in ("title", "description")}
     words = "" if (model.__doc__ or "").startswith(f"{model.__name__}(") else inspect.getdoc(model)
     if execute is None:
-        return Read(
+        return FunctionSchema(
             name=model.__name__, description=words or "", schema=msgspec.json.encode(schema), execute=None
         )
     wants_context = len(inspect.signature(execute).parameters) > 1
 
     def prepare(args: dict[str, Any], context: Context) -> Callable[[], Any]:
-        made = described.read(args)
+        made = described.decode(args)
         return lambda: execute(made, context) if wants_context else execute(made)
 
-    return Read(
+    return FunctionSchema(
         name=_name_of(execute) or model.__name__,
-        description=words or read_docstring(inspect.getdoc(execute)).description,
+        description=words or parse_docstring(inspect.getdoc(execute)).description,
         schema=msgspec.json.encode(schema),
         execute=_executor(execute, prepare),
     )

@@ -20,10 +20,10 @@ import msgspec
 from dragoman.tools.definition import Context, Executor, ToolOutput
 from dragoman.tools.errors import InvalidTool, ToolFailed, ToolRefused
 
-MAX_FRAME_BYTES = 64 * 1024 * 1024
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 
-class Reference(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionReference(msgspec.Struct, frozen=True, kw_only=True):
     """How the child process imports the function; a `plain` one is an executor that takes the raw arguments."""
 
     module: str
@@ -32,16 +32,16 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     plain: bool = False
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The message to the child process."""
 
-    reference: Reference
+    reference: FunctionReference
     args: dict[str, Any]
     session: str
     caller: str
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerMessage(msgspec.Struct, frozen=True, kw_only=True):
     """One line from the child process: any number of `progress` frames, then one of another kind."""
 
     kind: Literal["progress", "output", "refused", "failed", "error"]
@@ -49,7 +49,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     output: ToolOutput = ToolOutput()
 
 
-def isolated(function: Callable[..., Any], *, plain: bool = False) -> Executor:
+def subprocess_executor(function: Callable[..., Any], *, plain: bool = False) -> Executor:
     """Return an executor that starts a process for each call and kills its process group afterwards.
 
     Raises `InvalidTool` unless `function` is defined at the top level of a module with a source file, because the
@@ -58,7 +58,7 @@ def isolated(function: Callable[..., Any], *, plain: bool = False) -> Executor:
     reference = _reference(function, plain)
 
     async def execute(args: dict[str, Any], context: Context) -> ToolOutput:
-        order = Order(reference=reference, args=args, session=context.session, caller=context.caller)
+        order = WorkerRequest(reference=reference, args=args, session=context.session, caller=context.caller)
         frame = await _run_child(msgspec.json.encode(order), context)
         match frame.kind:
             case "refused":
@@ -70,7 +70,7 @@ def isolated(function: Callable[..., Any], *, plain: bool = False) -> Executor:
     return execute
 
 
-def _reference(function: Callable[..., Any], plain: bool) -> Reference:
+def _reference(function: Callable[..., Any], plain: bool) -> FunctionReference:
     qualname = getattr(function, "__qualname__", "")
     module = getattr(function, "__module__", "") or ""
     try:
@@ -80,14 +80,14 @@ def _reference(function: Callable[..., Any], plain: bool) -> Reference:
     if not qualname or "<" in qualname or hasattr(function, "__self__") or not os.path.isfile(file):
         why = "a tool with its own process must be a function of a module, where the process finds it"
         raise InvalidTool(why, where=qualname or repr(function))
-    return Reference(module=module, qualname=qualname, file=os.path.abspath(file), plain=plain)
+    return FunctionReference(module=module, qualname=qualname, file=os.path.abspath(file), plain=plain)
 
 
-async def _run_child(order: bytes, context: Context) -> Frame:
+async def _run_child(order: bytes, context: Context) -> WorkerMessage:
     loop = asyncio.get_running_loop()
     # Same as `create_subprocess_exec`, but gives access to the transport, which is needed to close the pipes.
     transport, protocol = await loop.subprocess_exec(
-        lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=MAX_FRAME_BYTES, loop=loop),
+        lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=MAX_MESSAGE_BYTES, loop=loop),
         sys.executable,
         "-P",  # never import from the working directory
         "-m",
@@ -100,14 +100,14 @@ async def _run_child(order: bytes, context: Context) -> Frame:
     )
     process = asyncio.subprocess.Process(transport, protocol, loop)
     try:
-        return await _exchange(process, order, context)
+        return await _communicate(process, order, context)
     finally:
         _kill(process)
         transport.close()
         await process.wait()
 
 
-async def _exchange(process: asyncio.subprocess.Process, order: bytes, context: Context) -> Frame:
+async def _communicate(process: asyncio.subprocess.Process, order: bytes, context: Context) -> WorkerMessage:
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None  # noqa: S101 (they are pipes)
     assert stdout is not None  # noqa: S101
@@ -117,12 +117,12 @@ async def _exchange(process: asyncio.subprocess.Process, order: bytes, context: 
         await stdin.drain()
     try:
         async for line in stdout:
-            frame = msgspec.json.decode(line, type=Frame)
+            frame = msgspec.json.decode(line, type=WorkerMessage)
             if frame.kind != "progress":
                 return frame
             context.progress(frame.text)
     except ValueError:
-        raise ToolFailed(f"the answer is longer than {MAX_FRAME_BYTES} bytes") from None
+        raise ToolFailed(f"the answer is longer than {MAX_MESSAGE_BYTES} bytes") from None
     raise ToolFailed(f"the tool's process ended with code {await process.wait()} before it answered")
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.errors import ConfigError
 
-Wanted = Literal["auto", "required", "off"]
+IsolationMode = Literal["auto", "required", "off"]
 
 _PROBE_S = 10.0
 # Folders in the home directory that hold credentials of other programs; isolated commands see them empty.
@@ -71,9 +71,9 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
         return flags
 
 
-async def find_isolation(
+async def detect_isolation(
     *,
-    wanted: Wanted = "auto",
+    wanted: IsolationMode = "auto",
     network: bool = False,
     hidden: Sequence[Path] = (),
     search_path: str | None = None,

@@ -7,7 +7,7 @@ import msgspec
 from dragoman.tools.hooks import Outcome
 
 #: Key for all calls of tools that do not exist: a model can invent any number of names, so they share one entry.
-UNKNOWN = "(unknown)"
+UNKNOWN_TOOL = "(unknown)"
 
 
 class ToolMetrics(msgspec.Struct, kw_only=True):
@@ -24,7 +24,7 @@ class ToolMetrics(msgspec.Struct, kw_only=True):
     bytes: int = 0
 
 
-_COUNTED: dict[Outcome, str] = {
+_OUTCOME_COUNTERS: dict[Outcome, str] = {
     "timeout": "timeouts",
     "refused": "refused",
     "invalid": "invalid",
@@ -32,12 +32,12 @@ _COUNTED: dict[Outcome, str] = {
 }
 
 
-def count(metrics: ToolMetrics, outcome: Outcome, *, is_error: bool, seconds: float, size: int) -> None:
+def count_call(metrics: ToolMetrics, outcome: Outcome, *, is_error: bool, seconds: float, size: int) -> None:
     """Add one call to the counters."""
     metrics.calls += 1
     metrics.errors += is_error
     metrics.seconds += seconds
     metrics.bytes += size
-    if outcome in _COUNTED:
-        name = _COUNTED[outcome]
+    if outcome in _OUTCOME_COUNTERS:
+        name = _OUTCOME_COUNTERS[outcome]
         setattr(metrics, name, getattr(metrics, name) + 1)

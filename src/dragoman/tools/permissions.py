@@ -48,7 +48,7 @@ class RuleGuard:
         except Exception as error:
             reason = f"what {definition.name} would do cannot be told from its arguments: {error}"
             return Decision(allowed=False, by="unreadable arguments", reason=reason)
-        judgement = self._rules.judge(definition.name, definition.risk, subjects)
+        judgement = self._rules.evaluate(definition.name, definition.risk, subjects)
         if judgement.effect == "allow":
             return Decision(allowed=True, by=judgement.by)
         if judgement.effect == "deny":
@@ -56,7 +56,7 @@ class RuleGuard:
             return Decision(allowed=False, by=judgement.by, reason=reason)
         return await self._ask(definition, args, context, subjects)
 
-    def always_means(self, definition: ToolDefinition, args: dict[str, Any]) -> str:
+    def rule_for_always(self, definition: ToolDefinition, args: dict[str, Any]) -> str:
         """Return what the verdict `always` would allow for the rest of the session, for display in the question."""
         subjects = self._subjects(definition, args)
         return f"{definition.name}({subjects[0]})" if subjects else definition.name
@@ -91,10 +91,10 @@ class RuleGuard:
             return (subject,)
         given = args.get("path")  # rules may name a symlink that the subject has resolved
         paths = (given, subject) if isinstance(given, str) and given else (subject,)
-        return tuple(dict.fromkeys(name for path in paths for name in path_names(path, self._root)))
+        return tuple(dict.fromkeys(name for path in paths for name in subject_names(path, self._root)))
 
 
-def path_names(path: str, root: str | None) -> tuple[str, ...]:
+def subject_names(path: str, root: str | None) -> tuple[str, ...]:
     """Return the names of a path for matching: normalised, relative to the root, as given and with links resolved.
 
     Without a root the path is only normalised.

@@ -17,7 +17,7 @@ _PROGRESS_S = 0.1  # minimum interval between two progress lines
 _MAX_LINE = 500
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     """A program's output and exit code: negative for a signal, None if the program was stopped by the timeout."""
 
     output: str
@@ -84,7 +84,7 @@ async def run_process(
     timeout_s: float,
     max_bytes: int,
     progress: Callable[[str], None],
-) -> Finished:
+) -> ProcessResult:
     """Run a program and return its stdout and stderr as one text, in the order they were written.
 
     After the exit, the timeout or a cancellation the whole process group is killed. Raises `OSError` or
@@ -113,7 +113,7 @@ async def run_process(
         with contextlib.closing(transport):
             await process.wait()
             await asyncio.wait({collector.ended}, timeout=_DRAIN_S)
-    return Finished(output=output.text(), code=code)
+    return ProcessResult(output=output.text(), code=code)
 
 
 async def open_pipe(reader: asyncio.Protocol) -> tuple[asyncio.ReadTransport, int]:

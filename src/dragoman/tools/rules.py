@@ -33,7 +33,7 @@ _TOOL = re.compile(r"[A-Za-z_*][\w.:*-]*", re.ASCII)
 # Wildcards of allow rules do not match these: a shell would start another command after them.
 _OPERATORS = ";|&<>$`\n\r\0"
 _SAFE = f"[^{_OPERATORS}]"
-_WILD = re.compile(r"\*\*/|\*\*|\*|\?")
+_WILDCARD = re.compile(r"\*\*/|\*\*|\*|\?")
 _WILDCARDS = {
     "path": {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"},
     "command": {"**/": ".*/", "**": ".*", "*": ".*", "?": "."},
@@ -52,7 +52,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
 
-    def covers(self, tool: str, risk: Risk, subjects: Sequence[str]) -> bool:
+    def matches(self, tool: str, risk: Risk, subjects: Sequence[str]) -> bool:
         """Return whether the rule applies to a call.
 
         `subjects` are all names of the call's subject (a path as given and resolved); empty if it is unknown, in
@@ -71,7 +71,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return any(found) if strict else all(found)
 
 
-class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+class RuleDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of the rules on a call, and the rule or default it comes from (`by`)."""
 
     effect: Effect
@@ -112,18 +112,18 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         )
         return cls(rules=rules, mode=mode)
 
-    def judge(self, tool: str, risk: Risk, subjects: Sequence[str] = ()) -> Judgement:
+    def evaluate(self, tool: str, risk: Risk, subjects: Sequence[str] = ()) -> RuleDecision:
         """Decide about a call; among several rules with the same effect, name the most specific one."""
-        found = [rule for rule in self.rules if rule.covers(tool, risk, subjects)]
-        denied = _name_rule(found, "deny")
+        found = [rule for rule in self.rules if rule.matches(tool, risk, subjects)]
+        denied = _decide_by(found, "deny")
         if denied is not None:
             return denied
         if self.mode == "read_only" and risk != "read":
-            return Judgement(effect="deny", by="--read-only")
+            return RuleDecision(effect="deny", by="--read-only")
         if self.mode == "yolo":
-            return Judgement(effect="allow", by="--yolo")
-        default = Judgement(effect=DEFAULTS[risk], by=f"default for tools that {risk}")
-        return _name_rule(found, "ask") or _name_rule(found, "allow") or default
+            return RuleDecision(effect="allow", by="--yolo")
+        default = RuleDecision(effect=DEFAULTS[risk], by=f"default for tools that {risk}")
+        return _decide_by(found, "ask") or _decide_by(found, "allow") or default
 
 
 def parse_rule(text: str, effect: Effect, *, where: str = "", known: Sequence[str] = ()) -> Rule:
@@ -162,16 +162,16 @@ def _check_pattern(tool: str, pattern: str | None, where: str) -> None:
         raise ConfigError(message, where=where)
 
 
-def _name_rule(found: Sequence[Rule], effect: Effect) -> Judgement | None:
+def _decide_by(found: Sequence[Rule], effect: Effect) -> RuleDecision | None:
     rules = [rule for rule in found if rule.effect == effect]
     if not rules:
         return None
-    return Judgement(effect=effect, by=f"{effect} rule {max(rules, key=_weight).text}")
+    return RuleDecision(effect=effect, by=f"{effect} rule {max(rules, key=_specificity).text}")
 
 
-def _weight(rule: Rule) -> tuple[bool, int]:
+def _specificity(rule: Rule) -> tuple[bool, int]:
     """Return how specific a rule is: first whether it has a pattern, then its length without wildcards."""
-    return rule.pattern is not None, len(_WILD.sub("", rule.text))
+    return rule.pattern is not None, len(_WILDCARD.sub("", rule.text))
 
 
 @lru_cache(maxsize=1024)
@@ -183,15 +183,15 @@ def _translate(pattern: str, syntax: str, ignore_case: bool) -> re.Pattern[str]:
         if pattern.endswith("/**"):
             pattern, tail = pattern[:-3], "(?:/.*)?"
     start, parts = 0, []
-    for wild in _WILD.finditer(pattern):
+    for wild in _WILDCARD.finditer(pattern):
         parts += [re.escape(pattern[start : wild.start()]), _WILDCARDS[syntax][wild[0]]]
         start = wild.end()
     parts += [re.escape(pattern[start:]), tail]
-    regex = "".join(parts) if syntax == "path" else _linear(parts, syntax)
+    regex = "".join(parts) if syntax == "path" else _join_linear(parts, syntax)
     return re.compile(regex, re.DOTALL | (re.IGNORECASE if ignore_case else 0))
 
 
-def _linear(parts: Sequence[str], syntax: str) -> str:
+def _join_linear(parts: Sequence[str], syntax: str) -> str:
     """Join the parts so that matching takes linear time.
 
     A piece between two stars is an atomic group (`(?>…)`) that matches at its first position and is never

@@ -15,16 +15,21 @@ from dragoman.tools.definition import Context, Executor, is_async
 from dragoman.tools.errors import ToolFailed
 
 
-class OutOfTime(Exception):
+class ExecutorTimeout(Exception):
     """The executor exceeded its timeout."""
 
 
 #: How long a cancelled task may take to clean up; after that it is abandoned and its result discarded.
-GRACE_S = 2.0
+CANCEL_GRACE_S = 2.0
 
 
-async def run(
-    execute: Executor, args: dict[str, Any], context: Context, *, timeout_s: float, grace_s: float = GRACE_S
+async def run_with_timeout(
+    execute: Executor,
+    args: dict[str, Any],
+    context: Context,
+    *,
+    timeout_s: float,
+    grace_s: float = CANCEL_GRACE_S,
 ) -> Any:
     """Run the executor and return its value. Raise `OutOfTime` after `timeout_s`, whatever it is doing.
 
@@ -33,8 +38,8 @@ async def run(
     """
     loop = asyncio.get_running_loop()
     over = threading.Event()
-    watched = _watched(context, loop, over)
-    task = loop.create_task(_work(execute, args, watched))
+    watched = _context_until(context, loop, over)
+    task = loop.create_task(_run_executor(execute, args, watched))
     try:
         done, _ = await asyncio.wait({task}, timeout=timeout_s)
     except asyncio.CancelledError:
@@ -44,13 +49,13 @@ async def run(
     over.set()
     if not done:
         await _cancel(task, grace_s)
-        raise OutOfTime
+        raise ExecutorTimeout
     if task.cancelled():
         raise ToolFailed("the tool cancelled itself")
     return task.result()
 
 
-def _watched(context: Context, loop: asyncio.AbstractEventLoop, over: threading.Event) -> Context:
+def _context_until(context: Context, loop: asyncio.AbstractEventLoop, over: threading.Event) -> Context:
     """Wrap the context: progress is reported in the event loop's thread and dropped once `over` is set."""
 
     def tell(line: str) -> None:
@@ -70,15 +75,15 @@ def _watched(context: Context, loop: asyncio.AbstractEventLoop, over: threading.
     return msgspec.structs.replace(context, progress=progress, stopped=stopped)
 
 
-async def _work(execute: Executor, args: dict[str, Any], context: Context) -> Any:
+async def _run_executor(execute: Executor, args: dict[str, Any], context: Context) -> Any:
     try:
-        value = execute(args, context) if is_async(execute) else await _in_thread(execute, args, context)
+        value = execute(args, context) if is_async(execute) else await _run_in_thread(execute, args, context)
         return await value if inspect.isawaitable(value) else value
     except SystemExit as error:  # must not end the whole program
         raise ToolFailed(f"the tool called exit({error.code})") from None
 
 
-async def _in_thread(execute: Executor, args: dict[str, Any], context: Context) -> Any:
+async def _run_in_thread(execute: Executor, args: dict[str, Any], context: Context) -> Any:
     """Run the executor in its own daemon thread.
 
     Tools that hang would block a thread pool, and non-daemon threads would block the interpreter's exit.
@@ -91,15 +96,15 @@ async def _in_thread(execute: Executor, args: dict[str, Any], context: Context) 
         try:
             value = inherited.run(execute, args, context)
         except BaseException as error:  # raised again in the awaiting task
-            _call_soon(loop, _settle, future, None, error)
+            _call_soon(loop, _set_outcome, future, None, error)
         else:
-            _call_soon(loop, _settle, future, value, None)
+            _call_soon(loop, _set_outcome, future, value, None)
 
     threading.Thread(target=work, name="dragoman-tool", daemon=True).start()
     return await future
 
 
-def _settle(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+def _set_outcome(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
     if future.done():
         if isinstance(value, Coroutine):
             value.close()  # avoids the "never awaited" warning

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 #: `ipaddress` counts these as global (the IANA registries do), but no public server uses them.
-_NOT_V4 = tuple(
+_EXCLUDED_V4 = tuple(
     map(
         IPv4Network,
         (
@@ -21,8 +21,8 @@ _NOT_V4 = tuple(
 )
 #: The block that IANA allocates for global unicast, and the ranges in it that are not ordinary hosts: IETF
 #: protocol assignments (with Teredo), documentation (two ranges) and 6to4 tunnels.
-_V6 = IPv6Network("2000::/3")
-_NOT_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+_GLOBAL_UNICAST_V6 = IPv6Network("2000::/3")
+_EXCLUDED_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 
 
 def is_public(text: str) -> bool:
@@ -34,6 +34,6 @@ def is_public(text: str) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     if isinstance(address, IPv4Address):
-        named = any(address in network for network in _NOT_V4)
+        named = any(address in network for network in _EXCLUDED_V4)
         return address.is_global and not address.is_multicast and not named
-    return address in _V6 and not any(address in network for network in _NOT_V6)
+    return address in _GLOBAL_UNICAST_V6 and not any(address in network for network in _EXCLUDED_V6)

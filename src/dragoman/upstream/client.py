@@ -12,7 +12,7 @@ from aiohttp.payload import Payload
 from multidict import CIMultiDict
 from yarl import URL
 
-from dragoman.errors import UpstreamCut, UpstreamError
+from dragoman.errors import UpstreamError, UpstreamIncomplete
 from dragoman.upstream.connector import open_connector
 from dragoman.upstream.proxy import SOCKS_SCHEMES, find_proxy
 
@@ -28,7 +28,7 @@ _UNSAFE_IN_HEADER = frozenset("\r\n\0")
 _ERRORS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
 
 
-class Route(msgspec.Struct, frozen=True):
+class ProxyRoute(msgspec.Struct, frozen=True):
     """A parsed URL and the proxy that leads to it."""
 
     url: URL
@@ -44,7 +44,7 @@ class UpstreamClient:
         self.idle_timeout_s = idle_timeout_s
         self.total_timeout_s = total_timeout_s
         self._sessions: dict[URL | None, aiohttp.ClientSession] = {}  # by SOCKS proxy
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, ProxyRoute] = {}
 
     def post(
         self,
@@ -85,14 +85,14 @@ class UpstreamClient:
         for session in sessions.values():
             await session.close()
 
-    def _find_route(self, url: str) -> Route:
+    def _find_route(self, url: str) -> ProxyRoute:
         """Parse and cache: the environment is not read again with every request."""
         parsed = URL(url, encoded=url.isascii())
         proxy = find_proxy(parsed)
         if proxy is not None and proxy.scheme in SOCKS_SCHEMES:
-            route = Route(parsed, socks_proxy=proxy)
+            route = ProxyRoute(parsed, socks_proxy=proxy)
         else:
-            route = Route(parsed, http_proxy=proxy)
+            route = ProxyRoute(parsed, http_proxy=proxy)
         if len(self._routes) < _MAX_ROUTES:
             self._routes[url] = route
         return route
@@ -152,10 +152,10 @@ class UpstreamResponse:
             pieces.append(piece)
         return b"".join(pieces)
 
-    def hurry(self) -> None:
+    def shorten_timeout(self) -> None:
         """Wait only a few seconds for the rest of the body."""
         if self._timeout is not None:
-            self._timeout.hurry()
+            self._timeout.shorten()
 
     async def __aenter__(self) -> UpstreamResponse:
         deadline = asyncio.get_running_loop().time() + self._total_s
@@ -164,7 +164,7 @@ class UpstreamResponse:
             async with asyncio.timeout(self._head_s):
                 response = await self._client.send(self._url, self._request_headers, body)
         except _ERRORS as error:
-            raise _explain(error, self._url) from error
+            raise _to_upstream_error(error, self._url) from error
         self._response = response
         self.status, self.headers, self.content = response.status, response.headers, response.content
         if not response.content.is_eof():
@@ -182,7 +182,7 @@ class UpstreamResponse:
                 response.connection.transport.abort()
             response.close()
         if isinstance(error, _ERRORS):
-            raise _explain(error, self._url) from error
+            raise _to_upstream_error(error, self._url) from error
 
 
 class IdleTimeout:
@@ -203,7 +203,7 @@ class IdleTimeout:
         self._loop = asyncio.get_running_loop()
         self._check()
 
-    def hurry(self) -> None:
+    def shorten(self) -> None:
         self._period_s = min(self._period_s, _TRAILING_TIMEOUT_S / _CHECKS_PER_PERIOD)
         self.stop()
         self._check()
@@ -243,7 +243,7 @@ class _Body(Payload):
         await writer.write(self._value)
 
 
-def _explain(error: Exception, url: str) -> UpstreamError:
+def _to_upstream_error(error: Exception, url: str) -> UpstreamError:
     """Say what went wrong, naming the URL without its query and its credentials."""
     # aiohttp keeps the error in its stream. With the traceback it would keep every frame of the request alive, too,
     # until the garbage collector runs.
@@ -262,7 +262,7 @@ def _explain(error: Exception, url: str) -> UpstreamError:
         reason = error.strerror if isinstance(error, OSError) else "this is not a valid URL"
         why = f"{where} cannot be reached ({reason}); check the network, proxy and base URL"
         return UpstreamError(why, kind="overloaded")
-    return UpstreamCut(f"the connection to {where} broke: {type(error).__name__}", kind="overloaded")
+    return UpstreamIncomplete(f"the connection to {where} broke: {type(error).__name__}", kind="overloaded")
 
 
 def _without_secrets(url: str) -> str:

@@ -22,7 +22,7 @@ _KEEP_ALIVE_S = 60.0
 _HAPPY_EYEBALLS_DELAY_S = 0.25  # RFC 8305 section 5, "Connection Attempt Delay"
 
 
-class SafeReuse(aiohttp.TCPConnector):
+class SafeReuseConnector(aiohttp.TCPConnector):
     """Reuse a connection only if nothing is left of the exchange before.
 
     aiohttp 3.14 keeps bytes that a server sends on an idle connection and takes them for the answer to the next
@@ -70,7 +70,9 @@ def open_connector(socks_proxy: URL | None = None) -> aiohttp.TCPConnector:
         "happy_eyeballs_delay": _HAPPY_EYEBALLS_DELAY_S,
         "ssl": tls_context(),
     }
-    return SafeReuse(**options) if socks_proxy is None else _open_socks_connector(socks_proxy, options)
+    return (
+        SafeReuseConnector(**options) if socks_proxy is None else _open_socks_connector(socks_proxy, options)
+    )
 
 
 def tls_context() -> ssl.SSLContext:
@@ -93,7 +95,7 @@ def _open_socks_connector(proxy: URL, options: dict[str, Any]) -> aiohttp.TCPCon
         why = "the proxy is a SOCKS proxy, which needs an extra: pip install 'dragoman[socks]'"
         raise UpstreamError(why, kind="permission") from None
 
-    class SocksConnector(SafeReuse, ProxyConnector):
+    class SocksConnector(SafeReuseConnector, ProxyConnector):
         """SOCKS with our rule for reuse and our errors, which do not name the proxy: it may hold a password."""
 
         async def connect(

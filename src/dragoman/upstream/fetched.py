@@ -7,13 +7,13 @@ import msgspec
 from dragoman.errors import DragomanError
 
 
-class CannotFetch(DragomanError):
+class FetchError(DragomanError):
     """The file cannot be fetched; the message reveals nothing about networks that only the gateway can reach."""
 
     kind = "invalid_request"
 
 
-class Fetched(msgspec.Struct, frozen=True):
+class FetchedFile(msgspec.Struct, frozen=True):
     """A fetched file, with the MIME type that its first bytes show."""
 
     mime: str

@@ -14,10 +14,10 @@ Method = Literal["generateContent", "streamGenerateContent", "countTokens"]
 
 AI_STUDIO = "https://generativelanguage.googleapis.com"
 _MULTI_REGION = ("us", "eu")
-_KNOWN_URLS = 256
+_MAX_CACHED_URLS = 256
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True):
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The backend that requests go to, with what its URLs are built from."""
 
     backend: Literal["gemini", "vertex", "emulator"]
@@ -27,7 +27,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     location: str = "global"
 
     @property
-    def has_aliases(self) -> bool:
+    def resolves_aliases(self) -> bool:
         """Whether the backend resolves aliases such as `gemini-flash-latest`."""
         return self.backend != "vertex" and self.version in ("", "v1beta")
 
@@ -35,19 +35,19 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
         return _url(self, model, method)
 
 
-@lru_cache(maxsize=_KNOWN_URLS)
-def _url(host: Host, model: str, method: Method) -> str:
+@lru_cache(maxsize=_MAX_CACHED_URLS)
+def _url(host: Endpoint, model: str, method: Method) -> str:
     suffix = "?alt=sse" if method == "streamGenerateContent" else ""
-    return f"{_base(host)}/{_path(host)}models/{model}:{method}{suffix}"
+    return f"{_base_url(host)}/{_path_prefix(host)}models/{model}:{method}{suffix}"
 
 
-def _base(host: Host) -> str:
+def _base_url(host: Endpoint) -> str:
     if host.base_url:
         return host.base_url
-    return vertex_base(host.location) if host.backend == "vertex" else AI_STUDIO
+    return vertex_base_url(host.location) if host.backend == "vertex" else AI_STUDIO
 
 
-def _path(host: Host) -> str:
+def _path_prefix(host: Endpoint) -> str:
     if host.backend != "vertex":
         return f"{host.version or 'v1beta'}/"
     version = host.version or "v1beta1"
@@ -56,7 +56,7 @@ def _path(host: Host) -> str:
     return f"{version}/publishers/google/"  # requests with a Vertex express mode key name no project
 
 
-def vertex_base(location: str) -> str:
+def vertex_base_url(location: str) -> str:
     """Return the base URL of a Vertex AI location; there is no `global-aiplatform` host (pain M2)."""
     if location == "global":
         return "https://aiplatform.googleapis.com"

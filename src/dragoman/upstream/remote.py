@@ -19,16 +19,16 @@ from yarl import URL
 
 from dragoman.upstream.address import is_public
 from dragoman.upstream.connector import tls_context
-from dragoman.upstream.fetched import CannotFetch, Fetched
+from dragoman.upstream.fetched import FetchedFile, FetchError
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 _MAX_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_MAX_URL = 4096
+_MAX_URL_CHARACTERS = 4096
 _HEADERS = {"accept": "image/*, application/pdf", "accept-encoding": "identity", "user-agent": "dragoman"}
 #: Content types that are accepted; the actual type is taken from the first bytes.
-_CLAIMS = ("image/", "application/pdf", "application/octet-stream", "binary/octet-stream")
+_ACCEPTED_CONTENT_TYPES = ("image/", "application/pdf", "application/octet-stream", "binary/octet-stream")
 #: Offset, magic bytes and MIME type of the accepted files.
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -43,7 +43,7 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
 )
 
 
-class Fetcher:
+class FileFetcher:
     """Download images and PDFs.
 
     `resolve` and `allowed` replace the DNS lookup and the address check in tests. `fetch` raises
@@ -64,15 +64,15 @@ class Fetcher:
         self._resolver = _CheckedResolver(resolve or _getaddrinfo, allowed)
         self._tls = tls
 
-    async def fetch(self, url: str) -> Fetched:
+    async def fetch(self, url: str) -> FetchedFile:
         try:
             async with asyncio.timeout(self._timeout_s), self._session() as session:
                 return await self._follow(session, url)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            refusal = _refusal(error)
-            raise refusal or CannotFetch("it could not be fetched") from error
+            refusal = _find_fetch_error(error)
+            raise refusal or FetchError("it could not be fetched") from error
 
-    async def _follow(self, session: aiohttp.ClientSession, url: str) -> Fetched:
+    async def _follow(self, session: aiohttp.ClientSession, url: str) -> FetchedFile:
         address = self._check(url, None)
         for _ in range(_MAX_REDIRECTS + 1):
             async with session.get(address, allow_redirects=False) as response:
@@ -80,37 +80,37 @@ class Fetcher:
                     return await self._read(response)
                 target = response.headers.get("location", "")
             address = self._check(target, address)
-        raise CannotFetch("it is moved on too often")
+        raise FetchError("it is moved on too often")
 
     def _check(self, url: str, before: URL | None) -> URL:
-        if not url or len(url) > _MAX_URL:
-            raise CannotFetch("its address cannot be used")
+        if not url or len(url) > _MAX_URL_CHARACTERS:
+            raise FetchError("its address cannot be used")
         address = before.join(URL(url)) if before is not None else URL(url)
         downgraded = before is not None and before.scheme == "https" and address.scheme != "https"
         if address.scheme not in ("http", "https") or downgraded or not address.host:
-            raise CannotFetch("only http and https addresses are fetched")
+            raise FetchError("only http and https addresses are fetched")
         if address.user is not None or address.password is not None:
-            raise CannotFetch("an address with a password in it is not fetched")
+            raise FetchError("an address with a password in it is not fetched")
         if is_ip_address(address.host):  # aiohttp connects to an IP address without asking the resolver
             self._resolver.check([address.host])
         return address
 
-    async def _read(self, response: aiohttp.ClientResponse) -> Fetched:
+    async def _read(self, response: aiohttp.ClientResponse) -> FetchedFile:
         if response.status != 200:
-            raise CannotFetch(f"its server answered HTTP {response.status}")
+            raise FetchError(f"its server answered HTTP {response.status}")
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise CannotFetch("its server sent it compressed")
-        if not response.content_type.lower().startswith(_CLAIMS):
-            raise CannotFetch("it is neither an image nor a PDF")
+            raise FetchError("its server sent it compressed")
+        if not response.content_type.lower().startswith(_ACCEPTED_CONTENT_TYPES):
+            raise FetchError("it is neither an image nor a PDF")
         data = bytearray()
         async for piece in response.content.iter_any():
             data += piece
             if len(data) > self._max_bytes:
-                raise CannotFetch(f"it is larger than {self._max_bytes} bytes")
+                raise FetchError(f"it is larger than {self._max_bytes} bytes")
         mime = next((kind for at, mark, kind in _MAGIC if data.startswith(mark, at)), "")
         if not mime:
-            raise CannotFetch("it is neither an image nor a PDF")
-        return Fetched(mime, bytes(data))
+            raise FetchError("it is neither an image nor a PDF")
+        return FetchedFile(mime, bytes(data))
 
     def _session(self) -> aiohttp.ClientSession:
         """Return a new session for every file, so that no state is shared between callers."""
@@ -138,7 +138,7 @@ class _CheckedResolver(AbstractResolver):
 
     def check(self, addresses: list[str]) -> None:
         if not addresses or not all(map(self._allowed, addresses)):
-            raise CannotFetch("its address is not a public one")
+            raise FetchError("its address is not a public one")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -167,10 +167,10 @@ async def _getaddrinfo(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def _refusal(error: BaseException | None) -> CannotFetch | None:
+def _find_fetch_error(error: BaseException | None) -> FetchError | None:
     """Return the `CannotFetch` that aiohttp wrapped in one of its own errors, if there is one."""
     while error is not None:
-        if isinstance(error, CannotFetch):
+        if isinstance(error, FetchError):
             return error
         error = error.__cause__ or error.__context__
     return None

@@ -10,31 +10,31 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.errors import DragomanError, ErrorKind, UpstreamCut, UpstreamGarbage
-from dragoman.upstream.keys import is_the_keys_fault
+from dragoman.errors import DragomanError, ErrorKind, UpstreamIncomplete, UpstreamProtocolError
+from dragoman.upstream.keys import is_key_error
 
 _FIRST_BACKOFF_S = 0.5
 _BACKOFF_GROWTH = 2.0
-_LEAST_RATE_LIMIT_WAIT_S = 1.0  # shorter delays from the quota server are unreliable (pain L2)
-_TRIES_OF_ONE_MODEL = 2  # attempts with an overloaded model while another model is available
+_MIN_RATE_LIMIT_WAIT_S = 1.0  # shorter delays from the quota server are unreliable (pain L2)
+_MAX_TRIES_PER_MODEL = 2  # attempts with an overloaded model while another model is available
 
 #: Errors that another model may avoid: this one does not exist, is out of quota or is too busy.
-_MODEL_TROUBLE: frozenset[ErrorKind] = frozenset(
+_MODEL_ERRORS: frozenset[ErrorKind] = frozenset(
     {"not_found", "quota", "rate_limit", "overloaded", "internal", "timeout"}
 )
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
+class RetryBudget(msgspec.Struct, frozen=True, kw_only=True):
     """The attempts and the waiting time that are left for one client request."""
 
     attempts: int
     wait_s: float
 
-    def after(self, wait_s: float) -> Budget:
-        return Budget(attempts=self.attempts - 1, wait_s=self.wait_s - wait_s)
+    def after(self, wait_s: float) -> RetryBudget:
+        return RetryBudget(attempts=self.attempts - 1, wait_s=self.wait_s - wait_s)
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class RetryStep(msgspec.Struct, frozen=True, kw_only=True):
     """The next attempt: how long to wait before it, and what to change."""
 
     wait_s: float = 0.0
@@ -44,12 +44,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 def next_step(
     error: DragomanError,
     attempt: int,
-    budget: Budget,
+    budget: RetryBudget,
     jitter: float,
     *,
     other_key: bool = False,
     other_model: bool = False,
-) -> Step | None:
+) -> RetryStep | None:
     """Return the step before attempt number `attempt + 1`, or None to give up.
 
     `jitter` is between 0 and 1; `other_key` and `other_model` say whether there is an alternative. An
@@ -57,16 +57,16 @@ def next_step(
     """
     if budget.attempts <= 1:
         return None
-    if other_key and is_the_keys_fault(error):
-        return Step(change="key")
+    if other_key and is_key_error(error):
+        return RetryStep(change="key")
     wait_s = _wait_s(error, attempt, budget, jitter)
-    elsewhere = other_model and error.kind in _MODEL_TROUBLE
-    if elsewhere and (wait_s is None or error.kind == "rate_limit" or attempt >= _TRIES_OF_ONE_MODEL):
-        return Step(change="model")
-    return None if wait_s is None else Step(wait_s=wait_s)
+    elsewhere = other_model and error.kind in _MODEL_ERRORS
+    if elsewhere and (wait_s is None or error.kind == "rate_limit" or attempt >= _MAX_TRIES_PER_MODEL):
+        return RetryStep(change="model")
+    return None if wait_s is None else RetryStep(wait_s=wait_s)
 
 
-def _wait_s(error: DragomanError, attempt: int, budget: Budget, jitter: float) -> float | None:
+def _wait_s(error: DragomanError, attempt: int, budget: RetryBudget, jitter: float) -> float | None:
     """Return how long to wait before the same attempt is repeated, or None if waiting does not help.
 
     Waiting does not help after a refused request, a wrong key or a spent daily quota, nor after a timeout of
@@ -74,11 +74,11 @@ def _wait_s(error: DragomanError, attempt: int, budget: Budget, jitter: float) -
     """
     if not error.retryable or (error.kind == "timeout" and error.status is None):
         return None
-    if isinstance(error, UpstreamCut | UpstreamGarbage):
+    if isinstance(error, UpstreamIncomplete | UpstreamProtocolError):
         return 0.0
     backoff = _FIRST_BACKOFF_S * _BACKOFF_GROWTH ** (attempt - 1)
     if error.kind == "rate_limit":
-        wait = max(error.retry_after_s or 2 * backoff, _LEAST_RATE_LIMIT_WAIT_S)
+        wait = max(error.retry_after_s or 2 * backoff, _MIN_RATE_LIMIT_WAIT_S)
     else:
         wait = error.retry_after_s or backoff
     wait += jitter * 0.25 * backoff

@@ -18,11 +18,11 @@ import msgspec
 import pytest
 
 from dragoman.agent.approve import MachineApprover
-from dragoman.agent.desk import Desk, Setup
-from dragoman.agent.events import Answer, Question, ShowCall, Shown, ShowResult
+from dragoman.agent.desk import AgentConversation, AgentDependencies
+from dragoman.agent.events import ApprovalAnswer, ApprovalQuestion, ShowCall, ShowCommand, ShowResult
 from dragoman.agent.model import GeminiModel
 from dragoman.agent.plain import PlainScreen
-from dragoman.agent.sessions import Sessions
+from dragoman.agent.sessions import SessionStore
 from dragoman.agent.toolbox import open_toolbox
 from dragoman.config.tools import ToolsConfig
 from dragoman.store import MemoryStore
@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 MODEL = "gemini-3.8-flash"
 
 #: scenario -> what the user says, and what they answer when asked
-SCENARIOS: dict[str, tuple[tuple[str, ...], tuple[Answer, ...]]] = {
+SCENARIOS: dict[str, tuple[tuple[str, ...], tuple[ApprovalAnswer, ...]]] = {
     "list_rust_files": (
         (
             plan(
@@ -70,13 +70,13 @@ SCENARIOS: dict[str, tuple[tuple[str, ...], tuple[Answer, ...]]] = {
 class Watched(PlainScreen):
     """A screen whose person answers what the scenario says, after the diff was shown."""
 
-    def __init__(self, out: io.StringIO, answers: tuple[Answer, ...]) -> None:
+    def __init__(self, out: io.StringIO, answers: tuple[ApprovalAnswer, ...]) -> None:
         super().__init__(out, out)
         self._answers = list(answers)
         self._calls: list[str] = []
         self._done: dict[str, ShowResult] = {}
 
-    def show(self, shown: Shown) -> None:
+    def show(self, shown: ShowCommand) -> None:
         """Results of one step in call order, whichever was first."""
         if isinstance(shown, ShowCall):
             self._calls.append(shown.call.id)
@@ -89,7 +89,7 @@ class Watched(PlainScreen):
                 super().show(self._done[call])
             self._calls, self._done = [], {}
 
-    async def approve(self, question: Question) -> Answer:
+    async def approve(self, question: ApprovalQuestion) -> ApprovalAnswer:
         given = self._answers.pop(0)
         self.line(f"? {question.tool} {question.subject}\n{question.preview}= {given}")
         return given
@@ -127,29 +127,31 @@ def test_nothing_outside_the_project_was_told() -> None:
         assert "root:" not in golden
 
 
-async def converse(google: Google, project: Path, said: tuple[str, ...], answers: tuple[Answer, ...]) -> str:
+async def converse(
+    google: Google, project: Path, said: tuple[str, ...], answers: tuple[ApprovalAnswer, ...]
+) -> str:
     out = io.StringIO()
     screen, approver = Watched(out, answers), MachineApprover()
     client = UpstreamClient(connect_timeout_s=5, idle_timeout_s=30, total_timeout_s=60)
-    sessions = Sessions(MemoryStore().turns)
+    sessions = SessionStore(MemoryStore().turns)
     home = project.parent / "home"
     home.mkdir()
     lines: list[str] = []
     async with open_toolbox(
         root=project, home=home, settings=ToolsConfig(), servers={}, approver=approver
     ) as toolbox:
-        setup = Setup(
+        setup = AgentDependencies(
             root=Path("/project"),
             model=GeminiModel(google.url, KEY, client),
-            hands=toolbox.handler,
+            tool_executor=toolbox.handler,
             screen=screen,
             sessions=sessions,
             approver=approver,
             tools=toolbox.registry.to_ir,
         )
-        desk = Desk(setup, await sessions.open("golden"), MODEL)
+        desk = AgentConversation(setup, await sessions.open("golden"), MODEL)
         for text in said:
-            stop = await desk.say(text)
+            stop = await desk.send(text)
             screen.close()
             lines += [f"user: {text}", *_wire(google), "seen at the terminal:", out.getvalue().rstrip()]
             lines.append(f"stop: {stop.reason} {stop.detail}".rstrip() + "\n")

@@ -18,7 +18,7 @@ import pytest
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import ConverseClient, InvokeClient
-from dragoman.eventstream import encode_event, encode_exception, event_head
+from dragoman.eventstream import encode_event, encode_event_headers, encode_exception
 from dragoman.exchange import Exchange
 from tests.unit.dialects.bedrock.grammar import frames_of, read_stream
 
@@ -71,7 +71,7 @@ def _bytes(frames: list[str]) -> bytes:
         if kind.startswith("!"):
             out += encode_exception(kind[1:], payload)
         else:
-            out += encode_event(event_head(kind), payload)
+            out += encode_event(encode_event_headers(kind), payload)
     return out
 
 

@@ -19,8 +19,8 @@ from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import Target
 from dragoman.exchange import Exchange
 from dragoman.server.auth import Caller
-from dragoman.server.own import Asked, Desk
-from dragoman.server.tool_search import ToolSearch
+from dragoman.server.own import GatewayToolRunner, ToolRequest
+from dragoman.server.tool_search import ToolSearchProvider
 from tests.unit.dialects.anthropic.streaming import assembled
 from tests.unit.dialects.openai_responses.streaming import folded
 
@@ -109,9 +109,9 @@ async def play(client: Client) -> dict[str, str]:
     desk = await offered(exchange, client.ask)
     first = exchange.encode(TARGET)
     out = exchange.open() + exchange.receive(upstream("searches", client)) + exchange.end()
-    (outcome,) = await desk.run(exchange.own_calls)
-    out += exchange.show(outcome.show)
-    exchange.settle([outcome.result], reveal=outcome.reveal)
+    (outcome,) = await desk.run(exchange.gateway_calls)
+    out += exchange.send_events(outcome.client_events)
+    exchange.add_results([outcome.result], reveal=outcome.new_tools)
     second = exchange.encode(TARGET)
     out += exchange.receive(upstream("uses", client)) + exchange.finish()
     again = Exchange(CLIENTS[client.dialect], new_token=lambda: next(tokens))
@@ -124,13 +124,13 @@ async def play(client: Client) -> dict[str, str]:
     }
 
 
-async def offered(exchange: Exchange, ask: Json) -> Desk:
+async def offered(exchange: Exchange, ask: Json) -> GatewayToolRunner:
     exchange.decode(json.dumps(ask).encode())
-    asked = Asked(request=exchange.request, caller=Caller(), request_id="r", dialect="")
-    offer = await ToolSearch(0).offer(asked)
+    asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="r", dialect="")
+    offer = await ToolSearchProvider(0).offer(asked)
     assert offer is not None
-    desk = Desk(asked, offer)
-    exchange.offer(desk.rounds)
+    desk = GatewayToolRunner(asked, offer)
+    exchange.add_tool_loop(desk.tool_loop)
     return desk
 
 

@@ -163,6 +163,6 @@ PAGE = Page(
     required=[
         *(field.encode_name for field in msgspec.structs.fields(wire.Body)),
         *(f"messages[].role: {role}" for role in messages._READERS),
-        *(f"messages[].content[]: {kind}" for kind in content._READERS),
+        *(f"messages[].content[]: {kind}" for kind in content._PART_READERS),
     ],
 )

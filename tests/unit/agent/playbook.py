@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dragoman import ir
-from dragoman.agent.events import Ask, Command, Heard, Run, ToolFinished
-from dragoman.agent.limits import Limits
-from dragoman.agent.machine import Machine
+from dragoman.agent.events import Command, ModelEvent, RunTools, SendRequest, ToolFinished
+from dragoman.agent.limits import AgentLimits
+from dragoman.agent.machine import AgentMachine
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, Text, ToolCall, ToolResult
 
@@ -13,9 +13,9 @@ TEMPLATE = ir.Request(model="gemini-test", messages=(), tools=(ir.Tool(name="loo
 CONTEXT = 100_000
 
 
-def machine(*history: Message, context: int = CONTEXT, **limits: float) -> Machine:
-    wanted = Limits(**limits)  # type: ignore[arg-type]
-    return Machine(TEMPLATE, context_tokens=context, limits=wanted, history=history)
+def machine(*history: Message, context: int = CONTEXT, **limits: float) -> AgentMachine:
+    wanted = AgentLimits(**limits)  # type: ignore[arg-type]
+    return AgentMachine(TEMPLATE, context_tokens=context, limits=wanted, history=history)
 
 
 def call(id_: str = "c1", name: str = "look", args: bytes = b"{}") -> ToolCall:
@@ -56,20 +56,20 @@ def answer(
     return list(ir.replay(response))
 
 
-def hear(machine: Machine, ask: Ask, events: list[ir.Event]) -> list[Command]:
-    return [command for event in events for command in machine.handle(Heard(ask.number, event))]
+def hear(machine: AgentMachine, ask: SendRequest, events: list[ir.Event]) -> list[Command]:
+    return [command for event in events for command in machine.handle(ModelEvent(ask.number, event))]
 
 
 def fail(kind: str = "overloaded") -> list[ir.Event]:
     return [ir.Failed(DragomanError("it broke", kind=kind))]  # type: ignore[arg-type]
 
 
-def asked(commands: list[Command]) -> Ask:
-    (found,) = [command for command in commands if isinstance(command, Ask)]
+def asked(commands: list[Command]) -> SendRequest:
+    (found,) = [command for command in commands if isinstance(command, SendRequest)]
     return found
 
 
-def finish(machine: Machine, commands: list[Command], text: str = "seen") -> list[Command]:
+def finish(machine: AgentMachine, commands: list[Command], text: str = "seen") -> list[Command]:
     """Every call that was to be run is finished with this text."""
-    calls = [call for command in commands if isinstance(command, Run) for call in command.calls]
+    calls = [call for command in commands if isinstance(command, RunTools) for call in command.calls]
     return [done for one in calls for done in machine.handle(ToolFinished(result(one.id, text)))]

@@ -9,11 +9,19 @@ from dragoman.agent.compaction import (
     HEADING,
     INSTRUCTIONS,
     TASK_HEADING,
-    compacted,
+    compact_history,
     find_cut,
     summary_request,
 )
-from dragoman.agent.events import Ask, CompactionWanted, Interrupted, Remark, Save, Stop, UserSaid
+from dragoman.agent.events import (
+    CompactionRequested,
+    InterruptRequested,
+    SaveHistory,
+    SendRequest,
+    ShowNotice,
+    TurnEnd,
+    UserMessage,
+)
 from dragoman.counting import estimate_tokens
 from dragoman.ir import Message, Text, ToolCall, ToolResult
 from dragoman.repair import repair
@@ -65,7 +73,7 @@ def test_a_turn_that_is_too_long_itself_is_cut_between_its_steps() -> None:
     assert cut is not None
     assert isinstance(cut.kept[0].parts[0], ToolCall)
     assert 0 < len(cut.kept) < 20
-    history = compacted(cut, " all about it ")
+    history = compact_history(cut, " all about it ")
     words = history[0].parts[0]
     assert isinstance(words, Text)
     assert words.text == f"{HEADING}\n\nall about it\n\n{TASK_HEADING}\n\nthe task"
@@ -85,10 +93,10 @@ def test_even_the_last_step_alone_may_be_too_long() -> None:
 def test_the_task_survives_a_second_summary_once() -> None:
     first = find_cut((user("the task"), *step(1), *step(2, LONG * 20)), CONTEXT)
     assert first is not None
-    history = (*compacted(first, "first"), *step(3), *step(4, LONG * 20))
+    history = (*compact_history(first, "first"), *step(3), *step(4, LONG * 20))
     second = find_cut(history, CONTEXT)
     assert second is not None
-    text = str(compacted(second, "second")[0].parts)
+    text = str(compact_history(second, "second")[0].parts)
     assert text.count("the task") == 1
     assert "first" not in text
 
@@ -96,7 +104,7 @@ def test_the_task_survives_a_second_summary_once() -> None:
 def test_the_users_words_are_not_repeated_when_they_are_kept() -> None:
     cut = find_cut((*exchange(1), *exchange(2), *exchange(3)), CONTEXT)
     assert cut is not None
-    assert TASK_HEADING not in str(compacted(cut, "x")[0].parts)
+    assert TASK_HEADING not in str(compact_history(cut, "x")[0].parts)
 
 
 @pytest.mark.parametrize("history", [(), (user(),), exchange(1), (model(Text(text="odd")),)])
@@ -146,15 +154,15 @@ def test_results_are_shortened_for_the_summary_only() -> None:
 
 def test_a_full_window_is_summarised_before_the_next_request() -> None:
     agent = machine(*exchange(1, LONG), *exchange(2), *exchange(3), context=5_000)
-    commands = agent.handle(UserSaid("go on"))
+    commands = agent.handle(UserMessage("go on"))
     summary = asked(commands)
     assert summary.purpose == "summary"
-    assert isinstance(commands[1], Remark)
+    assert isinstance(commands[1], ShowNotice)
     commands = hear(agent, summary, answer("it was long"))
     following = asked(commands)
     assert following.purpose == "answer"
-    saved = next(command for command in commands if isinstance(command, Save))
-    assert saved.instead
+    saved = next(command for command in commands if isinstance(command, SaveHistory))
+    assert saved.replace
     assert saved.messages == following.request.messages
     assert str(following.request.messages[0].parts[0]).count("it was long") == 1
     assert following.request.messages[-1] == user("go on")
@@ -164,36 +172,36 @@ def test_a_full_window_is_summarised_before_the_next_request() -> None:
 def test_what_the_upstream_counted_is_believed() -> None:
     agent = machine(*exchange(1), *exchange(2), context=10_000)
     big = ir.Usage(input_tokens=9_000, output_tokens=10)
-    hear(agent, asked(agent.handle(UserSaid("one"))), answer("1", usage=big))
-    assert asked(agent.handle(UserSaid("two"))).purpose == "summary"
+    hear(agent, asked(agent.handle(UserMessage("one"))), answer("1", usage=big))
+    assert asked(agent.handle(UserMessage("two"))).purpose == "summary"
 
 
 def test_an_overflow_is_answered_with_a_summary_and_only_once() -> None:
     agent = machine(*exchange(1), *exchange(2))
-    ask = asked(agent.handle(UserSaid("go on")))
+    ask = asked(agent.handle(UserMessage("go on")))
     summary = asked(hear(agent, ask, fail("overflow")))
     assert summary.purpose == "summary"
     again = asked(hear(agent, summary, answer("short")))
     assert agent.steps == 1
-    assert hear(agent, again, fail("overflow")) == [Stop("failed", "it broke")]
+    assert hear(agent, again, fail("overflow")) == [TurnEnd("failed", "it broke")]
 
 
 def test_an_overflow_of_a_single_message_is_a_failure() -> None:
     agent = machine()
-    ask = asked(agent.handle(UserSaid("too long")))
-    assert hear(agent, ask, fail("overflow")) == [Stop("failed", "it broke")]
+    ask = asked(agent.handle(UserMessage("too long")))
+    assert hear(agent, ask, fail("overflow")) == [TurnEnd("failed", "it broke")]
 
 
 def test_a_window_that_cannot_be_made_smaller_is_tried_as_it_is() -> None:
     agent = machine(context=100)
-    assert asked(agent.handle(UserSaid(LONG))).purpose == "answer"
+    assert asked(agent.handle(UserMessage(LONG))).purpose == "answer"
 
 
 @pytest.mark.parametrize("events", [fail(), answer(), answer("  ")])
 def test_without_a_summary_the_turn_goes_on_with_the_whole_history(events: list[ir.Event]) -> None:
     history = (*exchange(1, LONG), *exchange(2), *exchange(3))
     agent = machine(*history, context=5_000)
-    summary = asked(agent.handle(UserSaid("go on")))
+    summary = asked(agent.handle(UserMessage("go on")))
     following = asked(hear(agent, summary, events))
     assert following.purpose == "answer"
     assert following.request.messages == (*history, user("go on"))
@@ -201,28 +209,28 @@ def test_without_a_summary_the_turn_goes_on_with_the_whole_history(events: list[
 
 def test_the_summary_itself_is_not_shown_as_an_answer() -> None:
     agent = machine(*exchange(1), *exchange(2), *exchange(3))
-    commands = hear(agent, asked(agent.handle(CompactionWanted())), answer("secret words"))
-    assert all(isinstance(command, Save | Remark | Stop) for command in commands)
-    assert commands[-1] == Stop("done")
+    commands = hear(agent, asked(agent.handle(CompactionRequested())), answer("secret words"))
+    assert all(isinstance(command, SaveHistory | ShowNotice | TurnEnd) for command in commands)
+    assert commands[-1] == TurnEnd("done")
     assert len(agent.history) == 5
 
 
 def test_nothing_to_summarise_is_said() -> None:
     agent = machine()
-    assert agent.handle(CompactionWanted()) == [Stop("done", "there is nothing to summarise yet")]
+    assert agent.handle(CompactionRequested()) == [TurnEnd("done", "there is nothing to summarise yet")]
 
 
 def test_an_interrupted_summary_changes_nothing() -> None:
     history = (*exchange(1), *exchange(2), *exchange(3))
     agent = machine(*history)
-    agent.handle(CompactionWanted())
-    assert agent.handle(Interrupted())[-1] == Stop("interrupted")
+    agent.handle(CompactionRequested())
+    assert agent.handle(InterruptRequested())[-1] == TurnEnd("interrupted")
     assert agent.history == history
 
 
 def test_a_long_turn_is_summarised_between_its_steps_and_goes_on() -> None:
     agent = machine(context=30_000)
-    commands = agent.handle(UserSaid("read everything"))
+    commands = agent.handle(UserMessage("read everything"))
     for number in range(8):
         ask = asked(commands)
         if ask.purpose == "summary":
@@ -230,7 +238,7 @@ def test_a_long_turn_is_summarised_between_its_steps_and_goes_on() -> None:
         commands = finish(agent, hear(agent, ask, answer(call(f"c{number}"))), text=f"{number}{LONG}")
     assert ask.purpose == "summary"
     following = asked(hear(agent, ask, answer("read four files")))
-    assert isinstance(following, Ask)
+    assert isinstance(following, SendRequest)
     assert repair(following.request.messages, ends_with_user=True)[1] == ()
     assert "read everything" in str(following.request.messages[0])
     assert isinstance(following.request.messages[-1].parts[0], ToolResult)

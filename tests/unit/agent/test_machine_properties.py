@@ -11,24 +11,24 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from dragoman import ir
 from dragoman.agent.events import (
     ApprovalAnswered,
-    ApprovalWanted,
-    Ask,
+    ApprovalQuestion,
+    ApprovalRequested,
     AskApproval,
-    Cancel,
+    CancelTasks,
     Command,
-    CompactionWanted,
+    CompactionRequested,
     Event,
-    Heard,
-    Interrupted,
-    Question,
-    Run,
-    Save,
-    Settle,
-    Stop,
+    InterruptRequested,
+    ModelEvent,
+    ResolveApproval,
+    RunTools,
+    SaveHistory,
+    SendRequest,
     ToolFinished,
-    UserSaid,
+    TurnEnd,
+    UserMessage,
 )
-from dragoman.agent.machine import Machine
+from dragoman.agent.machine import AgentMachine
 from dragoman.ir import Message, ToolCall, ToolResult
 from dragoman.repair import repair
 from tests.unit.agent.playbook import TEMPLATE, answer, call, fail, machine, result
@@ -44,7 +44,7 @@ class Anything(RuleBasedStateMachine):
         self.agent = machine(context=2_000, max_steps=6)
         self.saved: tuple[Message, ...] = ()
         self.stream: list[ir.Event] = []
-        self.ask: Ask | None = None
+        self.ask: SendRequest | None = None
         self.running: list[ToolCall] = []
         self.open_questions: list[str] = []
         self.settled: Counter[str] = Counter()
@@ -56,32 +56,32 @@ class Anything(RuleBasedStateMachine):
         commands = self.agent.handle(event)
         for command in commands:
             self.take(command)
-        stops = [command for command in commands if isinstance(command, Stop)]
+        stops = [command for command in commands if isinstance(command, TurnEnd)]
         assert len(stops) <= 1
         assert not stops or commands[-1] is stops[0]
         if stops:
             assert self.agent.state == "idle"
-            assert was_busy or isinstance(event, UserSaid | CompactionWanted)
+            assert was_busy or isinstance(event, UserMessage | CompactionRequested)
             self.ask, self.running, self.open_questions, self.asking = None, [], [], False
 
     def take(self, command: Command) -> None:
         match command:
-            case Ask():
+            case SendRequest():
                 assert not self.running
                 self.check(command.request.messages)
                 self.ask, self.stream = command, []
-            case Run():
+            case RunTools():
                 self.running = list(command.calls)
                 self.ask = None
             case AskApproval():
                 assert not self.asking
                 self.asking = True
-            case Settle():
+            case ResolveApproval():
                 self.settled[command.question_id] += 1
                 assert self.settled[command.question_id] == 1
-            case Save():
-                self.saved = command.messages if command.instead else (*self.saved, *command.messages)
-            case Cancel():
+            case SaveHistory():
+                self.saved = command.messages if command.replace else (*self.saved, *command.messages)
+            case CancelTasks():
                 self.ask, self.running = None, []
             case _:
                 pass
@@ -97,7 +97,7 @@ class Anything(RuleBasedStateMachine):
 
     @rule(text=st.text(max_size=1_500).map(lambda text: text or "x"))
     def say(self, text: str) -> None:
-        self.do(UserSaid(text))
+        self.do(UserMessage(text))
 
     @precondition(lambda self: self.ask is not None and not self.stream)
     @rule(
@@ -122,13 +122,13 @@ class Anything(RuleBasedStateMachine):
         for event in heard:
             if self.ask is not ask:
                 break
-            self.do(Heard(ask.number, event))
+            self.do(ModelEvent(ask.number, event))
 
     @precondition(lambda self: self.ask is not None)
     @rule(kind=st.sampled_from(["overflow", "overloaded"]))
     def break_off(self, kind: str) -> None:
         assert self.ask is not None
-        self.do(Heard(self.ask.number, fail(kind)[0]))
+        self.do(ModelEvent(self.ask.number, fail(kind)[0]))
 
     @precondition(lambda self: self.running)
     @rule(data=st.data(), text=st.sampled_from(["same", "other", "long " * 300]))
@@ -142,7 +142,7 @@ class Anything(RuleBasedStateMachine):
     def want(self) -> None:
         self.number += 1
         self.open_questions.append(f"q{self.number}")
-        self.do(ApprovalWanted(Question(id=f"q{self.number}", tool="write_file")))
+        self.do(ApprovalRequested(ApprovalQuestion(id=f"q{self.number}", tool="write_file")))
 
     @precondition(lambda self: self.open_questions and self.asking)
     @rule(given=st.sampled_from(["once", "always", "no", "never"]))
@@ -154,28 +154,28 @@ class Anything(RuleBasedStateMachine):
 
     @rule()
     def interrupt(self) -> None:
-        self.do(Interrupted())
+        self.do(InterruptRequested())
 
     @rule()
     def compact(self) -> None:
-        self.do(CompactionWanted())
+        self.do(CompactionRequested())
 
     @rule(late=st.integers(0, 40))
     def straggle(self, late: int) -> None:
         """A result or a piece of an answer that nobody waits for any more."""
         if all(one.id != f"c{late}" for one in self.running):
             self.do(ToolFinished(result(f"c{late}")))
-        self.do(Heard(-1, ir.TextDelta("late")))
+        self.do(ModelEvent(-1, ir.TextDelta("late")))
 
     @rule()
     def die_and_resume(self) -> None:
         """kill -9: what was saved is all there is."""
-        self.agent = Machine(
+        self.agent = AgentMachine(
             TEMPLATE,
             context_tokens=2_000,
             limits=self.agent.limits,
             history=self.saved,
-            spent=self.agent.spent,
+            spent=self.agent.usage,
         )
         self.saved = self.agent.history
         self.ask, self.stream, self.running, self.open_questions, self.asking = None, [], [], [], False

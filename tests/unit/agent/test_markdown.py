@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from dragoman.agent.tui.diff import paint_preview
 from dragoman.agent.tui.markdown import Markdown
-from dragoman.agent.tui.style import Style, cells, find_style, harmless, shorten
+from dragoman.agent.tui.style import TerminalStyle, detect_style, display_width, escape_controls, shorten
 
-PLAIN = Style(width=40)
-COLOUR = Style(colour=True, width=40)
+PLAIN = TerminalStyle(width=40)
+COLOUR = TerminalStyle(colour=True, width=40)
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
 
 DOCUMENT = """\
@@ -34,7 +34,7 @@ The glob **/*.rs and snake_case_name and 2 * 3 stay.
 """
 
 
-def render(text: str, style: Style, size: int = 10_000) -> str:
+def render(text: str, style: TerminalStyle, size: int = 10_000) -> str:
     markdown = Markdown(style)
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     return "".join(map(markdown.feed, pieces)) + markdown.close()
@@ -64,7 +64,7 @@ def test_colours_take_the_place_of_marks_and_hide_nothing_else() -> None:
 
 @pytest.mark.parametrize("style", [PLAIN, COLOUR], ids=["plain", "colour"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_slicing_changes_nothing(style: Style, size: int) -> None:
+def test_slicing_changes_nothing(style: TerminalStyle, size: int) -> None:
     assert render(DOCUMENT, style, size) == render(DOCUMENT, style)
 
 
@@ -95,18 +95,18 @@ def test_one_endless_line_costs_no_more_than_its_length() -> None:
 
 
 def test_what_a_terminal_would_obey_is_shown_instead() -> None:
-    assert harmless("a\x1b]0;title\x07b\r\nc\td\x9b1m") == "a␛]0;title␇b\nc\td\ufffd1m"
-    assert harmless("user\u202etxt.exe\x7f\ud800") == "user\ufffdtxt.exe␡\ufffd"
+    assert escape_controls("a\x1b]0;title\x07b\r\nc\td\x9b1m") == "a␛]0;title␇b\nc\td\ufffd1m"
+    assert escape_controls("user\u202etxt.exe\x7f\ud800") == "user\ufffdtxt.exe␡\ufffd"
     assert "\x1b" not in render("\x1b[2J\x1b[1;31mred", PLAIN)
 
 
 def test_widths_are_columns_and_not_characters() -> None:
-    assert cells("日本") == 4
-    assert cells("e\u0301") == 1
+    assert display_width("日本") == 4
+    assert display_width("e\u0301") == 1
     assert shorten("日本語の長い文", 6) == "日本…"
     assert shorten("two\nlines  and more", 40) == "two lines and more"
     wide = render("日本語 " * 20, PLAIN)
-    assert all(cells(line) <= 40 for line in wide.splitlines())
+    assert all(display_width(line) <= 40 for line in wide.splitlines())
 
 
 class Stream:
@@ -129,7 +129,7 @@ class Stream:
 def test_colours_only_for_a_person_who_wants_them(
     terminal: bool, env: dict[str, str], colour: bool, live: bool
 ) -> None:
-    style = find_style(Stream(terminal=terminal), env)  # type: ignore[arg-type]
+    style = detect_style(Stream(terminal=terminal), env)  # type: ignore[arg-type]
     assert (style.colour, style.live) == (colour, live)
 
 

@@ -8,36 +8,45 @@ import io
 import msgspec
 import pytest
 
-from dragoman.agent.events import Answer, Question, Remark, Say, ShowCall, ShowResult, Stop, Think
+from dragoman.agent.events import (
+    ApprovalAnswer,
+    ApprovalQuestion,
+    ShowCall,
+    ShowNotice,
+    ShowResult,
+    ShowText,
+    ShowThought,
+    TurnEnd,
+)
 from dragoman.agent.jsonl import JsonScreen
-from dragoman.agent.limits import Spent
+from dragoman.agent.limits import SessionUsage
 from dragoman.agent.plain import PlainScreen
 from dragoman.agent.tui.screen import TerminalScreen, describe_call, describe_result
-from dragoman.agent.tui.slash import describe_spent
-from dragoman.agent.tui.style import Style
+from dragoman.agent.tui.slash import describe_usage
+from dragoman.agent.tui.style import TerminalStyle
 from dragoman.ir import ToolResult, Usage
-from dragoman.observe.prices import LONG_PROMPT_TOKENS, cost_usd, price_of
+from dragoman.observe.prices import LONG_PROMPT_TOKENS, cost_usd, list_price
 from tests.unit.agent.playbook import call, result
 
 READ = call("a", "read_file", b'{"path": "src/main.rs", "limit": 5}')
-WISH = Question(id="q1", tool="write_file", subject="a.txt", preview="+new")
+WISH = ApprovalQuestion(id="q1", tool="write_file", subject="a.txt", preview="+new")
 
 
 def shown_by(screen: TerminalScreen | PlainScreen | JsonScreen) -> None:
     for one in (
-        Think("hm"),
-        Say("I look"),
+        ShowThought("hm"),
+        ShowText("I look"),
         ShowCall(READ),
         ShowResult(READ, result("a", "fn main\nrest\nmore"), 0.25),
-        Remark("by the way"),
-        Say("done"),
+        ShowNotice("by the way"),
+        ShowText("done"),
     ):
         screen.show(one)
 
 
 def test_the_terminal_shows_calls_between_the_words() -> None:
     out = io.StringIO()
-    screen = TerminalScreen(Style(), out)
+    screen = TerminalScreen(TerminalStyle(), out)
     shown_by(screen)
     screen.line("end")
     assert out.getvalue() == (
@@ -47,7 +56,7 @@ def test_the_terminal_shows_calls_between_the_words() -> None:
 
 def test_results_of_parallel_calls_say_whose_they_are() -> None:
     out = io.StringIO()
-    screen = TerminalScreen(Style(), out)
+    screen = TerminalScreen(TerminalStyle(), out)
     other = call("b", "list_files")
     screen.show(ShowCall(READ))
     screen.show(ShowCall(other))
@@ -57,9 +66,9 @@ def test_results_of_parallel_calls_say_whose_they_are() -> None:
 
 async def test_the_line_that_says_what_is_waited_for_is_gone_at_the_end() -> None:
     out, now = io.StringIO(), [0.0]
-    screen = TerminalScreen(Style(live=True, width=60), out, clock=lambda: now[0])
+    screen = TerminalScreen(TerminalStyle(live=True, width=60), out, clock=lambda: now[0])
     async with screen.turn():
-        screen.show(Think("pondering"))
+        screen.show(ShowThought("pondering"))
         await _until(out, "… 0 s pondering")
         screen.show(ShowCall(READ))
         screen.show(ShowCall(call("b", "see")))
@@ -79,14 +88,14 @@ async def _until(out: io.StringIO, words: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "answer"), [("y", "once"), ("Always", "always"), ("no", "no"), ("v", "never")]
 )
-async def test_a_question_is_asked_until_it_is_answered(typed: str, answer: Answer) -> None:
+async def test_a_question_is_asked_until_it_is_answered(typed: str, answer: ApprovalAnswer) -> None:
     lines = ["what?", "", typed]
 
     async def read(_label: str) -> str:
         return lines.pop(0)
 
     out = io.StringIO()
-    assert await TerminalScreen(Style(), out, read).approve(WISH) == answer
+    assert await TerminalScreen(TerminalStyle(), out, read).approve(WISH) == answer
     assert lines == []
     assert "  +new\n? write_file a.txt\n" in out.getvalue()
 
@@ -95,8 +104,8 @@ async def test_who_goes_away_says_no() -> None:
     async def read(_label: str) -> str:
         raise EOFError
 
-    assert await TerminalScreen(Style(), io.StringIO(), read).approve(WISH) == "no"
-    assert await TerminalScreen(Style(), io.StringIO()).approve(WISH) == "no"
+    assert await TerminalScreen(TerminalStyle(), io.StringIO(), read).approve(WISH) == "no"
+    assert await TerminalScreen(TerminalStyle(), io.StringIO()).approve(WISH) == "no"
     assert await PlainScreen(io.StringIO(), io.StringIO()).approve(WISH) == "no"
     assert await JsonScreen(io.StringIO()).approve(WISH) == "no"
 
@@ -125,7 +134,7 @@ def test_a_script_gets_one_object_per_line() -> None:
     screen.progress("50 %")
     screen.show(ShowCall(call("c", args=b"{oops")))
     screen.show(ShowResult(READ, ToolResult(call_id="a", response=b'{"output":[1]}'), 0.1))
-    screen.end(Stop("loop", "again"), Spent(requests=2, cost_usd=None), 4)
+    screen.end(TurnEnd("loop", "again"), SessionUsage(requests=2, cost_usd=None), 4)
     lines = [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
     kinds = "start thought text call result remark text progress call result stop".split()
     assert [line["type"] for line in lines] == kinds
@@ -156,10 +165,10 @@ def test_arguments_that_are_no_json_are_shown_as_they_are() -> None:
 
 
 def test_a_price_is_known_or_unknown() -> None:
-    assert price_of("gemini-nobody-knows") is None
-    assert price_of("models/gemini-2.5-flash-001") is price_of("gemini-2.5-flash")
-    assert price_of("gemini-3.1-pro-preview") is not None
-    price = price_of("gemini-2.5-pro")
+    assert list_price("gemini-nobody-knows") is None
+    assert list_price("models/gemini-2.5-flash-001") is list_price("gemini-2.5-flash")
+    assert list_price("gemini-3.1-pro-preview") is not None
+    price = list_price("gemini-2.5-pro")
     assert price is not None
     short = cost_usd(Usage(input_tokens=1_000, cached_tokens=500, output_tokens=100), price)
     assert short == pytest.approx((500 * 1.25 + 500 * 0.125 + 100 * 10) / 1e6)
@@ -168,6 +177,6 @@ def test_a_price_is_known_or_unknown() -> None:
 
 
 def test_usage_in_a_line() -> None:
-    spent = Spent(requests=2, input_tokens=1_500, cached_tokens=500, output_tokens=20, cost_usd=0.5)
-    assert describe_spent(spent) == "2 requests, 1,500 tokens in (500 cached), 20 out, $0.5000"
-    assert describe_spent(Spent(cost_usd=None)).endswith("price unknown")
+    spent = SessionUsage(requests=2, input_tokens=1_500, cached_tokens=500, output_tokens=20, cost_usd=0.5)
+    assert describe_usage(spent) == "2 requests, 1,500 tokens in (500 cached), 20 out, $0.5000"
+    assert describe_usage(SessionUsage(cost_usd=None)).endswith("price unknown")

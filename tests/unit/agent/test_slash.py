@@ -14,28 +14,28 @@ import pytest
 
 from dragoman import ir
 from dragoman.agent.approve import MachineApprover
-from dragoman.agent.desk import Desk, Setup
-from dragoman.agent.sessions import Sessions
+from dragoman.agent.desk import AgentConversation, AgentDependencies
+from dragoman.agent.sessions import SessionStore
 from dragoman.agent.toolbox import open_toolbox
 from dragoman.agent.tui.chat import Chat
-from dragoman.agent.tui.prompt import CtrlC, EditorPrompt, PlainPrompt, open_prompt
+from dragoman.agent.tui.prompt import EditorPrompt, PlainPrompt, PromptInterrupted, open_prompt
 from dragoman.agent.tui.screen import TerminalScreen
-from dragoman.agent.tui.slash import COMMANDS, Quit, Room, run_slash
-from dragoman.agent.tui.style import Style
+from dragoman.agent.tui.slash import COMMANDS, ChatCommands, Quit, run_slash_command
+from dragoman.agent.tui.style import TerminalStyle
 from dragoman.agent.undo import backup_ids, restore_files
 from dragoman.config.tools import McpServer, ToolsConfig
 from dragoman.errors import ConfigError
 from dragoman.ir import Message, Text, ToolResult
 from dragoman.store import MemoryStore
 from dragoman.tools.definition import Context
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 from tests.unit.agent.playbook import answer, call, user
 
 
 class Echo:
     """Answers with the last words of the user."""
 
-    async def ask(self, request: ir.Request) -> AsyncIterator[ir.Event]:
+    async def stream(self, request: ir.Request) -> AsyncIterator[ir.Event]:
         text = str(getattr(request.messages[-1].parts[0], "text", ""))
         for event in answer(f"you said {text}"):
             yield event
@@ -66,35 +66,38 @@ def out() -> io.StringIO:
 
 @pytest.fixture
 def screen(out: io.StringIO) -> TerminalScreen:
-    return TerminalScreen(Style(), out)
+    return TerminalScreen(TerminalStyle(), out)
 
 
 @pytest.fixture
-async def room(tmp_path: Path, screen: TerminalScreen) -> AsyncIterator[Room]:
+async def room(tmp_path: Path, screen: TerminalScreen) -> AsyncIterator[ChatCommands]:
     root, home = tmp_path / "project", tmp_path / "home"
     root.mkdir()
     home.mkdir()
-    sessions, approver = Sessions(MemoryStore().turns), MachineApprover()
+    sessions, approver = SessionStore(MemoryStore().turns), MachineApprover()
     async with open_toolbox(root=root, home=home, settings=ToolsConfig(), servers={}) as toolbox:
-        setup = Setup(
+        setup = AgentDependencies(
             root=root,
             model=Echo(),
-            hands=toolbox.handler,
+            tool_executor=toolbox.handler,
             screen=screen,
             sessions=sessions,
             approver=approver,
             tools=toolbox.registry.to_ir,
         )
-        desk = Desk(setup, await sessions.open("first"), "gemini-2.5-flash")
-        yield Room(
-            desk=desk, sessions=sessions, registry=toolbox.registry, restore=lambda _turn: ["restored"]
+        desk = AgentConversation(setup, await sessions.open("first"), "gemini-2.5-flash")
+        yield ChatCommands(
+            conversation=desk,
+            sessions=sessions,
+            registry=toolbox.registry,
+            restore=lambda _turn: ["restored"],
         )
 
 
 @pytest.fixture
-def talk(room: Room, screen: TerminalScreen, out: io.StringIO) -> Callable[..., Awaitable[str]]:
+def talk(room: ChatCommands, screen: TerminalScreen, out: io.StringIO) -> Callable[..., Awaitable[str]]:
     async def run(*lines: str | type[Exception]) -> str:
-        await Chat(room, screen, Typed(*lines), Style()).run()
+        await Chat(room, screen, Typed(*lines), TerminalStyle()).run()
         return out.getvalue()
 
     return run
@@ -108,13 +111,15 @@ async def test_a_chat_goes_on_until_the_end_of_input(talk: Callable[..., Awaitab
 
 
 async def test_ctrl_c_twice_in_a_row_and_not_otherwise(talk: Callable[..., Awaitable[str]]) -> None:
-    keys = (CtrlC, "hello", CtrlC, CtrlC, "unread")
+    keys = (PromptInterrupted, "hello", PromptInterrupted, PromptInterrupted, "unread")
     said = await talk(*keys)
     assert "you said hello" in said
     assert "unread" not in said
 
 
-async def test_ctrl_c_before_the_prompt_has_the_keyboard_counts(room: Room, screen: TerminalScreen) -> None:
+async def test_ctrl_c_before_the_prompt_has_the_keyboard_counts(
+    room: ChatCommands, screen: TerminalScreen
+) -> None:
     class Slow(Typed):
         async def read(self, _label: str) -> str:
             signal.raise_signal(signal.SIGINT)
@@ -122,16 +127,16 @@ async def test_ctrl_c_before_the_prompt_has_the_keyboard_counts(room: Room, scre
             return ""
 
     async with asyncio.timeout(10):
-        await Chat(room, screen, Slow(), Style()).run()
+        await Chat(room, screen, Slow(), TerminalStyle()).run()
 
 
-async def test_a_chat_that_is_cancelled_ends(room: Room, screen: TerminalScreen) -> None:
+async def test_a_chat_that_is_cancelled_ends(room: ChatCommands, screen: TerminalScreen) -> None:
     class Idle(Typed):
         async def read(self, _label: str) -> str:
             await asyncio.Event().wait()
             return ""
 
-    chat = asyncio.create_task(Chat(room, screen, Idle(), Style()).run())
+    chat = asyncio.create_task(Chat(room, screen, Idle(), TerminalStyle()).run())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     chat.cancel()
@@ -146,34 +151,36 @@ async def test_what_goes_wrong_ends_the_turn_and_not_the_chat(talk: Callable[...
     assert "you said hello" in said
 
 
-async def test_every_command_says_something(room: Room) -> None:
-    await room.desk.say("hello")
+async def test_every_command_says_something(room: ChatCommands) -> None:
+    await room.conversation.send("hello")
     for word in COMMANDS:
         if word == "/quit":
             with pytest.raises(Quit):
-                await run_slash(room, word)
+                await run_slash_command(room, word)
         else:
-            assert await run_slash(room, word), word
+            assert await run_slash_command(room, word), word
 
 
-async def test_a_typo_gets_a_hint(room: Room) -> None:
-    await room.desk.say("hello")
-    assert await run_slash(room, "/modle x") == ["there is no command /modle; did you mean /model?"]
-    assert await run_slash(room, "/resume frist") == ["there is no session frist; did you mean first?"]
+async def test_a_typo_gets_a_hint(room: ChatCommands) -> None:
+    await room.conversation.send("hello")
+    assert await run_slash_command(room, "/modle x") == ["there is no command /modle; did you mean /model?"]
+    assert await run_slash_command(room, "/resume frist") == [
+        "there is no session frist; did you mean first?"
+    ]
 
 
-async def test_undo_brings_the_files_back_too(room: Room) -> None:
-    await room.desk.say("hello")
-    assert await run_slash(room, "/undo") == ["forgotten: hello", "restored"]
-    assert room.desk.history == ()
-    assert await run_slash(room, "/undo") == ["there is nothing to take back"]
+async def test_undo_brings_the_files_back_too(room: ChatCommands) -> None:
+    await room.conversation.send("hello")
+    assert await run_slash_command(room, "/undo") == ["forgotten: hello", "restored"]
+    assert room.conversation.history == ()
+    assert await run_slash_command(room, "/undo") == ["there is nothing to take back"]
 
 
-async def test_a_summary_takes_the_place_of_the_old_turns(room: Room) -> None:
+async def test_a_summary_takes_the_place_of_the_old_turns(room: ChatCommands) -> None:
     for number in range(4):
-        await room.desk.say(f"question {number}")
-    assert await run_slash(room, "/compact") == []
-    assert len(room.desk.history) == 5
+        await room.conversation.send(f"question {number}")
+    assert await run_slash_command(room, "/compact") == []
+    assert len(room.conversation.history) == 5
 
 
 # Files
@@ -190,7 +197,7 @@ def written(text: str, name: str = "write_file", *, is_error: bool = False) -> T
 def test_a_file_changed_twice_is_as_before_the_first_time(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "a.txt").write_text("one")
-    files = Files(tmp_path / "project", limits=FileLimits(state=tmp_path / "home"))
+    files = FileTools(tmp_path / "project", limits=FileLimits(state=tmp_path / "home"))
     said = [
         written(files.write_file({"path": path, "content": content}, Context()))
         for path, content in (("a.txt", "two"), ("a.txt", "three"), ("new.txt", "x"))
@@ -207,7 +214,7 @@ def test_only_what_a_writing_tool_says_of_itself_is_restored(tmp_path: Path) -> 
     turn = turn_of(written(told, "read_file"), written(told, is_error=True), written("nothing"))
     assert backup_ids(turn) == []
     (tmp_path / "project").mkdir()
-    files = Files(tmp_path / "project", limits=FileLimits(state=tmp_path / "home"))
+    files = FileTools(tmp_path / "project", limits=FileLimits(state=tmp_path / "home"))
     assert restore_files(files, turn_of(written(told))) == [
         f"not restored: {backup}: there is no such backup"
     ]
@@ -291,6 +298,6 @@ async def test_tools_of_an_mcp_server_are_tools_like_all_others(tmp_path: Path) 
         servers={"greeter": server, "gone": missing},
     ) as toolbox:
         assert "mcp__greeter__greet" in toolbox.registry.names()
-        assert any("MCP server gone" in remark for remark in toolbox.remarks)
+        assert any("MCP server gone" in remark for remark in toolbox.warnings)
         done = await toolbox.handler.execute(call("c1", "mcp__greeter__greet", b'{"name": "you"}'))
         assert "hello you" in str(done)

@@ -20,7 +20,7 @@ async def run(tmp_path: Path, **settings: object) -> tuple[str, tuple[str, ...]]
         call = ToolCall(id="1", name="run_command", args=b'{"command":["env"]}')
         result = await toolbox.handler.execute(call)
         text = "".join(part.text for part in result.content if isinstance(part, Text))
-        return text, toolbox.remarks
+        return text, toolbox.warnings
 
 
 async def test_commands_get_the_variables_they_were_promised_and_no_others(

@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from benchmarks.answers import Order, find_order, stream_answer, whole_answer
+from benchmarks.answers import AnswerSpec, encode_answer, encode_stream, find_answer_spec
 from benchmarks.checks import WrongAnswer, check_upstream, read_answer
 from benchmarks.conversation import AGENT, Conversation
 from benchmarks.http import HttpAnswer
 from dragoman.dialects import anthropic
 from dragoman.dialects.base import Target
 from dragoman.exchange import Exchange
-from dragoman.tokens import new_token
+from dragoman.tokens import new_id
 
-ORDER = Order(id="abc1", chunks=3)
+ORDER = AnswerSpec(id="abc1", chunks=3)
 
 
 def answered(body: bytes, status: int = 200) -> HttpAnswer:
@@ -28,8 +28,8 @@ def test_a_first_request_is_as_big_as_an_agents() -> None:
 def test_the_next_request_repeats_the_messages_before_the_cache_point() -> None:
     conversation = Conversation(AGENT, "s", stream=False)
     first = msgspec.json.decode(conversation.body(ORDER))["messages"]
-    conversation.take(read_answer(answered(whole_answer(ORDER)), ORDER, "gemini", stream=False))
-    second = msgspec.json.decode(conversation.body(Order(id="abc2")))["messages"]
+    conversation.take(read_answer(answered(encode_answer(ORDER)), ORDER, "gemini", stream=False))
+    second = msgspec.json.decode(conversation.body(AnswerSpec(id="abc2")))["messages"]
     assert second[: len(first) - 1] == first[:-1]
     assert len(second) > len(first)
 
@@ -41,8 +41,8 @@ def test_two_sessions_share_tools_but_no_message() -> None:
 
 
 def test_the_last_mark_is_the_order() -> None:
-    assert find_order(f"{Order(id='old').mark()} {ORDER.mark()}".encode()) == ORDER
-    assert find_order(b"nothing here") is None
+    assert find_answer_spec(f"{AnswerSpec(id='old').mark()} {ORDER.mark()}".encode()) == ORDER
+    assert find_answer_spec(b"nothing here") is None
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -50,7 +50,7 @@ def test_an_answer_through_the_exchange_is_the_one_ordered(stream: bool) -> None
     body, sent = through_exchange(stream)
     blocks = read_answer(answered(body), ORDER, "anthropic", stream=stream)
     assert [block["type"] for block in blocks] == ["thinking", "text", "thinking", "tool_use"]
-    assert find_order(sent) == ORDER
+    assert find_answer_spec(sent) == ORDER
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -63,7 +63,7 @@ def test_a_wrong_answer_does_not_count(stream: bool) -> None:
 
 def test_a_lost_result_is_noticed_upstream() -> None:
     conversation = Conversation(AGENT, "s", stream=False)
-    exchange = Exchange(anthropic, new_token=new_token)
+    exchange = Exchange(anthropic, new_token=new_id)
     exchange.decode(conversation.body(ORDER))
     sent = exchange.encode(Target(model="gemini-flash-latest"))
     with pytest.raises(WrongAnswer, match="results"):
@@ -71,9 +71,9 @@ def test_a_lost_result_is_noticed_upstream() -> None:
 
 
 def through_exchange(stream: bool) -> tuple[bytes, bytes]:
-    exchange = Exchange(anthropic, new_token=new_token)
+    exchange = Exchange(anthropic, new_token=new_id)
     exchange.decode(Conversation(AGENT, "s", stream=stream).body(ORDER))
     sent = exchange.encode(Target(model="gemini-flash-latest"))
     opening = exchange.open()
-    chunks = stream_answer(ORDER) if stream else [whole_answer(ORDER)]
+    chunks = encode_stream(ORDER) if stream else [encode_answer(ORDER)]
     return opening + b"".join(map(exchange.receive, chunks)) + exchange.finish(), sent

@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks.contenders import Contender
 from benchmarks.docs import BEGIN, END, describe, replace_part
-from benchmarks.figures import Report, figure, judge, where_better
+from benchmarks.figures import Report, check_goals, compute_figures, peer_advantages
 from benchmarks.load import Measurement
 from benchmarks.peers import ABSENT, PEERS
 from benchmarks.report import make_report, read_json, render
-from benchmarks.suite import JobFailed, Results, Row, Standing, _measured, make_job
+from benchmarks.suite import JobFailed, Results, Row, ServerFootprint, _measured, make_job
 from benchmarks.workloads import WORKLOADS
 
 TURN = WORKLOADS["next_turn"]
@@ -50,7 +50,7 @@ def results(**litellm: object) -> Results:
         )
     ]
     standings = [
-        Standing(
+        ServerFootprint(
             contender=name, start_s=start, first_answer_s=start, idle_rss_kib=idle, loaded_rss_kib=99_999
         )
         for name, start, idle in (
@@ -73,7 +73,7 @@ def report(**litellm: object) -> Report:
 
 
 def test_ratios_are_of_all_rounds_together() -> None:
-    found = {item.contender: item for item in figure(results())}
+    found = {item.contender: item for item in compute_figures(results())}
     assert found["dragoman"].cpu_ms_per_request == pytest.approx(0.5)
     assert found["dragoman"].spread_ms == pytest.approx((0.4, 0.6))
     assert found["dragoman"].times_floor == pytest.approx(10)
@@ -94,7 +94,7 @@ def test_chunks_are_paid_by_the_chunk() -> None:
         Row(contender=name, workload=PACED, rounds=[measured(20, chunks=2008, reads=1004)])
         for name in ("direct", "nginx", "dragoman")
     ]
-    *_, ours = figure(Results(floor="nginx", rows=rows, standings=[], absent={}))
+    *_, ours = compute_figures(Results(floor="nginx", rows=rows, standings=[], absent={}))
     assert ours.cpu_us_per_chunk == pytest.approx(20 * 4 / 2008 * 1000)
     assert ours.chunks_per_read == pytest.approx(2)
 
@@ -125,8 +125,8 @@ def test_two_workers_are_held_against_one(name: str, found: list[tuple[str, bool
             ("dragoman-2", 1.25, 100.0),
         )
     ]
-    figures = figure(Results(floor="nginx", rows=rows, standings=[], absent={}))
-    aims = judge(figures, [workload], "nginx")
+    figures = compute_figures(Results(floor="nginx", rows=rows, standings=[], absent={}))
+    aims = check_goals(figures, [workload], "nginx")
     assert [(aim.found, aim.met) for aim in aims] == found
 
 
@@ -147,7 +147,7 @@ def test_a_wrong_answer_has_no_ratio_meets_no_aim_and_is_better_at_nothing() -> 
         msgspec.structs.replace(item, cpu_ms_per_request=0.01) if item.contender == "litellm" else item
         for item in wrong.figures
     ]
-    better = where_better(cheap, [], "nginx")
+    better = peer_advantages(cheap, [], "nginx")
     assert not [line for line in better if line.startswith("litellm")]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.conversation import AGENT, BIG, Shape
-from benchmarks.steps import OTHER_STYLES, Case, count_steps
+from benchmarks.steps import OTHER_STYLES, StepCase, count_steps
 from benchmarks.wires import Style
 
 _NOISE = 1.15  # calls name different tools, and results differ in length
@@ -13,7 +13,7 @@ _NOISE = 1.15  # calls name different tools, and results differ in length
 
 def _steps(style: Style, shape: Shape, *, on: bool = True, chunks: int = 0) -> int:
     return sum(
-        count_steps(Case(about="", style=style, shape=shape, on=on, chunks=chunks, requests=4)).values()
+        count_steps(StepCase(about="", style=style, shape=shape, on=on, chunks=chunks, requests=4)).values()
     )
 
 
@@ -29,7 +29,7 @@ def test_the_next_turn_of_a_long_conversation_takes_no_more_steps_than_that_of_a
 @pytest.mark.parametrize("style", ["anthropic", *OTHER_STYLES])
 @pytest.mark.parametrize(("on", "chunks"), [(True, 0), (False, 0), (True, 20)])
 def test_the_same_case_takes_exactly_the_same_steps_again(style: Style, on: bool, chunks: int) -> None:
-    case = Case(about="", style=style, on=on, chunks=chunks, requests=4)
+    case = StepCase(about="", style=style, on=on, chunks=chunks, requests=4)
     count_steps(case)  # modules that are imported on demand
     first = count_steps(case)
     assert first.total() > 0

@@ -13,9 +13,9 @@ import pytest
 
 from dragoman.cli import audit
 from dragoman.tools.audit import AuditLog
-from dragoman.tools.hooks import Decision, Execution
+from dragoman.tools.hooks import Decision, ExecutionRecord
 
-WROTE = Execution(
+WROTE = ExecutionRecord(
     session="session-1-long-name",
     caller="anna",
     tool="write_file",
@@ -28,7 +28,7 @@ WROTE = Execution(
 )
 
 
-def execution(**changes: Any) -> Execution:
+def execution(**changes: Any) -> ExecutionRecord:
     return msgspec.structs.replace(WROTE, **changes)
 
 

@@ -16,11 +16,11 @@ import msgspec
 import pytest
 
 from dragoman.cli.launch import ledger, places
-from dragoman.cli.launch.borrow import borrowed, repair
-from dragoman.cli.launch.client import Edit
-from dragoman.cli.launch.ledger import open_ledger
-from dragoman.cli.launch.places import AuthTable, JsonFile
-from dragoman.cli.screen import Failure
+from dragoman.cli.launch.borrow import override_settings, restore_leftovers
+from dragoman.cli.launch.client import SettingsEdit
+from dragoman.cli.launch.ledger import open_override_log
+from dragoman.cli.launch.places import AuthKvTable, JsonSettingsFile
+from dragoman.cli.screen import CommandError
 from tests.unit.cli.test_places import database, rows
 
 __all__ = ["database"]
@@ -35,8 +35,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def edit(file: Path, value: Any, **more: Any) -> Edit:
-    return Edit(place=JsonFile(path=str(file), lock=str(file)), values={KEY: value}, **more)
+def edit(file: Path, value: Any, **more: Any) -> SettingsEdit:
+    return SettingsEdit(file=JsonSettingsFile(path=str(file), lock=str(file)), values={KEY: value}, **more)
 
 
 def read(file: Path) -> Any:
@@ -52,15 +52,15 @@ def test_the_ledger_is_written_before_the_file_is_touched(
     home: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    real = places.write_whole
+    real = places.write_atomically
 
     def write(path: Path, content: bytes, mode: int) -> None:
         order.append(path.name)
         real(path, content, mode)
 
-    monkeypatch.setattr("dragoman.cli.launch.ledger.write_whole", write)
-    monkeypatch.setattr("dragoman.cli.launch.places.write_whole", write)
-    with borrowed(home, (edit(file, "ours"),)):
+    monkeypatch.setattr("dragoman.cli.launch.ledger.write_atomically", write)
+    monkeypatch.setattr("dragoman.cli.launch.places.write_atomically", write)
+    with override_settings(home, (edit(file, "ours"),)):
         assert order == ["ledger.json", "settings.json"]
         written = home / "lent" / "ledger.json"
         assert stat.S_IMODE(written.stat().st_mode) == 0o600
@@ -70,14 +70,17 @@ def test_the_ledger_is_written_before_the_file_is_touched(
 
 
 def test_nothing_is_made_for_a_client_that_lends_nothing(home: Path) -> None:
-    with borrowed(home, ()):
-        repair(home)
+    with override_settings(home, ()):
+        restore_leftovers(home)
     assert not home.exists()
 
 
 @pytest.mark.parametrize("first_out", ["first", "second"])
 def test_of_two_at_once_the_last_one_out_restores(home: Path, file: Path, first_out: str) -> None:
-    first, second = borrowed(home, (edit(file, "one"),)), borrowed(home, (edit(file, "two"),))
+    first, second = (
+        override_settings(home, (edit(file, "one"),)),
+        override_settings(home, (edit(file, "two"),)),
+    )
     first.__enter__()
     second.__enter__()
     assert read(file)[KEY] == "two"
@@ -92,16 +95,16 @@ def test_of_two_at_once_the_last_one_out_restores(home: Path, file: Path, first_
 def test_one_that_stays_keeps_what_repair_would_take(
     home: Path, file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with borrowed(home, (edit(file, "ours"),)):
-        repair(home)
+    with override_settings(home, (edit(file, "ours"),)):
+        restore_leftovers(home)
         assert read(file)[KEY] == "ours"
     assert capfd.readouterr().err == ""
 
 
 def test_two_keys_of_two_launchers_do_not_meddle(home: Path, file: Path) -> None:
-    place = JsonFile(path=str(file), lock=str(file))
-    with borrowed(home, (Edit(place=place, values={"a": 1}),)):
-        with borrowed(home, (Edit(place=place, values={"b": 2}),)):
+    place = JsonSettingsFile(path=str(file), lock=str(file))
+    with override_settings(home, (SettingsEdit(file=place, values={"a": 1}),)):
+        with override_settings(home, (SettingsEdit(file=place, values={"b": 2}),)):
             assert read(file) == {"chat.theme": "dark", "a": 1, "b": 2}
         assert read(file) == {"chat.theme": "dark", "a": 1}
     assert file.read_text() == '{"chat.theme": "dark"}'
@@ -112,9 +115,9 @@ def test_an_edit_that_fails_takes_the_others_back(home: Path, file: Path, tmp_pa
     broken.write_text("{")
     with (
         pytest.raises(
-            Failure, match=r"cannot be pointed here: .*broken\.json is no plain JSON object"
+            CommandError, match=r"cannot be pointed here: .*broken\.json is no plain JSON object"
         ) as failure,
-        borrowed(home, (edit(file, "ours"), edit(broken, "ours"))),
+        override_settings(home, (edit(file, "ours"), edit(broken, "ours"))),
     ):
         pytest.fail("the client must not start")
     assert "left alone" in failure.value.hint
@@ -124,7 +127,7 @@ def test_an_edit_that_fails_takes_the_others_back(home: Path, file: Path, tmp_pa
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_whatever_ends_the_block_it_is_undone(home: Path, file: Path, error: type[BaseException]) -> None:
-    with pytest.raises(error), borrowed(home, (edit(file, "ours"),)):
+    with pytest.raises(error), override_settings(home, (edit(file, "ours"),)):
         raise error
     assert file.read_text() == '{"chat.theme": "dark"}'
 
@@ -134,7 +137,7 @@ def test_a_signal_that_would_end_the_process_ends_the_block(
     home: Path, file: Path, number: signal.Signals
 ) -> None:
     before = signal.getsignal(number)
-    with pytest.raises(SystemExit) as ended, borrowed(home, (edit(file, "ours"),)):
+    with pytest.raises(SystemExit) as ended, override_settings(home, (edit(file, "ours"),)):
         signal.raise_signal(number)
     assert ended.value.code == 128 + number
     assert file.read_text() == '{"chat.theme": "dark"}'
@@ -142,14 +145,14 @@ def test_a_signal_that_would_end_the_process_ends_the_block(
 
 
 def test_ctrl_c_while_it_is_put_back_waits(home: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = places.write_whole
+    real = places.write_atomically
 
     def write(path: Path, content: bytes, mode: int) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         real(path, content, mode)
 
-    with pytest.raises(KeyboardInterrupt), borrowed(home, (edit(file, "ours"),)):
-        monkeypatch.setattr("dragoman.cli.launch.places.write_whole", write)
+    with pytest.raises(KeyboardInterrupt), override_settings(home, (edit(file, "ours"),)):
+        monkeypatch.setattr("dragoman.cli.launch.places.write_atomically", write)
     assert file.read_text() == '{"chat.theme": "dark"}'
 
 
@@ -172,7 +175,7 @@ with borrowed(Path(home), (msgspec.json.decode(edit, type=Edit),)):
 """
 
 
-def die_inside(home: Path, edit: Edit, when: str = "while the client runs") -> None:
+def die_inside(home: Path, edit: SettingsEdit, when: str = "while the client runs") -> None:
     """A process that is killed: nothing of Python's cleans up after it."""
     command = [sys.executable, "-c", DYING, str(home), msgspec.json.encode(edit).decode(), when]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
@@ -183,10 +186,10 @@ def test_what_a_killed_launcher_left_comes_back_and_is_told(
 ) -> None:
     die_inside(home, edit(file, "ours"))
     assert read(file)[KEY] == "ours"
-    repair(home)
+    restore_leftovers(home)
     assert file.read_text() == '{"chat.theme": "dark"}'
     assert f"an earlier run was cut off; put back as it was: {file}\n" in capfd.readouterr().err
-    repair(home)
+    restore_leftovers(home)
     assert capfd.readouterr().err == ""
     assert lent(home) == []
 
@@ -196,7 +199,7 @@ def test_killed_between_the_ledger_and_the_file_nothing_is_told(
 ) -> None:
     die_inside(home, edit(file, "ours"), "before the file is written")
     assert "ledger.json" in lent(home)
-    repair(home)
+    restore_leftovers(home)
     assert file.read_text() == '{"chat.theme": "dark"}'
     assert capfd.readouterr().err == ""
     assert lent(home) == []
@@ -204,7 +207,7 @@ def test_killed_between_the_ledger_and_the_file_nothing_is_told(
 
 def test_the_next_one_takes_over_from_one_that_was_killed(home: Path, file: Path) -> None:
     die_inside(home, edit(file, "dead"))
-    with borrowed(home, (edit(file, "ours"),)):
+    with override_settings(home, (edit(file, "ours"),)):
         assert read(file)[KEY] == "ours"
     assert file.read_text() == '{"chat.theme": "dark"}'
 
@@ -212,13 +215,13 @@ def test_the_next_one_takes_over_from_one_that_was_killed(home: Path, file: Path
 def test_what_cannot_be_put_back_now_is_put_back_later(
     home: Path, file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with borrowed(home, (edit(file, "ours"),)):
+    with override_settings(home, (edit(file, "ours"),)):
         saved = file.read_text()
         file.write_text("{ half a fi")
     assert "comes back with the next start" in capfd.readouterr().err
     assert file.read_text() == "{ half a fi"
     file.write_text(saved)
-    repair(home)
+    restore_leftovers(home)
     assert file.read_text() == '{"chat.theme": "dark"}'
 
 
@@ -227,36 +230,41 @@ def test_a_ledger_that_cannot_be_read_is_set_aside_and_told(
 ) -> None:
     die_inside(home, edit(file, "ours"))
     (home / "lent" / "ledger.json").write_text("[{")
-    repair(home)
+    restore_leftovers(home)
     assert "ledger.damaged" in capfd.readouterr().err
     assert (home / "lent" / "ledger.damaged").read_text() == "[{"
-    repair(home)
+    restore_leftovers(home)
     assert capfd.readouterr().err == ""
 
 
 def test_a_ledger_that_somebody_keeps_is_said(
     home: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "_PATIENCE_S", 0.05)
-    with open_ledger(home), pytest.raises(Failure, match="another launcher keeps"), open_ledger(home):
+    monkeypatch.setattr(ledger, "_LOCK_TIMEOUT_S", 0.05)
+    with (
+        open_override_log(home),
+        pytest.raises(CommandError, match="another launcher keeps"),
+        open_override_log(home),
+    ):
         pytest.fail("two have it open")
 
 
-def login(database: Path, **more: Any) -> Edit:
-    return Edit(
-        place=AuthTable(path=str(database)),
+def login(database: Path, **more: Any) -> SettingsEdit:
+    return SettingsEdit(
+        file=AuthKvTable(path=str(database)),
         values={"token": "placeholder"},
         only_missing=True,
-        when_put="not logged in",
-        otherwise="log in first",
+        applied_message="not logged in",
+        unusable_message="log in first",
         **more,
     )
 
 
 def test_a_login_is_left_alone(home: Path, database: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    place = AuthTable(path=str(database))
-    with borrowed(
-        home, (Edit(place=place, values={"other": "placeholder"}, only_missing=True, when_put="no"),)
+    place = AuthKvTable(path=str(database))
+    with override_settings(
+        home,
+        (SettingsEdit(file=place, values={"other": "placeholder"}, only_missing=True, applied_message="no"),),
     ):
         assert rows(database) == {"other": "login"}
         assert lent(home)[-1].endswith(".run")
@@ -266,8 +274,8 @@ def test_a_login_is_left_alone(home: Path, database: Path, capfd: pytest.Capture
 def test_without_a_login_a_placeholder_stands_in_until_the_last_one_leaves(
     home: Path, database: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with borrowed(home, (login(database),)):
-        with borrowed(home, (login(database),)):
+    with override_settings(home, (login(database),)):
+        with override_settings(home, (login(database),)):
             assert rows(database)["token"] == "placeholder"
         assert rows(database)["token"] == "placeholder"
     assert rows(database) == {"other": "login"}
@@ -275,7 +283,7 @@ def test_without_a_login_a_placeholder_stands_in_until_the_last_one_leaves(
 
 
 def test_a_login_made_meanwhile_stays(home: Path, database: Path) -> None:
-    with borrowed(home, (login(database),)):
+    with override_settings(home, (login(database),)):
         connection = sqlite3.connect(database)
         connection.execute("REPLACE INTO auth_kv (key, value) VALUES ('token', 'real')")
         connection.commit()
@@ -289,13 +297,13 @@ def test_a_database_that_went_with_its_client_is_forgotten(
     die_inside(home, login(database))
     capfd.readouterr()
     database.unlink()
-    repair(home)
+    restore_leftovers(home)
     assert (lent(home), capfd.readouterr().err) == ([], "")
 
 
 def test_where_there_is_no_database_the_start_goes_on(
     home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with borrowed(home, (login(tmp_path / "none.sqlite3"),)):
+    with override_settings(home, (login(tmp_path / "none.sqlite3"),)):
         assert "log in first" in capfd.readouterr().err
     assert lent(home) == []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.cli.banner import banner, describe_upstream
+from dragoman.cli.banner import describe_upstream, ready_banner
 from dragoman.cli.client_env import claude_env, settings_conflicts
-from dragoman.cli.settings import Key
+from dragoman.cli.settings import ClientKey
 from dragoman.config import Config, UpstreamConfig
 
-KEY = Key(secret="dgm-secret", expression="$(cat /home/me/gateway.key)")
+KEY = ClientKey(secret="dgm-secret", expression="$(cat /home/me/gateway.key)")
 
 
 def env_for(**env: str) -> dict[str, str]:
@@ -84,7 +84,7 @@ def test_conflicts_in_claudes_own_settings_are_found(settings: object, conflicts
 
 
 def test_the_banner_names_the_key_but_never_shows_it() -> None:
-    text = banner(Config(), "http://127.0.0.1:8377", KEY)
+    text = ready_banner(Config(), "http://127.0.0.1:8377", KEY)
     assert text.startswith("ready on http://127.0.0.1:8377 → Gemini emulator (no key found)\n")
     assert 'export ANTHROPIC_AUTH_TOKEN="$(cat /home/me/gateway.key)"' in text
     assert "export GEMINI_API_KEY=" in text
@@ -104,4 +104,4 @@ def test_the_banner_names_the_key_but_never_shows_it() -> None:
 )
 def test_who_answers_in_words(upstream: UpstreamConfig, words: str) -> None:
     assert describe_upstream(Config(upstream=upstream)) == words
-    assert "GEMINI_API_KEY" not in banner(Config(upstream=upstream), "http://x", None)
+    assert "GEMINI_API_KEY" not in ready_banner(Config(upstream=upstream), "http://x", None)

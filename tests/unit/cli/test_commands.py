@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.main import COMMANDS, LAUNCHED
-from dragoman.tokens import new_token
+from dragoman.cli.main import COMMANDS, LAUNCHABLE_CLIENTS
+from dragoman.tokens import new_id
 from tests.unit.cli.conftest import Dragoman
 
 
@@ -24,7 +24,7 @@ def test_help_lists_every_command(dragoman: Dragoman) -> None:
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in LAUNCHED])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in LAUNCHABLE_CLIENTS])
 def test_every_command_has_help_with_examples(dragoman: Dragoman, command: str) -> None:
     done = dragoman(command, "--help")
     assert done.returncode == 0
@@ -32,12 +32,12 @@ def test_every_command_has_help_with_examples(dragoman: Dragoman, command: str) 
     assert dragoman("help", command).stdout == done.stdout
 
 
-@pytest.mark.parametrize("name", LAUNCHED)
+@pytest.mark.parametrize("name", LAUNCHABLE_CLIENTS)
 def test_help_of_a_client_says_what_the_launcher_does_with_it(dragoman: Dragoman, name: str) -> None:
     done = dragoman("help", name)
     assert done.returncode == 0
     assert done.stdout.startswith(f"usage: dragoman {name} ")
-    assert f"Run {LAUNCHED[name]} on Gemini" in done.stdout
+    assert f"Run {LAUNCHABLE_CLIENTS[name]} on Gemini" in done.stdout
     assert f"DRAGOMAN_{name.upper()}=" in done.stdout
     assert ("settings are\nwhat they were" in done.stdout) == (name in ("q", "kiro"))
 
@@ -157,7 +157,7 @@ def test_a_reader_who_leaves_is_no_disaster(clean_env: dict[str, str]) -> None:
 
 
 def test_tokens_are_sixteen_letters_and_digits() -> None:
-    tokens = {new_token() for _ in range(1000)}
+    tokens = {new_id() for _ in range(1000)}
     assert len(tokens) == 1000
     assert all(len(token) == 16 and token.isalnum() and token.isascii() for token in tokens)
 

@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import init
-from dragoman.cli.main import COMMANDS, LAUNCHED
-from dragoman.cli.manual import PAGES, VARIABLES
-from dragoman.cli.progress import working
-from dragoman.cli.screen import Failure
+from dragoman.cli.main import COMMANDS, LAUNCHABLE_CLIENTS
+from dragoman.cli.manual import HELP_PAGES, VARIABLES
+from dragoman.cli.progress import spinner
+from dragoman.cli.screen import CommandError
 from dragoman.config import Config, load_config
 from dragoman.config.keys import SETTINGS
 from dragoman.config.load import COMMAND_ENV
 from tests.unit.cli.conftest import Dragoman
 
-OWN = [name for name in COMMANDS if name not in LAUNCHED]
+OWN = [name for name in COMMANDS if name not in LAUNCHABLE_CLIENTS]
 NOTHING = {"PATH": "/usr/bin:/bin"}
 
 
@@ -105,7 +105,7 @@ def test_init_asks_at_a_terminal(
     if replaced:
         assert init.run(["--file", str(file)]) == 0
     else:
-        with pytest.raises(Failure, match="nothing was changed"):
+        with pytest.raises(CommandError, match="nothing was changed"):
             init.run(["--file", str(file)])
     assert bool(file.read_text()) is replaced
 
@@ -131,12 +131,12 @@ def test_help_is_a_whole_page(command: str) -> None:
     ]
     assert places == sorted(places)
     assert f"\n  dragoman {command}" in said or f"dragoman {command}" in said[places[1] :]
-    for code, meaning in PAGES[command].codes.items():
+    for code, meaning in HELP_PAGES[command].codes.items():
         assert f"\n  {code}" in said
         assert meaning in said
 
 
-@pytest.mark.parametrize("name", LAUNCHED)
+@pytest.mark.parametrize("name", LAUNCHABLE_CLIENTS)
 def test_help_of_a_launcher_is_a_whole_page(dragoman: Dragoman, name: str) -> None:
     said = dragoman("help", name).stdout
     assert all(f"\n{title}" in said for title in ("examples:", "environment:", "files", "exit codes:"))
@@ -150,7 +150,7 @@ def test_every_variable_of_the_pages_is_read_by_somebody() -> None:
 def test_a_sign_of_life_on_a_terminal_only() -> None:
     leader, follower = pty.openpty()
     with os.fdopen(follower, "w") as terminal:
-        with working("waiting for the emulator", terminal):
+        with spinner("waiting for the emulator", terminal):
             deadline = time.monotonic() + 30
             seen = b""
             while b"waiting for the emulator" not in seen and time.monotonic() < deadline:
@@ -159,7 +159,7 @@ def test_a_sign_of_life_on_a_terminal_only() -> None:
     os.close(leader)
     assert seen.endswith(b"\r\x1b[K")
     pipe = io.StringIO()
-    with working("nobody looks", pipe):
+    with spinner("nobody looks", pipe):
         assert "progress" not in {thread.name for thread in threading.enumerate()}
     assert pipe.getvalue() == ""
 
@@ -167,7 +167,7 @@ def test_a_sign_of_life_on_a_terminal_only() -> None:
 def test_what_is_done_at_once_shows_nothing() -> None:
     leader, follower = pty.openpty()
     with os.fdopen(follower, "w") as terminal:
-        with working("quick", terminal):
+        with spinner("quick", terminal):
             pass
         terminal.write("end")
         terminal.flush()

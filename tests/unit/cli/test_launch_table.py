@@ -10,11 +10,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from dragoman.cli.launch.client import Link, Model, Setup, flag_value
-from dragoman.cli.launch.places import AuthTable, JsonFile
+from dragoman.cli.launch.client import ClientModel, GatewayEndpoint, LaunchPlan, flag_value
+from dragoman.cli.launch.places import AuthKvTable, JsonSettingsFile
 from dragoman.cli.launch.table import CLIENTS
-from dragoman.cli.main import LAUNCHED
-from dragoman.server.http import address_of
+from dragoman.cli.main import LAUNCHABLE_CLIENTS
+from dragoman.server.http import path_and_query
 
 BASE = "http://127.0.0.1:1"
 TOKEN = "dgm-secret"
@@ -26,14 +26,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def setup(name: str, *argv: str, **env: str) -> Setup:
-    models = (Model(id="gemini-default"), Model(id="gemini-other", context_window=7, max_output_tokens=3))
-    link = Link(base_url=BASE, token=TOKEN, models=models, folder=Path("/throw-away"))
+def setup(name: str, *argv: str, **env: str) -> LaunchPlan:
+    models = (
+        ClientModel(id="gemini-default"),
+        ClientModel(id="gemini-other", context_window=7, max_output_tokens=3),
+    )
+    link = GatewayEndpoint(base_url=BASE, token=TOKEN, models=models, folder=Path("/throw-away"))
     return CLIENTS[name].prepare(link, {"PATH": "/bin", **env}, list(argv))
 
 
 def test_every_command_has_its_client() -> None:
-    assert {name: client.title for name, client in CLIENTS.items()} == LAUNCHED
+    assert {name: client.title for name, client in CLIENTS.items()} == LAUNCHABLE_CLIENTS
 
 
 @pytest.mark.parametrize("name", CLIENTS)
@@ -58,7 +61,7 @@ def test_flags_of_the_user_are_found(argv: list[str], value: str) -> None:
     assert flag_value(argv, "-m", "--model") == value
 
 
-def codex_settings(made: Setup) -> dict[str, Any]:
+def codex_settings(made: LaunchPlan) -> dict[str, Any]:
     assert made.args[::2] == ["-c"] * (len(made.args) // 2)
     return tomllib.loads("\n".join(made.args[1::2]))
 
@@ -186,11 +189,11 @@ def test_copilot_is_told_in_variables() -> None:
     assert setup("copilot", COPILOT_MODEL="gemini-x").env["COPILOT_MODEL"] == "gemini-x"
 
 
-def settings_edit(made: Setup) -> tuple[JsonFile, dict[str, Any]]:
+def settings_edit(made: LaunchPlan) -> tuple[JsonSettingsFile, dict[str, Any]]:
     edit = made.edits[0]
-    assert isinstance(edit.place, JsonFile)
+    assert isinstance(edit.file, JsonSettingsFile)
     assert not edit.only_missing
-    return edit.place, dict(edit.values)
+    return edit.file, dict(edit.values)
 
 
 SERVICE = {"endpoint": f"{BASE}/key/{TOKEN}", "region": "us-east-1"}
@@ -208,7 +211,7 @@ def test_q_is_told_in_its_settings_for_as_long_as_it_runs(home: Path) -> None:
 def test_q_gets_a_placeholder_without_a_secret_where_nobody_is_logged_in() -> None:
     login = setup("q", XDG_DATA_HOME="/data").edits[1]
     assert login.only_missing
-    assert login.place == AuthTable(path="/data/amazon-q/data.sqlite3")
+    assert login.file == AuthKvTable(path="/data/amazon-q/data.sqlite3")
     token = json.loads(login.values["codewhisperer:odic:token"])
     assert token["expires_at"] > "2900"
     assert (token["refresh_token"], token["oauth_flow"]) == (None, "DeviceCode")
@@ -240,10 +243,10 @@ def test_amazons_commands_without_a_model_are_left_alone(name: str, command: str
 
 
 def test_a_key_with_a_slash_survives_the_address() -> None:
-    link = Link(base_url=BASE, token="a/b+c=%", models=(Model(id="m"),), folder=Path("/x"))
+    link = GatewayEndpoint(base_url=BASE, token="a/b+c=%", models=(ClientModel(id="m"),), folder=Path("/x"))
     made = CLIENTS["q"].prepare(link, {}, [])
     endpoint = made.edits[0].values["api.codewhisperer.service"]["endpoint"]
-    path, query = address_of({"path": unquote(urlsplit(endpoint).path) + "/", "query_string": b""})
+    path, query = path_and_query({"path": unquote(urlsplit(endpoint).path) + "/", "query_string": b""})
     assert (path, query) == ("/", {"key": "a/b+c=%"})
 
 

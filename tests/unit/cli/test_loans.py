@@ -8,7 +8,16 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.launch.loans import ABSENT, Claim, Loan, apply, changes, claim, due, release
+from dragoman.cli.launch.loans import (
+    ABSENT,
+    LauncherOverride,
+    OverriddenKey,
+    add_override,
+    apply_changes,
+    changed_values,
+    effective_value,
+    remove_overrides,
+)
 
 KEYS = ("api.a", "api.b")
 VALUES = st.fixed_dictionaries(
@@ -40,19 +49,21 @@ class World:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
-        self.loans: dict[str, Loan] = {}
+        self.loans: dict[str, OverriddenKey] = {}
         self.alive: set[str] = set()
 
     def come(self, by: str, value: Any) -> None:
         self.alive.add(by)
         for key in KEYS:
             current = self.document.get(key, ABSENT)
-            self.loans[key] = claim(self.loans.get(key, Loan()), current, by, value)
-        self.document = apply(self.document, dict.fromkeys(KEYS, value))
+            self.loans[key] = add_override(self.loans.get(key, OverriddenKey()), current, by, value)
+        self.document = apply_changes(self.document, dict.fromkeys(KEYS, value))
 
     def settle(self) -> None:
-        self.loans = {key: release(loan, lambda by: by not in self.alive) for key, loan in self.loans.items()}
-        self.document = apply(self.document, changes(self.loans, self.document))
+        self.loans = {
+            key: remove_overrides(loan, lambda by: by not in self.alive) for key, loan in self.loans.items()
+        }
+        self.document = apply_changes(self.document, changed_values(self.loans, self.document))
         if not any(loan.claims for loan in self.loans.values()):
             self.loans = {}
 
@@ -106,27 +117,27 @@ def test_the_ledger_is_the_same_after_a_restart(
     for kind, who, what in steps:
         world.take(kind, who, what)
     text = msgspec.json.encode(world.loans)
-    assert msgspec.json.decode(text, type=dict[str, Loan]) == world.loans
+    assert msgspec.json.decode(text, type=dict[str, OverriddenKey]) == world.loans
 
 
 @given(DOCUMENTS)
 def test_apply_keeps_the_order_of_the_document(document: dict[str, Any]) -> None:
-    lent = apply(document, {key: {"endpoint": "http://1"} for key in KEYS})
+    lent = apply_changes(document, {key: {"endpoint": "http://1"} for key in KEYS})
     assert [key for key in lent if key in document] == list(document)
-    assert list(apply(lent, {key: document.get(key, ABSENT) for key in KEYS})) == list(document)
+    assert list(apply_changes(lent, {key: document.get(key, ABSENT) for key in KEYS})) == list(document)
 
 
 def test_what_the_user_sets_meanwhile_is_the_users() -> None:
-    loan = claim(Loan(), "mine", "a", "ours")
-    assert due(release(loan, lambda _: True), "new") == "new"
-    assert due(release(loan, lambda _: True), ABSENT) is ABSENT
-    assert due(release(loan, lambda _: True), "ours") == "mine"
+    loan = add_override(OverriddenKey(), "mine", "a", "ours")
+    assert effective_value(remove_overrides(loan, lambda _: True), "new") == "new"
+    assert effective_value(remove_overrides(loan, lambda _: True), ABSENT) is ABSENT
+    assert effective_value(remove_overrides(loan, lambda _: True), "ours") == "mine"
 
 
 def test_a_value_of_one_who_left_is_still_known_as_ours() -> None:
     """A client that was started under the first launcher writes its settings back under the second."""
-    loan = claim(claim(Loan(), ABSENT, "a", "first"), "first", "b", "second")
-    loan = release(loan, lambda by: by == "a")
-    assert loan.claims == (Claim(by="b", value="second"),)
-    assert due(loan, "first") == "second"
-    assert due(release(loan, lambda _: True), "first") is ABSENT
+    loan = add_override(add_override(OverriddenKey(), ABSENT, "a", "first"), "first", "b", "second")
+    loan = remove_overrides(loan, lambda by: by == "a")
+    assert loan.claims == (LauncherOverride(by="b", value="second"),)
+    assert effective_value(loan, "first") == "second"
+    assert effective_value(remove_overrides(loan, lambda _: True), "first") is ABSENT

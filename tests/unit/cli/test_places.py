@@ -19,23 +19,33 @@ from hypothesis import strategies as st
 
 from dragoman.cli.launch import places
 from dragoman.cli.launch.loans import ABSENT
-from dragoman.cli.launch.places import AuthTable, Change, Found, JsonFile, Missing, Original, Unusable
+from dragoman.cli.launch.places import (
+    AuthKvTable,
+    CurrentSettings,
+    JsonSettingsFile,
+    OriginalFile,
+    SettingsChange,
+    SettingsFileError,
+    SettingsFileMissing,
+)
 
 OURS = {"endpoint": "http://127.0.0.1:1/key/secret", "region": "us-east-1"}
 KEY = "api.codewhisperer.service"
 
 
-def json_file(path: Path) -> JsonFile:
-    return JsonFile(path=str(path), lock=str(path))
+def json_file(path: Path) -> JsonSettingsFile:
+    return JsonSettingsFile(path=str(path), lock=str(path))
 
 
-def put(place: JsonFile | AuthTable, values: Mapping[str, Any], back_to: Original | None = None) -> Found:
+def put(
+    place: JsonSettingsFile | AuthKvTable, values: Mapping[str, Any], back_to: OriginalFile | None = None
+) -> CurrentSettings:
     """Write the values; what was found before."""
-    seen: list[Found] = []
+    seen: list[CurrentSettings] = []
 
-    def decide(found: Found) -> Change:
+    def decide(found: CurrentSettings) -> SettingsChange:
         seen.append(found)
-        return Change(values=values, back_to=back_to)
+        return SettingsChange(values=values, restore=back_to)
 
     place.update([KEY, *values], decide)
     return seen[0]
@@ -128,7 +138,7 @@ def test_a_file_that_was_not_there_is_made_and_left_as_the_client_would_make_it(
 
 def test_a_file_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
-    put(json_file(path), {}, Original(text="{}", mode=0o644))
+    put(json_file(path), {}, OriginalFile(text="{}", mode=0o644))
     assert not path.exists()
 
 
@@ -149,10 +159,10 @@ def test_a_link_into_somebodys_dotfiles_stays_a_link(tmp_path: Path) -> None:
 def test_what_is_no_json_object_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(places, "_EMPTY_S", 0.0)
+    monkeypatch.setattr(places, "_EMPTY_FILE_WAIT_S", 0.0)
     path = tmp_path / "settings.json"
     path.write_text(text, "utf-8")
-    with pytest.raises(Unusable, match="no plain JSON object"):
+    with pytest.raises(SettingsFileError, match="no plain JSON object"):
         put(json_file(path), {KEY: OURS})
     assert path.read_text("utf-8") == text
     assert [file.name for file in tmp_path.iterdir()] == ["settings.json"]
@@ -161,7 +171,7 @@ def test_what_is_no_json_object_is_left_alone(
 def test_other_texts_than_utf8_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_bytes(b'{"a": "\xff"}')
-    with pytest.raises(Unusable, match="no UTF-8"):
+    with pytest.raises(SettingsFileError, match="no UTF-8"):
         put(json_file(path), {KEY: OURS})
     assert path.read_bytes() == b'{"a": "\xff"}'
 
@@ -190,25 +200,25 @@ def test_the_clients_own_lock_is_waited_for(tmp_path: Path) -> None:
 
         client = threading.Thread(target=save_and_let_go)
         client.start()
-        put(JsonFile(path=str(path), lock=str(lock)), {KEY: OURS})
+        put(JsonSettingsFile(path=str(path), lock=str(lock)), {KEY: OURS})
         client.join()
     assert json.loads(path.read_text()) == {"saved": True, KEY: OURS}
 
 
 def test_a_lock_that_is_kept_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(places, "_LOCK_TIMEOUT_S", 0.05)
     path = tmp_path / "settings.json"
     path.write_text("{}")
     with path.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(Unusable, match="locked by another program"):
+        with pytest.raises(SettingsFileError, match="locked by another program"):
             put(json_file(path), {KEY: OURS})
     assert path.read_text() == "{}"
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Unusable, match=r"File exists|Not a directory"):
+    with pytest.raises(SettingsFileError, match=r"File exists|Not a directory"):
         put(json_file(tmp_path / "file" / "settings.json"), {KEY: OURS})
 
 
@@ -236,7 +246,7 @@ def test_a_full_disk_leaves_the_file_as_it_is(tmp_path: Path, monkeypatch: pytes
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Unusable, match="No space left"):
+    with pytest.raises(SettingsFileError, match="No space left"):
         put(json_file(path), {KEY: OURS})
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("settings.json", "{}")]
 
@@ -260,7 +270,7 @@ def rows(database: Path) -> dict[str, str]:
 
 
 def test_a_row_is_put_and_taken_back(database: Path) -> None:
-    table = AuthTable(path=str(database))
+    table = AuthKvTable(path=str(database))
     assert put(table, {"token": "ours"}).values == {}
     assert rows(database) == {"other": "login", "token": "ours"}
     assert put(table, {"token": ABSENT}).values == {"token": "ours"}
@@ -268,21 +278,21 @@ def test_a_row_is_put_and_taken_back(database: Path) -> None:
 
 
 def test_only_the_keys_in_question_are_read(database: Path) -> None:
-    assert put(AuthTable(path=str(database)), {"token": "ours"}).values == {}
+    assert put(AuthKvTable(path=str(database)), {"token": "ours"}).values == {}
 
 
 def test_a_failure_between_reading_and_writing_changes_nothing(database: Path) -> None:
-    def fail(_found: Found) -> Change:
+    def fail(_found: CurrentSettings) -> SettingsChange:
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        AuthTable(path=str(database)).update(["token"], fail)
+        AuthKvTable(path=str(database)).update(["token"], fail)
     assert rows(database) == {"other": "login"}
 
 
 def test_no_database_is_made(tmp_path: Path) -> None:
-    with pytest.raises(Missing, match="there is no"):
-        put(AuthTable(path=str(tmp_path / "data.sqlite3")), {"token": "ours"})
+    with pytest.raises(SettingsFileMissing, match="there is no"):
+        put(AuthKvTable(path=str(tmp_path / "data.sqlite3")), {"token": "ours"})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -290,6 +300,6 @@ def test_no_database_is_made(tmp_path: Path) -> None:
 def test_another_kind_of_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "data.sqlite3"
     path.write_bytes(content)
-    with pytest.raises(Unusable, match=r"data\.sqlite3: "):
-        put(AuthTable(path=str(path)), {"token": "ours"})
+    with pytest.raises(SettingsFileError, match=r"data\.sqlite3: "):
+        put(AuthKvTable(path=str(path)), {"token": "ours"})
     assert path.read_bytes() == content

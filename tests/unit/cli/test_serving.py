@@ -157,7 +157,7 @@ def test_q6_who_is_an_admin_of_a_gateway(
     with pytest.raises(ConfigError, match="far enough"):
         serve_command(["--emulator", "--port", "0"])
     keys = [(home / key).read_text().strip() if key == "gateway.key" else key for key in (*admins, *others)]
-    callers = [made[0].gate.admit({"x-api-key": key}, {}, 0) for key in keys]
+    callers = [made[0].authenticator.authenticate({"x-api-key": key}, {}, 0) for key in keys]
     assert [isinstance(one, Caller) and one.admin for one in callers] == [True] * len(admins) + [False] * len(
         others
     )

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dragoman.cli import usage
-from dragoman.cli.screen import Failure
+from dragoman.cli.screen import CommandError
 from dragoman.observe.usage import GROUPS
 from dragoman.server.auth import scope_of
 from dragoman.store import RedisStore, SqliteStore, Store, Tally
@@ -77,7 +77,7 @@ TALLIES = [
 
 
 async def fill(store: Store) -> None:
-    await store.ledger.note([], TALLIES)
+    await store.ledger.add([], TALLIES)
     await store.close()
 
 
@@ -231,7 +231,7 @@ def test_nothing_noted_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize("argv", [["--since", "yesterday"], ["--days", "0"]])
 @pytest.mark.usefixtures("home")
 def test_days_that_are_none(argv: list[str]) -> None:
-    with pytest.raises(Failure) as refused:
+    with pytest.raises(CommandError) as refused:
         usage.run(argv)
     assert refused.value.code == 2
 
@@ -239,7 +239,7 @@ def test_days_that_are_none(argv: list[str]) -> None:
 @pytest.mark.usefixtures("home")
 def test_a_store_that_is_away_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DRAGOMAN_STORE_URL", f"unix://{tmp_path}/nobody.sock")
-    with pytest.raises(Failure, match="Redis cannot be reached"):
+    with pytest.raises(CommandError, match="Redis cannot be reached"):
         usage.run([])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.config import Config, McpServer, Profile, load, load_config, show_config
 from dragoman.config.keys import SECRET_MEMBERS, SECRETS, SETTINGS
-from dragoman.config.limits import Fuse, PriceConfig
+from dragoman.config.limits import PriceConfig, QuotaConfig
 from tests.unit.config.builders import KEY, loaded, refusal
 
 
@@ -78,8 +78,8 @@ def test_every_setting_has_its_variable(key: str) -> None:
         "models.rules": {"gpt": "gemini-x", "o3": "gemini-y"},
         "upstream.api_keys": ("AIza-1", "AIza-2"),
         "models.fallbacks": {"gemini-x": ("gemini-y", "gemini-z")},
-        "limits.key": {"day": Fuse(requests=100, usd=2.5)},
-        "limits.session": {"hour": Fuse(tokens=5)},
+        "limits.key": {"day": QuotaConfig(requests=100, usd=2.5)},
+        "limits.session": {"hour": QuotaConfig(tokens=5)},
         "limits.prices": {"gemini-x": PriceConfig(input=1, output=2)},
         "tools.allow": ("1",),
         "tools.ask": ("1",),

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from dragoman.config import show_config
-from dragoman.config.profiles import Selector
+from dragoman.config.profiles import ToolSelector
 from tests.unit.config.builders import loaded, refusal
 
 FILE = """
@@ -28,19 +28,19 @@ def test_a_profile_comes_from_the_file() -> None:
     profile = loaded(FILE).config.profiles["team"]
     assert (profile.root, profile.max_rounds, profile.max_seconds) == ("/srv/project", 5, 300.0)
     assert profile.selectors == (
-        Selector(kind="mcp", source="github"),
-        Selector(kind="mcp", source="github", tool="get_*"),
-        Selector(kind="fs", tool="read_file"),
-        Selector(kind="fs"),
-        Selector(kind="python", source="mine"),
-        Selector(kind="python", source="mine", tool="add"),
+        ToolSelector(kind="mcp", source="github"),
+        ToolSelector(kind="mcp", source="github", tool="get_*"),
+        ToolSelector(kind="fs", tool="read_file"),
+        ToolSelector(kind="fs"),
+        ToolSelector(kind="python", source="mine"),
+        ToolSelector(kind="python", source="mine", tool="add"),
     )
 
 
 def test_a_selector_takes_tools_by_pattern() -> None:
-    selector = Selector(kind="mcp", source="github", tool="get_*")
-    assert selector.takes("get_issue")
-    assert not selector.takes("create_issue")
+    selector = ToolSelector(kind="mcp", source="github", tool="get_*")
+    assert selector.matches("get_issue")
+    assert not selector.matches("create_issue")
 
 
 def test_what_is_shown_would_load_again() -> None:

@@ -22,7 +22,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 
 def _said(text: str) -> Message:
@@ -96,7 +96,7 @@ def test_system_and_tools_are_counted_once_for_all_turns(monkeypatch: pytest.Mon
         return count(tool)
 
     monkeypatch.setattr(counting, "_tool", noted)
-    monkeypatch.setattr(counting, "_STANDING", Memo(1 << 20))
+    monkeypatch.setattr(counting, "_STANDING", LruCache(1 << 20))
     request = Request(model="m", messages=(_said("a"),), tools=(Tool(name="find", description="d" * 40),))
     longer = msgspec.structs.replace(request, messages=(*request.messages, _said("b" * 400)))
     other = msgspec.structs.replace(request, tools=(*request.tools, Tool(name="read")))

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects import anthropic
 from dragoman.exchange import Exchange
-from dragoman.finding import Deferred, plan_search
+from dragoman.finding import DeferredTools, plan_search
 from dragoman.ir import (
     Message,
     Request,
@@ -24,8 +24,8 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
-from dragoman.repair import Hidden, hidden_places, search_answer
-from dragoman.rounds import Rounds
+from dragoman.repair import HiddenRounds, hidden_places, search_tool_result
+from dragoman.rounds import ToolLoop
 from tests.unit.dialects.anthropic.building import body, user
 from tests.unit.test_exchange import MODEL, USAGE, call, chunk, sse
 
@@ -42,23 +42,23 @@ def rounds(
     own: tuple[Tool, ...] = (),
     found: tuple[str, ...] = (),
     **more: Any,
-) -> Rounds:
+) -> ToolLoop:
     request = Request(
         model="m",
         messages=messages or (ASKED,),
         tools=(A, READ, B, C),
         tool_choice=choice or ToolChoice(),
     )
-    return Rounds(request, own, **{"finders": (SEEK,), "deferred": Deferred((A, B, C), found), **more})
+    return ToolLoop(request, own, **{"finders": (SEEK,), "deferred": DeferredTools((A, B, C), found), **more})
 
 
-def declared(house: Rounds) -> list[str]:
-    return [tool.name for tool in house.ask(house.request.messages).tools]
+def declared(house: ToolLoop) -> list[str]:
+    return [tool.name for tool in house.next_request(house.request.messages).tools]
 
 
-def search(house: Rounds, *found: Tool, identity: str = "s1", **more: Any) -> None:
-    house.take(ToolCall(id=identity, name="seek"))
-    house.settle([ToolResult(call_id=identity)], Usage(), reveal=found, **more)
+def search(house: ToolLoop, *found: Tool, identity: str = "s1", **more: Any) -> None:
+    house.accept_call(ToolCall(id=identity, name="seek"))
+    house.add_results([ToolResult(call_id=identity)], Usage(), reveal=found, **more)
 
 
 def called(*names: str, text: str = "") -> Message:
@@ -95,13 +95,13 @@ class TestDeclared:
     def test_what_was_found_behind_the_clients_back_is_remembered(self) -> None:
         house = rounds()
         search(house, C, B)
-        house.give(TextDelta("done"))
-        ((key, word),) = house.memory()
+        house.forward(TextDelta("done"))
+        ((key, word),) = house.store_entries()
         history = (ASKED, Message(role="model", parts=(Text(text="done"),)), ASKED)
         again = rounds(*history)
         assert declared(again) == ["Read", "seek"]
         assert key in again.places
-        again.remind({key: word})
+        again.set_stored_rounds({key: word})
         assert declared(again) == ["Read", "seek", "c", "b"]
 
     def test_the_order_of_a_turn_is_its_order_for_ever(self) -> None:
@@ -109,16 +109,18 @@ class TestDeclared:
         house = rounds()
         search(house, C, B)
         before = declared(house)
-        house.give(ToolCall(id="c-b", name="b"))
-        ((key, word),) = house.memory()
+        house.forward(ToolCall(id="c-b", name="b"))
+        ((key, word),) = house.store_entries()
         again = rounds(ASKED, called("b"), Message(role="user", parts=(ToolResult(call_id="c-b"),)))
-        again.remind({key: word})
+        again.set_stored_rounds({key: word})
         assert declared(again) == before == ["Read", "seek", "c", "b"]
 
     def test_without_deferred_tools_the_history_reveals_nothing(self) -> None:
         house = rounds(ASKED, called("a"), finders=(), deferred=None)
-        house.remind(
-            dict.fromkeys(hidden_places((ASKED, called("a"))), Hidden(last=ASKED, revealed=("z",)).encode())
+        house.set_stored_rounds(
+            dict.fromkeys(
+                hidden_places((ASKED, called("a"))), HiddenRounds(last=ASKED, revealed=("z",)).encode()
+            )
         )
         assert declared(house) == ["a", "Read", "b", "c"]
 
@@ -130,9 +132,9 @@ class TestDeclared:
         assert house.request.tools[-1] is A
 
     def test_a_search_for_ours_alone_is_none_that_a_client_can_force(self) -> None:
-        house = rounds(choice=ToolChoice(mode="any"), own=(LOOK,), deferred=Deferred((LOOK,)))
+        house = rounds(choice=ToolChoice(mode="any"), own=(LOOK,), deferred=DeferredTools((LOOK,)))
         assert declared(house) == ["a", "Read", "b", "c", "seek"]
-        assert house.ask((ASKED,)).tool_choice.names == ("a", "Read", "b", "c")
+        assert house.next_request((ASKED,)).tool_choice.names == ("a", "Read", "b", "c")
 
     def test_when_it_is_enough_the_search_goes_and_what_was_found_stays(self) -> None:
         house = rounds()
@@ -143,27 +145,27 @@ class TestDeclared:
 class TestChoice:
     def test_a_forced_call_may_have_to_be_found_first(self) -> None:
         house = rounds(choice=ToolChoice(mode="any"), own=(LOOK,))
-        forced = house.ask((ASKED,)).tool_choice
+        forced = house.next_request((ASKED,)).tool_choice
         assert (forced.mode, forced.names) == ("any", ("Read", "seek"))
         search(house, B)
-        forced = house.ask((ASKED,)).tool_choice
+        forced = house.next_request((ASKED,)).tool_choice
         assert (forced.mode, forced.names) == ("any", ("Read", "b", "seek"))
 
     def test_where_the_tools_are_named_there_is_nothing_to_find(self) -> None:
         house = rounds(choice=ToolChoice(mode="any", names=("b",)))
-        assert house.ask((ASKED,)).tool_choice.names == ("b",)
+        assert house.next_request((ASKED,)).tool_choice.names == ("b",)
         house = rounds(choice=ToolChoice(names=("b",)), own=(LOOK,))
-        assert house.ask((ASKED,)).tool_choice.names == ("b", "look")
+        assert house.next_request((ASKED,)).tool_choice.names == ("b", "look")
 
     def test_a_search_that_is_forced_is_forced_once(self) -> None:
         forced = ToolChoice(mode="any", names=("seek",))
-        house = Rounds(rounds().request, (), finders=(SEEK,), deferred=Deferred((A,)), choice=forced)
+        house = ToolLoop(rounds().request, (), finders=(SEEK,), deferred=DeferredTools((A,)), choice=forced)
         # The client's request now has a tool of that name: ours is another.
-        assert house.ask((ASKED,)).tool_choice.names == ("gateway_seek",)
-        house.take(ToolCall(id="s1", name="gateway_seek"))
+        assert house.next_request((ASKED,)).tool_choice.names == ("gateway_seek",)
+        house.accept_call(ToolCall(id="s1", name="gateway_seek"))
         assert house.calls == (ToolCall(id="s1", name="seek", args=b"{}"),)
-        house.settle([ToolResult(call_id="s1")], Usage())
-        assert house.ask((ASKED,)).tool_choice == ToolChoice()
+        house.add_results([ToolResult(call_id="s1")], Usage())
+        assert house.next_request((ASKED,)).tool_choice == ToolChoice()
 
 
 class TestOpening:
@@ -171,37 +173,37 @@ class TestOpening:
 
     def test_the_model_has_begun(self) -> None:
         house = rounds()
-        assert house.give(Started("m")) == (Started("m"),)
-        assert house.open() == ()
+        assert house.forward(Started("m")) == (Started("m"),)
+        assert house.opening_events() == ()
 
     def test_an_attempt_that_failed_has_begun_nothing(self) -> None:
         house = rounds()
-        house.give(Started("m"))
-        house.begin()
-        assert house.open() == (Started(),)
-        assert house.give(Started("m")) == ()
+        house.forward(Started("m"))
+        house.begin_round()
+        assert house.opening_events() == (Started(),)
+        assert house.forward(Started("m")) == ()
 
 
 class TestGuesses:
     """A model that knows a name from the list may call it before it has seen the tool."""
 
     def test_a_right_one_is_the_clients(self) -> None:
-        assert not rounds().takes("a", b'{"n":1}')
-        assert rounds().unseen("a") == A
+        assert not rounds().handles("a", b'{"n":1}')
+        assert rounds().undeclared_tool("a") == A
 
     def test_a_wrong_one_is_shown_the_tool(self) -> None:
         house = rounds()
-        assert house.takes("a", b"{}")
-        house.take(ToolCall(id="g1", name="a"))
+        assert house.handles("a", b"{}")
+        house.accept_call(ToolCall(id="g1", name="a"))
         assert house.calls == (ToolCall(id="g1", name="a"),)
-        house.settle([ToolResult(call_id="g1")], Usage(), reveal=(A,))
+        house.add_results([ToolResult(call_id="g1")], Usage(), reveal=(A,))
         assert declared(house) == ["Read", "seek", "a"]
-        assert not house.takes("a", b"{}")
+        assert not house.handles("a", b"{}")
 
     @pytest.mark.parametrize("name", ["Read", "nobody"])
     def test_others_are_the_clients_whatever_they_say(self, name: str) -> None:
-        assert rounds().unseen(name) is None
-        assert not rounds().takes(name, b"{}")
+        assert rounds().undeclared_tool(name) is None
+        assert not rounds().handles(name, b"{}")
 
 
 SHOWN = (
@@ -224,8 +226,8 @@ def offered(**fields: Any) -> Exchange:
     plan = plan_search(exchange.request, 0)
     assert plan is not None
     finders = [search.tool for search in plan.searches]
-    deferred = Deferred(plan.deferred, plan.found)
-    exchange.offer(Rounds(exchange.request, (), finders=finders, deferred=deferred))
+    deferred = DeferredTools(plan.deferred, plan.found)
+    exchange.add_tool_loop(ToolLoop(exchange.request, (), finders=finders, deferred=deferred))
     exchange.encode(MODEL)
     return exchange
 
@@ -243,9 +245,9 @@ class TestExchange:
         asks = call("tool_search_tool_bm25", "c2ln", query="w")
         exchange.receive(sse(chunk({"text": "so"}), chunk(asks, finish="STOP", usageMetadata=USAGE)))
         exchange.end()
-        (own,) = exchange.own_calls
-        exchange.show([SHOWN[0], SHOWN[1]])
-        exchange.settle([search_answer(SHOWN[1], own.name)])
+        (own,) = exchange.gateway_calls
+        exchange.send_events([SHOWN[0], SHOWN[1]])
+        exchange.add_results([search_tool_result(SHOWN[1], own.name)])
         exchange.encode(MODEL)
         exchange.receive(sse(chunk({"text": "done"}, finish="STOP", usageMetadata=USAGE)))
         content = json.loads(exchange.finish())["content"]
@@ -257,16 +259,16 @@ class TestExchange:
         exchange = offered()
         exchange.receive(sse(chunk(call("get_weather", days="3"), finish="STOP")))
         exchange.end()
-        assert exchange.own_calls == ()
+        assert exchange.gateway_calls == ()
         (used,) = json.loads(exchange.finish())["content"]
         assert (used["name"], used["input"]) == ("get_weather", {"days": 3})
 
     def test_what_the_store_knows_is_declared_and_checked(self) -> None:
         exchange = offered()
-        assert exchange.rounds is not None
-        known = Hidden(last=ASKED, revealed=("get_weather",)).encode()
-        exchange.rounds.places = {"k": (0, 1)}
-        exchange.rounds.remind({"k": known})
+        assert exchange.tool_loop is not None
+        known = HiddenRounds(last=ASKED, revealed=("get_weather",)).encode()
+        exchange.tool_loop.places = {"k": (0, 1)}
+        exchange.tool_loop.set_stored_rounds({"k": known})
         assert b"get_weather" in exchange.encode(MODEL)
         exchange.receive(sse(chunk(call("get_weather", days="3"), finish="STOP")))
         (used,) = json.loads(exchange.finish())["content"]
@@ -276,5 +278,5 @@ class TestExchange:
         exchange = offered()
         exchange.receive(sse(chunk(call("get_weather", city="Paris"), finish="STOP")))
         exchange.end()
-        (guess,) = exchange.own_calls
+        (guess,) = exchange.gateway_calls
         assert guess.name == "get_weather"

@@ -13,9 +13,9 @@ from dragoman.errors import (
     ErrorKind,
     InvalidRequest,
     NotAllowed,
-    UpstreamCut,
     UpstreamError,
-    UpstreamGarbage,
+    UpstreamIncomplete,
+    UpstreamProtocolError,
 )
 from dragoman.notes import Note
 
@@ -26,8 +26,8 @@ from dragoman.notes import Note
         (InvalidRequest, "invalid_request", DragomanError),
         (NotAllowed, "authentication", DragomanError),
         (UpstreamError, "internal", DragomanError),
-        (UpstreamCut, "internal", UpstreamError),
-        (UpstreamGarbage, "internal", UpstreamError),
+        (UpstreamIncomplete, "internal", UpstreamError),
+        (UpstreamProtocolError, "internal", UpstreamError),
         (ConfigError, "internal", DragomanError),
     ],
 )

@@ -9,14 +9,14 @@ from zlib import crc32
 import pytest
 
 from dragoman import eventstream
-from dragoman.errors import DragomanError, UpstreamCut, UpstreamGarbage
+from dragoman.errors import DragomanError, UpstreamIncomplete, UpstreamProtocolError
 from dragoman.eventstream import (
     EventMessage,
     EventStreamDecoder,
     encode_event,
+    encode_event_headers,
     encode_exception,
     encode_message,
-    event_head,
 )
 from tests.unit.core.frames import OTHER_TYPES, frame, header, text
 
@@ -56,7 +56,7 @@ def feed(decoder: EventStreamDecoder, data: bytes, size: int = 0) -> Iterable[Ev
         (encode_message({"a": "zwölf €"}, b"\x00\xff"), frame(text("a", "zwölf €"), b"\x00\xff")),
         (encode_message({"a": "", "b": "c"}, b""), frame(text("a", "") + text("b", "c"))),
         (
-            encode_event(event_head("chunk"), b"{}"),
+            encode_event(encode_event_headers("chunk"), b"{}"),
             frame(
                 text(":event-type", "chunk")
                 + text(":content-type", "application/json")
@@ -178,7 +178,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_is_an_error_that_says_what(damage: str, size: int) -> None:
     data, words = DAMAGE[damage]
-    with pytest.raises(UpstreamGarbage, match=words):
+    with pytest.raises(UpstreamProtocolError, match=words):
         decode(data, size)
 
 
@@ -192,7 +192,7 @@ def test_what_came_before_the_damage_is_given_out_in_every_slicing(damage: str, 
         decoder.close()
 
     for call in (read, lambda: decoder.feed(GOOD), decoder.close):
-        with pytest.raises(UpstreamGarbage, match=DAMAGE[damage][1]):
+        with pytest.raises(UpstreamProtocolError, match=DAMAGE[damage][1]):
             call()
     assert messages == [READ] * 2
 
@@ -200,13 +200,13 @@ def test_what_came_before_the_damage_is_given_out_in_every_slicing(damage: str, 
 @pytest.mark.parametrize("length", range(1, len(GOOD)))
 def test_a_stream_that_ends_inside_a_message_was_cut(length: int) -> None:
     """boto3 says nothing here, and the user never knows that something is missing."""
-    with pytest.raises(UpstreamCut, match="ends inside a message"):
+    with pytest.raises(UpstreamIncomplete, match="ends inside a message"):
         decode(GOOD + GOOD[:length])
 
 
 def test_the_limits_are_for_one_message_not_for_one_read() -> None:
     assert decode(GOOD * 50, max_message_bytes=len(GOOD)) == [READ] * 50
-    with pytest.raises(UpstreamGarbage, match="too long"):
+    with pytest.raises(UpstreamProtocolError, match="too long"):
         decode(GOOD, max_message_bytes=len(GOOD) - 1)
 
 
@@ -219,7 +219,7 @@ def test_headers_up_to_the_limit_are_read() -> None:
 
 def test_an_absurd_length_is_refused_before_its_bytes_are_waited_for() -> None:
     decoder = EventStreamDecoder()
-    with pytest.raises(UpstreamGarbage, match="too long"):
+    with pytest.raises(UpstreamProtocolError, match="too long"):
         decoder.feed(frame(total=0x7FFFFFFF)[:12])
 
 

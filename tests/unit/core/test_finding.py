@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.finding import MAX_FOUND, OWN_SEARCH, Plan, declare_search, plan_search, run_search
+from dragoman.finding import GATEWAY_SEARCH, MAX_FOUND, SearchPlan, declare_search, plan_search, run_search
 from dragoman.finding import pattern as pattern_module
 from dragoman.finding.listing import list_names
-from dragoman.finding.words import bare_name, entry_of, words_of
+from dragoman.finding.words import bare_name, document_of, words_of
 from dragoman.ir import (
     Message,
     Request,
@@ -83,22 +83,22 @@ class TestWords:
         assert bare_name(name) == bare
 
     def test_every_argument_is_a_line_also_a_nested_one(self) -> None:
-        assert entry_of(CREATE).arguments == ("repo owner/name", "labels", "colour")
-        assert entry_of(WEATHER).arguments == ("place City or airport code",)
+        assert document_of(CREATE).arguments == ("repo owner/name", "labels", "colour")
+        assert document_of(WEATHER).arguments == ("place City or airport code",)
 
     @pytest.mark.parametrize("schema", [b"true", b"not json", b"[" * 10_000, b'{"properties":{"a":true}}'])
     def test_any_schema_will_do(self, schema: bytes) -> None:
-        arguments = entry_of(Tool(name="a", schema=schema)).arguments
+        arguments = document_of(Tool(name="a", schema=schema)).arguments
         assert arguments == (("a",) if b"properties" in schema else ())
 
     def test_a_description_can_be_anything(self) -> None:
-        assert entry_of(tool("a", b={"description": 7})).arguments == ("b",)
+        assert document_of(tool("a", b={"description": 7})).arguments == ("b",)
 
     def test_what_goes_on_for_ever_is_cut(self) -> None:
         properties: dict[str, Any] = {f"p{number}": {} for number in range(500)}
         endless = tool("a", "x" * 10_000, **properties)
-        assert len(entry_of(endless).arguments) == 200
-        assert len(entry_of(endless).description) == 4_000
+        assert len(document_of(endless).arguments) == 200
+        assert len(document_of(endless).description) == 4_000
 
 
 class TestByPattern:
@@ -293,7 +293,7 @@ def request(*tools: Tool, **more: Any) -> Request:
     return Request(model="m", messages=(Message(role="user", parts=(Text(text="q"),)),), tools=tools, **more)
 
 
-def planned(asked: Request, above: int = 0) -> Plan:
+def planned(asked: Request, above: int = 0) -> SearchPlan:
     plan = plan_search(asked, above)
     assert plan is not None
     return plan
@@ -346,7 +346,7 @@ class TestPlan:
     def test_too_many_are_searched_behind_the_clients_back(self) -> None:
         plan = planned(request(SEEN, *TOOLS), 2)
         (search,) = plan.searches
-        assert (search.tool.name, search.by, search.shown) == (OWN_SEARCH, "words", False)
+        assert (search.tool.name, search.by, search.shown) == (GATEWAY_SEARCH, "words", False)
         assert plan.deferred == TOOLS[1:]
 
     def test_a_name_that_is_declared_twice_is_its_first_tools(self) -> None:

@@ -37,14 +37,14 @@ SURROGATES = [
 
 @pytest.mark.parametrize(("given", "expected"), SURROGATES)
 def test_half_an_emoji_is_replaced_and_nothing_else(given: bytes, expected: bytes) -> None:
-    mended = jsontext.whole_characters(given)
+    mended = jsontext.replace_lone_surrogates(given)
     assert mended == expected
     msgspec.json.decode(mended)
 
 
 def test_a_body_without_surrogates_is_the_very_same_object() -> None:
     body = rb'{"a":"\u00e9 \\u"}'
-    assert jsontext.whole_characters(body) is body
+    assert jsontext.replace_lone_surrogates(body) is body
 
 
 def test_a_good_body_is_decoded() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dragoman.memo import ENTRY_BYTES, SHARED_BYTES, Memo, memo_lookups, share, shared_bytes
+from dragoman.memo import ENTRY_BYTES, SHARED_BYTES, LruCache, cache_lookups, set_shared_limit, shared_bytes
 
 
 def made(calls: list[str], value: str) -> Callable[[], str]:
@@ -19,14 +19,14 @@ def made(calls: list[str], value: str) -> Callable[[], str]:
 
 
 def test_the_same_key_is_made_once() -> None:
-    memo: Memo[str, str] = Memo(10)
+    memo: LruCache[str, str] = LruCache(10)
     calls: list[str] = []
     assert [memo.get("a", 1, made(calls, "A")) for _ in range(3)] == ["A", "A", "A"]
     assert calls == ["A"]
 
 
 def test_what_was_asked_for_last_stays() -> None:
-    memo: Memo[str, str] = Memo(2)
+    memo: LruCache[str, str] = LruCache(2)
     calls: list[str] = []
     for key in "abacab":
         memo.get(key, 1, made(calls, key))
@@ -35,7 +35,7 @@ def test_what_was_asked_for_last_stays() -> None:
 
 
 def test_one_heavy_value_drives_out_several() -> None:
-    memo: Memo[str, str] = Memo(4)
+    memo: LruCache[str, str] = LruCache(4)
     calls: list[str] = []
     for key, weight in (("a", 1), ("b", 1), ("c", 1), ("d", 3)):
         memo.get(key, weight, made(calls, key))
@@ -46,15 +46,15 @@ def test_one_heavy_value_drives_out_several() -> None:
 
 @pytest.mark.parametrize(("weight", "kept"), [(4, 1), (5, 0)])
 def test_a_value_above_the_bound_is_made_but_not_kept(weight: int, kept: int) -> None:
-    memo: Memo[str, str] = Memo(4)
+    memo: LruCache[str, str] = LruCache(4)
     assert memo.get("a", weight, lambda: "A") == "A"
     assert len(memo) == kept
 
 
 def test_what_another_thread_forgets_meanwhile_is_still_found() -> None:
-    memo: Memo[str, str] = Memo(4)
+    memo: LruCache[str, str] = LruCache(4)
     key = Fleeting("a")
-    key.forget = lambda: memo._kept.clear()
+    key.forget = lambda: memo._entries.clear()
     memo.put(key, 1, "A")
     memo.put("b", 1, "B")
     key.looks = 0
@@ -76,26 +76,26 @@ class Fleeting(str):
 
 
 def test_many_are_found_as_one_by_one() -> None:
-    memo: Memo[str, str] = Memo(10)
+    memo: LruCache[str, str] = LruCache(10)
     memo.put_all(("a", "b", "c"), (1, 11, 1), ("A", "B", "C"))
     assert memo.find_all(("c", "b", "a")) == ["C", None, "A"]
-    assert (memo.found, memo.missed, len(memo)) == (2, 1, 2)
+    assert (memo.hits, memo.misses, len(memo)) == (2, 1, 2)
 
 
 def test_of_many_what_another_thread_forgets_meanwhile_is_still_found() -> None:
-    memo: Memo[str, str] = Memo(10)
+    memo: LruCache[str, str] = LruCache(10)
     memo.put("a", 1, "A")
 
     class Forgetful(OrderedDict[str, tuple[str, int]]):
         def move_to_end(self, key: str, last: bool = True) -> None:
             raise KeyError(key)
 
-    memo._kept = Forgetful(memo._kept)
+    memo._entries = Forgetful(memo._entries)
     assert memo.find_all(("a",)) == ["A"]
 
 
 def test_nothing_is_remembered_of_a_failure() -> None:
-    memo: Memo[str, str] = Memo(4)
+    memo: LruCache[str, str] = LruCache(4)
 
     def fail() -> str:
         raise ValueError("no")
@@ -107,7 +107,7 @@ def test_nothing_is_remembered_of_a_failure() -> None:
 
 def test_a_key_made_twice_at_once_weighs_once() -> None:
     """Two threads of a library user may both miss; the bound must not drift until nothing fits."""
-    memo: Memo[str, str] = Memo(3)
+    memo: LruCache[str, str] = LruCache(3)
     for turn in range(10):
         key = f"key{turn}"
         memo.get(key, 1, lambda key=key: memo.get(key, 1, lambda: "inner"))  # type: ignore[misc]
@@ -115,17 +115,17 @@ def test_a_key_made_twice_at_once_weighs_once() -> None:
 
 
 def test_a_memory_with_a_name_tells_how_well_it_remembers() -> None:
-    memo: Memo[str, int] = Memo(10_000, "a memory of tests")
+    memo: LruCache[str, int] = LruCache(10_000, "a memory of tests")
     assert [memo.get("a", 1, lambda: 1) for _ in range(3)] == [1, 1, 1]
-    assert memo_lookups()["a memory of tests"] == (2, 1)
+    assert cache_lookups()["a memory of tests"] == (2, 1)
 
 
 @pytest.fixture
 def shared() -> Iterator[None]:
-    share(0)  # nothing is left of earlier tests
+    set_shared_limit(0)  # nothing is left of earlier tests
     yield
-    share(0)
-    share(SHARED_BYTES)
+    set_shared_limit(0)
+    set_shared_limit(SHARED_BYTES)
 
 
 @pytest.mark.usefixtures("shared")
@@ -139,8 +139,8 @@ def test_a_full_memory_looks_for_room_now_and_then_not_with_every_value(
         return looks[-1]
 
     monkeypatch.setattr("dragoman.memo.shared_bytes", look)
-    share(640 * ENTRY_BYTES)
-    memo: Memo[int, int] = Memo(SHARED_BYTES, "full, of tests")
+    set_shared_limit(640 * ENTRY_BYTES)
+    memo: LruCache[int, int] = LruCache(SHARED_BYTES, "full, of tests")
     for number in range(2000):
         memo.put(number, 0, number)
         assert shared_bytes() <= 640 * ENTRY_BYTES
@@ -150,9 +150,9 @@ def test_a_full_memory_looks_for_room_now_and_then_not_with_every_value(
 
 def test_memories_with_a_name_share_what_there_is_and_the_heaviest_gives_up_its_oldest() -> None:
     entry = ENTRY_BYTES + 500
-    share(5 * entry + 500)
-    heavy: Memo[int, int] = Memo(100 * entry, "heavy, of tests")
-    light: Memo[int, int] = Memo(100 * entry, "light, of tests")
+    set_shared_limit(5 * entry + 500)
+    heavy: LruCache[int, int] = LruCache(100 * entry, "heavy, of tests")
+    light: LruCache[int, int] = LruCache(100 * entry, "light, of tests")
     light.put(0, 500, 0)
     for number in range(10):
         heavy.put(number, 500, number)
@@ -161,14 +161,14 @@ def test_memories_with_a_name_share_what_there_is_and_the_heaviest_gives_up_its_
         1,
         [6, 7, 8, 9],
     )
-    share(2 * entry + 500)
+    set_shared_limit(2 * entry + 500)
     assert (len(light), [number for number in range(10) if heavy.peek(number) is not None]) == (1, [9])
 
 
 @pytest.mark.usefixtures("shared")
 def test_a_memory_with_a_name_counts_its_entries_not_only_their_texts() -> None:
-    share(10 * ENTRY_BYTES)
-    memo: Memo[int, int] = Memo(SHARED_BYTES, "small things, of tests")
+    set_shared_limit(10 * ENTRY_BYTES)
+    memo: LruCache[int, int] = LruCache(SHARED_BYTES, "small things, of tests")
     for number in range(1000):
         memo.put(number, 0, number)
     assert len(memo) == 10
@@ -176,12 +176,12 @@ def test_a_memory_with_a_name_counts_its_entries_not_only_their_texts() -> None:
 
 def test_one_without_a_name_is_its_owners_alone() -> None:
     before = shared_bytes()
-    Memo[str, str](10).put("a", 10, "A")
+    LruCache[str, str](10).put("a", 10, "A")
     assert shared_bytes() == before
 
 
 def test_what_is_dropped_weighs_nothing_any_more() -> None:
-    memo: Memo[str, str] = Memo(100)
+    memo: LruCache[str, str] = LruCache(100)
     memo.put("a", 60, "x")
     memo.put("b", 30, "y")
     memo.drop("a")
@@ -191,8 +191,8 @@ def test_what_is_dropped_weighs_nothing_any_more() -> None:
 
 
 def test_room_that_another_thread_has_made_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    share(0)
+    set_shared_limit(0)
     monkeypatch.setattr("dragoman.memo.shared_bytes", lambda: 1000)
-    share(10)  # does not look for ever for something to forget
+    set_shared_limit(10)  # does not look for ever for something to forget
     monkeypatch.undo()
-    share(SHARED_BYTES)
+    set_shared_limit(SHARED_BYTES)

@@ -12,7 +12,7 @@ from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import InvalidRequest
 from dragoman.exchange import Exchange
 from dragoman.ir import Started, Text, TextDelta, Tool, ToolResult, Usage
-from dragoman.rounds import Rounds
+from dragoman.rounds import ToolLoop
 from tests.unit.dialects.anthropic.building import body, user
 from tests.unit.dialects.anthropic.streaming import assembled
 from tests.unit.test_exchange import MODEL, READ, USAGE, call, chunk, ready, sse
@@ -26,7 +26,7 @@ ENDS = (chunk({"text": "done"}, finish="STOP", usageMetadata=USAGE),)
 
 def offered(**fields: Any) -> Exchange:
     exchange = ready(**fields)
-    exchange.offer(Rounds(exchange.request, (LOOK,)))
+    exchange.add_tool_loop(ToolLoop(exchange.request, (LOOK,)))
     exchange.encode(MODEL)
     return exchange
 
@@ -36,7 +36,9 @@ def heard(exchange: Exchange, *chunks: Json) -> bytes:
 
 
 def settle(exchange: Exchange) -> None:
-    exchange.settle([ToolResult(call_id=one.id, content=(Text(text="found"),)) for one in exchange.own_calls])
+    exchange.add_results(
+        [ToolResult(call_id=one.id, content=(Text(text="found"),)) for one in exchange.gateway_calls]
+    )
 
 
 def message(exchange: Exchange, data: bytes) -> Json:
@@ -48,29 +50,29 @@ class TestRounds:
     def test_two_rounds_are_one_answer(self, stream: bool) -> None:
         exchange = offered(stream=stream)
         out = exchange.open() + heard(exchange, *ASKS)
-        (own,) = exchange.own_calls
+        (own,) = exchange.gateway_calls
         assert (own.name, own.args) == ("look", b'{"n": "1"}')  # mended by whoever runs it
         settle(exchange)
-        went_on = exchange.goes_on
+        went_on = exchange.needs_another_round
         exchange.encode(MODEL)
-        assert (went_on, exchange.goes_on, exchange.own_calls) == (True, False, ())
+        assert (went_on, exchange.needs_another_round, exchange.gateway_calls) == (True, False, ())
         out += heard(exchange, *ENDS) + exchange.finish()
         got = message(exchange, out)
         assert [block["text"] for block in got["content"]] == ["so\n\ndone"]
         assert got["stop_reason"] == "end_turn"
-        assert (exchange.facts.usage.input_tokens, exchange.facts.usage.output_tokens) == (20, 10)
-        assert exchange.facts.rounds == 2
-        assert exchange.facts.calls == []
-        assert [key[:7] for key, _ in exchange.memories] == ["hidden-"]
+        assert (exchange.summary.usage.input_tokens, exchange.summary.usage.output_tokens) == (20, 10)
+        assert exchange.summary.rounds == 2
+        assert exchange.summary.calls == []
+        assert [key[:7] for key, _ in exchange.store_entries] == ["hidden-"]
 
     def test_what_our_tools_used_themselves_is_counted(self, stream: bool) -> None:
         exchange = offered(stream=stream)
         out = exchange.open() + heard(exchange, *ASKS)
-        results = [ToolResult(call_id=one.id, content=(Text(text="x"),)) for one in exchange.own_calls]
-        exchange.settle(results, spent=Usage(input_tokens=100, output_tokens=7, searches=2))
+        results = [ToolResult(call_id=one.id, content=(Text(text="x"),)) for one in exchange.gateway_calls]
+        exchange.add_results(results, spent=Usage(input_tokens=100, output_tokens=7, searches=2))
         exchange.encode(MODEL)
         out += heard(exchange, *ENDS) + exchange.finish()
-        assert (exchange.facts.usage.input_tokens, exchange.facts.usage.output_tokens) == (120, 17)
+        assert (exchange.summary.usage.input_tokens, exchange.summary.usage.output_tokens) == (120, 17)
         usage = message(exchange, out)["usage"]
         assert (usage["output_tokens"], usage["server_tool_use"]["web_search_requests"]) == (17, 2)
 
@@ -82,16 +84,16 @@ class TestRounds:
         broken = {"error": {"code": 503, "message": "high demand", "status": "UNAVAILABLE"}}
         assert heard(exchange, broken) == b""
         assert exchange.failure is not None
-        assert exchange.own_calls == ()
+        assert exchange.gateway_calls == ()
         exchange.encode(MODEL)
         out += heard(exchange, *ENDS) + exchange.finish()
         assert [block["text"] for block in message(exchange, out)["content"]] == ["so\n\ndone"]
-        assert exchange.facts.usage.input_tokens == 20
+        assert exchange.summary.usage.input_tokens == 20
 
     def test_calls_of_an_answer_that_was_cut_are_not_run(self, stream: bool) -> None:
         exchange = offered(stream=stream)
         out = exchange.open() + heard(exchange, chunk(call("look", n=1), finish="MAX_TOKENS"))
-        assert exchange.own_calls == ()
+        assert exchange.gateway_calls == ()
         assert message(exchange, out + exchange.finish())["stop_reason"] == "max_tokens"
 
     def test_a_mixed_step_leaves_the_clients_call(self, stream: bool) -> None:
@@ -99,27 +101,27 @@ class TestRounds:
         parts = (call("look", "c2ln", n=1), call("Read", a="1"))
         out = exchange.open() + heard(exchange, chunk(*parts, finish="STOP"))
         settle(exchange)
-        assert not exchange.goes_on
+        assert not exchange.needs_another_round
         got = message(exchange, out + exchange.finish())
         assert [(block["name"], block["input"]) for block in got["content"]] == [("Read", {"a": 1})]
         assert got["stop_reason"] == "tool_use"
-        assert [key[:13] for key, _ in exchange.memories] == ["hidden-toolu_"]
+        assert [key[:13] for key, _ in exchange.store_entries] == ["hidden-toolu_"]
 
     def test_what_our_tools_used_in_a_mixed_step_is_told_to_the_client(self, stream: bool) -> None:
         exchange = offered(stream=stream, tools=[READ])
         both = chunk(call("look", "c2ln", n=1), call("Read"), finish="STOP", usageMetadata=USAGE)
         out = exchange.open() + heard(exchange, both)
-        (own,) = exchange.own_calls
+        (own,) = exchange.gateway_calls
         answer = ToolResult(call_id=own.id, content=(Text(text="found"),))
-        exchange.settle([answer], spent=Usage(input_tokens=7, output_tokens=5, searches=2))
+        exchange.add_results([answer], spent=Usage(input_tokens=7, output_tokens=5, searches=2))
         got = message(exchange, out + exchange.finish())
         assert got["usage"]["server_tool_use"]["web_search_requests"] == 2
         told = USAGE["candidatesTokenCount"] + USAGE["thoughtsTokenCount"]
-        assert exchange.facts.usage.output_tokens == 5 + told
+        assert exchange.summary.usage.output_tokens == 5 + told
 
     def test_what_is_shown_stays_whatever_becomes_of_the_round(self, stream: bool) -> None:
         exchange = offered(stream=stream)
-        out = exchange.open() + exchange.show([TextDelta("(looking)")])
+        out = exchange.open() + exchange.send_events([TextDelta("(looking)")])
         heard(exchange, {"error": {"code": 503, "message": "high demand", "status": "UNAVAILABLE"}})
         exchange.encode(MODEL)
         out += heard(exchange, *ENDS) + exchange.finish()
@@ -142,11 +144,11 @@ def test_without_tools_of_ours_there_is_nothing_to_do() -> None:
     exchange = ready(stream=True)
     exchange.open()
     heard(exchange, *ENDS)
-    assert exchange.own_calls == ()
-    assert not exchange.goes_on
-    exchange.settle([])
-    assert exchange.show([]) == b""
-    assert [key for key, _ in exchange.memories] == []
+    assert exchange.gateway_calls == ()
+    assert not exchange.needs_another_round
+    exchange.add_results([])
+    assert exchange.send_events([]) == b""
+    assert [key for key, _ in exchange.store_entries] == []
 
 
 def test_a_server_nobody_serves_is_refused_with_its_place() -> None:
@@ -158,12 +160,12 @@ def test_a_server_nobody_serves_is_refused_with_its_place() -> None:
 def test_a_call_when_it_is_enough_leaves_nothing() -> None:
     exchange = offered()
     heard(exchange, *ASKS)
-    results = [ToolResult(call_id=one.id) for one in exchange.own_calls]
-    exchange.settle(results, enough="the time is over")
+    results = [ToolResult(call_id=one.id) for one in exchange.gateway_calls]
+    exchange.add_results(results, enough="the time is over")
     assert b"the time is over" in exchange.encode(MODEL)
     heard(exchange, chunk(call("look", n=1), finish="STOP"))
     assert not exchange.has_content
-    assert exchange.own_calls == ()
+    assert exchange.gateway_calls == ()
     assert [note.kind for note in exchange.notes] == ["dropped"]
 
 
@@ -175,10 +177,10 @@ def test_what_was_hidden_goes_back_to_the_model() -> None:
     heard(exchange, *ENDS)
     answer = message(exchange, exchange.finish())
     again = ready(user("q"), {"role": "assistant", "content": answer["content"]}, user("more"))
-    rounds = Rounds(again.request, (LOOK,))
-    again.offer(rounds)
-    assert rounds.places.keys() == dict(exchange.memories).keys()
-    rounds.remind(dict(exchange.memories))
+    rounds = ToolLoop(again.request, (LOOK,))
+    again.add_tool_loop(rounds)
+    assert rounds.places.keys() == dict(exchange.store_entries).keys()
+    rounds.set_stored_rounds(dict(exchange.store_entries))
     roles = [content["role"] for content in json.loads(again.encode(MODEL))["contents"]]
     assert roles == ["user", "model", "user", "model", "user"]
 
@@ -192,7 +194,7 @@ class TestNative:
     def answer(self, client: Any, request: bytes) -> tuple[Exchange, Json]:
         exchange = Exchange(client, new_token=lambda: "0" * 16)
         exchange.decode(request)
-        exchange.offer(Rounds(exchange.request, (LOOK,)))
+        exchange.add_tool_loop(ToolLoop(exchange.request, (LOOK,)))
         exchange.encode(MODEL)
         heard(exchange, self.NATIVE, chunk(call("look", "c2ln", n=1), finish="STOP"))
         settle(exchange)
@@ -208,7 +210,7 @@ class TestNative:
         assert got["usageMetadata"]["promptTokenCount"] == 17
         assert got["usageMetadata"]["candidatesTokenCount"] == 4
         assert "toolUsePromptTokenCount" not in got["usageMetadata"]
-        assert [event for event in exchange.given if isinstance(event, Started)] == [Started()]
+        assert [event for event in exchange.client_events if isinstance(event, Started)] == [Started()]
 
     def test_dropped_for_others_but_told_to_the_model(self) -> None:
         _, got = self.answer(anthropic, body(user("q")))

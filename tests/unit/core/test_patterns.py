@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.finding import pattern as module
-from dragoman.finding.pattern import MAX_PATTERN_CHARS, Pattern, PatternError
+from dragoman.finding.pattern import MAX_PATTERN_CHARS, LinearRegex, PatternError
 
 #: What a pattern is made of; not everything that can be put together is one.
 PIECES = r"""
@@ -35,13 +35,13 @@ def test_it_finds_what_python_finds(source: str, lines: list[str]) -> None:
     judge = python(source)
     if judge is None:
         with pytest.raises(PatternError):
-            Pattern(source)
+            LinearRegex(source)
         return
     if re.search(r"[*+?}]\+", source):
         with suppress(PatternError):
-            Pattern(source)
+            LinearRegex(source)
         return
-    pattern = Pattern(source)
+    pattern = LinearRegex(source)
     assert [pattern.matches(line) for line in lines] == [judge.search(line) is not None for line in lines]
 
 
@@ -63,7 +63,7 @@ def test_it_finds_what_python_finds(source: str, lines: list[str]) -> None:
     ],
 )
 def test_the_patterns_of_the_documentation(source: str, line: str, found: bool) -> None:
-    assert Pattern(source).matches(line) is found
+    assert LinearRegex(source).matches(line) is found
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_the_patterns_of_the_documentation(source: str, line: str, found: bool) 
 )
 def test_what_cannot_be_used_is_refused_in_words(source: str, why: str) -> None:
     with pytest.raises(PatternError) as caught:
-        Pattern(source)
+        LinearRegex(source)
     assert str(caught.value).startswith(why)
     assert not caught.value.late
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_used_is_refused_in_words(source: str, why: str) -> None:
 )
 def test_a_pattern_that_hangs_python_takes_as_long_as_the_line(source: str) -> None:
     """No clock: a line ten times as long costs no step more, because every way was already tried."""
-    pattern = Pattern(source)
+    pattern = LinearRegex(source)
     pattern.matches("a" * 500)
     before = pattern._work
     pattern.matches("a" * 5_000)
@@ -113,7 +113,7 @@ class TestWork:
 
     def test_a_pattern_with_too_many_states_ends_in_words(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "_MAX_WORK", 2_000)
-        pattern = Pattern("[ab]*a[ab]{60}c")
+        pattern = LinearRegex("[ab]*a[ab]{60}c")
         with pytest.raises(PatternError) as caught:
             pattern.matches(self.LINE)
         assert str(caught.value) == "the pattern takes too long; write a simpler one"
@@ -124,6 +124,6 @@ class TestWork:
     ) -> None:
         monkeypatch.setattr(module, "_MAX_STATES", 3)
         source = "a[ab]{4}bb|ba[ab]{3}c"
-        pattern = Pattern(source)
+        pattern = LinearRegex(source)
         assert pattern.matches(self.LINE) is (re.search(source, self.LINE) is not None)
         assert len(pattern._states) <= 3

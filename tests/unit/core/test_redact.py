@@ -184,12 +184,12 @@ def test_q11_an_error_is_told_without_the_key_it_complains_of() -> None:
         f"refused: https://x/v1?key=AIza{LONG}", where=f"tools[0].{KNOWN}", kind="permission"
     )
     error.native = f'{{"error": {{"message": "AIza{LONG}", "token": "sounds so"}}}}'.encode()
-    told = Redactor([KNOWN]).told(error)
+    told = Redactor([KNOWN]).redact_error(error)
     assert str(told) == f"tools[0].{REDACTED}: refused: https://x/v1?key={REDACTED}"
     assert isinstance(told, UpstreamError)
     assert told.native == f'{{"error": {{"message": "{REDACTED}", "token": "sounds so"}}}}'.encode()
     assert told.kind == "permission"
-    assert str(Redactor().told(InvalidRequest("plain", where="a"))) == "a: plain"
+    assert str(Redactor().redact_error(InvalidRequest("plain", where="a"))) == "a: plain"
 
 
 def test_what_is_remembered_of_texts_is_clean_and_bounded() -> None:

@@ -11,7 +11,7 @@ import pytest
 from dragoman.dialects import CLIENTS, anthropic
 from dragoman.dialects.base import Target
 from dragoman.exchange import Exchange
-from dragoman.facts import Settings
+from dragoman.facts import TranslationOptions
 from dragoman.ir import unseal
 from tests.unit.dialects.anthropic.building import assistant, body, tool, user
 from tests.unit.dialects.anthropic.streaming import Json, assembled
@@ -44,9 +44,11 @@ def ending() -> Json:
 SEARCHED = (chunk(CALL, ANSWER), chunk({"text": "It is"}), chunk({"text": " so."}), ending())
 
 
-def ready(*messages: Json, settings: Settings | None = None, **fields: Any) -> Exchange:
+def ready(*messages: Json, settings: TranslationOptions | None = None, **fields: Any) -> Exchange:
     numbers = itertools.count()
-    exchange = Exchange(anthropic, new_token=lambda: f"{next(numbers):016d}", settings=settings or Settings())
+    exchange = Exchange(
+        anthropic, new_token=lambda: f"{next(numbers):016d}", settings=settings or TranslationOptions()
+    )
     exchange.decode(body(*(messages or (user("q"),)), **{"tools": [SEARCH], **fields}))
     exchange.encode(TARGET)
     return exchange
@@ -100,8 +102,10 @@ def test_k3_a_client_that_keeps_no_opaque_words_has_the_store() -> None:
     for hit in message["content"][1]["content"]:
         hit["encrypted_content"] = ""
     again = ready(*history(message))
-    words = dict(first.memories)
-    recalled = {key: sealed for key in again.wanted if (sealed := unseal(words.get(key, ""))) is not None}
+    words = dict(first.store_entries)
+    recalled = {
+        key: sealed for key in again.missing_keys if (sealed := unseal(words.get(key, ""))) is not None
+    }
     turn = json.loads(again.encode(TARGET, recalled))["contents"][1]["parts"]
     assert turn == [CALL, ANSWER, {"text": "It is so."}, {"text": "", "thoughtSignature": "u"}]
     forgotten = json.loads(again.encode(TARGET))["contents"][1]["parts"]
@@ -126,11 +130,11 @@ def test_a_search_that_google_tells_only_at_the_end_leaves_nothing_to_remember()
     exchange = ready()
     exchange.encode(Target(model="gemini-2.5-flash"))
     assert answered(exchange, *SEARCHED[1:])["content"][0]["type"] == "server_tool_use"
-    assert all(key.startswith("text-") for key, _ in exchange.memories)
+    assert all(key.startswith("text-") for key, _ in exchange.store_entries)
 
 
 def test_switched_off_it_is_not_offered() -> None:
-    off = Settings(enable_tool_calling=False)
+    off = TranslationOptions(enable_tool_calling=False)
     exchange = ready(settings=off, tools=[SEARCH, tool("f")])
     sent = json.loads(exchange.encode(TARGET))
     assert "tools" not in sent

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import UpstreamGarbage
+from dragoman.errors import UpstreamProtocolError
 from dragoman.sse import ServerEvent, SseDecoder, encode_event
 
 
@@ -77,13 +77,13 @@ def test_a_byte_order_mark_counts_only_at_the_start(size: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 10])
 def test_an_event_above_the_cap_is_refused(size: int) -> None:
-    with pytest.raises(UpstreamGarbage, match="longer than 20 bytes"):
+    with pytest.raises(UpstreamProtocolError, match="longer than 20 bytes"):
         decode(b"data: 0123456789\ndata: 0123456789\n\n", size, max_event_bytes=20)
 
 
 @pytest.mark.parametrize("size", [0, 1, 50])
 def test_a_line_that_never_ends_is_refused(size: int) -> None:
-    with pytest.raises(UpstreamGarbage, match="longer than"):
+    with pytest.raises(UpstreamProtocolError, match="longer than"):
         decode(b": " + b"x" * 100, size, max_event_bytes=99)
 
 

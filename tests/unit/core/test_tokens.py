@@ -7,38 +7,38 @@ import re
 import threading
 
 from dragoman import tokens
-from dragoman.tokens import new_token
+from dragoman.tokens import new_id
 
 FORM = re.compile(r"[a-z2-7]{16}")
 
 
 def test_every_token_is_new_and_plain() -> None:
-    made = [new_token() for _ in range(1_000)]
+    made = [new_id() for _ in range(1_000)]
     assert len(set(made)) == 1_000
     assert all(map(FORM.fullmatch, made))
 
 
 def test_a_process_that_is_split_off_draws_its_own() -> None:
-    new_token()
+    new_id()
     assert tokens._ready
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        os.write(writing, " ".join(new_token() for _ in range(100)).encode())
+        os.write(writing, " ".join(new_id() for _ in range(100)).encode())
         os._exit(0)
     os.waitpid(child, 0)
     os.close(writing)
     with os.fdopen(reading) as told:
         theirs = set(told.read().split())
     assert len(theirs) == 100
-    assert theirs.isdisjoint(new_token() for _ in range(100))
+    assert theirs.isdisjoint(new_id() for _ in range(100))
 
 
 def test_threads_never_get_the_same() -> None:
     made: list[str] = []
 
     def draw() -> None:
-        made.extend([new_token() for _ in range(2_000)])
+        made.extend([new_id() for _ in range(2_000)])
 
     threads = [threading.Thread(target=draw) for _ in range(4)]
     for thread in threads:

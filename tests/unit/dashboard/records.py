@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.observe.captures import Body, Captured, Exchanged
-from dragoman.observe.record import Record
+from dragoman.observe.captures import CapturedAttempt, CapturedBody, CapturedRequest
+from dragoman.observe.record import RequestRecord
 
 
-def record(**more: Any) -> Record:
+def record(**more: Any) -> RequestRecord:
     base = {
         "id": "req_1",
         "started_s": 1_700_000_000.0,
@@ -18,21 +18,21 @@ def record(**more: Any) -> Record:
         "path": "/v1/messages",
         "client": "curl/8",
     }
-    return Record(**{**base, "status": 200, **more})
+    return RequestRecord(**{**base, "status": 200, **more})
 
 
-def body(document: Any) -> Body:
-    return Body(text=msgspec.json.encode(document).decode())
+def body(document: Any) -> CapturedBody:
+    return CapturedBody(text=msgspec.json.encode(document).decode())
 
 
-def captured(asked: Any, *pairs: tuple[Any, Any], given: Any = None, **more: Any) -> Captured:
+def captured(asked: Any, *pairs: tuple[Any, Any], given: Any = None, **more: Any) -> CapturedRequest:
     """`pairs` are what Google was asked and what it answered."""
-    upstream = tuple(Exchanged(body(request), body(answer)) for request, answer in pairs)
-    return Captured(
+    upstream = tuple(CapturedAttempt(body(request), body(answer)) for request, answer in pairs)
+    return CapturedRequest(
         record=record(model="gemini-2.5-flash", **more),
         client_request=body(asked),
         upstream=upstream,
-        client_answer=body(given) if given is not None else Body(),
+        client_answer=body(given) if given is not None else CapturedBody(),
     )
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.dashboard.conversation import ConversationShown, Piece, show_conversation
+from dragoman.dashboard.conversation import ConversationView, TurnPart, view_conversation
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect
 from tests.unit.dashboard.records import answer, captured
@@ -21,7 +21,7 @@ def user(content: Any) -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
-def pieces(shown: ConversationShown) -> list[tuple[str, str, tuple[Piece, ...]]]:
+def pieces(shown: ConversationView) -> list[tuple[str, str, tuple[TurnPart, ...]]]:
     return [(turn.role, turn.by, turn.pieces) for turn in shown.turns]
 
 
@@ -29,11 +29,11 @@ def test_what_was_said_and_what_was_answered() -> None:
     asked = ask(user("hi"), system="Be kind.")
     thought = {"text": "hm", "thought": True}
     call = {"functionCall": {"name": "look_up", "args": {"n": 1}}}
-    shown = show_conversation(captured(asked, ({}, answer(thought, {"text": "ok"}, call))), ANTHROPIC)
+    shown = view_conversation(captured(asked, ({}, answer(thought, {"text": "ok"}, call))), ANTHROPIC)
     assert shown.system == ("Be kind.",)
     assert [(tool.name, tool.description) for tool in shown.tools] == [("look up", "Looks.")]
     first, second = pieces(shown)
-    assert first == ("user", "client", (Piece(kind="text", text="hi"),))
+    assert first == ("user", "client", (TurnPart(kind="text", text="hi"),))
     assert second[:2] == ("model", "model")
     assert [(one.kind, one.text, one.name) for one in second[2]][:2] == [
         ("thought", "hm", ""),
@@ -53,7 +53,7 @@ def test_calls_and_results_of_the_history() -> None:
         },
         user([{"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no such thing"}]),
     )
-    shown = show_conversation(captured(ask(*history), ({}, answer({"text": "sorry"}))), ANTHROPIC)
+    shown = view_conversation(captured(ask(*history), ({}, answer({"text": "sorry"}))), ANTHROPIC)
     call = pieces(shown)[1][2][0]
     result = pieces(shown)[2][2][0]
     assert (call.kind, call.id, call.name, call.data) == ("call", "t1", "look up", '{"n":2}')
@@ -63,7 +63,7 @@ def test_calls_and_results_of_the_history() -> None:
 def test_pictures_are_shown_and_other_files_named() -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
     paper = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PIXEL}}
-    shown = show_conversation(captured(ask(user([picture, paper])), ({}, answer({"text": "x"}))), ANTHROPIC)
+    shown = view_conversation(captured(ask(user([picture, paper])), ({}, answer({"text": "x"}))), ANTHROPIC)
     first, second = pieces(shown)[0][2]
     assert (first.mime, first.data) == ("image/png", PIXEL)
     assert (second.mime, second.data) == ("application/pdf", "")
@@ -79,7 +79,7 @@ def test_what_the_gateways_own_tools_said_stands_between_two_answers() -> None:
         ({"contents": contents}, answer(call)),
         ({"contents": more}, answer({"text": "three"})),
     )
-    shown = show_conversation(exchange, ANTHROPIC)
+    shown = view_conversation(exchange, ANTHROPIC)
     assert [(role, by) for role, by, _ in pieces(shown)] == [
         ("user", "client"),
         ("model", "model"),
@@ -93,14 +93,14 @@ def test_an_attempt_that_failed_says_nothing_and_the_next_one_counts() -> None:
     error = {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}
     contents = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
     both = captured(ask(user("hi")), (contents, error), (contents, answer({"text": "here"})))
-    shown = show_conversation(both, ANTHROPIC)
+    shown = view_conversation(both, ANTHROPIC)
     assert [by for _, by, _ in pieces(shown)] == ["client", "model"]
     assert shown.trouble == ""
-    alone = show_conversation(captured(ask(user("hi")), (contents, error)), ANTHROPIC)
+    alone = view_conversation(captured(ask(user("hi")), (contents, error)), ANTHROPIC)
     assert "busy" in alone.trouble
 
 
 def test_a_request_that_cannot_be_read_is_trouble_and_no_accident() -> None:
-    shown = show_conversation(captured({"messages": 7}), ANTHROPIC)
+    shown = view_conversation(captured({"messages": 7}), ANTHROPIC)
     assert shown.turns == ()
     assert "could not be read" in shown.trouble

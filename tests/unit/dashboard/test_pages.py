@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from dragoman.dashboard.pages import PAGE, SAFE_HEADERS, static_files
+from dragoman.dashboard.pages import INDEX_FILE, SAFE_HEADERS, load_static_files
 
-FILES = static_files()
+FILES = load_static_files()
 TEXTS = {name: file.data.decode() for name, file in FILES.items()}
 SCRIPTS = {name: text for name, text in TEXTS.items() if name.endswith(".js")}
 
@@ -29,7 +29,7 @@ def test_every_file_has_a_type_and_its_own_tag() -> None:
 
 
 def test_the_page_has_nothing_inline_and_nothing_from_elsewhere() -> None:
-    page = TEXTS[PAGE]
+    page = TEXTS[INDEX_FILE]
     assert not re.search(r"<style|style=|\son\w+=|javascript:|https?://|//\w", page)
     assert all(src for src in re.findall(r"<script([^>]*)>", page) if "src=" in src)
     named = re.findall(r'(?:href|src)="dashboard/static/([^"]+)"', page)

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.dashboard.rows import client_name, row_of
+from dragoman.dashboard.rows import client_name, request_row
 from dragoman.ir import Usage
 from dragoman.notes import Note
-from dragoman.observe.record import Attempt, ToolOutcome
+from dragoman.observe.record import Attempt, ClientToolResult
 from tests.unit.dashboard.records import record
 
 
 def test_a_row_tells_what_the_record_knows() -> None:
-    row = row_of(
+    row = request_row(
         record(
             client="claude-cli/2.1 (external, cli)",
             session="s",
@@ -19,7 +19,7 @@ def test_a_row_tells_what_the_record_knows() -> None:
             usage=Usage(input_tokens=9, cached_tokens=4, output_tokens=2),
             calls=("Bash",),
             own_calls=("search",),
-            results=(ToolOutcome("Bash", True, 3), ToolOutcome("Read", False, 3)),
+            results=(ClientToolResult("Bash", True, 3), ClientToolResult("Read", False, 3)),
             notes=(Note("dropped", "x", "y"),),
             attempts=(Attempt(model="m"), Attempt(model="m")),
             total_ms=7,
@@ -33,7 +33,7 @@ def test_a_row_tells_what_the_record_knows() -> None:
 
 
 def test_a_cost_that_nobody_knows_is_none() -> None:
-    assert row_of(record(), lambda _: None).cost_usd is None
+    assert request_row(record(), lambda _: None).cost_usd is None
 
 
 @pytest.mark.parametrize(

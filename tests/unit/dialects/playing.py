@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.emulator import create_emulator
 from dragoman.exchange import Exchange
-from dragoman.ir import Sealed, unseal
+from dragoman.ir import SealedSignature, unseal
 
 Json = dict[str, Any]
 Slices = Callable[[bytes], list[bytes]]
@@ -63,9 +63,11 @@ def refusal(model: str, body: bytes, backend: str = "gemini") -> str:
     return "" if status == 200 else f"{model}: {answer.decode()}\n{body.decode()}"
 
 
-def recall(store: dict[str, str], exchange: Exchange) -> dict[str, Sealed]:
+def recall(store: dict[str, str], exchange: Exchange) -> dict[str, SealedSignature]:
     """What the store knows of the signatures that a request should have."""
-    return {key: sealed for key in exchange.wanted if (sealed := unseal(store.get(key, ""))) is not None}
+    return {
+        key: sealed for key in exchange.missing_keys if (sealed := unseal(store.get(key, ""))) is not None
+    }
 
 
 class Player(ABC, Generic[Heard]):
@@ -136,5 +138,5 @@ class Player(ABC, Generic[Heard]):
         out += exchange.finish()
         assert exchange.failure is None
         if self._keeps_store:
-            self._store.update(exchange.memories)
+            self._store.update(exchange.store_entries)
         return out

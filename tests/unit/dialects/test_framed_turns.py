@@ -46,14 +46,14 @@ def _read(body: bytes, dialect: str = "anthropic", **headers: str) -> Decoded:
 def framed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many new elements were found in a known frame, by body."""
     found: list[int] = []
-    new_elements = frames.Frame.new_elements
+    new_elements = frames.RequestEnvelope.new_elements
 
     def noted(*args: Any) -> list[bytes]:
         elements = new_elements(*args)
         found.append(len(elements))
         return elements
 
-    monkeypatch.setattr(frames.Frame, "new_elements", noted)
+    monkeypatch.setattr(frames.RequestEnvelope, "new_elements", noted)
     return found
 
 
@@ -98,7 +98,7 @@ def test_another_session_in_the_head_is_not_the_frames(framed: list[int]) -> Non
     ],
 )
 def test_what_is_no_whole_element_is_no_new_one(behind: bytes, new: int) -> None:
-    frame: frames.Frame[None] = frames.Frame(b'{"a":[', b"]}", {})
+    frame: frames.RequestEnvelope[None] = frames.RequestEnvelope(b'{"a":[', b"]}", {})
     assert len(frame.new_elements(b'{"a":[0' + behind + b"]}", 6, 7)) == new
 
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from dragoman import jsontext
-from dragoman.dialects.samples import Sampled
-from dragoman.dialects.skim import IN_TOOLS, Skimmed, Skimmer
+from dragoman.dialects.samples import FingerprintIndex
+from dragoman.dialects.skim import TOOLS_FIELD, IncrementalBodyReader, PartialBody
 from dragoman.errors import InvalidRequest
-from dragoman.memo import Memo, memo_lookups
+from dragoman.memo import LruCache, cache_lookups
 
 _MARK = b'"\xff dragoman knows what stood here"'
 
@@ -27,14 +27,14 @@ class Reading:
 
     def __init__(self, *, tools: bool = True) -> None:
         self.read_bytes: list[int] = []
-        self.skimmer: Skimmer[Body, Any] = Skimmer(
+        self.skimmer: IncrementalBodyReader[Body, Any] = IncrementalBodyReader(
             "test",
             self._read,
             key="messages",
             elements=lambda wire: wire.messages,
-            tools=IN_TOOLS if tools else None,
+            tools=TOOLS_FIELD if tools else None,
         )
-        self.memo: Memo[bytes, Any] = Memo(1 << 20)
+        self.memo: LruCache[bytes, Any] = LruCache(1 << 20)
         self.pieces_read = 0
 
     def _read(self, body: bytes) -> Body:
@@ -46,12 +46,12 @@ class Reading:
         return jsontext.decode(msgspec.json.decode, raw, where)
 
     def __call__(self, body: bytes) -> tuple[str, list[Any], Any]:
-        skimmed = self.skimmer.skim(body)
-        pieces = list(skimmed.history(self.memo, "messages", self._piece).pieces)
-        model, tools = skimmed.note("frame", None, lambda: self._frame(skimmed))
+        skimmed = self.skimmer.read(body)
+        pieces = list(skimmed.history(self.memo, "messages", self._piece).items)
+        model, tools = skimmed.derive("frame", None, lambda: self._frame(skimmed))
         return model, pieces, tools
 
-    def _frame(self, skimmed: Skimmed[Body, Any]) -> tuple[str, Any]:
+    def _frame(self, skimmed: PartialBody[Body, Any]) -> tuple[str, Any]:
         assert bytes(skimmed.wire.tools) == skimmed.tools or not self.skimmer._tools_of
         return skimmed.wire.model, msgspec.json.decode(skimmed.tools) if skimmed.tools else None
 
@@ -194,7 +194,7 @@ def test_a_mistake_in_a_new_element_is_told_with_its_number() -> None:
         raise InvalidRequest("no", where=where)
 
     with pytest.raises(InvalidRequest) as caught:
-        read.skimmer.skim(_body([*_items(20), {"new": 1}])).history(read.memo, "messages", refuse)
+        read.skimmer.read(_body([*_items(20), {"new": 1}])).history(read.memo, "messages", refuse)
     assert caught.value.where == "messages[20]"
 
 
@@ -221,8 +221,8 @@ def test_a_list_that_ends_inside_an_element_is_not_kept() -> None:
     read = Reading()
     number = b"1" * 3000
     body = b'{"model":"m","messages":[%b],"messages":[%b,%b,0]}' % (number, number[:1500], number[:1500])
-    assert len(read.skimmer.skim(body).history(read.memo, "messages", lambda raw, _: raw).pieces) == 3
-    assert not read.skimmer.runs.find(body, body.index(number)).text
+    assert len(read.skimmer.read(body).history(read.memo, "messages", lambda raw, _: raw).items) == 3
+    assert not read.skimmer.prefixes.find(body, body.index(number)).text
 
 
 def test_bodies_without_such_a_list() -> None:
@@ -240,7 +240,7 @@ def test_half_characters_are_replaced_as_ever() -> None:
 
 
 def test_a_sample_is_not_the_text() -> None:
-    known: Sampled[bytes] = Sampled(1 << 20, "test")
+    known: FingerprintIndex[bytes] = FingerprintIndex(1 << 20, "test")
     text = b"a" * 1024 + b"b" * 500
     known.put(text, text)
     known.put(b"short", b"short")
@@ -250,7 +250,7 @@ def test_a_sample_is_not_the_text() -> None:
 
 
 def test_texts_that_look_alike_are_all_there_the_longest_and_latest_first() -> None:
-    known: Sampled[bytes] = Sampled(1 << 20, "alike")
+    known: FingerprintIndex[bytes] = FingerprintIndex(1 << 20, "alike")
     texts = [b"a" * 1024 + word for word in (b"b", b"c", b"d", b"e", b"f")]
     for text in texts:
         known.put(text, text)
@@ -262,7 +262,7 @@ def test_texts_that_look_alike_are_all_there_the_longest_and_latest_first() -> N
 
 
 def test_a_text_that_has_grown_is_kept_once() -> None:
-    known: Sampled[bytes] = Sampled(1 << 20, "grown")
+    known: FingerprintIndex[bytes] = FingerprintIndex(1 << 20, "grown")
     first, other, longer = b"a" * 1024, b"a" * 1024 + b"b" * 10, b"a" * 1024 + b"c" * 1024
     known.put(first, first)
     known.put(other, other)
@@ -275,7 +275,7 @@ def test_a_text_that_has_grown_is_kept_once() -> None:
 def test_what_comes_back_without_its_cache_point_is_not_read_again() -> None:
     """Some programs have a point on each of their last two messages: both move on."""
     read = Reading()
-    read.skimmer.known_as = read.skimmer.runs._known_as = lambda raws: [
+    read.skimmer.without_volatile = read.skimmer.prefixes._without_volatile = lambda raws: [
         raw.replace(b"!", b"") for raw in raws
     ]
     items = _items(30)
@@ -287,17 +287,17 @@ def test_what_comes_back_without_its_cache_point_is_not_read_again() -> None:
         assert read(_body(said)) == ("m", items[:count], _TOOLS)
         if count > 20:
             assert read.pieces_read - before == 2
-    ((runs,),) = [read.skimmer.runs._kept.find(_body(items), _body(items).index(b'{"role"'))]
+    ((runs,),) = [read.skimmer.prefixes._index.find(_body(items), _body(items).index(b'{"role"'))]
     assert len(runs) == 1  # of what it was, nothing is kept
 
 
 def test_a_lookup_counts_as_what_it_came_to() -> None:
-    known: Sampled[bytes] = Sampled(1 << 20, "counted")
+    known: FingerprintIndex[bytes] = FingerprintIndex(1 << 20, "counted")
     known.put(b"a" * 1024, b"a" * 1024)
     next(known.find(b"a" * 1500, 0))
-    assert memo_lookups()["counted"] == (1, 0)
+    assert cache_lookups()["counted"] == (1, 0)
     assert [*known.find(b"a" * 1500, 0)]  # whoever asks on has not found it there
-    assert memo_lookups()["counted"] == (1, 1)
+    assert cache_lookups()["counted"] == (1, 1)
 
 
 def test_conversations_that_have_parted_do_not_hide_each_other() -> None:
@@ -307,8 +307,8 @@ def test_conversations_that_have_parted_do_not_hide_each_other() -> None:
     for count in (40, 45, 50, 55):
         for way in ways:
             assert read(_body(way[:count])) == ("m", way[:count], _TOOLS)
-    before = memo_lookups()["test histories"]
+    before = cache_lookups()["test histories"]
     for way in ways:
         assert read(_body(way)) == ("m", way, _TOOLS)
-    after = memo_lookups()["test histories"]
+    after = cache_lookups()["test histories"]
     assert (after[0] - before[0], after[1] - before[1]) == (2, 0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dragoman.emulator.service import Question, Service
-from dragoman.emulator.wire import Answer
+from dragoman.emulator.service import EmulatorService, HttpRequest
+from dragoman.emulator.wire import HttpResponse
 
 Json = dict[str, Any]
 
-SERVICE = Service("test")
+SERVICE = EmulatorService("test")
 MODEL = "gemini-3.8-flash"
 OLD_MODEL = "gemini-2.5-flash"
 SENTINEL = "skip_thought_signature_validator"
@@ -34,18 +34,18 @@ def send(
     path: str = STUDIO,
     alt: str = "",
     key: str = "",
-    service: Service = SERVICE,
-) -> Answer:
+    service: EmulatorService = SERVICE,
+) -> HttpResponse:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     target = path.format(model, method)
-    return service.answer(Question(verb="POST", path=target, alt=alt, key=key, body=raw))
+    return service.handle(HttpRequest(method="POST", path=target, alt=alt, key=key, body=raw))
 
 
 def ask(body: Any, **options: Any) -> Json:
     """The decoded answer of an accepted unary request."""
     answer = send(body, **options)
-    assert answer.status == 200, answer.pieces[0].decode()
-    decoded: Json = json.loads(b"".join(answer.pieces))
+    assert answer.status == 200, answer.body_writes[0].decode()
+    decoded: Json = json.loads(b"".join(answer.body_writes))
     return decoded
 
 
@@ -53,7 +53,7 @@ def error(body: Any, **options: Any) -> Json:
     """The error object of a refused request."""
     answer = send(body, **options)
     assert answer.status == 400, answer.status
-    decoded: Json = json.loads(answer.pieces[0])["error"]
+    decoded: Json = json.loads(answer.body_writes[0])["error"]
     assert (decoded["code"], decoded["status"]) == (400, "INVALID_ARGUMENT")
     return decoded
 
@@ -65,8 +65,8 @@ def message(body: Any, **options: Any) -> str:
 
 def stream(body: Any, **options: Any) -> list[Json]:
     answer = send(body, method="streamGenerateContent", alt="sse", **options)
-    assert answer.status == 200, answer.pieces[0].decode()
-    return [json.loads(piece.removeprefix(b"data: ")) for piece in answer.pieces]
+    assert answer.status == 200, answer.body_writes[0].decode()
+    return [json.loads(piece.removeprefix(b"data: ")) for piece in answer.body_writes]
 
 
 def parts(answer: Json) -> list[Json]:

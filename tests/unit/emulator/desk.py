@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from dragoman.emulator.question import Question
-from dragoman.emulator.service import Service
-from dragoman.emulator.wire import Answer
+from dragoman.emulator.question import HttpRequest
+from dragoman.emulator.service import EmulatorService
+from dragoman.emulator.wire import HttpResponse
 
 Json = dict[str, Any]
 
@@ -17,23 +17,25 @@ START = datetime(2026, 11, 15, 12, tzinfo=UTC)
 PROJECT = "/v1/projects/p/locations/global"
 
 
-class Desk:
+class ResourceClient:
     """Asks a service of its own; time passes only when told to."""
 
     def __init__(self) -> None:
-        self.service = Service("desk")
+        self.service = EmulatorService("desk")
         self.now = START
 
-    def pass_time(self, **span: float) -> None:
+    def advance_clock(self, **span: float) -> None:
         self.now += timedelta(**span)
 
-    def ask(self, verb: str, url: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+    def ask(
+        self, verb: str, url: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> HttpResponse:
         """`url` may have a query; a body that is not bytes is sent as JSON."""
         split = urlsplit(url)
         query = dict(parse_qsl(split.query))
-        return self.service.answer(
-            Question(
-                verb=verb,
+        return self.service.handle(
+            HttpRequest(
+                method=verb,
                 path=split.path,
                 alt=query.get("alt", ""),
                 key=query.get("key", ""),
@@ -62,5 +64,5 @@ def user(*parts: Json | str) -> Json:
     return {"role": "user", "parts": [{"text": part} if isinstance(part, str) else part for part in parts]}
 
 
-def header(answer: Answer, name: str) -> str:
+def header(answer: HttpResponse, name: str) -> str:
     return dict(answer.headers).get(name, "")

@@ -121,24 +121,24 @@ def test_the_whole_answer_is_the_merge_of_the_chunks(model: str, body: Json) -> 
 def test_sse_frames_are_exact() -> None:
     answer = send(hello(), method="streamGenerateContent", alt="sse")
     assert answer.content_type == "text/event-stream"
-    for piece in answer.pieces:
+    for piece in answer.body_writes:
         assert re.fullmatch(rb"data: \{[^\r\n]*\}\r\n\r\n", piece)
 
 
 def test_the_array_form_is_exact() -> None:
     answer = send(hello(), method="streamGenerateContent")
     assert answer.content_type == "application/json; charset=UTF-8"
-    assert answer.pieces[0].startswith(b"[{")
-    assert all(piece.startswith(b"\n,\r\n{") for piece in answer.pieces[1:-1])
-    assert answer.pieces[-1] == b"]"
-    assert len(json.loads(b"".join(answer.pieces))) == len(answer.pieces) - 1
+    assert answer.body_writes[0].startswith(b"[{")
+    assert all(piece.startswith(b"\n,\r\n{") for piece in answer.body_writes[1:-1])
+    assert answer.body_writes[-1] == b"]"
+    assert len(json.loads(b"".join(answer.body_writes))) == len(answer.body_writes) - 1
 
 
 def test_errors_before_the_first_byte() -> None:
     plain = send({}, method="streamGenerateContent", alt="sse")
     array = send({}, method="streamGenerateContent")
     assert plain.content_type == array.content_type == "application/json; charset=UTF-8"
-    assert json.loads(array.pieces[0]) == [json.loads(plain.pieces[0])]
+    assert json.loads(array.body_writes[0]) == [json.loads(plain.body_writes[0])]
 
 
 @settings(deadline=None)
@@ -192,7 +192,7 @@ def test_count_tokens_takes_prompts_over_the_window() -> None:
 
 def test_count_tokens_refusals() -> None:
     def words(body: Json) -> str:
-        found: str = json.loads(send(body, method="countTokens").pieces[0])["error"]["message"]
+        found: str = json.loads(send(body, method="countTokens").body_writes[0])["error"]["message"]
         return found
 
     assert words({}) == "* CountTokensRequest.contents: contents is not specified\n"

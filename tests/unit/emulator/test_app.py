@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.emulator import create_emulator
 from dragoman.emulator.http.shell import header_fields
 from dragoman.emulator.models import MODELS
-from dragoman.emulator.service import Question
+from dragoman.emulator.service import HttpRequest
 from tests.unit.emulator.asking import (
     PLAIN_PATHS,
     SERVICE,
@@ -108,8 +108,8 @@ def test_parsing_comes_before_the_key_and_the_key_before_the_model() -> None:
 
 
 def get(path: str) -> tuple[int, Any]:
-    answer = SERVICE.answer(Question(verb="GET", path=path))
-    return answer.status, json.loads(answer.pieces[0])
+    answer = SERVICE.handle(HttpRequest(method="GET", path=path))
+    return answer.status, json.loads(answer.body_writes[0])
 
 
 @pytest.mark.parametrize("path", PLAIN_PATHS)
@@ -129,9 +129,9 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("path", UNKNOWN)
 def test_unknown_paths_get_the_html_page(path: str) -> None:
-    answer = SERVICE.answer(Question(verb="POST", path=path))
+    answer = SERVICE.handle(HttpRequest(method="POST", path=path))
     assert (answer.status, answer.content_type) == (404, "text/html; charset=UTF-8")
-    assert b"Error 404 (Not Found)!!1" in answer.pieces[0]
+    assert b"Error 404 (Not Found)!!1" in answer.body_writes[0]
 
 
 DEAD = ["gemini-2.0-flash", "gemini-1.5-pro", "gemini-3-pro-preview", "gemini-pro", "gpt-5", "claude-opus-4"]
@@ -140,7 +140,7 @@ DEAD = ["gemini-2.0-flash", "gemini-1.5-pro", "gemini-3-pro-preview", "gemini-pr
 @pytest.mark.parametrize("model", DEAD)
 def test_dead_and_foreign_models_are_not_found(model: str) -> None:
     answer = send(hello(), model=model)
-    found = json.loads(answer.pieces[0])["error"]
+    found = json.loads(answer.body_writes[0])["error"]
     assert (answer.status, found["code"], found["status"]) == (404, 404, "NOT_FOUND")
     assert found["message"] == (
         f"models/{model} is not found for API version v1beta, or is not supported for generateContent. "
@@ -153,7 +153,7 @@ def test_dead_and_foreign_models_are_not_found(model: str) -> None:
 
 def test_vertex_has_its_own_words_for_a_missing_model() -> None:
     answer = send(hello(), model="nope", path=VERTEX)
-    words = json.loads(answer.pieces[0])["error"]["message"]
+    words = json.loads(answer.body_writes[0])["error"]["message"]
     assert words.startswith(
         "Publisher Model `projects/p/locations/global/publishers/google/models/nope` was not found"
     )
@@ -226,7 +226,7 @@ DOCUMENTS = st.recursive(
 def test_whatever_arrives_the_answer_is_googles(document: Any, model: str, path: str) -> None:
     for wrapped in (document, {**hello(), **document} if isinstance(document, dict) else document):
         answer = send(wrapped, model=model, path=path)
-        decoded = json.loads(answer.pieces[0])
+        decoded = json.loads(answer.body_writes[0])
         assert (
             "candidates" in decoded
             if answer.status == 200

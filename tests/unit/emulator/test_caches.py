@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.emulator.desk import PROJECT, Desk, Json, user
+from tests.unit.emulator.desk import PROJECT, Json, ResourceClient, user
 
 MODEL = "gemini-3.8-flash"
 LONG = "word " * 4000  # 5000 tokens
@@ -24,16 +24,16 @@ def cache(**fields: Any) -> Json:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def desk() -> ResourceClient:
+    return ResourceClient()
 
 
-def make(desk: Desk, **fields: Any) -> str:
+def make(desk: ResourceClient, **fields: Any) -> str:
     name: str = desk.good("POST", CACHES, cache(**fields))["name"]
     return name
 
 
-def test_a_cache_lives_an_hour_and_shows_nothing_of_what_it_holds(desk: Desk) -> None:
+def test_a_cache_lives_an_hour_and_shows_nothing_of_what_it_holds(desk: ResourceClient) -> None:
     made = desk.good("POST", CACHES, cache(displayName="Notes"))
     assert re.fullmatch(r"cachedContents/[a-z0-9]{40}", made["name"])
     assert made == {
@@ -56,15 +56,15 @@ def test_a_cache_lives_an_hour_and_shows_nothing_of_what_it_holds(desk: Desk) ->
         ({"expire_time": "2026-11-16T02:00:00+02:00"}, "2026-11-16T00:00:00.000000Z"),
     ],
 )
-def test_its_end_can_be_chosen(desk: Desk, life: Json, end: str) -> None:
+def test_its_end_can_be_chosen(desk: ResourceClient, life: Json, end: str) -> None:
     assert desk.good("POST", CACHES, cache(**life))["expireTime"] == end
 
 
-def test_after_its_end_it_is_as_if_it_had_never_been(desk: Desk) -> None:
+def test_after_its_end_it_is_as_if_it_had_never_been(desk: ResourceClient) -> None:
     name = make(desk, ttl="300s")
-    desk.pass_time(seconds=299)
+    desk.advance_clock(seconds=299)
     assert desk.good("POST", GENERATE, {"contents": [user("hi")], "cachedContent": name})
-    desk.pass_time(seconds=1)
+    desk.advance_clock(seconds=1)
     gone = (403, "PERMISSION_DENIED", "CachedContent not found (or permission denied)")
     assert desk.bad("POST", GENERATE, {"contents": [user("hi")], "cachedContent": name}) == gone
     assert desk.bad("GET", f"/v1beta/{name}") == gone
@@ -73,9 +73,9 @@ def test_after_its_end_it_is_as_if_it_had_never_been(desk: Desk) -> None:
     assert desk.good("GET", CACHES) == {}
 
 
-def test_its_life_can_be_prolonged_and_nothing_else_changed(desk: Desk) -> None:
+def test_its_life_can_be_prolonged_and_nothing_else_changed(desk: ResourceClient) -> None:
     name = make(desk, ttl="300s")
-    desk.pass_time(seconds=100)
+    desk.advance_clock(seconds=100)
     patched = desk.good("PATCH", f"/v1beta/{name}?updateMask=ttl", {"ttl": "600s"})
     assert patched["expireTime"] == "2026-11-15T12:11:40.000000Z"
     assert patched["updateTime"] == "2026-11-15T12:01:40.000000Z"
@@ -90,13 +90,13 @@ def test_its_life_can_be_prolonged_and_nothing_else_changed(desk: Desk) -> None:
     assert desk.bad("PATCH", f"/v1beta/{name}", {"ttl": "-1s"})[0] == 400
 
 
-def test_deleted_is_gone(desk: Desk) -> None:
+def test_deleted_is_gone(desk: ResourceClient) -> None:
     name = make(desk)
     assert desk.good("DELETE", f"/v1beta/{name}") == {}
     assert desk.bad("GET", f"/v1beta/{name}")[0] == 403
 
 
-def test_the_list_comes_in_pages_newest_first(desk: Desk) -> None:
+def test_the_list_comes_in_pages_newest_first(desk: ResourceClient) -> None:
     names = [make(desk) for _ in range(5)]
     first = desk.good("GET", f"{CACHES}?pageSize=2")
     second = desk.good("GET", f"{CACHES}?pageSize=2&pageToken={first['nextPageToken']}")
@@ -138,7 +138,7 @@ def test_the_list_comes_in_pages_newest_first(desk: Desk) -> None:
         ),
     ],
 )
-def test_what_cannot_be_cached_is_refused(desk: Desk, body: Json, words: str) -> None:
+def test_what_cannot_be_cached_is_refused(desk: ResourceClient, body: Json, words: str) -> None:
     code, status, message = desk.bad("POST", CACHES, body)
     assert (code, status) == (400, "INVALID_ARGUMENT")
     assert message.startswith(words)
@@ -147,19 +147,19 @@ def test_what_cannot_be_cached_is_refused(desk: Desk, body: Json, words: str) ->
 @pytest.mark.parametrize(
     "model", ["gemini-4-argon", "gemini-embedding-001", "gemini-2.0-flash", "gemma-4-31b-it"]
 )
-def test_models_without_caches_say_so(desk: Desk, model: str) -> None:
+def test_models_without_caches_say_so(desk: ResourceClient, model: str) -> None:
     code, status, message = desk.bad("POST", CACHES, cache(model=f"models/{model}"))
     assert (code, status) == (404, "NOT_FOUND")
     assert f"models/{model} is not found for API version v1beta" in message
     assert "not supported for createCachedContent" in message
 
 
-def test_a_system_instruction_alone_can_be_cached(desk: Desk) -> None:
+def test_a_system_instruction_alone_can_be_cached(desk: ResourceClient) -> None:
     body = {"model": f"models/{MODEL}", "systemInstruction": {"parts": [{"text": LONG}]}}
     assert desk.good("POST", CACHES, body)["usageMetadata"]["totalTokenCount"] == 5000
 
 
-def test_a_request_with_a_cache_counts_it_as_prompt_and_as_cached(desk: Desk) -> None:
+def test_a_request_with_a_cache_counts_it_as_prompt_and_as_cached(desk: ResourceClient) -> None:
     name = make(desk)
     answer = desk.good("POST", GENERATE, {"contents": [user("say good morning")], "cachedContent": name})
     assert answer["candidates"][0]["content"]["parts"][0]["text"] == "good morning"
@@ -169,22 +169,22 @@ def test_a_request_with_a_cache_counts_it_as_prompt_and_as_cached(desk: Desk) ->
     assert usage["cacheTokensDetails"] == [{"modality": "TEXT", "tokenCount": 5000}]
 
 
-def test_every_chunk_of_a_stream_counts_the_cache(desk: Desk) -> None:
+def test_every_chunk_of_a_stream_counts_the_cache(desk: ResourceClient) -> None:
     name = make(desk)
     path = GENERATE.replace("generateContent", "streamGenerateContent") + "?alt=sse"
     answer = desk.ask("POST", path, {"contents": [user("say one two three")], "cachedContent": name})
-    assert len(answer.pieces) > 1
-    assert all(b'"cachedContentTokenCount":5000' in piece for piece in answer.pieces)
+    assert len(answer.body_writes) > 1
+    assert all(b'"cachedContentTokenCount":5000' in piece for piece in answer.body_writes)
 
 
-def test_the_tools_of_a_cache_can_be_called(desk: Desk) -> None:
+def test_the_tools_of_a_cache_can_be_called(desk: ResourceClient) -> None:
     name = make(desk, tools=[TOOL])
     asked = {"contents": [user("use get_time with {}")], "cachedContent": name}
     parts = desk.good("POST", GENERATE, asked)["candidates"][0]["content"]["parts"]
     assert [part["functionCall"]["name"] for part in parts if "functionCall" in part] == ["get_time"]
 
 
-def test_cached_turns_stand_before_the_new_ones(desk: Desk) -> None:
+def test_cached_turns_stand_before_the_new_ones(desk: ResourceClient) -> None:
     """A result whose call was cached finds it."""
     asked = {"contents": [user(LONG + "\n\nuse get_time with {}")], "tools": [TOOL]}
     turn = desk.good("POST", GENERATE, asked)["candidates"][0]["content"]
@@ -198,7 +198,7 @@ def test_cached_turns_stand_before_the_new_ones(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "field", [{"systemInstruction": user("be brief")}, {"tools": [TOOL]}, {"toolConfig": {}}]
 )
-def test_what_the_cache_says_may_not_be_said_again(desk: Desk, field: Json) -> None:
+def test_what_the_cache_says_may_not_be_said_again(desk: ResourceClient, field: Json) -> None:
     asked = {"contents": [user("hi")], "cachedContent": make(desk), **field}
     assert desk.bad("POST", GENERATE, asked) == (
         400,
@@ -207,7 +207,7 @@ def test_what_the_cache_says_may_not_be_said_again(desk: Desk, field: Json) -> N
     )
 
 
-def test_another_model_cannot_use_it(desk: Desk) -> None:
+def test_another_model_cannot_use_it(desk: ResourceClient) -> None:
     asked = {"contents": [user("hi")], "cachedContent": make(desk)}
     code, _, message = desk.bad("POST", GENERATE.replace("3.8", "3.5"), asked)
     assert code == 400
@@ -216,31 +216,31 @@ def test_another_model_cannot_use_it(desk: Desk) -> None:
     )
 
 
-def test_contents_are_needed_all_the_same(desk: Desk) -> None:
+def test_contents_are_needed_all_the_same(desk: ResourceClient) -> None:
     message = desk.bad("POST", GENERATE, {"cachedContent": make(desk)})[2]
     assert "contents is not specified" in message
 
 
-def test_wrong_fields_are_reported_before_an_unknown_cache(desk: Desk) -> None:
+def test_wrong_fields_are_reported_before_an_unknown_cache(desk: ResourceClient) -> None:
     asked = {"contents": [{"role": "user"}], "cachedContent": "cachedContents/nope"}
     assert "parts must not be empty" in desk.bad("POST", GENERATE, asked)[2]
 
 
 @pytest.mark.parametrize("name", ["batchPredictionJobs/123", "projects/p/locations/l/cachedContents/1", "x"])
-def test_a_name_of_the_wrong_shape_is_an_invalid_argument(desk: Desk, name: str) -> None:
+def test_a_name_of_the_wrong_shape_is_an_invalid_argument(desk: ResourceClient, name: str) -> None:
     assert desk.bad("POST", GENERATE, {"contents": [user("hi")], "cachedContent": name})[:2] == (
         400,
         "INVALID_ARGUMENT",
     )
 
 
-def test_count_tokens_counts_the_cache(desk: Desk) -> None:
+def test_count_tokens_counts_the_cache(desk: ResourceClient) -> None:
     asked = {"model": f"models/{MODEL}", "contents": [user("12345678")], "cachedContent": make(desk)}
     counted = desk.good("POST", COUNT, {"generateContentRequest": asked})
     assert (counted["totalTokens"], counted["cachedContentTokenCount"]) == (5002, 5000)
 
 
-def test_vertex_names_are_full_and_its_caches_its_own(desk: Desk) -> None:
+def test_vertex_names_are_full_and_its_caches_its_own(desk: ResourceClient) -> None:
     made = desk.good("POST", VERTEX_CACHES, cache(model=VERTEX_MODEL))
     assert re.fullmatch(r"projects/p/locations/global/cachedContents/\d{19}", made["name"])
     assert desk.good("GET", f"/v1/{made['name']}") == made
@@ -256,12 +256,12 @@ def test_vertex_names_are_full_and_its_caches_its_own(desk: Desk) -> None:
     )
 
 
-def test_the_key_is_asked_for_after_the_body_is_read(desk: Desk) -> None:
+def test_the_key_is_asked_for_after_the_body_is_read(desk: ResourceClient) -> None:
     assert "Unknown name" in desk.bad("POST", f"{CACHES}?key=invalid-key", {"foo": 1})[2]
     assert "API key not valid" in desk.bad("POST", f"{CACHES}?key=invalid-key", cache())[2]
     assert "API key not valid" in desk.bad("GET", f"{CACHES}?key=invalid-key")[2]
 
 
-def test_a_model_named_as_on_vertex_is_not_found_on_ai_studio(desk: Desk) -> None:
+def test_a_model_named_as_on_vertex_is_not_found_on_ai_studio(desk: ResourceClient) -> None:
     named = cache(model=f"models/publishers/google/models/{MODEL}")
     assert desk.bad("POST", CACHES, named)[:2] == (404, "NOT_FOUND")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.emulator.service import Service
+from dragoman.emulator.service import EmulatorService
 from tests.unit.emulator.asking import (
     MODEL,
     OLD_MODEL,
@@ -145,7 +145,7 @@ def test_a_response_may_reference_the_media_it_carries() -> None:
 # Signatures
 
 
-def issue(model: str = MODEL, service: Service | None = None, **options: Any) -> Json:
+def issue(model: str = MODEL, service: EmulatorService | None = None, **options: Any) -> Json:
     """A model turn that the emulator itself produced, with a signed call of `f`."""
     asked = talk(user("use f with {}"), tools=declare("f", "g"))
     if service is not None:
@@ -162,7 +162,7 @@ def resend(content: Json) -> Json:
 def test_an_issued_signature_is_taken_back_by_another_process() -> None:
     content = issue()
     assert 100 <= len(content["parts"][0]["thoughtSignature"]) <= 300
-    ask(resend(content), service=Service("test"))
+    ask(resend(content), service=EmulatorService("test"))
 
 
 def test_arguments_may_be_rewritten_by_the_client() -> None:
@@ -249,7 +249,7 @@ def damage(signature: str) -> str:
 def test_damaged_and_foreign_signatures_are_corrupted() -> None:
     content = issue()
     genuine = content["parts"][0]["thoughtSignature"]
-    other_seed = issue(service=Service("other"))["parts"][0]["thoughtSignature"]
+    other_seed = issue(service=EmulatorService("other"))["parts"][0]["thoughtSignature"]
     for bad in (damage(genuine), genuine[:-8], other_seed, "ErUBCkYIBxgC", "YQ=="):
         content["parts"][0]["thoughtSignature"] = bad
         assert message(resend(content)) == "Corrupted thought signature."

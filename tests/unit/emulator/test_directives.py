@@ -7,65 +7,71 @@ import re
 import pytest
 
 from dragoman.emulator.model import directives
-from dragoman.emulator.model.directives import Plan, Step, Use, read_plan
+from dragoman.emulator.model.directives import DirectiveCall, DirectivePlan, DirectiveStep, read_directives
 
-LS = Use("Bash", {"command": "ls"})
-READ = Use("Read", {"file_path": "/a"})
+LS = DirectiveCall("Bash", {"command": "ls"})
+READ = DirectiveCall("Read", {"file_path": "/a"})
 
 PLANS = {
-    "one call": ('use Bash with {"command":"ls"}', Plan(steps=(Step((LS,)),))),
+    "one call": ('use Bash with {"command":"ls"}', DirectivePlan(steps=(DirectiveStep((LS,)),))),
     "parallel": (
         'use Bash with {"command":"ls"} and use Read with {"file_path":"/a"}',
-        Plan(steps=(Step((LS, READ)),)),
+        DirectivePlan(steps=(DirectiveStep((LS, READ)),)),
     ),
     "two steps and a last word": (
         'use Bash with {"command":"ls"} then use Read with {"file_path":"/a"} then say all done',
-        Plan(steps=(Step((LS,)), Step((READ,))), say="all done"),
+        DirectivePlan(steps=(DirectiveStep((LS,)), DirectiveStep((READ,))), say="all done"),
     ),
     "prose around": (
         'Please, could you use `Bash` with {"command": "ls"}? After that Use Read with '
         '{"file_path":"/a"}. Thanks!',
-        Plan(steps=(Step((LS,)), Step((READ,)))),
+        DirectivePlan(steps=(DirectiveStep((LS,)), DirectiveStep((READ,)))),
     ),
     "braces and quotes in strings": (
         'use Bash with {"command":"echo \\"}{\\" {x}"} then say ok',
-        Plan(steps=(Step((Use("Bash", {"command": 'echo "}{" {x}'}),)),), say="ok"),
+        DirectivePlan(
+            steps=(DirectiveStep((DirectiveCall("Bash", {"command": 'echo "}{" {x}'}),)),), say="ok"
+        ),
     ),
     "nested and over several lines": (
         'use Edit with {\n  "a": {"b": [1, {"c": "x\ny"}]}\n}\nthen say fine',
-        Plan(steps=(Step((Use("Edit", {"a": {"b": [1, {"c": "x\ny"}]}}),)),), say="fine"),
+        DirectivePlan(
+            steps=(DirectiveStep((DirectiveCall("Edit", {"a": {"b": [1, {"c": "x\ny"}]}}),)),), say="fine"
+        ),
     ),
-    "only a word": ("say hello world", Plan(say="hello world")),
-    "a quoted word keeps its lines": ('say "a\\nb then c"', Plan(say="a\nb then c")),
+    "only a word": ("say hello world", DirectivePlan(say="hello world")),
+    "a quoted word keeps its lines": ('say "a\\nb then c"', DirectivePlan(say="a\nb then c")),
     "text in front of a call": (
         'say looking then use Bash with {"command":"ls"}',
-        Plan(steps=(Step((LS,), "looking"),)),
+        DirectivePlan(steps=(DirectiveStep((LS,), "looking"),)),
     ),
     "a thought": (
         'think about it first then use Bash with {"command":"ls"} and say bye',
-        Plan(steps=(Step((LS,)),), say="bye", think="about it first"),
+        DirectivePlan(steps=(DirectiveStep((LS,)),), say="bye", think="about it first"),
     ),
     "a directive inside an argument is an argument": (
         'use Write with {"content": "use Bash with {} then say no"}',
-        Plan(steps=(Step((Use("Write", {"content": "use Bash with {} then say no"}),)),)),
+        DirectivePlan(
+            steps=(DirectiveStep((DirectiveCall("Write", {"content": "use Bash with {} then say no"}),)),)
+        ),
     ),
     "names with dots and colons": (
         "use mcp__a.b:c-d with {}",
-        Plan(steps=(Step((Use("mcp__a.b:c-d", {}),)),)),
+        DirectivePlan(steps=(DirectiveStep((DirectiveCall("mcp__a.b:c-d", {}),)),)),
     ),
-    "broken JSON is prose": ('use Bash with {"command": then say hi', Plan(say="hi")),
-    "ordinary prose": ("I think you should say what you use with care.", Plan()),
-    "nothing": ("", Plan()),
+    "broken JSON is prose": ('use Bash with {"command": then say hi', DirectivePlan(say="hi")),
+    "ordinary prose": ("I think you should say what you use with care.", DirectivePlan()),
+    "nothing": ("", DirectivePlan()),
 }
 
 
 @pytest.mark.parametrize(("words", "plan"), PLANS.values(), ids=PLANS.keys())
-def test_plan(words: str, plan: Plan) -> None:
-    assert read_plan(words) == plan
+def test_plan(words: str, plan: DirectivePlan) -> None:
+    assert read_directives(words) == plan
 
 
 def test_long_text_with_many_near_directives_is_read_once() -> None:
-    assert read_plan("use x with {" * 3000 + "say then " * 3000).steps == ()
+    assert read_directives("use x with {" * 3000 + "say then " * 3000).steps == ()
 
 
 class Counting:
@@ -90,6 +96,6 @@ def test_a_pasted_log_full_of_directives_is_read_once(
     patterns = {name: Counting(getattr(directives, name)) for name in (rare, often)}
     for name, pattern in patterns.items():
         monkeypatch.setattr(directives, name, pattern)
-    plan = read_plan(line * 500)
+    plan = read_directives(line * 500)
     assert len(plan.steps) == 500 or plan.say == "\n".join("a" * 500)
     assert (patterns[rare].searches, patterns[often].searches) == (1, 501)

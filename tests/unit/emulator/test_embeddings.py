@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.emulator.desk import PROJECT, Desk, Json, user
+from tests.unit.emulator.desk import PROJECT, Json, ResourceClient, user
 
 STUDIO = "/v1beta/models/{}:{}"
 VERTEX = PROJECT + "/publishers/google/models/{}:{}"
@@ -15,11 +15,11 @@ MODELS = ("gemini-embedding-001", "gemini-embedding-2")
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def desk() -> ResourceClient:
+    return ResourceClient()
 
 
-def embed(desk: Desk, text: str, model: str = MODELS[0], **fields: Any) -> list[float]:
+def embed(desk: ResourceClient, text: str, model: str = MODELS[0], **fields: Any) -> list[float]:
     body = {"content": user(text), **fields}
     values: list[float] = desk.good("POST", STUDIO.format(model, "embedContent"), body)["embedding"]["values"]
     return values
@@ -31,14 +31,16 @@ def closeness(one: list[float], two: list[float]) -> float:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("size", [None, 1, 10, 768, 3072])
-def test_vectors_have_the_wanted_size_and_length_one(desk: Desk, model: str, size: int | None) -> None:
+def test_vectors_have_the_wanted_size_and_length_one(
+    desk: ResourceClient, model: str, size: int | None
+) -> None:
     values = embed(desk, "the cat sat on the mat", model, **({"outputDimensionality": size} if size else {}))
     assert len(values) == (size or 3072)
     assert math.isclose(sum(value * value for value in values), 1)
 
 
 @pytest.mark.parametrize("size", [64, 768, 3072])
-def test_like_texts_are_nearer_than_unlike_ones(desk: Desk, size: int) -> None:
+def test_like_texts_are_nearer_than_unlike_ones(desk: ResourceClient, size: int) -> None:
     cat, cats, ship = (
         embed(desk, text, outputDimensionality=size)
         for text in (
@@ -50,7 +52,7 @@ def test_like_texts_are_nearer_than_unlike_ones(desk: Desk, size: int) -> None:
     assert closeness(cat, cats) > closeness(cat, ship) + 0.25
 
 
-def test_the_same_text_is_the_same_vector_and_the_task_moves_it_a_little(desk: Desk) -> None:
+def test_the_same_text_is_the_same_vector_and_the_task_moves_it_a_little(desk: ResourceClient) -> None:
     plain = embed(desk, "weather in Oslo")
     assert plain == embed(desk, "weather in Oslo")
     query = embed(desk, "weather in Oslo", taskType="RETRIEVAL_QUERY")
@@ -58,7 +60,7 @@ def test_the_same_text_is_the_same_vector_and_the_task_moves_it_a_little(desk: D
     assert closeness(plain, query) > 0.95
 
 
-def test_a_batch_is_its_texts_one_by_one(desk: Desk) -> None:
+def test_a_batch_is_its_texts_one_by_one(desk: ResourceClient) -> None:
     def one(text: str) -> Json:
         return {"model": f"models/{MODELS[0]}", "content": user(text), "outputDimensionality": 8}
 
@@ -72,7 +74,7 @@ def test_a_batch_is_its_texts_one_by_one(desk: Desk) -> None:
     assert desk.bad("POST", url, nameless)[2].startswith("* BatchEmbedContentsRequest.requests[1].model: ")
 
 
-def test_vertex_embeds_with_settings_of_its_own_and_counts(desk: Desk) -> None:
+def test_vertex_embeds_with_settings_of_its_own_and_counts(desk: ResourceClient) -> None:
     url = VERTEX.format("gemini-embedding-2", "embedContent")
     config = {"outputDimensionality": 10, "taskType": "RETRIEVAL_DOCUMENT", "autoTruncate": True}
     answer = desk.good("POST", url, {"content": user("12345678"), "embedContentConfig": config})
@@ -80,7 +82,7 @@ def test_vertex_embeds_with_settings_of_its_own_and_counts(desk: Desk) -> None:
     assert answer["usageMetadata"]["promptTokenCount"] == 2
 
 
-def test_vertex_predicts(desk: Desk) -> None:
+def test_vertex_predicts(desk: ResourceClient) -> None:
     url = VERTEX.format("gemini-embedding-001", "predict")
     instances = [{"content": "a cat", "task_type": "RETRIEVAL_QUERY"}, {"content": "a ship"}]
     answer = desk.good("POST", url, {"instances": instances, "parameters": {"outputDimensionality": 8}})
@@ -93,7 +95,7 @@ def test_vertex_predicts(desk: Desk) -> None:
         assert desk.bad("POST", url, body)[:2] == (400, "INVALID_ARGUMENT")
 
 
-def test_media_are_embedded_by_the_model_that_can(desk: Desk) -> None:
+def test_media_are_embedded_by_the_model_that_can(desk: ResourceClient) -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
     body = {"content": user("a cat", picture)}
     alone = embed(desk, "a cat", "gemini-embedding-2")
@@ -122,7 +124,7 @@ def test_media_are_embedded_by_the_model_that_can(desk: Desk) -> None:
         ),
     ],
 )
-def test_what_cannot_be_embedded_is_refused(desk: Desk, body: Json, words: str) -> None:
+def test_what_cannot_be_embedded_is_refused(desk: ResourceClient, body: Json, words: str) -> None:
     code, _, message = desk.bad("POST", STUDIO.format(MODELS[0], "embedContent"), body)
     assert code == 400
     assert message.startswith(words)
@@ -131,7 +133,7 @@ def test_what_cannot_be_embedded_is_refused(desk: Desk, body: Json, words: str) 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("place", [STUDIO, VERTEX])
 def test_embedding_models_do_not_talk_and_talking_ones_do_not_embed(
-    desk: Desk, model: str, place: str
+    desk: ResourceClient, model: str, place: str
 ) -> None:
     asked = {"contents": [user("hi")]}
     assert desk.bad("POST", place.format(model, "generateContent"), asked)[:2] == (404, "NOT_FOUND")

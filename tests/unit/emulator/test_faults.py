@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.emulator.faults import FAULTS, FaultDirector, Planned, make_fault, parse_fault
+from dragoman.emulator.faults import FAULTS, FaultDirector, ScheduledFault, make_fault, parse_fault
 from dragoman.emulator.faults.content import FINISHES
-from dragoman.emulator.service import Service
-from dragoman.emulator.wire import Answer, Cut, Refuse, Wait
+from dragoman.emulator.service import EmulatorService
+from dragoman.emulator.wire import CloseConnection, HttpResponse, RefuseConnections, Wait
 from dragoman.errors import ConfigError
 from tests.unit.emulator.asking import (
     MODEL,
@@ -37,15 +37,15 @@ FRAMINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def faulty(name: str, framing: str = "whole", body: Any = LONG, **options: Any) -> Answer:
-    director = FaultDirector(plan=[Planned(fault=parse_fault(name))])
-    return send(body, service=Service("test", director), **{**FRAMINGS[framing], **options})
+def faulty(name: str, framing: str = "whole", body: Any = LONG, **options: Any) -> HttpResponse:
+    director = FaultDirector(plan=[ScheduledFault(fault=parse_fault(name))])
+    return send(body, service=EmulatorService("test", director), **{**FRAMINGS[framing], **options})
 
 
-def chunks(answer: Answer) -> list[Json]:
+def chunks(answer: HttpResponse) -> list[Json]:
     """What a client decodes of a stream."""
     if answer.content_type.startswith("text/event-stream"):
-        return [json.loads(piece.removeprefix(b"data: ")) for piece in answer.pieces]
+        return [json.loads(piece.removeprefix(b"data: ")) for piece in answer.body_writes]
     decoded = json.loads(answer.body)
     return decoded if isinstance(decoded, list) else [decoded]
 
@@ -56,10 +56,10 @@ def test_every_fault_changes_every_kind_of_answer(name: str, framing: str) -> No
     for path, body, model in itertools.product((STUDIO, VERTEX), (LONG, CALLING), (MODEL, OLD_MODEL)):
         plain = send(body, path=path, model=model, **FRAMINGS[framing])
         answer = faulty(name, framing, body, path=path, model=model)
-        assert (answer.status, answer.before, answer.acts, answer.content_type) != (
+        assert (answer.status, answer.actions_before_head, answer.actions, answer.content_type) != (
             plain.status,
-            plain.before,
-            plain.acts,
+            plain.actions_before_head,
+            plain.actions,
             plain.content_type,
         )
         assert answer.status in (200, 400, 401, 403, 429, 500, 502, 503, 504)
@@ -68,8 +68,8 @@ def test_every_fault_changes_every_kind_of_answer(name: str, framing: str) -> No
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_of_the_answer_reach_counting_and_faults_of_the_model_do_not(name: str) -> None:
     plain = send(hello(), method="countTokens")
-    director = FaultDirector(plan=[Planned(fault=make_fault(name))])
-    answer = send(hello(), method="countTokens", service=Service("test", director))
+    director = FaultDirector(plan=[ScheduledFault(fault=make_fault(name))])
+    answer = send(hello(), method="countTokens", service=EmulatorService("test", director))
     assert (answer == plain) == (make_fault(name).on_chunks is not None)
 
 
@@ -265,22 +265,22 @@ def test_a_cut_off_answer_keeps_no_call() -> None:
 def test_a_giant_chunk_is_as_big_as_asked(framing: str) -> None:
     found = chunks(faulty("giant_chunk=50000", framing))
     assert "".join(map(text, found)).startswith("x" * 50_000 + "word")
-    assert max(len(piece) for piece in faulty("giant_chunk=50000", framing).pieces) > 50_000
+    assert max(len(piece) for piece in faulty("giant_chunk=50000", framing).body_writes) > 50_000
 
 
 def test_slowness_is_where_it_is_said_to_be() -> None:
     plain = send(LONG, **FRAMINGS["sse"])
     late = faulty("slow_first_byte=3", "sse")
-    assert (late.before, late.acts) == ((Wait(3),), plain.acts)
+    assert (late.actions_before_head, late.actions) == ((Wait(3),), plain.actions)
     slow = faulty("slow_stream=0.25", "sse")
-    assert slow.acts[1::2] == (Wait(0.25),) * (len(plain.acts) - 1)
-    assert slow.acts[0::2] == plain.acts
+    assert slow.actions[1::2] == (Wait(0.25),) * (len(plain.actions) - 1)
+    assert slow.actions[0::2] == plain.actions
     silent = faulty("silence=9", "sse")
-    place = silent.acts.index(Wait(9))
-    assert 0 < place < len(silent.acts) - 1
+    place = silent.actions.index(Wait(9))
+    assert 0 < place < len(silent.actions) - 1
     assert silent.body == plain.body
     for name in ("slow_stream=1", "silence=1"):
-        first, wait, second = faulty(name, "whole").acts
+        first, wait, second = faulty(name, "whole").actions
         assert isinstance(wait, Wait)
         assert isinstance(first, bytes)
         assert isinstance(second, bytes)
@@ -288,27 +288,31 @@ def test_slowness_is_where_it_is_said_to_be() -> None:
 
 @pytest.mark.parametrize("framing", FRAMINGS)
 @pytest.mark.parametrize("count", [0, 1, 200, 700, 10**6])
-@pytest.mark.parametrize(("name", "cut"), [("cut_after", Cut()), ("reset_after", Cut(reset=True))])
-def test_a_cut_is_after_exactly_so_many_bytes(name: str, cut: Cut, count: int, framing: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "cut"), [("cut_after", CloseConnection()), ("reset_after", CloseConnection(reset=True))]
+)
+def test_a_cut_is_after_exactly_so_many_bytes(
+    name: str, cut: CloseConnection, count: int, framing: str
+) -> None:
     plain = send(LONG, **FRAMINGS[framing])
     answer = faulty(f"{name}={count}", framing)
     assert answer.body == plain.body[:count]
-    assert cut in answer.acts
-    assert answer.length > len(answer.body)
-    assert answer.length == max(plain.length, len(plain.body) + (count >= len(plain.body)))
+    assert cut in answer.actions
+    assert answer.content_length > len(answer.body)
+    assert answer.content_length == max(plain.content_length, len(plain.body) + (count >= len(plain.body)))
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)
 def test_a_cut_behind_the_last_byte_is_still_a_cut(framing: str) -> None:
     plain = send(LONG, **FRAMINGS[framing])
     answer = faulty(f"cut_after={len(plain.body)}", framing)
-    assert answer.acts == (*plain.acts, Cut())
-    assert answer.length == plain.length + 1
+    assert answer.actions == (*plain.actions, CloseConnection())
+    assert answer.content_length == plain.content_length + 1
 
 
 def test_connections_are_reset_and_refused_before_anything_is_said() -> None:
-    assert faulty("reset").before == (Cut(reset=True),)
-    assert faulty("refused=4").before == (Refuse(4),)
+    assert faulty("reset").actions_before_head == (CloseConnection(reset=True),)
+    assert faulty("refused=4").actions_before_head == (RefuseConnections(4),)
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)
@@ -325,7 +329,7 @@ def test_bytes_that_are_no_text_stand_inside_a_string(framing: str) -> None:
         answer.body.decode()
     plain = send(LONG, **FRAMINGS[framing])
     assert answer.body.replace(b"\xff\xfe", b"") == plain.body
-    assert answer.length == plain.length + 2
+    assert answer.content_length == plain.content_length + 2
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)
@@ -334,8 +338,8 @@ def test_half_a_document_stands_in_a_whole_frame(framing: str) -> None:
     plain = send(LONG, **FRAMINGS[framing])
     assert len(answer.body) < len(plain.body)
     if framing == "sse":
-        assert answer.body.count(b"\r\n\r\n") == len(plain.pieces)
-        assert all(piece.startswith(b"data: {") for piece in answer.pieces)
+        assert answer.body.count(b"\r\n\r\n") == len(plain.body_writes)
+        assert all(piece.startswith(b"data: {") for piece in answer.body_writes)
     with pytest.raises(json.JSONDecodeError):
         chunks(answer)
 
@@ -343,7 +347,7 @@ def test_half_a_document_stands_in_a_whole_frame(framing: str) -> None:
 @pytest.mark.parametrize("framing", FRAMINGS)
 def test_nothing_at_all_is_a_good_status_without_a_body(framing: str) -> None:
     answer = faulty("empty_body", framing)
-    assert (answer.status, answer.body, answer.length) == (200, b"", 0)
+    assert (answer.status, answer.body, answer.content_length) == (200, b"", 0)
 
 
 @pytest.mark.parametrize("framing", ["whole", "array"])
@@ -357,7 +361,7 @@ def test_blank_space_is_legal_in_json_and_comments_are_not_sent(framing: str) ->
 def test_comments_and_blank_lines_are_legal_in_events(name: str, opening: str) -> None:
     body = faulty(name, "sse").body.decode()
     assert [line for line in body.split("\r\n") if line.startswith("data: ")] == [
-        piece.decode().strip() for piece in send(LONG, **FRAMINGS["sse"]).pieces
+        piece.decode().strip() for piece in send(LONG, **FRAMINGS["sse"]).body_writes
     ]
     assert body.startswith(opening)
     assert body.endswith(opening)
@@ -367,13 +371,16 @@ def test_comments_and_blank_lines_are_legal_in_events(name: str, opening: str) -
 def test_small_pieces_are_the_same_bytes_in_more_writes(size: int) -> None:
     answer = faulty(f"small_pieces={size}", "sse")
     assert answer.body == send(LONG, **FRAMINGS["sse"]).body
-    assert max(map(len, answer.pieces)) == size
+    assert max(map(len, answer.body_writes)) == size
 
 
 def test_faults_can_be_combined() -> None:
-    plan = [Planned(fault=parse_fault(name)) for name in ("slow_first_byte=2", "overloaded", "cut_after=10")]
-    answer = send(hello(), service=Service("test", FaultDirector(plan=plan)))
-    assert (answer.status, answer.before, len(answer.body)) == (503, (Wait(2),), 10)
+    plan = [
+        ScheduledFault(fault=parse_fault(name))
+        for name in ("slow_first_byte=2", "overloaded", "cut_after=10")
+    ]
+    answer = send(hello(), service=EmulatorService("test", FaultDirector(plan=plan)))
+    assert (answer.status, answer.actions_before_head, len(answer.body)) == (503, (Wait(2),), 10)
 
 
 @pytest.mark.parametrize(

@@ -13,31 +13,31 @@ from typing import Any
 import pytest
 
 from dragoman.cli.main import main
-from dragoman.emulator.direct import Asked, Scene
-from dragoman.emulator.faults import FAULT_HEADER, FAULTS, FaultDirector, make_fault, parse_plan
-from dragoman.emulator.model.respond import Reply
-from dragoman.emulator.service import Question, Service
+from dragoman.emulator.direct import ApiRequest, ResponsePlan
+from dragoman.emulator.faults import FAULT_HEADER, FAULTS, FaultDirector, make_fault, parse_scheduled_fault
+from dragoman.emulator.model.respond import ModelReply
+from dragoman.emulator.service import EmulatorService, HttpRequest
 from dragoman.emulator.wire import Wait
 from dragoman.errors import ConfigError
 from tests.unit.emulator.asking import MODEL, Json, hello, send, text
 
 
-def service(*plan: str, inner: Any = None) -> Service:
-    return Service("test", FaultDirector(inner, [parse_plan(planned) for planned in plan]))
+def service(*plan: str, inner: Any = None) -> EmulatorService:
+    return EmulatorService("test", FaultDirector(inner, [parse_scheduled_fault(planned) for planned in plan]))
 
 
-def statuses(asked: Service, count: int, **options: Any) -> list[int]:
+def statuses(asked: EmulatorService, count: int, **options: Any) -> list[int]:
     return [send(hello(), service=asked, **options).status for _ in range(count)]
 
 
-def with_header(value: str, asked: Service | None = None) -> tuple[int, Json]:
-    question = Question(
-        verb="POST",
+def with_header(value: str, asked: EmulatorService | None = None) -> tuple[int, Json]:
+    question = HttpRequest(
+        method="POST",
         path=f"/v1beta/models/{MODEL}:generateContent",
         body=json.dumps(hello()).encode(),
         headers={FAULT_HEADER: value},
     )
-    answer = (asked or service()).answer(question)
+    answer = (asked or service()).handle(question)
     return answer.status, json.loads(answer.body)
 
 
@@ -57,7 +57,7 @@ def test_each_fault_counts_for_itself() -> None:
     asked = service("overloaded*1", "slow_first_byte=0.5 * 2")
     answers = [send(hello(), service=asked) for _ in range(3)]
     assert [answer.status for answer in answers] == [503, 200, 200]
-    assert [answer.before for answer in answers] == [(Wait(0.5),), (Wait(0.5),), ()]
+    assert [answer.actions_before_head for answer in answers] == [(Wait(0.5),), (Wait(0.5),), ()]
 
 
 def test_a_request_that_was_refused_does_not_use_up_a_fault() -> None:
@@ -83,23 +83,25 @@ def test_a_header_that_is_wrong_is_refused_with_a_hint() -> None:
     )
 
 
-class Telling:
+class OwnReplyDirector:
     """A director that says something of its own, slowly, and hears of refusals."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def direct(self, asked: Asked) -> Scene:
+    def plan_response(self, asked: ApiRequest) -> ResponsePlan:
         del asked
         slow = make_fault("slow_first_byte", 1)
-        return Scene(reply=Reply(text="mine", thought=""), faults=[slow], on_refused=self.heard.append)
+        return ResponsePlan(
+            reply=ModelReply(text="mine", thought=""), faults=[slow], on_rejected=self.heard.append
+        )
 
 
 def test_the_director_behind_it_keeps_its_say() -> None:
-    inner = Telling()
+    inner = OwnReplyDirector()
     asked = service("slow_first_byte=2*1", inner=inner)
     first, second = (send(hello(), service=asked) for _ in range(2))
-    assert (first.before, second.before) == ((Wait(1), Wait(2)), (Wait(1),))
+    assert (first.actions_before_head, second.actions_before_head) == ((Wait(1), Wait(2)), (Wait(1),))
     assert text(json.loads(first.body)) == "mine"
     assert send({**hello(), "generationConfig": {"temperature": 99}}, service=asked).status == 400
     assert len(inner.heard) == 1
@@ -108,7 +110,7 @@ def test_the_director_behind_it_keeps_its_say() -> None:
 @pytest.mark.parametrize("written", ["overloaded*0", "*3", "overloaded*x", "overloaded*-1"])
 def test_a_plan_that_is_written_wrong_is_refused(written: str) -> None:
     with pytest.raises(ConfigError):
-        parse_plan(written)
+        parse_scheduled_fault(written)
 
 
 def test_the_list_of_faults_is_the_table(capsys: pytest.CaptureFixture[str]) -> None:

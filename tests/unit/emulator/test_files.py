@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dragoman.emulator.resources.shelf import Shelf
-from dragoman.emulator.resources.uploads import GRANULARITY
-from dragoman.emulator.wire import Answer
-from tests.unit.emulator.desk import Desk, Json, header, user
+from dragoman.emulator.resources.shelf import ResourceStore
+from dragoman.emulator.resources.uploads import CHUNK_GRANULARITY
+from dragoman.emulator.wire import HttpResponse
+from tests.unit.emulator.desk import Json, ResourceClient, header, user
 
 UPLOAD = "/upload/v1beta/files"
 GENERATE = "/v1beta/models/gemini-3.8-flash:generateContent"
@@ -22,13 +22,13 @@ GONE = "You do not have permission to access the File {} or it may not exist."
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def desk() -> ResourceClient:
+    return ResourceClient()
 
 
 def start(
-    desk: Desk, file: Json | None = None, *, size: int | None = None, mime: str = "text/plain"
-) -> Answer:
+    desk: ResourceClient, file: Json | None = None, *, size: int | None = None, mime: str = "text/plain"
+) -> HttpResponse:
     headers = {
         "x-goog-upload-protocol": "resumable",
         "x-goog-upload-command": "start",
@@ -39,21 +39,23 @@ def start(
     return desk.ask("POST", UPLOAD, {"file": file or {}}, headers)
 
 
-def session(answer: Answer) -> str:
+def session(answer: HttpResponse) -> str:
     assert answer.status == 200, answer.body.decode()
     url = urlsplit(header(answer, "x-goog-upload-url"))
     assert (url.scheme, url.netloc) == ("http", "127.0.0.1:8378")
     return f"{url.path}?{url.query}"
 
 
-def command(desk: Desk, url: str, words: str, data: bytes = b"", offset: int | None = None) -> Answer:
+def command(
+    desk: ResourceClient, url: str, words: str, data: bytes = b"", offset: int | None = None
+) -> HttpResponse:
     headers = {"x-goog-upload-command": words}
     if offset is not None:
         headers["x-goog-upload-offset"] = str(offset)
     return desk.ask("POST", url, data, headers)
 
 
-def upload(desk: Desk, data: bytes, mime: str = "text/plain", **file: str) -> Json:
+def upload(desk: ResourceClient, data: bytes, mime: str = "text/plain", **file: str) -> Json:
     url = session(start(desk, file, size=len(data), mime=mime))
     answer = command(desk, url, "upload, finalize", data, 0)
     assert answer.status == 200, answer.body.decode()
@@ -62,7 +64,7 @@ def upload(desk: Desk, data: bytes, mime: str = "text/plain", **file: str) -> Js
     return made
 
 
-def test_one_chunk_makes_a_file(desk: Desk) -> None:
+def test_one_chunk_makes_a_file(desk: ResourceClient) -> None:
     made = upload(desk, b"hello world", displayName="Greeting")
     digest = hashlib.sha256(b"hello world").hexdigest()
     assert re.fullmatch(r"files/[a-z0-9]{12}", made["name"])
@@ -82,17 +84,17 @@ def test_one_chunk_makes_a_file(desk: Desk) -> None:
     assert desk.good("GET", f"/v1beta/{made['name']}") == made
 
 
-def test_chunks_are_joined_in_order_and_the_offset_can_be_asked_for(desk: Desk) -> None:
-    first = b"a" * GRANULARITY
-    started = start(desk, size=GRANULARITY + 3)
-    assert header(started, "x-goog-upload-chunk-granularity") == str(GRANULARITY)
+def test_chunks_are_joined_in_order_and_the_offset_can_be_asked_for(desk: ResourceClient) -> None:
+    first = b"a" * CHUNK_GRANULARITY
+    started = start(desk, size=CHUNK_GRANULARITY + 3)
+    assert header(started, "x-goog-upload-chunk-granularity") == str(CHUNK_GRANULARITY)
     assert header(started, "x-goog-upload-status") == "active"
     url = session(started)
     sent = command(desk, url, "upload", first, 0)
     assert (sent.status, header(sent, "x-goog-upload-status")) == (200, "active")
     asked = command(desk, url, "query")
-    assert header(asked, "x-goog-upload-size-received") == str(GRANULARITY)
-    done = command(desk, url, "upload, finalize", b"bcd", GRANULARITY)
+    assert header(asked, "x-goog-upload-size-received") == str(CHUNK_GRANULARITY)
+    done = command(desk, url, "upload, finalize", b"bcd", CHUNK_GRANULARITY)
     made = json.loads(done.body)["file"]
     digest = hashlib.sha256(first + b"bcd").hexdigest()
     assert base64.b64decode(made["sha256Hash"]).decode() == digest
@@ -109,7 +111,7 @@ def test_chunks_are_joined_in_order_and_the_offset_can_be_asked_for(desk: Desk) 
     ],
 )
 def test_a_chunk_that_does_not_fit_leaves_the_session_open(
-    desk: Desk, data: bytes, words: str, offset: int
+    desk: ResourceClient, data: bytes, words: str, offset: int
 ) -> None:
     url = session(start(desk, size=5))
     refused = command(desk, url, words, data, offset)
@@ -119,33 +121,33 @@ def test_a_chunk_that_does_not_fit_leaves_the_session_open(
 
 
 @pytest.mark.parametrize("size", [-1, 10**20, 10**12])
-def test_a_size_that_cannot_be_is_refused_at_the_start(desk: Desk, size: int) -> None:
+def test_a_size_that_cannot_be_is_refused_at_the_start(desk: ResourceClient, size: int) -> None:
     assert start(desk, size=size).status == 400
 
 
-def test_finalize_may_come_alone_and_only_once(desk: Desk) -> None:
+def test_finalize_may_come_alone_and_only_once(desk: ResourceClient) -> None:
     url = session(start(desk))
-    command(desk, url, "upload", b"x" * GRANULARITY, 0)
-    assert json.loads(command(desk, url, "finalize").body)["file"]["sizeBytes"] == str(GRANULARITY)
-    again = command(desk, url, "upload, finalize", b"y", GRANULARITY)
+    command(desk, url, "upload", b"x" * CHUNK_GRANULARITY, 0)
+    assert json.loads(command(desk, url, "finalize").body)["file"]["sizeBytes"] == str(CHUNK_GRANULARITY)
+    again = command(desk, url, "upload, finalize", b"y", CHUNK_GRANULARITY)
     assert (again.status, header(again, "x-goog-upload-status")) == (400, "final")
     assert len(desk.good("GET", "/v1beta/files")["files"]) == 1
 
 
-def test_a_cancelled_session_is_gone(desk: Desk) -> None:
+def test_a_cancelled_session_is_gone(desk: ResourceClient) -> None:
     url = session(start(desk))
     assert header(command(desk, url, "cancel"), "x-goog-upload-status") == "cancelled"
     assert command(desk, url, "upload, finalize", b"x", 0).status == 404
 
 
-def test_a_name_can_be_wished_for_once(desk: Desk) -> None:
+def test_a_name_can_be_wished_for_once(desk: ResourceClient) -> None:
     assert upload(desk, b"x", name="files/my-notes")["name"] == "files/my-notes"
     assert start(desk, {"name": "files/my-notes"}).status == 409
     assert start(desk, {"name": "files/Not_Legal"}).status == 400
     assert start(desk, {"nome": "files/x"}).status == 400
 
 
-def test_raw_and_multipart_uploads_work_in_one_request(desk: Desk) -> None:
+def test_raw_and_multipart_uploads_work_in_one_request(desk: ResourceClient) -> None:
     raw = desk.good("POST", UPLOAD, b"plain", {"x-goog-upload-protocol": "raw", "content-type": "text/csv"})[
         "file"
     ]
@@ -168,16 +170,16 @@ def test_raw_and_multipart_uploads_work_in_one_request(desk: Desk) -> None:
         {"x-goog-upload-protocol": "multipart"},
     ],
 )
-def test_what_is_no_upload_is_refused(desk: Desk, headers: dict[str, str]) -> None:
+def test_what_is_no_upload_is_refused(desk: ResourceClient, headers: dict[str, str]) -> None:
     assert desk.ask("POST", UPLOAD, b"{}", headers).status == 400
 
 
-def test_a_file_lives_two_days(desk: Desk) -> None:
+def test_a_file_lives_two_days(desk: ResourceClient) -> None:
     made = upload(desk, b"x")
     name, place = made["name"], f"/v1beta/{made['name']}"
-    desk.pass_time(hours=47, minutes=59)
+    desk.advance_clock(hours=47, minutes=59)
     assert desk.good("GET", place)
-    desk.pass_time(minutes=1)
+    desk.advance_clock(minutes=1)
     gone = (403, "PERMISSION_DENIED", GONE.format(name.removeprefix("files/")))
     assert desk.bad("GET", place) == gone
     assert desk.bad("DELETE", place) == gone
@@ -185,14 +187,14 @@ def test_a_file_lives_two_days(desk: Desk) -> None:
     assert desk.good("GET", "/v1beta/files") == {}
 
 
-def test_deleted_is_gone_and_uploads_cannot_be_downloaded(desk: Desk) -> None:
+def test_deleted_is_gone_and_uploads_cannot_be_downloaded(desk: ResourceClient) -> None:
     place = f"/v1beta/{upload(desk, b'x')['name']}"
     assert desk.bad("GET", f"{place}:download?alt=media")[0] == 400
     assert desk.good("DELETE", place) == {}
     assert desk.bad("GET", place)[0] == 403
 
 
-def test_the_list_has_ten_to_a_page(desk: Desk) -> None:
+def test_the_list_has_ten_to_a_page(desk: ResourceClient) -> None:
     made = [upload(desk, b"%d" % number)["name"] for number in range(12)]
     first = desk.good("GET", "/v1beta/files")
     second = desk.good("GET", f"/v1beta/files?pageToken={first['nextPageToken']}")
@@ -204,7 +206,7 @@ def see(file: Json, **fields: str) -> Json:
     return {"fileData": {"fileUri": file["uri"], "mimeType": file["mimeType"], **fields}}
 
 
-def test_a_file_in_a_request_is_seen_and_counted(desk: Desk) -> None:
+def test_a_file_in_a_request_is_seen_and_counted(desk: ResourceClient) -> None:
     made = upload(desk, b"t" * 4000)
     answer = desk.good("POST", GENERATE, {"contents": [user("12345678", see(made))]})
     assert answer["usageMetadata"]["promptTokenCount"] == 1002
@@ -216,7 +218,7 @@ def test_a_file_in_a_request_is_seen_and_counted(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "uri", ["https://generativelanguage.googleapis.com/v1beta/{}", "http://127.0.0.1:1/v1/{}", "{}"]
 )
-def test_a_file_is_found_by_every_spelling_of_its_address(desk: Desk, uri: str) -> None:
+def test_a_file_is_found_by_every_spelling_of_its_address(desk: ResourceClient, uri: str) -> None:
     name = upload(desk, b"t" * 40)["name"]
     part = {"fileData": {"fileUri": uri.format(name)}}
     answer = desk.good("POST", GENERATE, {"contents": [user("look", part)]})
@@ -224,7 +226,7 @@ def test_a_file_is_found_by_every_spelling_of_its_address(desk: Desk, uri: str) 
     assert "I can see text/plain" in answer["candidates"][0]["content"]["parts"][0]["text"]
 
 
-def test_other_addresses_are_not_looked_up(desk: Desk) -> None:
+def test_other_addresses_are_not_looked_up(desk: ResourceClient) -> None:
     video = {"fileData": {"fileUri": "https://www.youtube.com/watch?v=1", "mimeType": "video/mp4"}}
     assert desk.good("POST", GENERATE, {"contents": [user("look", video)]})
     vertex = "/v1/projects/p/locations/global/publishers/google/models/gemini-3.8-flash:generateContent"
@@ -233,14 +235,14 @@ def test_other_addresses_are_not_looked_up(desk: Desk) -> None:
         assert desk.good("POST", vertex, {"contents": [user("look", part)]})
 
 
-def test_wrong_fields_are_reported_before_a_missing_file(desk: Desk) -> None:
+def test_wrong_fields_are_reported_before_a_missing_file(desk: ResourceClient) -> None:
     part = {"fileData": {"fileUri": "files/nope"}}
     asked = {"contents": [user("look", part), {"role": "user"}]}
     assert "parts must not be empty" in desk.bad("POST", GENERATE, asked)[2]
     assert desk.bad("POST", GENERATE, {"contents": [user(part)]})[2] == GONE.format("nope")
 
 
-def test_a_video_is_processed_before_it_can_be_used(desk: Desk) -> None:
+def test_a_video_is_processed_before_it_can_be_used(desk: ResourceClient) -> None:
     made = upload(desk, b"frames", "video/mp4")
     assert made["state"] == "PROCESSING"
     name = made["name"].removeprefix("files/")
@@ -249,12 +251,12 @@ def test_a_video_is_processed_before_it_can_be_used(desk: Desk) -> None:
         "FAILED_PRECONDITION",
         f"The File {name} is not in an ACTIVE state and usage is not allowed.",
     )
-    desk.pass_time(seconds=1)
+    desk.advance_clock(seconds=1)
     assert desk.good("GET", f"/v1beta/{made['name']}")["state"] == "ACTIVE"
     assert desk.good("POST", GENERATE, {"contents": [user("look", see(made))]})
 
 
-def test_a_cache_keeps_the_files_it_was_made_of(desk: Desk) -> None:
+def test_a_cache_keeps_the_files_it_was_made_of(desk: ResourceClient) -> None:
     made = upload(desk, b"t" * 40_000)
     body = {"model": "models/gemini-3.8-flash", "contents": [user(see(made))]}
     name = desk.good("POST", "/v1beta/cachedContents", body)["name"]
@@ -264,10 +266,10 @@ def test_a_cache_keeps_the_files_it_was_made_of(desk: Desk) -> None:
 
 
 def test_a_file_that_would_push_out_all_others_is_refused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: ResourceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.emulator.resources.files.MOST_BYTES", 9)
-    monkeypatch.setattr("dragoman.emulator.resources.uploads.MOST_BYTES", 9)
+    monkeypatch.setattr("dragoman.emulator.resources.files.MAX_FILE_BYTES", 9)
+    monkeypatch.setattr("dragoman.emulator.resources.uploads.MAX_FILE_BYTES", 9)
     url = session(start(desk))
     refused = command(desk, url, "upload, finalize", b"0123456789", 0)
     assert (refused.status, b"larger than" in refused.body) == (400, True)
@@ -280,23 +282,23 @@ LATER = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def test_the_oldest_goes_when_there_is_no_room() -> None:
-    shelf: Shelf[str] = Shelf(most_bytes=10, most_items=3)
+    shelf: ResourceStore[str] = ResourceStore(most_bytes=10, most_items=3)
     for name in ("a", "b", "c", "d"):
         shelf.put(name, name, expires=LATER, size=2)
-    assert shelf.all(NOON) == ["d", "c", "b"]
+    assert shelf.newest_first(NOON) == ["d", "c", "b"]
     shelf.put("b", "new", expires=LATER, size=2)  # the same name again is not one more
-    assert shelf.all(NOON) == ["new", "d", "c"]
+    assert shelf.newest_first(NOON) == ["new", "d", "c"]
     shelf.put("e", "e", expires=LATER, size=7)
-    assert shelf.all(NOON) == ["e", "new"]
+    assert shelf.newest_first(NOON) == ["e", "new"]
     shelf.put("big", "big", expires=LATER, size=11)
-    assert shelf.all(NOON) == []
+    assert shelf.newest_first(NOON) == []
     shelf.put("f", "f", expires=LATER, size=10)
-    assert shelf.all(NOON) == ["f"]
+    assert shelf.newest_first(NOON) == ["f"]
     assert shelf.get("f", LATER) is None
 
 
 @pytest.mark.parametrize("mime", ["bad/mime_type", "nonsense", "/png", "image/"])
-def test_a_file_of_a_kind_nobody_knows_is_not_kept(desk: Desk, mime: str) -> None:
+def test_a_file_of_a_kind_nobody_knows_is_not_kept(desk: ResourceClient, mime: str) -> None:
     raw = {"x-goog-upload-protocol": "raw", "content-type": mime}
     for answer in (start(desk, size=1, mime=mime), desk.ask("POST", UPLOAD, b"x", raw)):
         assert answer.status == 400
@@ -307,5 +309,5 @@ def test_a_file_of_a_kind_nobody_knows_is_not_kept(desk: Desk, mime: str) -> Non
 @pytest.mark.parametrize(
     "mime", ["application/zip", "model/stl", "text/markdown; charset=utf-8", "Image/PNG"]
 )
-def test_a_file_of_a_kind_that_no_model_reads_is_kept_all_the_same(desk: Desk, mime: str) -> None:
+def test_a_file_of_a_kind_that_no_model_reads_is_kept_all_the_same(desk: ResourceClient, mime: str) -> None:
     assert upload(desk, b"x", mime)["mimeType"] == mime

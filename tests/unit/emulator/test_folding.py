@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.dialects.gemini.partial import PartialArgs
 from dragoman.dialects.gemini.wire import PartialArg
 from dragoman.emulator.answer.fold import merge_chunks
-from dragoman.emulator.answer.partial_args import can_stream, put_piece, write_pieces
+from dragoman.emulator.answer.partial_args import apply_partial_arg, can_stream_arguments, write_partial_args
 from tests.unit.emulator.asking import (
     OLD_MODEL,
     STUDIO,
@@ -157,12 +157,12 @@ VALUES = st.recursive(
 @settings(deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=6), VALUES, max_size=4))
 def test_arguments_in_pieces_are_the_arguments(args: Json) -> None:
-    if not can_stream(args):
+    if not can_stream_arguments(args):
         assert "[]" in json.dumps(args) or "{}" in json.dumps(args) or _has_huge(args)
         return
     ours: Json = {}
-    for piece in write_pieces(args):
-        put_piece(ours, piece)
+    for piece in write_partial_args(args):
+        apply_partial_arg(ours, piece)
     assert ours == args
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from dragoman.emulator.answer.chunks import write_chunks
 from dragoman.emulator.answer.fold import merge_chunks
-from dragoman.emulator.answer.setting import Setting
+from dragoman.emulator.answer.setting import ResponseContext
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.model.respond import Call, Reply, respond
+from dragoman.emulator.model.respond import ModelCall, ModelReply, generate_reply
 from dragoman.emulator.models import find_model
-from dragoman.emulator.refusal import Refusal
+from dragoman.emulator.refusal import ApiError
 from dragoman.emulator.signature import Signer
 from tests.unit.emulator.asking import Json, ask, calls, message, parts, stream, talk, text, user
 
@@ -24,17 +24,17 @@ MODEL = "gemini-4-argon"
 LONG = "say " + " ".join(f"word{number}" for number in range(40_000))
 
 
-def setting(hop_tokens: int, seed: str = "test", model: str = MODEL) -> Setting:
+def setting(hop_tokens: int, seed: str = "test", model: str = MODEL) -> ResponseContext:
     facts = find_model(model, "v1beta")
     assert facts is not None
     digest = hashlib.blake2b(b"x").digest()
     backend = Backend("studio", "v1beta")
-    return Setting(
+    return ResponseContext(
         backend=backend, model=facts, signer=Signer(seed), digest=digest, now="", hop_tokens=hop_tokens
     )
 
 
-def hops(request: Json, reply: Reply, hop_tokens: int) -> list[Json]:
+def hops(request: Json, reply: ModelReply, hop_tokens: int) -> list[Json]:
     """Every hop's whole answer, resumed as Google says: the same request plus the token."""
     answers: list[Json] = []
     resumed = request
@@ -55,7 +55,7 @@ def finishes(answers: list[Json]) -> list[str]:
 @given(st.text("ab \n", min_size=1, max_size=300), st.integers(2, 40), st.integers(1, 100), st.booleans())
 def test_the_hops_joined_are_the_text(words: str, hop: int, cap: int, capped: bool) -> None:
     request = talk(user("x"), generationConfig={"maxOutputTokens": cap} if capped else {})
-    answers = hops(request, Reply(thought="t", text=words), hop)
+    answers = hops(request, ModelReply(thought="t", text=words), hop)
     whole = "".join(map(text, answers))
     assert words.startswith(whole)
     assert (whole == words) == (finishes(answers)[-1] == "STOP")
@@ -67,7 +67,7 @@ def test_the_hops_joined_are_the_text(words: str, hop: int, cap: int, capped: bo
 
 
 def test_calls_come_once_at_the_end() -> None:
-    reply = Reply(thought="t", text="word " * 30, calls=(Call("f", {"a": 1}), Call("g", {})))
+    reply = ModelReply(thought="t", text="word " * 30, calls=(ModelCall("f", {"a": 1}), ModelCall("g", {})))
     answers = hops(talk(user("x")), reply, 24)
     assert len(answers) > 1
     assert [calls(answer) for answer in answers[:-1]] == [[]] * (len(answers) - 1)
@@ -76,7 +76,7 @@ def test_calls_come_once_at_the_end() -> None:
 
 
 def test_a_call_that_fits_no_hop_ends_it() -> None:
-    answers = hops(talk(user("x")), Reply(thought="t", calls=(Call("f", {"a": "x" * 400}),)), 20)
+    answers = hops(talk(user("x")), ModelReply(thought="t", calls=(ModelCall("f", {"a": "x" * 400}),)), 20)
     assert finishes(answers) == ["MAX_TOKENS"]
 
 
@@ -98,7 +98,7 @@ def test_older_models_have_no_hops() -> None:
 
 
 def token_of(request: Json, hop_tokens: int = 10) -> str:
-    answer = merge_chunks(write_chunks(request, respond(request), setting(hop_tokens)))
+    answer = merge_chunks(write_chunks(request, generate_reply(request), setting(hop_tokens)))
     found: str = answer["candidates"][0]["continuationToken"]
     return found
 
@@ -110,11 +110,13 @@ def test_a_wrong_token_is_refused() -> None:
     moved = (int.from_bytes(good[:8], "big") + 4).to_bytes(8, "big") + good[8:]
     sentinel = good[:8] + b"skip_thought_signature_validator"
     for wrong in (b"x", other, moved, sentinel, good[:-1]):
-        with pytest.raises(Refusal):
-            write_chunks({**request, "continuationToken": wrong}, respond(request), setting(10))
-    write_chunks({**request, "continuationToken": good}, respond(request), setting(10))
-    with pytest.raises(Refusal):
-        write_chunks({**request, "continuationToken": good}, respond(request), setting(10, seed="another"))
+        with pytest.raises(ApiError):
+            write_chunks({**request, "continuationToken": wrong}, generate_reply(request), setting(10))
+    write_chunks({**request, "continuationToken": good}, generate_reply(request), setting(10))
+    with pytest.raises(ApiError):
+        write_chunks(
+            {**request, "continuationToken": good}, generate_reply(request), setting(10, seed="another")
+        )
 
 
 def test_the_refusal_goes_over_the_wire() -> None:
@@ -125,5 +127,5 @@ def test_the_refusal_goes_over_the_wire() -> None:
 
 def test_a_hop_that_goes_on_carries_no_closing_signature() -> None:
     request = talk(user("say " + "word " * 40))
-    answer = merge_chunks(write_chunks(request, respond(request), setting(12)))
+    answer = merge_chunks(write_chunks(request, generate_reply(request), setting(12)))
     assert "thoughtSignature" not in json.dumps(parts(answer))

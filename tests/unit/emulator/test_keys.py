@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.routes import Route, find_route
-from dragoman.emulator.validate.keys import check_key
+from dragoman.emulator.refusal import ApiError
+from dragoman.emulator.routes import GeminiRoute, find_route
+from dragoman.emulator.validate.keys import check_api_key
 from tests.unit.emulator.asking import OLD_MODEL, hello, send
 
 
-def route(model: str, path: str = "/v1beta/models/{}:generateContent") -> Route:
+def route(model: str, path: str = "/v1beta/models/{}:generateContent") -> GeminiRoute:
     found = find_route("POST", path.format(model))
     assert found is not None
     return found
 
 
-def refusal(key: str, model: str = "gemini-3.8-flash") -> Refusal:
-    with pytest.raises(Refusal) as raised:
-        check_key(key, route(model))
+def refusal(key: str, model: str = "gemini-3.8-flash") -> ApiError:
+    with pytest.raises(ApiError) as raised:
+        check_api_key(key, route(model))
     return raised.value
 
 
@@ -56,10 +56,10 @@ def test_models_closed_to_new_users_are_not_found_with_a_new_key(model: str) -> 
 
 def test_everything_else_is_open() -> None:
     vertex = "/v1/projects/p/locations/l/publishers/google/models/{}:generateContent"
-    check_key("new-user-key", route("gemini-3.8-flash"))
-    check_key("new-user-key", route("gemini-2.5-pro", vertex))
+    check_api_key("new-user-key", route("gemini-3.8-flash"))
+    check_api_key("new-user-key", route("gemini-2.5-pro", vertex))
     for key in ("", "any", "AQ.x"):
-        check_key(key, route("gemini-2.5-pro"))
+        check_api_key(key, route("gemini-2.5-pro"))
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.emulator.http.connection import _MAX_UNPARSED_BYTES
-from dragoman.emulator.http.listen import EmulatorThread, Listener, running
-from dragoman.emulator.question import Question
-from dragoman.emulator.service import Service
-from dragoman.emulator.wire import Act, Answer, Cut, Refuse, Wait
+from dragoman.emulator.http.listen import HttpServer, ServerThread, serve_in_thread
+from dragoman.emulator.question import HttpRequest
+from dragoman.emulator.service import EmulatorService
+from dragoman.emulator.wire import CloseConnection, ConnectionAction, HttpResponse, RefuseConnections, Wait
 from tests.unit.emulator.asking import MODEL, hello
 
 Reader = asyncio.StreamReader
@@ -28,19 +28,19 @@ Writer = asyncio.StreamWriter
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
-def text(*acts: Act, **more: Any) -> Answer:
-    return Answer(status=200, content_type="text/plain", acts=acts, **more)
+def text(*acts: ConnectionAction, **more: Any) -> HttpResponse:
+    return HttpResponse(status=200, content_type="text/plain", actions=acts, **more)
 
 
-def by_path(**answers: Answer) -> Callable[[Question], Answer]:
+def by_path(**answers: HttpResponse) -> Callable[[HttpRequest], HttpResponse]:
     return lambda question: answers[question.path.strip("/") or "root"]
 
 
 @asynccontextmanager
 async def connected(
-    answer: Callable[[Question], Answer], **options: Any
-) -> AsyncIterator[tuple[Reader, Writer, Listener, int]]:
-    listener = Listener(answer, **options)
+    answer: Callable[[HttpRequest], HttpResponse], **options: Any
+) -> AsyncIterator[tuple[Reader, Writer, HttpServer, int]]:
+    listener = HttpServer(answer, **options)
     port = int((await listener.start()).rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -101,7 +101,7 @@ async def test_q8_web_pages_and_names_made_to_point_here_are_refused(fields: byt
 async def test_pipelined_requests_are_answered_in_their_order() -> None:
     seen: list[str] = []
 
-    def answer(question: Question) -> Answer:
+    def answer(question: HttpRequest) -> HttpResponse:
         seen.append(question.path)
         return text(Wait(0.01), question.path.encode())
 
@@ -157,7 +157,12 @@ async def test_an_old_client_gets_a_stream_until_the_connection_ends() -> None:
 
 
 async def test_an_old_client_is_told_of_a_cut_by_a_reset() -> None:
-    async with connected(by_path(root=text(b"one", Cut(), streamed=True))) as (reader, writer, _, _):
+    async with connected(by_path(root=text(b"one", CloseConnection(), streamed=True))) as (
+        reader,
+        writer,
+        _,
+        _,
+    ):
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
         with pytest.raises(ConnectionResetError):
             await read_answer(reader)
@@ -181,9 +186,9 @@ async def test_a_client_that_expects_a_continue_gets_it_in_its_turn() -> None:
 
 
 async def test_paths_queries_and_headers_arrive_as_meant() -> None:
-    seen: list[Question] = []
+    seen: list[HttpRequest] = []
 
-    def answer(question: Question) -> Answer:
+    def answer(question: HttpRequest) -> HttpResponse:
         seen.append(question)
         return text()
 
@@ -206,8 +211,10 @@ async def test_paths_queries_and_headers_arrive_as_meant() -> None:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-@pytest.mark.parametrize("acts", [(b"par", Cut(), b"tial"), (b"par", Cut())], ids=["middle", "end"])
-async def test_a_cut_is_never_a_complete_message(acts: tuple[Act, ...], streamed: bool) -> None:
+@pytest.mark.parametrize(
+    "acts", [(b"par", CloseConnection(), b"tial"), (b"par", CloseConnection())], ids=["middle", "end"]
+)
+async def test_a_cut_is_never_a_complete_message(acts: tuple[ConnectionAction, ...], streamed: bool) -> None:
     async with connected(by_path(root=text(*acts, streamed=streamed))) as (reader, writer, _, _):
         writer.write(GET)
         with pytest.raises((asyncio.IncompleteReadError, ValueError)):
@@ -215,17 +222,20 @@ async def test_a_cut_is_never_a_complete_message(acts: tuple[Act, ...], streamed
 
 
 async def test_a_cut_before_the_head_says_nothing() -> None:
-    async with connected(by_path(root=text(b"x", before=(Cut(),)))) as (reader, writer, _, _):
+    async with connected(by_path(root=text(b"x", before=(CloseConnection(),)))) as (reader, writer, _, _):
         writer.write(GET)
         assert await reader.read() == b""
 
 
 @pytest.mark.parametrize(
     "answer",
-    [text(b"x", before=(Cut(reset=True),)), text(b"x", Cut(reset=True), b"y", streamed=True)],
+    [
+        text(b"x", before=(CloseConnection(reset=True),)),
+        text(b"x", CloseConnection(reset=True), b"y", streamed=True),
+    ],
     ids=["before", "in the middle"],
 )
-async def test_a_reset_is_a_reset(answer: Answer) -> None:
+async def test_a_reset_is_a_reset(answer: HttpResponse) -> None:
     async with connected(by_path(root=answer)) as (reader, writer, _, _):
         writer.write(GET)
         if answer.streamed:
@@ -235,7 +245,7 @@ async def test_a_reset_is_a_reset(answer: Answer) -> None:
 
 
 async def test_refused_connections_come_back_on_the_same_port() -> None:
-    answers = by_path(away=text(before=(Refuse(0.2),)), root=text(b"here"))
+    answers = by_path(away=text(before=(RefuseConnections(0.2),)), root=text(b"here"))
     async with connected(answers) as (reader, writer, _, port):
         idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port)
         idle_writer.write(GET)
@@ -255,15 +265,15 @@ async def test_refused_connections_come_back_on_the_same_port() -> None:
 
 
 async def test_a_listener_that_is_away_can_be_closed() -> None:
-    listener = Listener(by_path(root=text()))
+    listener = HttpServer(by_path(root=text()))
     await listener.start()
-    await listener.refuse(3600)
-    await listener.refuse(3600)
+    await listener.refuse_connections(3600)
+    await listener.refuse_connections(3600)
     await listener.close()
 
 
 async def test_connections_that_are_just_ending_can_be_closed() -> None:
-    listener = Listener(by_path(root=text(b"x")))
+    listener = HttpServer(by_path(root=text(b"x")))
     port = int((await listener.start()).rpartition(":")[2])
     clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
     for reader, writer in clients:
@@ -333,7 +343,7 @@ async def test_http_2_gets_a_505() -> None:
 
 
 async def test_a_connection_accepted_in_the_moment_of_closing_is_closed_too() -> None:
-    listener = Listener(by_path(root=text()))
+    listener = HttpServer(by_path(root=text()))
     port = int((await listener.start()).rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)):
         assert listener._socket is not None
@@ -356,7 +366,7 @@ async def test_a_slow_reader_holds_the_answer_back() -> None:
 
 
 async def test_a_mistake_of_a_director_is_told_in_the_answer() -> None:
-    def broken(_: Question) -> Answer:
+    def broken(_: HttpRequest) -> HttpResponse:
         raise ZeroDivisionError("by zero")
 
     async with connected(broken) as (reader, writer, _, _):
@@ -378,7 +388,7 @@ async def test_the_access_line_has_no_key() -> None:
 
 def test_the_emulator_in_a_thread_answers_and_leaves_nothing_behind() -> None:
     before = threading.active_count()
-    with running(Service("test").answer) as base_url:
+    with serve_in_thread(EmulatorService("test").handle) as base_url:
         request = urllib.request.Request(
             f"{base_url}/v1beta/models/{MODEL}:generateContent",
             json.dumps(hello()).encode(),
@@ -396,7 +406,7 @@ def test_the_emulator_in_a_thread_answers_and_leaves_nothing_behind() -> None:
 
 
 def test_a_waiting_answer_does_not_hold_up_the_end() -> None:
-    thread = EmulatorThread(Listener(by_path(root=text(b"x", before=(Wait(3600),)))))
+    thread = ServerThread(HttpServer(by_path(root=text(b"x", before=(Wait(3600),)))))
     port = int(thread.start().rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(GET)
@@ -406,8 +416,8 @@ def test_a_waiting_answer_does_not_hold_up_the_end() -> None:
 
 
 def test_a_port_in_use_is_said_to_whoever_starts_the_thread() -> None:
-    with running(by_path(root=text())) as base_url:
-        thread = EmulatorThread(Listener(by_path(root=text()), port=int(base_url.rpartition(":")[2])))
+    with serve_in_thread(by_path(root=text())) as base_url:
+        thread = ServerThread(HttpServer(by_path(root=text()), port=int(base_url.rpartition(":")[2])))
         with pytest.raises(OSError, match="in use"):
             thread.start()
         assert not thread._thread.is_alive()
@@ -435,7 +445,7 @@ def fuzzed_port() -> int:
 
 @pytest.fixture(autouse=True, scope="module")
 def _fuzzed_server() -> Any:
-    with running(lambda _: text(b"alive")) as base_url:
+    with serve_in_thread(lambda _: text(b"alive")) as base_url:
         _fuzzed.append(int(base_url.rpartition(":")[2]))
         yield
     _fuzzed.clear()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.emulator.service import Service
+from dragoman.emulator.service import EmulatorService
 from tests.unit.emulator.asking import (
     Json,
     answered,
@@ -223,7 +223,7 @@ def test_a_plan_keeps_to_the_functions_that_may_be_called() -> None:
 
 def test_another_seed_signs_and_names_otherwise_but_says_the_same() -> None:
     asked = talk(user(PLAN), tools=TOOLS)
-    one, other = (ask(asked, service=Service(seed)) for seed in ("one", "other"))
+    one, other = (ask(asked, service=EmulatorService(seed)) for seed in ("one", "other"))
     assert calls(one) == calls(other)
     assert one["responseId"] != other["responseId"]
     first, second = parts(one)[0], parts(other)[0]

@@ -6,14 +6,14 @@ import base64
 
 import pytest
 
-from tests.unit.emulator.desk import PROJECT, Desk, user
+from tests.unit.emulator.desk import PROJECT, ResourceClient, user
 
 HUGE = base64.b64encode(b"from:" + b"9" * 5001).decode()
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def desk() -> ResourceClient:
+    return ResourceClient()
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def desk() -> Desk:
         (f"{PROJECT}/publishers/google/models", "publisherModels"),
     ],
 )
-def test_pages_together_are_the_whole_list(desk: Desk, place: str, field: str) -> None:
+def test_pages_together_are_the_whole_list(desk: ResourceClient, place: str, field: str) -> None:
     whole = desk.good("GET", place)
     assert "nextPageToken" not in whole
     pages, token = [], ""
@@ -43,11 +43,11 @@ def test_pages_together_are_the_whole_list(desk: Desk, place: str, field: str) -
 @pytest.mark.parametrize(
     "query", ["pageSize=x", "pageSize=-1", "pageToken=zzz", "pageToken=ZnJvbTp4", f"pageToken={HUGE}"]
 )
-def test_a_page_that_cannot_be_is_refused(desk: Desk, query: str) -> None:
+def test_a_page_that_cannot_be_is_refused(desk: ResourceClient, query: str) -> None:
     assert desk.bad("GET", f"/v1beta/models?{query}")[:2] == (400, "INVALID_ARGUMENT")
 
 
-def test_v1_has_no_aliases(desk: Desk) -> None:
+def test_v1_has_no_aliases(desk: ResourceClient) -> None:
     def names(version: str) -> set[str]:
         return {model["name"] for model in desk.good("GET", f"/{version}/models")["models"]}
 
@@ -68,13 +68,13 @@ def test_v1_has_no_aliases(desk: Desk) -> None:
         ("gemini-embedding-2", ["embedContent", "countTokens"]),
     ],
 )
-def test_a_model_says_what_it_can_do(desk: Desk, model: str, methods: list[str]) -> None:
+def test_a_model_says_what_it_can_do(desk: ResourceClient, model: str, methods: list[str]) -> None:
     card = desk.good("GET", f"/v1beta/models/{model}")
     assert card["supportedGenerationMethods"] == methods
     assert card in desk.good("GET", "/v1beta/models")["models"]
 
 
-def test_an_unknown_model_is_not_found_in_the_words_of_get(desk: Desk) -> None:
+def test_an_unknown_model_is_not_found_in_the_words_of_get(desk: ResourceClient) -> None:
     assert desk.bad("GET", "/v1beta/models/gpt-5") == (
         404,
         "NOT_FOUND",
@@ -82,13 +82,13 @@ def test_an_unknown_model_is_not_found_in_the_words_of_get(desk: Desk) -> None:
     )
 
 
-def test_batches_are_refused_as_not_implemented(desk: Desk) -> None:
+def test_batches_are_refused_as_not_implemented(desk: ResourceClient) -> None:
     url = "/v1beta/models/gemini-3.8-flash:batchGenerateContent"
     assert desk.bad("POST", url, {"batch": {}})[:2] == (501, "UNIMPLEMENTED")
 
 
 @pytest.mark.parametrize("text", ["", "a", "12345", "123456789", "x" * 103])
-def test_vertex_shows_as_many_tokens_as_it_counts(desk: Desk, text: str) -> None:
+def test_vertex_shows_as_many_tokens_as_it_counts(desk: ResourceClient, text: str) -> None:
     place = f"{PROJECT}/publishers/google/models/gemini-3.8-flash"
     asked = {"contents": [user(text, "more")]}
     info = desk.good("POST", f"{place}:computeTokens", asked)["tokensInfo"][0]
@@ -110,6 +110,6 @@ def test_vertex_shows_as_many_tokens_as_it_counts(desk: Desk, text: str) -> None
         ("GET", f"{PROJECT}/files"),
     ],
 )
-def test_what_google_does_not_have_is_the_html_page(desk: Desk, verb: str, path: str) -> None:
+def test_what_google_does_not_have_is_the_html_page(desk: ResourceClient, verb: str, path: str) -> None:
     answer = desk.ask(verb, path)
     assert (answer.status, answer.content_type) == (404, "text/html; charset=UTF-8")

@@ -13,7 +13,7 @@ from dragoman.cli.emulator import FAULT_GROUPS, usage
 from dragoman.cli.emulator import make_parser as emulator_parser
 from dragoman.cli.serve import make_parser as serve_parser
 from dragoman.emulator.faults import FAULTS
-from dragoman.emulator.validate.keys import NEW_USER, REFUSED_KEYS
+from dragoman.emulator.validate.keys import NEW_USER_KEY, REJECTED_KEYS
 from tests.unit.emulator.asking import OLD_MODEL, ask, hello, send
 from tests.unit.emulator.page import DOCS, blocks, keep_section, rows
 
@@ -63,7 +63,7 @@ def test_no_fault_is_in_no_group() -> None:
 
 def test_each_key_of_the_page_gets_its_answer_and_none_is_missing() -> None:
     named = dict(rows(PAGE, "keys"))
-    assert set(named) == {*REFUSED_KEYS, NEW_USER}
+    assert set(named) == {*REJECTED_KEYS, NEW_USER_KEY}
     for key, answer in named.items():
         assert send(hello(), key=key, model=OLD_MODEL).status == int(answer[:3])
 

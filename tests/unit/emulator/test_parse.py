@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.validate import parse
+from dragoman.emulator.refusal import ApiError
+from dragoman.emulator.validate import parse_request
 from tests.unit.emulator.asking import Json, error, hello, message
 
 STUDIO = Backend("studio", "v1beta")
@@ -18,11 +18,11 @@ GOOGLE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 
 
 def read(document: Any, backend: Backend = STUDIO) -> Json:
-    return parse(json.dumps(document).encode(), backend)
+    return parse_request(json.dumps(document).encode(), backend)
 
 
 def refuse(document: Any, backend: Backend = STUDIO) -> list[str]:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ApiError) as caught:
         read(document, backend)
     return caught.value.message.split("\n")
 

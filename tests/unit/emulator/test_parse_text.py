@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.validate import parse
+from dragoman.emulator.refusal import ApiError
+from dragoman.emulator.validate import parse_request
 from tests.unit.emulator.asking import Json, hello, message
 
 STUDIO = Backend("studio", "v1beta")
@@ -18,7 +18,7 @@ GOOD = json.dumps(hello()).encode()
 
 
 def read(document: Any, backend: Backend = STUDIO) -> Json:
-    return parse(json.dumps(document).encode(), backend)
+    return parse_request(json.dumps(document).encode(), backend)
 
 
 def config(**fields: Any) -> Json:
@@ -26,8 +26,8 @@ def config(**fields: Any) -> Json:
 
 
 def refuse(body: bytes) -> str:
-    with pytest.raises(Refusal) as caught:
-        parse(body, STUDIO)
+    with pytest.raises(ApiError) as caught:
+        parse_request(body, STUDIO)
     return caught.value.message
 
 
@@ -57,12 +57,12 @@ def test_what_is_not_json_is_said_before_anything_else(body: bytes) -> None:
 
 
 def test_an_empty_body_is_an_empty_message() -> None:
-    assert parse(b"", STUDIO) == {}
+    assert parse_request(b"", STUDIO) == {}
     assert message(b"") == "* GenerateContentRequest.contents: contents is not specified\n"
 
 
 def test_of_a_name_given_twice_the_last_counts() -> None:
-    assert parse(b'{"model": "a", "model": "b"}', STUDIO) == {"model": "b"}
+    assert parse_request(b'{"model": "a", "model": "b"}', STUDIO) == {"model": "b"}
 
 
 def test_both_spellings_of_a_list_are_one_list() -> None:
@@ -82,7 +82,7 @@ def test_a_list_in_the_list_of_contents_is_no_content() -> None:
 
 @pytest.mark.parametrize("contents", [b"null", b"[]", b"[null]", b" [ null , null ] "])
 def test_no_contents_in_any_spelling(contents: bytes) -> None:
-    assert parse(b'{"contents": %s}' % contents, STUDIO) in ({}, {"contents": []})
+    assert parse_request(b'{"contents": %s}' % contents, STUDIO) in ({}, {"contents": []})
 
 
 def nested(levels: int, begin: str, inside: str, end: str) -> bytes:
@@ -98,7 +98,7 @@ def test_deep_values_are_refused_at_the_same_depth_for_everybody(begin: str, ins
     head, tail = b'{"generationConfig": {"responseJsonSchema": ', b"}}"
     per_level = 2 if len(begin) > 5 else 1
     fits = 98 // per_level
-    parse(head + nested(fits, begin, inside, end) + tail, STUDIO)
+    parse_request(head + nested(fits, begin, inside, end) + tail, STUDIO)
     for levels in (fits + 1, 500, 100_000):
         body = head + nested(levels, begin, inside, end) + tail
         assert refuse(body) == "Invalid JSON payload received. Message too deep."

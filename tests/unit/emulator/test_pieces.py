@@ -8,23 +8,23 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dragoman.emulator import pieces
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 
 def test_emulators_in_several_threads_share_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "MEMORY", Memo(max_bytes=8))
+    monkeypatch.setattr(pieces, "FRAGMENT_CACHE", LruCache(max_bytes=8))
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
 
     def use(thread: int) -> None:
         for turn in range(4000):
             key = ("table", "message", (thread + turn) % 12)
-            if pieces.recall(key) is None:
-                pieces.keep(key, turn, 1)
+            if pieces.find_fragment(key) is None:
+                pieces.store_fragment(key, turn, 1)
 
     try:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(use, range(4)))
     finally:
         sys.setswitchinterval(before)
-    assert len(pieces.MEMORY) == 8
+    assert len(pieces.FRAGMENT_CACHE) == 8

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from dragoman.emulator.http.request_parser import (
     MAX_HEAD_BYTES,
     BadRequest,
-    Continue,
-    Event,
-    Request,
+    ContinueExpected,
+    ParsedHttpRequest,
+    ParserEvent,
     RequestParser,
 )
 
@@ -34,9 +34,9 @@ def slices(data: bytes, size: int) -> Iterator[bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
-def parse(parts: Iterable[bytes], **limits: int) -> list[Event]:
+def parse(parts: Iterable[bytes], **limits: int) -> list[ParserEvent]:
     parser = RequestParser(**limits)
-    events: list[Event] = []
+    events: list[ParserEvent] = []
     for part in parts:
         parser.receive_data(part)
         while (event := parser.next_event()) is not None:
@@ -44,10 +44,10 @@ def parse(parts: Iterable[bytes], **limits: int) -> list[Event]:
     return events
 
 
-def requests(data: bytes, size: int = 10**9) -> list[Request]:
-    events = [event for event in parse(slices(data, size)) if not isinstance(event, Continue)]
-    assert all(isinstance(event, Request) for event in events), events
-    return [event for event in events if isinstance(event, Request)]
+def requests(data: bytes, size: int = 10**9) -> list[ParsedHttpRequest]:
+    events = [event for event in parse(slices(data, size)) if not isinstance(event, ContinueExpected)]
+    assert all(isinstance(event, ParsedHttpRequest) for event in events), events
+    return [event for event in events if isinstance(event, ParsedHttpRequest)]
 
 
 def post(headers: bytes = b"", body: bytes = b"") -> bytes:
@@ -60,7 +60,7 @@ def chunked(body: bytes) -> bytes:
 
 def test_a_request_has_all_that_was_sent() -> None:
     assert requests(POST) == [
-        Request(
+        ParsedHttpRequest(
             method="POST",
             target="/v1/x?alt=sse",
             headers=(("host", "h"), ("content-length", "5")),
@@ -129,12 +129,14 @@ def test_a_trailer_can_end_the_connection() -> None:
 
 def test_continue_is_sent_once_and_only_to_a_client_that_waits() -> None:
     head = post(b"expect: 100-Continue\r\ncontent-length: 2\r\n")
-    assert [type(event) for event in parse([head, b"h", b"i"])] == [Continue, Request]
-    assert [type(event) for event in parse([head + b"hi"])] == [Request]
-    assert [type(event) for event in parse([post(b"expect:\r\ncontent-length: 2\r\n"), b"hi"])] == [Request]
-    assert [type(event) for event in parse([post(b"expect: 100-continue\r\n")])] == [Request]
+    assert [type(event) for event in parse([head, b"h", b"i"])] == [ContinueExpected, ParsedHttpRequest]
+    assert [type(event) for event in parse([head + b"hi"])] == [ParsedHttpRequest]
+    assert [type(event) for event in parse([post(b"expect:\r\ncontent-length: 2\r\n"), b"hi"])] == [
+        ParsedHttpRequest
+    ]
+    assert [type(event) for event in parse([post(b"expect: 100-continue\r\n")])] == [ParsedHttpRequest]
     old = b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
-    assert [type(event) for event in parse([old, b"hi"])] == [Request]
+    assert [type(event) for event in parse([old, b"hi"])] == [ParsedHttpRequest]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -159,7 +161,7 @@ def test_an_upgrade_is_ignored_and_the_body_is_read(
 
 def test_continue_is_sent_to_a_client_that_also_asks_for_an_upgrade() -> None:
     head = post(UPGRADE + b"expect: 100-continue\r\ncontent-length: 2\r\n")
-    assert [type(event) for event in parse([head, b"hi"])] == [Continue, Request]
+    assert [type(event) for event in parse([head, b"hi"])] == [ContinueExpected, ParsedHttpRequest]
 
 
 def test_connect_is_a_request_like_others() -> None:
@@ -268,7 +270,7 @@ REFUSED: dict[str, tuple[bytes, int]] = {
 def test_a_request_that_could_be_read_in_two_ways_is_refused(data: bytes, status: int, size: int) -> None:
     events = parse(slices(data, size))
     assert [event.status for event in events if isinstance(event, BadRequest)] == [status]
-    assert not [event for event in events if isinstance(event, Request)]
+    assert not [event for event in events if isinstance(event, ParsedHttpRequest)]
 
 
 #: llhttp accepts these although a strict parser refuses them. None of them changes where a request ends.
@@ -294,7 +296,7 @@ def test_the_reason_for_http2_says_what_is_spoken() -> None:
 
 def test_nothing_is_parsed_after_a_bad_request() -> None:
     events = parse([GET + b"nonsense\r\n\r\n" + GET, GET])
-    assert [type(event) for event in events] == [Request, BadRequest]
+    assert [type(event) for event in events] == [ParsedHttpRequest, BadRequest]
 
 
 def test_no_continue_is_sent_after_a_bad_request() -> None:
@@ -322,7 +324,7 @@ def test_many_small_chunks_are_no_long_head() -> None:
 
 @pytest.mark.parametrize("size", [1, 10**6])
 def test_chunks_above_the_limit_are_refused(size: int) -> None:
-    assert [type(event) for event in parse(slices(CHUNKED, size), max_body_bytes=13)] == [Request]
+    assert [type(event) for event in parse(slices(CHUNKED, size), max_body_bytes=13)] == [ParsedHttpRequest]
     (event,) = parse(slices(CHUNKED, size), max_body_bytes=12)
     assert event == BadRequest(413, "the body is longer than 12 bytes")
 
@@ -331,7 +333,7 @@ def test_pipelined_requests_wait_as_bytes() -> None:
     """One event parses at most 4 KiB, so a flood of small requests takes hardly more memory than its bytes."""
     parser = RequestParser()
     parser.receive_data(GET * 10_000)
-    assert isinstance(parser.next_event(), Request)
+    assert isinstance(parser.next_event(), ParsedHttpRequest)
     assert len(parser._events) < 4096 / len(GET)
     assert parser.unparsed_bytes == 10_000 * len(GET) - 4096
     number = 1
@@ -439,5 +441,5 @@ def test_any_bytes_give_requests_and_at_most_one_refusal_at_the_end(data: bytes,
     assert refused in ([], events[-1:])
     assert all(400 <= event.status < 600 for event in refused)
     # The same bytes at once give the same events, except that nobody waits for a 100.
-    at_once = [event for event in parse([data]) if not isinstance(event, Continue)]
-    assert [event for event in events if not isinstance(event, Continue)] == at_once
+    at_once = [event for event in parse([data]) if not isinstance(event, ContinueExpected)]
+    assert [event for event in events if not isinstance(event, ContinueExpected)] == at_once

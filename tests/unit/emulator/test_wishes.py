@@ -10,17 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.emulator.model.choose import is_harmless
-from dragoman.emulator.model.wishes import read_wishes
-from dragoman.emulator.turn import Function
+from dragoman.emulator.model.choose import is_read_only
+from dragoman.emulator.model.wishes import read_intents
+from dragoman.emulator.turn import DeclaredFunction
 
 Calls = list[list[tuple[str, Any]]]
 TEXT = {"type": "string"}
 RESULT = "what came back"
 
 
-def function(name: str, description: str = "", **named: Any) -> Function:
-    return Function(name, description, {"type": "object", "properties": named, "required": list(named)})
+def function(name: str, description: str = "", **named: Any) -> DeclaredFunction:
+    return DeclaredFunction(
+        name, description, {"type": "object", "properties": named, "required": list(named)}
+    )
 
 
 TOOLS = [
@@ -39,9 +41,9 @@ TOOLS = [
 ]
 
 
-def asked(words: str, tools: list[Function] | None = None) -> Calls:
+def asked(words: str, tools: list[DeclaredFunction] | None = None) -> Calls:
     """The calls of each step, as if every step had returned RESULT."""
-    steps = read_wishes(words, TOOLS if tools is None else tools)
+    steps = read_intents(words, TOOLS if tools is None else tools)
     return [[(wish.function.name, wish.arguments(RESULT)) for wish in step] for step in steps]
 
 
@@ -74,7 +76,7 @@ def test_what_is_asked_for_together_is_called_together(words: str, calls: list[t
 
 def test_what_a_schema_requires_may_be_nonsense() -> None:
     """Google takes such a schema, so its tool may be asked for."""
-    odd = Function(
+    odd = DeclaredFunction(
         "find", "", {"type": "object", "properties": {"path": TEXT}, "required": [{"a": 1}, [2], 3, "path"]}
     )
     assert asked("find a.txt", [odd]) == [[("find", {"path": "a.txt"})]]
@@ -203,7 +205,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("words", HOSTILE)
 def test_free_words_that_are_no_plain_order_never_act(words: str) -> None:
-    acting = {tool.name for tool in TOOLS if not is_harmless(tool)}
+    acting = {tool.name for tool in TOOLS if not is_read_only(tool)}
     assert acting == {"write_file", "edit_file", "run_shell_command", "send_message", "delete_file"}
     assert [name for step in asked(words) for name, _ in step if name in acting] == []
 
@@ -211,10 +213,10 @@ def test_free_words_that_are_no_plain_order_never_act(words: str) -> None:
 SCHEMAS = Path(__file__).parents[2] / "e2e" / "schemas"
 
 
-def claude_code() -> list[Function]:
+def claude_code() -> list[DeclaredFunction]:
     loaded = json.loads(max(SCHEMAS.glob("*.json")).read_text("utf-8"))
     tools = loaded if isinstance(loaded, list) else loaded["tools"]
-    return [Function(tool["name"], tool["description"], tool["input_schema"]) for tool in tools]
+    return [DeclaredFunction(tool["name"], tool["description"], tool["input_schema"]) for tool in tools]
 
 
 @pytest.mark.parametrize("words", HOSTILE)
@@ -233,12 +235,12 @@ def test_a_real_agent_can_be_given_a_plain_order() -> None:
     "name", ["add_item", "buy_stock", "modify_file", "book_flight", "mcp__shop__order_pizza", "CancelOrder"]
 )
 def test_what_changes_things_is_not_harmless_by_another_name(name: str) -> None:
-    assert not is_harmless(function(name, "", item=TEXT))
+    assert not is_read_only(function(name, "", item=TEXT))
 
 
 @pytest.mark.parametrize("name", ["get_order", "list_books", "read_record", "find_tag"])
 def test_nouns_are_no_deeds(name: str) -> None:
-    assert is_harmless(function(name, "", tag=TEXT))
+    assert is_read_only(function(name, "", tag=TEXT))
 
 
 def test_two_functions_that_would_do_are_none() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.errors import UpstreamCut
+from dragoman.errors import UpstreamIncomplete
 from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
@@ -15,7 +15,7 @@ from dragoman.ir import (
     Native,
     Response,
     Signature,
-    Signed,
+    SignatureDelta,
     Started,
     Text,
     TextDelta,
@@ -26,7 +26,7 @@ from dragoman.ir import (
     collect,
     replay,
 )
-from dragoman.ir.grammar import check
+from dragoman.ir.grammar import check_events
 
 SIGNATURE = Signature("s", "gemini-g3")
 OTHER = Signature("t", "gemini-g3")
@@ -38,16 +38,16 @@ CALL = ToolCall(id="c1", name="read", args=b'{"x":1}', signature=SIGNATURE)
     "events",
     [
         [Started(), END],
-        [Failed(UpstreamCut("x"))],
-        [Started(), Failed(UpstreamCut("x"))],
-        [Started(), TextDelta("a"), Usage(), Signed(SIGNATURE, ON_TEXT), Usage(), END],
+        [Failed(UpstreamIncomplete("x"))],
+        [Started(), Failed(UpstreamIncomplete("x"))],
+        [Started(), TextDelta("a"), Usage(), SignatureDelta(SIGNATURE, ON_TEXT), Usage(), END],
         [Started(), ThoughtDelta("a"), TextDelta("b"), ThoughtDelta("c"), END],
         [Started(), CALL, CALL, Usage(), END],
-        [Started(), CALL, Failed(UpstreamCut("x"))],
+        [Started(), CALL, Failed(UpstreamIncomplete("x"))],
     ],
 )
 def test_legal_streams_pass(events: list[Event]) -> None:
-    assert check(events) is None
+    assert check_events(events) is None
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_legal_streams_pass(events: list[Event]) -> None:
         ([TextDelta("a")], "event 0: TextDelta while waiting"),
         ([Started(), Started()], "event 1: Started while answering"),
         ([Started(), END, END], "event 2: Finished while over"),
-        ([Failed(UpstreamCut("x")), END], "event 1: Finished while over"),
+        ([Failed(UpstreamIncomplete("x")), END], "event 1: Finished while over"),
     ],
 )
 def test_an_illegal_stream_is_named_at_its_first_fault(events: list[Event], problem: str) -> None:
-    assert check(events) == problem
+    assert check_events(events) == problem
 
 
 @pytest.mark.parametrize(
@@ -77,24 +77,29 @@ def test_an_illegal_stream_is_named_at_its_first_fault(events: list[Event], prob
             [TextDelta("a"), ThoughtDelta("b"), TextDelta("c")],
             (Text(text="a"), Thought(text="b"), Text(text="c")),
         ),
-        ([TextDelta("a"), Signed(SIGNATURE, ON_TEXT)], (Text(text="a", signature=SIGNATURE),)),
+        ([TextDelta("a"), SignatureDelta(SIGNATURE, ON_TEXT)], (Text(text="a", signature=SIGNATURE),)),
         (
-            [TextDelta("a"), Signed(SIGNATURE, AFTER_TEXT)],
+            [TextDelta("a"), SignatureDelta(SIGNATURE, AFTER_TEXT)],
             (Text(text="a"), Text(text="", signature=SIGNATURE)),
         ),
-        ([Signed(SIGNATURE, AFTER_TEXT)], (Text(text="", signature=SIGNATURE),)),
-        ([Signed(SIGNATURE, ON_TEXT)], (Text(text="", signature=SIGNATURE),)),
-        ([Signed(SIGNATURE, ON_THOUGHT)], (Thought(text="", signature=SIGNATURE),)),
+        ([SignatureDelta(SIGNATURE, AFTER_TEXT)], (Text(text="", signature=SIGNATURE),)),
+        ([SignatureDelta(SIGNATURE, ON_TEXT)], (Text(text="", signature=SIGNATURE),)),
+        ([SignatureDelta(SIGNATURE, ON_THOUGHT)], (Thought(text="", signature=SIGNATURE),)),
         (
-            [TextDelta("a"), Signed(SIGNATURE, ON_THOUGHT), TextDelta("b")],
+            [TextDelta("a"), SignatureDelta(SIGNATURE, ON_THOUGHT), TextDelta("b")],
             (Text(text="a"), Thought(text="", signature=SIGNATURE), Text(text="b")),
         ),
         (
-            [ThoughtDelta("a"), Signed(SIGNATURE, ON_TEXT)],
+            [ThoughtDelta("a"), SignatureDelta(SIGNATURE, ON_TEXT)],
             (Thought(text="a"), Text(text="", signature=SIGNATURE)),
         ),
         (
-            [TextDelta("a"), Signed(SIGNATURE, ON_TEXT), TextDelta("b"), Signed(OTHER, ON_TEXT)],
+            [
+                TextDelta("a"),
+                SignatureDelta(SIGNATURE, ON_TEXT),
+                TextDelta("b"),
+                SignatureDelta(OTHER, ON_TEXT),
+            ],
             (Text(text="a", signature=SIGNATURE), Text(text="b", signature=OTHER)),
         ),
         (
@@ -116,8 +121,8 @@ def test_the_last_usage_counts_and_the_head_is_kept() -> None:
 
 
 def test_e7_a_failure_is_raised_not_folded() -> None:
-    error = UpstreamCut("cut")
-    with pytest.raises(UpstreamCut) as caught:
+    error = UpstreamIncomplete("cut")
+    with pytest.raises(UpstreamIncomplete) as caught:
         collect([Started(), TextDelta("half"), CALL, Failed(error)])
     assert caught.value is error
 
@@ -149,11 +154,11 @@ def test_replay_gives_each_part_its_own_events() -> None:
     assert events == [
         Started(),
         ThoughtDelta("hm"),
-        Signed(OTHER, ON_THOUGHT),
-        Signed(OTHER, ON_THOUGHT),
+        SignatureDelta(OTHER, ON_THOUGHT),
+        SignatureDelta(OTHER, ON_THOUGHT),
         ThoughtDelta("unsigned"),
         TextDelta("a"),
-        Signed(SIGNATURE, AFTER_TEXT),
+        SignatureDelta(SIGNATURE, AFTER_TEXT),
         CALL,
         ToolCall(id="c2", name="read"),
         PART,
@@ -161,7 +166,7 @@ def test_replay_gives_each_part_its_own_events() -> None:
         Usage(),
         END,
     ]
-    assert check(events) is None
+    assert check_events(events) is None
     assert collect(events) == response
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.ir import ANY_TOOL, RemoteServer, ToolFilter, remote_name
+from dragoman.ir import ANY_TOOL, RemoteMcpServer, ToolFilter, mcp_tool_name
 
 ONLY = ToolFilter(names=("a",))
 READS = ToolFilter(read_only=True)
@@ -21,9 +21,9 @@ READS = ToolFilter(read_only=True)
     ],
 )
 def test_a_filter_takes_by_name_and_by_what_a_tool_does(wanted: ToolFilter, takes: dict[str, bool]) -> None:
-    assert {name: wanted.takes(name, reads=name == "reader") for name in takes} == takes
-    server = RemoteServer(label="s", allowed=wanted, refused=("b",))
-    assert {name: server.offers(name, reads=name == "reader") for name in takes} == takes | {"b": False}
+    assert {name: wanted.matches(name, reads=name == "reader") for name in takes} == takes
+    server = RemoteMcpServer(label="s", allowed=wanted, excluded=("b",))
+    assert {name: server.allows(name, reads=name == "reader") for name in takes} == takes | {"b": False}
 
 
 @pytest.mark.parametrize(
@@ -42,24 +42,26 @@ def test_a_filter_takes_by_name_and_by_what_a_tool_does(wanted: ToolFilter, take
 def test_who_is_not_trusted_is_asked_about(
     asks: ToolFilter | None, trusts: ToolFilter | None, asked: list[str]
 ) -> None:
-    server = RemoteServer(label="s", asks=asks, trusts=trusts)
+    server = RemoteMcpServer(label="s", ask_approval=asks, skip_approval=trusts)
     names = ("a", "b", "reader")
     assert [name for name in names if server.needs_approval(name, reads=name == "reader")] == asked
 
 
 def test_the_name_says_whose_tool_it_is() -> None:
-    assert remote_name("github", "get_issue") == "mcp__github__get_issue"
+    assert mcp_tool_name("github", "get_issue") == "mcp__github__get_issue"
 
 
 @pytest.mark.parametrize(
     ("server", "waiting"),
     [
-        (RemoteServer(label="git"), set()),
-        (RemoteServer(label="git", defers=ToolFilter()), {"log", "push"}),
-        (RemoteServer(label="git", defers=ToolFilter(), at_once=("log",)), {"push"}),
-        (RemoteServer(label="git", defers=ToolFilter(names=("log",))), {"log"}),
-        (RemoteServer(label="git", defers=ToolFilter(read_only=True)), {"log"}),
+        (RemoteMcpServer(label="git"), set()),
+        (RemoteMcpServer(label="git", deferred=ToolFilter()), {"log", "push"}),
+        (RemoteMcpServer(label="git", deferred=ToolFilter(), not_deferred=("log",)), {"push"}),
+        (RemoteMcpServer(label="git", deferred=ToolFilter(names=("log",))), {"log"}),
+        (RemoteMcpServer(label="git", deferred=ToolFilter(read_only=True)), {"log"}),
     ],
 )
-def test_a_tool_waits_where_its_server_or_its_name_says_so(server: RemoteServer, waiting: set[str]) -> None:
-    assert {tool for tool in ("log", "push") if server.waits(tool, reads=tool == "log")} == waiting
+def test_a_tool_waits_where_its_server_or_its_name_says_so(
+    server: RemoteMcpServer, waiting: set[str]
+) -> None:
+    assert {tool for tool in ("log", "push") if server.is_deferred(tool, reads=tool == "log")} == waiting

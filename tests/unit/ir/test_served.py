@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.errors import UpstreamCut
+from dragoman.errors import UpstreamIncomplete
 from dragoman.ir import (
     ON_TEXT,
     Citation,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
     Message,
-    Sealed,
+    SealedSignature,
     ServerCall,
     ServerResult,
     Signature,
-    Signed,
+    SignatureDelta,
     Source,
     Started,
     Text,
@@ -28,7 +28,7 @@ from dragoman.ir import (
     place_signatures,
     replay,
 )
-from dragoman.ir.grammar import check
+from dragoman.ir.grammar import check_events
 
 END = Finished(reason="end", raw="STOP")
 SIGNATURE = Signature("[]", "gemini-g3")
@@ -42,13 +42,13 @@ ANSWER = ServerResult(call_id="s2", kind="mcp", output="text", error="")
 @pytest.mark.parametrize(
     "events",
     [
-        [CALL, RESULT, Cited("a", (A,))],
+        [CALL, RESULT, CitedText("a", (A,))],
         [CALL, OTHER, ANSWER, RESULT],
         [CALL, TextDelta("meanwhile"), Usage(), RESULT, CALL, RESULT],
     ],
 )
 def test_a_server_call_is_answered_once_by_its_id(events: list[Event]) -> None:
-    assert check([Started(), *events, END]) is None
+    assert check_events([Started(), *events, END]) is None
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_a_server_call_is_answered_once_by_its_id(events: list[Event]) -> None:
     ],
 )
 def test_an_unanswered_or_stray_one_is_named(events: list[Event], problem: str) -> None:
-    assert check(events) == problem
+    assert check_events(events) == problem
 
 
 def test_a_failure_leaves_a_call_unanswered() -> None:
-    assert check([Started(), CALL, Failed(UpstreamCut("x"))]) is None
+    assert check_events([Started(), CALL, Failed(UpstreamIncomplete("x"))]) is None
 
 
 def test_cited_pieces_are_one_text_with_their_places() -> None:
@@ -76,11 +76,11 @@ def test_cited_pieces_are_one_text_with_their_places() -> None:
             CALL,
             RESULT,
             TextDelta("It is "),
-            Cited("ø so", (A, B)),
-            Cited("!", (B,)),
+            CitedText("ø so", (A, B)),
+            CitedText("!", (B,)),
             TextDelta(" Really."),
-            Signed(SIGNATURE, ON_TEXT),
-            Cited("alone", (A,)),
+            SignatureDelta(SIGNATURE, ON_TEXT),
+            CitedText("alone", (A,)),
             ThoughtDelta("hm"),
             TextDelta("bare"),
             END,
@@ -105,9 +105,9 @@ def test_what_was_folded_unfolds_again() -> None:
         TextDelta("first"),
         CALL,
         RESULT,
-        Cited("a", (A,)),
+        CitedText("a", (A,)),
         TextDelta("b"),
-        Cited("c", (B,)),
+        CitedText("c", (B,)),
         OTHER,
         ANSWER,
         Usage(searches=1, fetches=2),
@@ -118,7 +118,7 @@ def test_what_was_folded_unfolds_again() -> None:
 
 def test_what_the_service_wants_back_finds_its_call_again() -> None:
     message = Message(role="model", parts=(CALL, RESULT))
-    (placed, result) = place_signatures(message.parts, [Sealed(SIGNATURE, "s1")])
+    (placed, result) = place_signatures(message.parts, [SealedSignature(SIGNATURE, "s1")])
     assert isinstance(placed, ServerCall)
     assert placed.signature == SIGNATURE
     assert result is RESULT

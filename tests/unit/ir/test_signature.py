@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ir import AFTER_TEXT, ON_TEXT, ON_THOUGHT, Sealed, Signature, seal, unseal
+from dragoman.ir import AFTER_TEXT, ON_TEXT, ON_THOUGHT, SealedSignature, Signature, seal, unseal
 
 SIGNED = Signature("CsQBAb4+9v/abc==", "gemini-g3")
 TARGETS = st.sampled_from([ON_TEXT, AFTER_TEXT, ON_THOUGHT, "toolu_0123456789abcdef-call_1"])
@@ -14,7 +14,7 @@ TARGETS = st.sampled_from([ON_TEXT, AFTER_TEXT, ON_THOUGHT, "toolu_0123456789abc
 
 @given(data=st.text(st.characters(exclude_categories=["Cs"])), target=TARGETS)
 def test_a_sealed_signature_comes_back_untouched(data: str, target: str) -> None:
-    sealed = Sealed(Signature(data, "vertex-g4"), target)
+    sealed = SealedSignature(Signature(data, "vertex-g4"), target)
     assert unseal(sealed.seal()) == sealed
 
 

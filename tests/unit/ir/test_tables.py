@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-from dragoman.dialects.gemini.parts import SAY
-from dragoman.dialects.gemini.served import Sayable
+from dragoman.dialects.gemini.parts import ENCODERS
+from dragoman.dialects.gemini.served import EncodablePart
 from dragoman.ir import Event
 from dragoman.ir.collect import FEEDS
 
@@ -15,4 +15,4 @@ def test_every_event_is_collected() -> None:
 
 
 def test_every_part_is_said() -> None:
-    assert set(SAY) == set(get_args(Sayable))
+    assert set(ENCODERS) == set(get_args(EncodablePart))

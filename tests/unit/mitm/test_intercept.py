@@ -13,8 +13,8 @@ from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError
 from dragoman.ir import Text, Tool, ToolCall, ToolResult
 from dragoman.mitm.addon import GeminiAddon
-from dragoman.mitm.intercept import MAX_ROUNDS, Interceptor, Prepared
-from dragoman.server.tool_sessions import Held, ToolSession
+from dragoman.mitm.intercept import MAX_ROUNDS, Interceptor, PreparedRequest
+from dragoman.server.tool_sessions import SessionToolset, ToolSession
 from dragoman.store import MemoryStore, StoreUnavailable
 from dragoman.upstream.client import UpstreamClient
 from tests.unit.dialects.playing import ask
@@ -34,7 +34,7 @@ async def interceptor(
 ) -> tuple[Interceptor, ToolSession]:
     session = session_of(MemoryStore())
     if tools or held:
-        await session.hold(Held(tools=tools, **held))
+        await session.set_toolset(SessionToolset(tools=tools, **held))
     return Interceptor(session, wait_s=wait_s, now=lambda: 7.0, runner=runner), session
 
 
@@ -105,7 +105,7 @@ async def test_a_mixed_step_is_whole_again_when_both_have_answered(model: str) -
     response["functionResponse"].pop("args", None)
     with pytest.raises(DragomanError, match="waits for the results of the weather!"):
         await program.say(response)
-    await session.answer([ToolResult(call_id=call.id, name=call.name, content=(Text(text="rain"),))])
+    await session.add_results([ToolResult(call_id=call.id, name=call.name, content=(Text(text="rain"),))])
     await program.say(response)
     calls, responses = program.sent[-1]["contents"][1:3]
     called = [part["functionCall"]["name"] for part in calls["parts"] if "functionCall" in part]
@@ -127,7 +127,7 @@ async def test_a_follow_up_goes_on_as_soon_as_the_results_are_there() -> None:
     await asyncio.sleep(0.05)
     assert not follow_up.done()
     (call,) = await session.calls()
-    await session.answer([ToolResult(call_id=call.id, response=b'{"hour":12}')])
+    await session.add_results([ToolResult(call_id=call.id, response=b'{"hour":12}')])
     await follow_up
     told = program.sent[-1]["contents"][2]["parts"][0]["functionResponse"]
     assert told["response"] == {"hour": 12}
@@ -141,7 +141,7 @@ async def test_a_forced_call_is_for_every_question_and_not_for_its_results() -> 
         await program.say(text(words))
         assert ("toolConfig" not in program.sent[-1]) == free
         waiting = [call for call in await session.calls() if call.status == "open"]
-        await session.answer([ToolResult(call_id=call.id, name=call.name) for call in waiting])
+        await session.add_results([ToolResult(call_id=call.id, name=call.name) for call in waiting])
 
 
 async def test_a_request_of_another_conversation_is_not_held_up() -> None:
@@ -193,9 +193,9 @@ async def test_a_loop_ends() -> None:
     prepared = await between.prepare(Target(model="gemini-3.8-flash"), {"contents": [{"parts": [text("x")]}]})
     call = {"candidates": [{"content": {"parts": [{"functionCall": {"name": "clock"}}]}}]}
     for _ in range(MAX_ROUNDS):
-        assert isinstance(prepared, Prepared)
+        assert isinstance(prepared, PreparedRequest)
         received = await between.receive(prepared, [call])
-        assert isinstance(received, Prepared)
+        assert isinstance(received, PreparedRequest)
         prepared = received
     assert prepared is not None
     last = await between.receive(prepared, [call])

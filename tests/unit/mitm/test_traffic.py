@@ -10,13 +10,13 @@ import pytest
 from dragoman.dialects.base import Target
 from dragoman.mitm.traffic import (
     Framing,
+    decode_request,
+    decode_response,
+    encode_response,
     is_gemini,
-    read_answer,
-    read_request,
-    saying_first,
+    prepend_text,
+    response_text,
     target_of,
-    words_of,
-    write_answer,
 )
 
 CHUNKS: list[dict[str, Any]] = [
@@ -68,32 +68,32 @@ def test_only_requests_that_generate_are_changed(host: str, path: str, target: T
 
 
 def test_what_is_no_object_is_left_to_google() -> None:
-    assert read_request(b'{"contents":[]}') == {"contents": []}
+    assert decode_request(b'{"contents":[]}') == {"contents": []}
     for body in (b"", b"[]", b"{", b"\xff", b"[" * 100_000):
-        assert read_request(body) is None
+        assert decode_request(body) is None
 
 
 @pytest.mark.parametrize("framing", ["array", "sse"])
 def test_a_stream_comes_back_in_its_own_framing(framing: Framing) -> None:
-    raw = write_answer(CHUNKS, framing)
-    assert read_answer(raw) == (CHUNKS, framing)
+    raw = encode_response(CHUNKS, framing)
+    assert decode_response(raw) == (CHUNKS, framing)
     assert b"\xe2\x80\xa8" not in raw or framing == "array"
 
 
 def test_a_whole_answer_stays_one() -> None:
-    assert read_answer(write_answer(CHUNKS[:1], "whole")) == (CHUNKS[:1], "whole")
-    one = json.loads(write_answer(CHUNKS, "whole"))
+    assert decode_response(encode_response(CHUNKS[:1], "whole")) == (CHUNKS[:1], "whole")
+    one = json.loads(encode_response(CHUNKS, "whole"))
     assert [part["text"] for part in one["candidates"][0]["content"]["parts"]] == ["a\u2028b", "c", "x"]
     assert one["candidates"][0]["finishReason"] == "STOP"
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"data: nonsense\n\n", b"[1]", b"{", b"\xff"])
 def test_what_is_no_answer_is_passed_as_it_is(body: bytes) -> None:
-    assert read_answer(body) is None
+    assert decode_response(body) is None
 
 
 def test_words_of_earlier_rounds_come_first() -> None:
-    assert words_of(CHUNKS) == "a\u2028bc"
-    assert words_of([{}, {"candidates": [{"finishReason": "STOP"}]}]) == ""
-    assert saying_first(CHUNKS, "") is CHUNKS
-    assert words_of(saying_first(CHUNKS, "So.")) == "So.\n\na\u2028bc"
+    assert response_text(CHUNKS) == "a\u2028bc"
+    assert response_text([{}, {"candidates": [{"finishReason": "STOP"}]}]) == ""
+    assert prepend_text(CHUNKS, "") is CHUNKS
+    assert response_text(prepend_text(CHUNKS, "So.")) == "So.\n\na\u2028bc"

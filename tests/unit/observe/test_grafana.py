@@ -16,7 +16,7 @@ DASHBOARD: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "deploy" / "grafana.json").read_text("utf-8")
 )
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
-METRICS = {metric.name: metric for metric in m.ALL}
+METRICS = {metric.name: metric for metric in m.ALL_METRICS}
 #: What Prometheus makes of a histogram.
 _SUFFIXES = ("_bucket", "_sum", "_count")
 _SELECTOR = re.compile(r"(dragoman_\w+)(?:\{([^}]*)\})?")

@@ -12,13 +12,13 @@ import pytest
 
 from dragoman.ir import Usage
 from dragoman.notes import Note
-from dragoman.observe.log import RequestLog, facts
-from dragoman.observe.record import Attempt, Record
+from dragoman.observe.log import RequestLogger, log_fields
+from dragoman.observe.record import Attempt, RequestRecord
 from dragoman.observe.sink import JsonFormatter
 from dragoman.redact import Redactor
 
 SECRET = "a-canary-of-nobodys-shape"
-GOOD = Record(
+GOOD = RequestRecord(
     id="req_1",
     started_s=1.0,
     method="POST",
@@ -57,7 +57,7 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_a_line_of_json_has_the_facts(written: io.StringIO) -> None:
-    RequestLog("all").finished(GOOD, None)
+    RequestLogger("all").on_request_end(GOOD, None)
     (line,) = lines(written)
     assert line.pop("time").endswith("Z")
     assert line.pop("message").startswith("req_1 POST /v1/messages gemini-x 200 in 12 ms")
@@ -85,8 +85,10 @@ def test_a_line_of_json_has_the_facts(written: io.StringIO) -> None:
 
 def test_o5_nobodys_words_and_no_secrets(written: io.StringIO) -> None:
     hostile = f'x" , "level": "forged\n\x1b[31m {SECRET} AIza{"x" * 35}'
-    RequestLog("all").finished(Record(id="r", started_s=1, method="GET", path=hostile, client=hostile), None)
-    RequestLog("all").finished(GOOD, None)
+    RequestLogger("all").on_request_end(
+        RequestRecord(id="r", started_s=1, method="GET", path=hostile, client=hostile), None
+    )
+    RequestLogger("all").on_request_end(GOOD, None)
     first, second = lines(written)
     assert first["level"] == second["level"] == "info"
     assert first["path"].startswith('x" , "level": "forged\n')
@@ -102,12 +104,14 @@ def test_o5_nobodys_words_and_no_secrets(written: io.StringIO) -> None:
 def test_which_requests_have_a_line(
     written: io.StringIO, which: Literal["off", "errors", "all"], levels: list[str]
 ) -> None:
-    log = RequestLog(which)
-    log.finished(GOOD, None)
-    log.finished(Record(id="r", started_s=1, method="POST", path="/", client="", error="quota"), None)
+    log = RequestLogger(which)
+    log.on_request_end(GOOD, None)
+    log.on_request_end(
+        RequestRecord(id="r", started_s=1, method="POST", path="/", client="", error="quota"), None
+    )
     assert [line["level"] for line in lines(written)] == levels
 
 
 def test_fields_that_are_empty_are_left_out() -> None:
-    empty = Record(id="r", started_s=1, method="GET", path="/", client="")
-    assert facts(empty) == {"request_id": "r", "method": "GET", "path": "/"}
+    empty = RequestRecord(id="r", started_s=1, method="GET", path="/", client="")
+    assert log_fields(empty) == {"request_id": "r", "method": "GET", "path": "/"}

@@ -13,9 +13,9 @@ from dragoman.notes import Note
 from dragoman.observe import metrics as m
 from dragoman.observe.metric_files import MetricFiles
 from dragoman.observe.numbers import RequestMetrics
-from dragoman.observe.record import Attempt, Record, ToolOutcome
+from dragoman.observe.record import Attempt, ClientToolResult, RequestRecord
 
-RECORD = Record(
+RECORD = RequestRecord(
     id="r",
     started_s=0,
     method="POST",
@@ -28,7 +28,7 @@ RECORD = Record(
     notes=(Note("sentinel", "a", "b"), Note("dropped", "a", "b")),
     calls=("Read", "Read"),
     own_calls=("look",),
-    results=(ToolOutcome("Read", True, 3), ToolOutcome("", False, 3)),
+    results=(ClientToolResult("Read", True, 3), ClientToolResult("", False, 3)),
     attempts=(
         Attempt(model="gemini-x", status=503, error="overloaded"),
         Attempt(model="gemini-x", status=200),
@@ -42,11 +42,11 @@ RECORD = Record(
 )
 
 
-def counted(*records: Record) -> str:
-    registry = m.Registry()
+def counted(*records: RequestRecord) -> str:
+    registry = m.MetricRegistry()
     observer = RequestMetrics(registry)
     for record in records:
-        observer.finished(record, None)
+        observer.on_request_end(record, None)
     return m.render(registry.snapshot()).decode()
 
 
@@ -89,17 +89,17 @@ def test_how_a_request_ended() -> None:
 
 
 def test_labels_of_clients_cannot_grow_without_end() -> None:
-    registry = m.Registry()
+    registry = m.MetricRegistry()
     for number in range(700):
         registry[m.TOOL_CALLS][f"tool{number}", "client"].value += 1
     series = [one for one in registry.snapshot() if one.metric == m.TOOL_CALLS.name]
     assert len(series) == 501
-    assert next(one.value for one in series if one.labels == (m.OTHER, m.OTHER)) == 200
+    assert next(one.value for one in series if one.labels == (m.OTHER_LABEL, m.OTHER_LABEL)) == 200
 
 
 def test_a_large_sum_loses_no_digits() -> None:
     """Six digits of $12,345.678901 would hide every request that costs less than a cent."""
-    registry = m.Registry()
+    registry = m.MetricRegistry()
     registry[m.COST]["x",].value += 12_345.678901
     registry[m.DURATION]["d",].observe(1_234_567.125)
     text = m.render(registry.snapshot()).decode()
@@ -108,13 +108,13 @@ def test_a_large_sum_loses_no_digits() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    registry = m.Registry()
+    registry = m.MetricRegistry()
     registry[m.RETRIES]['a"b\\c\nd',].value += 1
     assert 'model="a\\"b\\\\c\\nd"' in m.render(registry.snapshot()).decode()
 
 
 def test_workers_are_added_up() -> None:
-    registries = [m.Registry() for _ in range(3)]
+    registries = [m.MetricRegistry() for _ in range(3)]
     for number, registry in enumerate(registries):
         registry[m.RETRIES]["x",].value += number
         registry[m.DURATION]["d",].observe(number)
@@ -141,7 +141,7 @@ files.write()
 def test_a_worker_that_ended_still_counts_and_no_counter_goes_back(tmp_path: Path) -> None:
     for _ in range(2):
         subprocess.run([sys.executable, "-c", _WORKER, str(tmp_path)], check=True)
-    registry = m.Registry()
+    registry = m.MetricRegistry()
     files = MetricFiles(tmp_path, registry)
     registry[m.RETRIES]["x",].value += 1
     shown = {one.metric: one.value for one in files.all()}
@@ -156,7 +156,7 @@ def test_a_worker_that_ended_still_counts_and_no_counter_goes_back(tmp_path: Pat
 def test_a_worker_with_the_number_of_its_predecessor_forgets_nothing(tmp_path: Path) -> None:
     """In a container the processes have the same numbers after every restart."""
     for run in range(3):
-        registry = m.Registry()
+        registry = m.MetricRegistry()
         files = MetricFiles(tmp_path, registry)
         registry[m.RETRIES]["x",].value += 5
         files.write()
@@ -165,7 +165,7 @@ def test_a_worker_with_the_number_of_its_predecessor_forgets_nothing(tmp_path: P
 
 def test_labels_of_those_who_ended_cannot_grow_without_end(tmp_path: Path) -> None:
     for run in range(4):
-        registry = m.Registry()
+        registry = m.MetricRegistry()
         files = MetricFiles(tmp_path, registry)
         for number in range(400):
             registry[m.TOOL_CALLS][f"tool {run} {number}", "client"].value += 1
@@ -177,7 +177,7 @@ def test_labels_of_those_who_ended_cannot_grow_without_end(tmp_path: Path) -> No
 
 def test_a_folder_that_cannot_be_used_costs_the_siblings_numbers_only(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("in the way")
-    registry = m.Registry()
+    registry = m.MetricRegistry()
     files = MetricFiles(tmp_path / "f", registry)
     registry[m.RETRIES]["x",].value += 1
     files.write()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.observe.sink import CleanFormatter
+from dragoman.observe.sink import TextFormatter
 from dragoman.redact import REDACTED, Redactor
 
 SECRET = "the canary, whatever it looks like"
@@ -75,7 +75,7 @@ def test_o5_nothing_a_process_can_say_gets_past_the_sink(form: str) -> None:
 def said(message: str, *args: Any, error: Exception | None = None) -> str:
     info = (type(error), error, None) if error is not None else None
     record = logging.LogRecord("dragoman", logging.INFO, "x.py", 1, message, args, info)
-    return CleanFormatter(Redactor([SECRET])).format(record)
+    return TextFormatter(Redactor([SECRET])).format(record)
 
 
 def test_o5_messages_arguments_and_errors_are_cleaned() -> None:

@@ -10,27 +10,27 @@ import pytest
 from dragoman.config.limits import LimitsConfig, PriceConfig
 from dragoman.ir import Usage
 from dragoman.notes import Note
-from dragoman.observe.record import Attempt, Record, ToolOutcome, ToolRun
+from dragoman.observe.record import Attempt, ClientToolResult, RequestRecord, ToolRun
 from dragoman.observe.usage import (
     SUMS,
-    Group,
-    Prices,
-    Sums,
+    CostCalculator,
+    UsageGroup,
+    UsageTally,
     client_name,
     cost_micro_usd,
+    count_retries,
     find_price,
-    group,
+    group_tallies,
     is_counted,
-    mended_tools,
     merge,
-    retries,
+    repaired_tools,
     tallies_of,
-    total,
+    total_sums,
 )
 
 NO_LIMITS = LimitsConfig()
 DAY = "2026-11-16"
-RECORD = Record(
+RECORD = RequestRecord(
     id="req_1",
     started_s=1_794_871_800.0,  # 23:30 UTC of that day
     method="POST",
@@ -48,12 +48,12 @@ RECORD = Record(
 )
 
 
-def record(**changes: Any) -> Record:
+def record(**changes: Any) -> RequestRecord:
     return msgspec.structs.replace(RECORD, **changes)
 
 
 def sums_of(
-    one: Record, kind: str, limits: LimitsConfig = NO_LIMITS
+    one: RequestRecord, kind: str, limits: LimitsConfig = NO_LIMITS
 ) -> dict[tuple[str, ...], dict[str, int]]:
     return {sums.labels: sums.sums for sums in tallies_of(one, limits) if sums.kind == kind}
 
@@ -85,7 +85,7 @@ def test_the_table_of_sums_has_everything_that_is_summed() -> None:
         notes=(Note("mended", "Read.n", ""), Note("sentinel", "", "")),
         calls=("Read",),
         own_calls=("look",),
-        results=(ToolOutcome("Read", True, 3, 5),),
+        results=(ClientToolResult("Read", True, 3, 5),),
         runs=(ToolRun(name="look", failed=True, size=3, ms=5),),
         attempts=(Attempt(model="x", error="overloaded"), Attempt(model="x")),
     )
@@ -147,9 +147,9 @@ class TestTools:
             calls=("Read", "Read", "Bash"),
             own_calls=("search", "search", "slow"),
             results=(
-                ToolOutcome("Read", True, 10, 250),
-                ToolOutcome("Read", False, 30, None),
-                ToolOutcome("", False, 1, 0),
+                ClientToolResult("Read", True, 10, 250),
+                ClientToolResult("Read", False, 30, None),
+                ClientToolResult("", False, 1, 0),
             ),
             runs=(
                 ToolRun(name="search", ms=40, size=100),
@@ -188,7 +188,7 @@ class TestTools:
                 Note("sentinel", "contents[1]", "lost"),
             ),
         )
-        assert list(mended_tools(one)) == ["Read", "Read", "fs.Read", "search"]
+        assert list(repaired_tools(one)) == ["Read", "Read", "fs.Read", "search"]
         tools = sums_of(one, "tool")
         assert tools["Read", "client"]["repairs"] == 2
         assert tools["search", "gateway"]["repairs"] == 1
@@ -198,10 +198,10 @@ class TestTools:
 
 def test_rounds_of_own_tools_are_no_retries() -> None:
     good, bad = Attempt(model="m", status=200), Attempt(model="m", status=503, error="overloaded")
-    assert retries(record(attempts=(good, good, good))) == 0
-    assert retries(record(attempts=(bad, good, bad, good))) == 2
-    assert retries(record(attempts=(bad, bad))) == 1
-    assert retries(record(attempts=())) == 0
+    assert count_retries(record(attempts=(good, good, good))) == 0
+    assert count_retries(record(attempts=(bad, good, bad, good))) == 2
+    assert count_retries(record(attempts=(bad, bad))) == 1
+    assert count_retries(record(attempts=())) == 0
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_the_name_of_a_client(agent: str, name: str) -> None:
     assert client_name(agent) == name
 
 
-def tally(labels: tuple[str, ...], day: str = DAY, kind: str = "total", **sums: int) -> Sums:
-    return Sums(day=day, kind=kind, labels=labels, sums=sums)
+def tally(labels: tuple[str, ...], day: str = DAY, kind: str = "total", **sums: int) -> UsageTally:
+    return UsageTally(day=day, kind=kind, labels=labels, sums=sums)
 
 
 def test_what_is_alike_is_merged() -> None:
@@ -250,22 +250,24 @@ def test_groups_and_their_order() -> None:
         tally(("k2", "cli", "d", "dear"), micro_usd=9, requests=1),
         tally(("k1", "web", "d", "cheap"), "2026-11-15", micro_usd=2, requests=5),
     ]
-    assert [(one.names, one.sums["micro_usd"]) for one in group(tallies, "model")] == [
+    assert [(one.names, one.sums["micro_usd"]) for one in group_tallies(tallies, "model")] == [
         (("dear",), 9),
         (("cheap",), 3),
     ]
-    assert [one.names for one in group(tallies, "day")] == [("2026-11-15",), (DAY,)]
-    assert [one.names for one in group(tallies, "client")] == [("cli",), ("web",)]
-    assert [one.names for one in group(tallies, "key")] == [("k2",), ("k1",)]
+    assert [one.names for one in group_tallies(tallies, "day")] == [("2026-11-15",), (DAY,)]
+    assert [one.names for one in group_tallies(tallies, "client")] == [("cli",), ("web",)]
+    assert [one.names for one in group_tallies(tallies, "key")] == [("k2",), ("k1",)]
     tools = [tally(("Read", "client"), kind="tool", calls=n, bytes=1) for n in (1, 2)]
-    assert group(tools, "tool") == [Group(names=("Read", "client"), sums={"calls": 3, "bytes": 2})]
-    assert total(group(tallies, "key")) == {"micro_usd": 12, "requests": 7}
+    assert group_tallies(tools, "tool") == [
+        UsageGroup(names=("Read", "client"), sums={"calls": 3, "bytes": 2})
+    ]
+    assert total_sums(group_tallies(tallies, "key")) == {"micro_usd": 12, "requests": 7}
 
 
 def test_prices_are_remembered_and_names_without_end_are_not() -> None:
-    prices = Prices(NO_LIMITS)
+    prices = CostCalculator(NO_LIMITS)
     for number in range(1000):
         assert prices.cost_micro_usd(record(model=f"gemini-2.5-flash-{number}")) == 442_000
-    assert len(prices._known) <= 256
+    assert len(prices._cache) <= 256
     assert prices.cost_micro_usd(record(model="gemini-9-ultra")) is None
     assert prices.cost_micro_usd(record(model="gemini-9-ultra")) is None

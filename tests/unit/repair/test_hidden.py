@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.ir import Media, Message, Native, Part, Role, Signature, Text, Thought, ToolCall, ToolResult
-from dragoman.repair import HIDDEN_KEY, Hidden, hidden_key, hidden_places, known_tools, repair, weave
+from dragoman.repair import (
+    HIDDEN_KEY_PREFIX,
+    HiddenRounds,
+    hidden_key,
+    hidden_places,
+    known_tools,
+    repair,
+    restore_hidden_rounds,
+)
 from dragoman.repair import hidden as module
 
 SIGNED = Signature("c2ln", "gemini-g3")
@@ -27,24 +35,24 @@ def result(identity: str, words: str = "found") -> ToolResult:
 
 
 ROUND = (said("model", Text(text="first"), call("o1", SIGNED)), said("user", result("o1")))
-TEXT_ANSWER = Hidden(rounds=ROUND, last=said("model", Text(text="done", signature=SIGNED)))
-MIXED = Hidden(
+TEXT_ANSWER = HiddenRounds(rounds=ROUND, last=said("model", Text(text="done", signature=SIGNED)))
+MIXED = HiddenRounds(
     rounds=ROUND,
     last=said("model", Text(text="next"), call("o2", SIGNED), call("c1"), call("o3"), call("c2")),
     results=(result("o2"), result("o3")),
 )
 
 
-def woven(record: Hidden, *messages: Message) -> tuple[Message, ...]:
+def woven(record: HiddenRounds, *messages: Message) -> tuple[Message, ...]:
     places = hidden_places(messages)
-    return weave(messages, places, dict.fromkeys(places, record.encode()))
+    return restore_hidden_rounds(messages, places, dict.fromkeys(places, record.encode()))
 
 
 class TestKeys:
     def test_an_answer_with_calls_is_known_by_the_first(self) -> None:
         messages = (ASKED, said("model", Text(text="x"), call("c1"), call("c2")), said("user", result("c1")))
-        assert hidden_places(messages) == {f"{HIDDEN_KEY}c1": (1, 2)}
-        assert hidden_key(ASKED, "whatever", "c1") == f"{HIDDEN_KEY}c1"
+        assert hidden_places(messages) == {f"{HIDDEN_KEY_PREFIX}c1": (1, 2)}
+        assert hidden_key(ASKED, "whatever", "c1") == f"{HIDDEN_KEY_PREFIX}c1"
 
     def test_an_answer_in_words_is_known_by_them_and_by_the_question(self) -> None:
         (key,) = hidden_places(
@@ -112,7 +120,7 @@ class TestWeaving:
         messages = (ASKED, said("model", call("c1"), call("c2")), said("user", result("c1"), result("c2")))
         once, twice = woven(MIXED, *messages), woven(MIXED, *messages)
         assert all(one is other for one, other in zip(once, twice, strict=True))
-        other = Hidden(last=MIXED.last, results=MIXED.results)
+        other = HiddenRounds(last=MIXED.last, results=MIXED.results)
         assert woven(other, *messages)[-1] is not once[-1]
 
     @pytest.mark.parametrize("following", [(), (said("user", Text(text="stop")),)])
@@ -140,12 +148,15 @@ class TestWeaving:
     @pytest.mark.parametrize("word", ["", "{}", "[", '{"last":{"role":"model","parts":[{"type":"odd"}]}}'])
     def test_a_damaged_record_is_a_lost_one(self, word: str) -> None:
         messages = (ASKED, said("model", Text(text="done")))
-        assert weave(messages, hidden_places(messages), {hidden_key(ASKED, "done"): word}) == messages
+        assert (
+            restore_hidden_rounds(messages, hidden_places(messages), {hidden_key(ASKED, "done"): word})
+            == messages
+        )
 
     def test_nothing_found_changes_nothing(self) -> None:
         messages = (ASKED, said("model", Text(text="done")))
-        assert weave(messages, hidden_places(messages), {}) is messages
-        assert weave(messages, {}, {"hidden-x": TEXT_ANSWER.encode()}) is messages
+        assert restore_hidden_rounds(messages, hidden_places(messages), {}) is messages
+        assert restore_hidden_rounds(messages, {}, {"hidden-x": TEXT_ANSWER.encode()}) is messages
 
 
 class TestRecords:
@@ -157,7 +168,7 @@ class TestRecords:
             Text(text="\ud83d".encode("utf-8", "replace").decode(), signature=SIGNED),
         )
         picture = ToolResult(call_id="o1", content=(Media(mime="image/png", data="AA=="),), response=b"{}")
-        record = Hidden(last=said("model", *parts), rounds=(said("user", picture),), results=(picture,))
+        record = HiddenRounds(last=said("model", *parts), rounds=(said("user", picture),), results=(picture,))
         assert module._decode(record.encode()) == record
 
     @pytest.mark.parametrize(
@@ -174,7 +185,9 @@ class TestRecords:
         monkeypatch.setattr(module, "MAX_RECORD_BYTES", 700)
         content = (Media(mime="image/png", data="A" * files), Text(text="w" * words))
         long = ToolResult(call_id="o1", content=content)
-        record = Hidden(last=said("model", Text(text="x")), rounds=(said("user", long),), results=(long,))
+        record = HiddenRounds(
+            last=said("model", Text(text="x")), rounds=(said("user", long),), results=(long,)
+        )
         kept = module._decode(record.encode())
         assert kept.rounds[0].parts == kept.results
         shown = tuple(part.text if isinstance(part, Text) else "file" for part in kept.results[0].content)
@@ -190,9 +203,9 @@ class TestKnownTools:
         places = hidden_places(self.CALLED)
         first, second = places
         found = {
-            second: Hidden(last=ROUND[0], revealed=("later",)).encode(),
-            first: Hidden(last=ROUND[0], revealed=("b", "tool_c1", "a")).encode(),
-            "hidden-of-another": Hidden(last=ROUND[0], revealed=("never",)).encode(),
+            second: HiddenRounds(last=ROUND[0], revealed=("later",)).encode(),
+            first: HiddenRounds(last=ROUND[0], revealed=("b", "tool_c1", "a")).encode(),
+            "hidden-of-another": HiddenRounds(last=ROUND[0], revealed=("never",)).encode(),
         }
         assert list(known_tools(self.CALLED, places, found)) == ["b", "tool_c1", "a", "tool_c1", "later"]
 
@@ -204,5 +217,5 @@ class TestKnownTools:
 
     def test_a_record_that_is_made_lighter_still_names_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MAX_RECORD_BYTES", 10)
-        record = Hidden(rounds=ROUND, last=ROUND[0], revealed=("a",)).encode()
+        record = HiddenRounds(rounds=ROUND, last=ROUND[0], revealed=("a",)).encode()
         assert list(known_tools((ASKED,), {"k": (0, 1)}, {"k": record})) == ["a"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dragoman.ir import AFTER_TEXT, ON_TEXT, Sealed, Signature, unseal
+from dragoman.ir import AFTER_TEXT, ON_TEXT, SealedSignature, Signature, unseal
 from tests.unit.dialects.anthropic.building import Json, assistant, tool_result, user
 from tests.unit.test_exchange import MODEL, READ, SIGNED_CALL, THINKING, call, chunk, message, ready, run, sse
 
@@ -16,10 +16,10 @@ class TestMemory:
         exchange = ready(stream=True, tools=[READ])
         exchange.open()
         out = exchange.receive(sse(SIGNED_CALL[0]))
-        (key, word), *rest = exchange.memories
+        (key, word), *rest = exchange.store_entries
         assert key.encode() in out
         assert rest == []
-        assert unseal(word) == Sealed(Signature("c2ln", "gemini-g3"), key)
+        assert unseal(word) == SealedSignature(Signature("c2ln", "gemini-g3"), key)
 
     @pytest.mark.parametrize("thinking", [{"type": "disabled"}, THINKING])
     @pytest.mark.parametrize("stream", [True, False])
@@ -29,8 +29,8 @@ class TestMemory:
         first = ready(stream=stream, tools=[READ], thinking=thinking)
         blocks = [block for block in message(first, *SIGNED_CALL)["content"] if block["type"] == "tool_use"]
         second = ready(user("q"), assistant(*blocks), user(tool_result("x", blocks[0]["id"])))
-        assert set(second.wanted) == {blocks[0]["id"]}
-        recalled = {key: sealed for key, word in first.memories if (sealed := unseal(word))}
+        assert set(second.missing_keys) == {blocks[0]["id"]}
+        recalled = {key: sealed for key, word in first.store_entries if (sealed := unseal(word))}
         parts = json.loads(second.encode(MODEL, recalled))["contents"][1]["parts"]
         assert parts == [
             {"functionCall": {"name": "Read", "args": {"a": 1}, "id": "g1"}, "thoughtSignature": "c2ln"}
@@ -65,8 +65,8 @@ class TestMemory:
         first = ready(stream=stream, thinking=THINKING)
         blocks = [block for block in message(first, *chunks)["content"] if block["type"] == "text"]
         second = ready(user("q"), assistant(*blocks), user("r"))
-        recalled = {key: sealed for key, word in first.memories if (sealed := unseal(word))}
-        assert set(recalled) == set(second.wanted)
+        recalled = {key: sealed for key, word in first.store_entries if (sealed := unseal(word))}
+        assert set(recalled) == set(second.missing_keys)
         parts = json.loads(second.encode(MODEL, recalled))["contents"][1]["parts"]
         expected = [{"text": "ab", "thoughtSignature": "c2ln"}]
         if target == AFTER_TEXT:
@@ -86,9 +86,9 @@ class TestMemory:
     def test_a2_no_text_is_given_a_signature_that_is_not_its_own(self, parts: list[Json]) -> None:
         exchange = ready(tools=[READ])
         run(exchange, chunk(*parts, finish="STOP"))
-        assert exchange.memories == []
+        assert exchange.store_entries == []
 
     def test_an_unsigned_answer_is_not_remembered(self) -> None:
         exchange = ready(tools=[READ])
         run(exchange, chunk({"text": "a"}, call(a=1), finish="STOP"))
-        assert exchange.memories == []
+        assert exchange.store_entries == []

@@ -18,8 +18,8 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.repair import repair, search_answer
-from dragoman.repair.searches import unfold_searches
+from dragoman.repair import repair, search_tool_result
+from dragoman.repair.searches import expand_searches
 
 ASKED = Message(role="user", parts=(Text(text="q"),))
 SIGNED = Signature("c2ln", "gemini-g3")
@@ -40,7 +40,7 @@ def model(*parts: Part) -> Message:
 
 def steps(*parts: Part) -> list[tuple[str, list[str]]]:
     """Who says what; a call or a result by its id."""
-    unfolded = unfold_searches((ASKED, model(*parts)))
+    unfolded = expand_searches((ASKED, model(*parts)))
     assert unfolded[0] is ASKED
     return [(message.role, [_told(part) for part in message.parts]) for message in unfolded[1:]]
 
@@ -98,16 +98,16 @@ def test_a_search_is_a_step(parts: tuple[Part, ...], expected: list[tuple[str, l
 
 
 def test_the_call_is_as_it_was() -> None:
-    (turn, answered) = unfold_searches((model(searched(), found("a", "b")),))
+    (turn, answered) = expand_searches((model(searched(), found("a", "b")),))
     assert turn.parts == (ToolCall(id="s1", name="seek", args=b'{"pattern":"a"}', signature=SIGNED),)
     (result,) = answered.parts
-    assert result == search_answer(found("a", "b"), "seek")
+    assert result == search_tool_result(found("a", "b"), "seek")
     assert isinstance(result, ToolResult)
     assert json.loads(result.response) == {"tools": ["a", "b"], "note": NOTE}
 
 
 def test_a_search_without_ids_is_told_by_its_place() -> None:
-    messages = unfold_searches((model(searched(""), found("a", identity="")),))
+    messages = expand_searches((model(searched(""), found("a", identity="")),))
     assert messages[0].role == "model"
     repaired, notes = repair((ASKED, *messages), ends_with_user=False)
     assert [message.role for message in repaired] == ["user", "model", "user"]
@@ -115,7 +115,7 @@ def test_a_search_without_ids_is_told_by_its_place() -> None:
 
 
 def test_nothing_found_is_no_error() -> None:
-    result = search_answer(found(), "seek")
+    result = search_tool_result(found(), "seek")
     assert json.loads(result.response)["tools"] == []
     assert not result.is_error
 
@@ -123,7 +123,7 @@ def test_nothing_found_is_no_error() -> None:
 @pytest.mark.parametrize(("output", "told"), [("missing )", "missing )"), ("", "unavailable")])
 def test_an_error_is_one(output: str, told: str) -> None:
     failed = ServerResult(call_id="s1", kind="tool_search", error="unavailable", output=output)
-    assert search_answer(failed, "seek") == ToolResult(
+    assert search_tool_result(failed, "seek") == ToolResult(
         call_id="s1", name="seek", content=(Text(text=told),), is_error=True
     )
 
@@ -139,10 +139,10 @@ def test_results_of_a_mixed_step_meet_again() -> None:
 
 def test_the_same_message_gives_the_same_steps() -> None:
     turn = model(searched(), found("a"), CALL)
-    first, second = unfold_searches((turn,)), unfold_searches((ASKED, turn))
+    first, second = expand_searches((turn,)), expand_searches((ASKED, turn))
     assert all(one is other for one, other in zip(first, second[1:], strict=True))
 
 
 def test_only_the_model_searches() -> None:
     odd = Message(role="user", parts=(searched(), found("a")))
-    assert unfold_searches((odd,)) == (odd,)
+    assert expand_searches((odd,)) == (odd,)

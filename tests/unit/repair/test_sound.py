@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.ir import Media, Message, Part, Signature, Text, Thought, ToolCall, ToolResult
 from dragoman.repair import history, sound
-from dragoman.repair.sound import sound_history
+from dragoman.repair.sound import check_history
 
 SIGNATURE = Signature("s", "gemini-g3")
 ASK = Message(role="user", parts=(Text(text="q"), Media(mime="image/png", data="x")))
@@ -45,7 +45,7 @@ def _user(*parts: Part) -> Message:
     ],
 )
 def test_sound_histories(messages: tuple[Message, ...], expected: object) -> None:
-    assert sound_history(messages, ends_with_user=False) == (messages if expected is ... else expected)
+    assert check_history(messages, ends_with_user=False) == (messages if expected is ... else expected)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_sound_histories(messages: tuple[Message, ...], expected: object) -> Non
     ],
 )
 def test_the_rest_is_looked_at_closely(messages: tuple[Message, ...]) -> None:
-    assert sound_history(messages, ends_with_user=False) is None
+    assert check_history(messages, ends_with_user=False) is None
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_the_rest_is_looked_at_closely(messages: tuple[Message, ...]) -> None:
 def test_neighbours_are_joined_as_the_close_look_would_do_it(
     messages: tuple[Message, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quickly = sound_history(messages, ends_with_user=False)
-    monkeypatch.setattr(history, "sound_history", lambda *_, **__: None)
+    quickly = check_history(messages, ends_with_user=False)
+    monkeypatch.setattr(history, "check_history", lambda *_, **__: None)
     assert (quickly, ()) == history.repair(messages, ends_with_user=False)
 
 
@@ -102,7 +102,7 @@ def test_joined_messages_keep_their_identity_from_turn_to_turn() -> None:
     said = tuple(
         Message(role=one.role, parts=one.parts) for one in (ASK, ASK, CALL, RESULT, ASK, ASK, SAY, ASK)
     )
-    turns = [sound_history(said[:end], ends_with_user=True) for end in (1, 2, 4, 5, 6, 8, 5, 8)]
+    turns = [check_history(said[:end], ends_with_user=True) for end in (1, 2, 4, 5, 6, 8, 5, 8)]
     lengths = [len(turn or ()) for turn in turns]
     assert lengths == [1, 1, 3, 4, 4, 6, 4, 6]
     whole = turns[5]
@@ -113,13 +113,13 @@ def test_joined_messages_keep_their_identity_from_turn_to_turn() -> None:
 
 
 def test_the_end_depends_on_the_model() -> None:
-    assert sound_history((ASK, SAY), ends_with_user=False) == (ASK, SAY)
-    assert sound_history((ASK, SAY), ends_with_user=True) is None
+    assert check_history((ASK, SAY), ends_with_user=False) == (ASK, SAY)
+    assert check_history((ASK, SAY), ends_with_user=True) is None
 
 
 def test_messages_keep_their_identity_from_turn_to_turn() -> None:
-    first = sound_history((ASK, CALL, SWAPPED), ends_with_user=True)
-    second = sound_history((ASK, CALL, SWAPPED, SAY, ASK), ends_with_user=True)
+    first = check_history((ASK, CALL, SWAPPED), ends_with_user=True)
+    second = check_history((ASK, CALL, SWAPPED, SAY, ASK), ends_with_user=True)
     assert first is not None
     assert second is not None
     assert all(one is other for one, other in zip(first, second, strict=False))
@@ -129,8 +129,8 @@ def test_a_history_that_goes_another_way_is_judged_from_there() -> None:
     history = (ASK, CALL, SWAPPED, SAY, ASK)
     ways = [history, (ASK, CALL, RESULT, SAY, ASK), history[:3], (ASK, SAY, SAY), (ASK, SAY, ASK), history]
     copied = [tuple(Message(role=one.role, parts=one.parts) for one in way) for way in ways]
-    assert [sound_history(way, ends_with_user=True) for way in ways] == [
-        sound_history(way, ends_with_user=True) for way in copied
+    assert [check_history(way, ends_with_user=True) for way in ways] == [
+        check_history(way, ends_with_user=True) for way in copied
     ]
 
 
@@ -138,12 +138,12 @@ def test_of_a_next_turn_only_what_is_new_is_judged(monkeypatch: pytest.MonkeyPat
     judged: list[Message] = []
     step = sound._step
 
-    def counted(before: sound.Step, message: Message) -> sound.Step | None:
+    def counted(before: sound.HistoryStep, message: Message) -> sound.HistoryStep | None:
         judged.append(message)
         return step(before, message)
 
     monkeypatch.setattr(sound, "_step", counted)
     first = Message(role="user", parts=(Text(text="q"),))
-    sound_history((first, CALL, RESULT), ends_with_user=True)
-    sound_history((first, CALL, RESULT, SAY, ASK), ends_with_user=True)
+    check_history((first, CALL, RESULT), ends_with_user=True)
+    check_history((first, CALL, RESULT, SAY, ASK), ends_with_user=True)
     assert judged == [first, CALL, RESULT, SAY, ASK]

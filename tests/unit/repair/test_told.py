@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.ir import Media, Message, Signature, Text, ToolCall, ToolResult
-from dragoman.repair import tell_history
+from dragoman.repair import history_as_text
 
 
 def test_c11_calls_and_results_are_said_and_nothing_is_lost() -> None:
@@ -20,7 +20,7 @@ def test_c11_calls_and_results_are_said_and_nothing_is_lost() -> None:
             ),
         ),
     )
-    told = tell_history(messages)
+    told = history_as_text(messages)
     assert [message.role for message in told] == ["user", "model", "user"]
     assert told[0].parts == (Text(text="go"),)
     assert told[1].parts == (Text(text="sure"), Text(text='[I called the tool look with {"at":1}]'))

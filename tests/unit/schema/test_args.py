@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.schema import check_args, clean_schema, compile_schema, mend_args
+from dragoman.schema import check_args, clean_schema, compile_schema, repair_args
 from dragoman.schema.validate import Document, Validator
 
 STRING, INTEGER, NUMBER, BOOLEAN = ({"type": kind} for kind in ("string", "integer", "number", "boolean"))
@@ -23,7 +23,7 @@ def check(value: Any, document: Any) -> tuple[str, ...]:
 
 def mend(value: Any, document: Any) -> tuple[Any, list[str]]:
     args = json.dumps(value).encode()
-    mended, notes = mend_args(args, json.dumps(document).encode(), where="call")
+    mended, notes = repair_args(args, json.dumps(document).encode(), where="call")
     assert (mended is args) == (json.loads(mended) == value and not notes)
     return json.loads(mended), [str(note) for note in notes]
 
@@ -102,8 +102,8 @@ def test_what_the_schema_allows_or_does_not_say_is_fine(value: Any, document: An
 def test_what_is_no_json_is_reported_and_left_alone() -> None:
     broken = b'{"a": '
     assert check_args(broken, b"{}") == ("arguments: not valid JSON",)
-    assert mend_args(broken, b"{}", where="w") == (broken, ())
-    assert mend_args(b"[1]", b"{}", where="w") == (b"[1]", ())
+    assert repair_args(broken, b"{}", where="w") == (broken, ())
+    assert repair_args(b"[1]", b"{}", where="w") == (b"[1]", ())
     assert check_args(b'{"a":1}', b"{nonsense") == ()
 
 
@@ -234,12 +234,12 @@ def test_depth_is_no_danger() -> None:
     deep = b'{"kids":[' * 2000 + b"]}" * 2000
     text = json.dumps(NODE).encode()
     assert check_args(deep, text) == ("arguments: not valid JSON",)
-    assert mend_args(deep, text, where="w")[0] is deep
+    assert repair_args(deep, text, where="w")[0] is deep
     legal = b'{"v":"1","kids":[' * 100 + b"]}" * 100
     assert check_args(legal, text)
-    assert mend_args(legal, text, where="w")[0] is legal
+    assert repair_args(legal, text, where="w")[0] is legal
     packed = json.dumps({"a": "[" * 100 + "]" * 100}).encode()
-    assert mend_args(packed, json.dumps(schema(a={"type": "array"})).encode(), where="w")[0] is packed
+    assert repair_args(packed, json.dumps(schema(a={"type": "array"})).encode(), where="w")[0] is packed
 
 
 def test_a_schema_deeper_than_python_reaches_is_read_one_level_at_a_time() -> None:

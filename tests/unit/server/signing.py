@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.compat import HTTPHeaders
 from botocore.credentials import Credentials
 
-from dragoman.server.sigv4 import Head
+from dragoman.server.sigv4 import RawHead
 
 SECRET = "dgm-test-key-of-sufficient-length"
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -32,7 +32,7 @@ def signed(
     region: str = "us-east-1",
     token: str | None = None,
     at: datetime = NOW,
-) -> Head:
+) -> RawHead:
     """The head of a request that botocore signed."""
     given = HTTPHeaders()
     for name, value in headers:
@@ -47,8 +47,8 @@ def signed(
     ]
     if not any(name == b"host" for name, _ in wire):
         wire.append((b"host", parts.netloc.encode()))
-    return Head(method, (parts.path or "/").encode(), parts.query.encode(), wire)
+    return RawHead(method, (parts.path or "/").encode(), parts.query.encode(), wire)
 
 
-def headers_of(head: Head) -> dict[str, str]:
+def headers_of(head: RawHead) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}

@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.config import Config
 from dragoman.server.app import GatewayApp
-from dragoman.server.converse import Call
+from dragoman.server.converse import RequestContext
 from dragoman.server.gateway import Gateway
 from dragoman.store import MemoryStore
 
@@ -44,7 +44,7 @@ async def test_a_refused_request_whose_body_still_comes_holds_nothing_of_its_hea
     await waits.wait()
     assert answers[0]["status"] == 400  # it does not say what its body is
     assert scope() is None
-    assert not [one for one in gc.get_objects() if type(one) is Call and one.query == {"a": "b"}]
+    assert not [one for one in gc.get_objects() if type(one) is RequestContext and one.query == {"a": "b"}]
     task.cancel()
     await asyncio.wait({task})
     await gateway.close()

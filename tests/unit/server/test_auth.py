@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.errors import InvalidRequest, NotAllowed
-from dragoman.server.auth import Caller, Gate
-from dragoman.server.sigv4 import Claim
+from dragoman.server.auth import Authenticator, Caller
+from dragoman.server.sigv4 import SigV4Claim
 from tests.unit.server.signing import NOW_S, SECRET, headers_of, signed
 
 OTHER = "dgm-another-key-of-sufficient-length"
@@ -18,22 +18,22 @@ KEYS = ("dgm-the-first-key-of-three", SECRET, OTHER)
 
 def gate(
     *, keys: tuple[str, ...] = KEYS, open_to_all: bool = False, admin_keys: tuple[str, ...] = ()
-) -> Gate:
-    return Gate(keys, open_to_all=open_to_all, allowed_hosts=(), admin_keys=admin_keys)
+) -> Authenticator:
+    return Authenticator(keys, open_to_all=open_to_all, allowed_hosts=(), admin_keys=admin_keys)
 
 
-def let_in(gate: Gate, headers: Mapping[str, str], query: Mapping[str, str] | None = None) -> Caller:
+def let_in(gate: Authenticator, headers: Mapping[str, str], query: Mapping[str, str] | None = None) -> Caller:
     """Somebody who needs no body to be known."""
-    caller = gate.admit(headers, query or {}, NOW_S)
+    caller = gate.authenticate(headers, query or {}, NOW_S)
     assert isinstance(caller, Caller)
     return caller
 
 
-def prove(gate: Gate, body: bytes = b"{}", **request: Any) -> Caller:
+def prove(gate: Authenticator, body: bytes = b"{}", **request: Any) -> Caller:
     head = signed(**request)
-    claim = gate.admit(headers_of(head), {}, NOW_S)
-    assert isinstance(claim, Claim)
-    return gate.prove(claim, head, body)
+    claim = gate.authenticate(headers_of(head), {}, NOW_S)
+    assert isinstance(claim, SigV4Claim)
+    return gate.verify_signature(claim, head, body)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -78,15 +78,15 @@ def test_without_keys_nobody_can_sign() -> None:
 
 def test_a_claim_without_its_shape_is_refused_before_the_body() -> None:
     with pytest.raises(NotAllowed, match="must have a Credential"):
-        gate().admit({"authorization": "AWS4-HMAC-SHA256 x"}, {}, NOW_S)
+        gate().authenticate({"authorization": "AWS4-HMAC-SHA256 x"}, {}, NOW_S)
     with pytest.raises(NotAllowed, match="15 minutes apart"):
-        gate().admit(headers_of(signed()), {}, NOW_S + 1000)
+        gate().authenticate(headers_of(signed()), {}, NOW_S + 1000)
 
 
 @pytest.mark.parametrize("name", ["X-Amz-Signature", "x-amz-signature"])
 def test_a_presigned_address_is_refused_in_words(name: str) -> None:
     with pytest.raises(NotAllowed, match="presigned addresses are not taken here"):
-        gate().admit({}, {name: "0" * 64, "X-Amz-Algorithm": "AWS4-HMAC-SHA256"}, NOW_S)
+        gate().authenticate({}, {name: "0" * 64, "X-Amz-Algorithm": "AWS4-HMAC-SHA256"}, NOW_S)
 
 
 def test_n1_a_known_key_needs_no_signature_beside_it() -> None:
@@ -225,7 +225,7 @@ def test_q5_a_key_is_compared_whole() -> None:
     ],
 )
 def test_q8_a_host_is_a_name_or_an_address_and_maybe_a_port(host: str, name: str) -> None:
-    assert Gate((), open_to_all=True, allowed_hosts=(name,)).knows_host({"host": host})
+    assert Authenticator((), open_to_all=True, allowed_hosts=(name,)).is_known_host({"host": host})
 
 
 @pytest.mark.parametrize(
@@ -234,18 +234,18 @@ def test_q8_a_host_is_a_name_or_an_address_and_maybe_a_port(host: str, name: str
      "localhost ", "localhost\\x", "localhost#", "localhost?", "localhost:123456", "lоcalhost"],
 )  # fmt: skip
 def test_q8_anything_else_is_no_host(host: str) -> None:
-    assert not gate().knows_host({"host": host})
+    assert not gate().is_known_host({"host": host})
 
 
 def test_q6_the_hash_of_a_key_is_not_enough_to_make_a_pass() -> None:
     """It may stand in the settings of a profile, where more people read it than the key."""
     door = gate(admin_keys=(SECRET,))
     admin = let_in(door, {"x-api-key": SECRET})
-    assert door.admin_of(admin.key_hash) is None
-    assert admin.key_hash not in door.admin_seals
-    assert door.admin_of(door.seal_of(admin)) == admin
+    assert door.admin_by_cookie_secret(admin.key_hash) is None
+    assert admin.key_hash not in door.admin_cookie_secrets
+    assert door.admin_by_cookie_secret(door.cookie_secret_of(admin)) == admin
     other = let_in(door, {"x-api-key": OTHER})
-    assert door.seal_of(other) not in door.admin_seals
-    assert door.admin_of(door.seal_of(other)) is None
-    assert door.seal_of(Caller()) == ""
-    assert door.admin_of("") is None
+    assert door.cookie_secret_of(other) not in door.admin_cookie_secrets
+    assert door.admin_by_cookie_secret(door.cookie_secret_of(other)) is None
+    assert door.cookie_secret_of(Caller()) == ""
+    assert door.admin_by_cookie_secret("") is None

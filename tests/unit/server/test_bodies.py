@@ -10,9 +10,9 @@ import pytest
 
 from dragoman.config import ServerConfig
 from dragoman.errors import DragomanError
-from dragoman.server.bodies import Bodies, Intake
-from dragoman.server.http import ClientLeft
-from dragoman.server.places import Stay
+from dragoman.server.bodies import BodyLimits, BodyReader
+from dragoman.server.http import ClientDisconnect
+from dragoman.server.places import RequestLease
 
 Message = dict[str, Any]
 
@@ -37,54 +37,59 @@ class Sender:
         return self._messages[self.read - 1]
 
 
-def bodies(**settings: Any) -> Bodies:
-    return Bodies(ServerConfig(**{"max_body_bytes": 100, "max_inflight_bytes": 160, **settings}))
+def bodies(**settings: Any) -> BodyLimits:
+    return BodyLimits(ServerConfig(**{"max_body_bytes": 100, "max_inflight_bytes": 160, **settings}))
 
 
-async def read(shelf: Bodies, sender: Sender, held: Stay, *, length: str = "", proven: bool = True) -> bytes:
+async def read(
+    shelf: BodyLimits, sender: Sender, held: RequestLease, *, length: str = "", proven: bool = True
+) -> bytes:
     headers = {"content-length": length} if length else {}
-    return await shelf.read(Intake(sender.receive, headers), held, proven=proven)
+    return await shelf.read(BodyReader(sender.receive, headers), held, proven=proven)
 
 
 @pytest.mark.parametrize("length", ["", "6"])
 @pytest.mark.parametrize("proven", [True, False])
 async def test_a_body_is_read_whole_and_held_until_its_request_is_over(length: str, proven: bool) -> None:
     shelf = bodies()
-    with Stay(shelf.room) as held:
+    with RequestLease(shelf.byte_budget) as held:
         body = await read(shelf, Sender(b"ab", b"", b"cdef"), held, length=length, proven=proven)
         assert body == b"abcdef"
-        assert (shelf.room.left, shelf._unproven.left) == (154, 100)
-    assert shelf.room.left == 160
+        assert (shelf.byte_budget.left_bytes, shelf._unauthenticated_budget.left_bytes) == (154, 100)
+    assert shelf.byte_budget.left_bytes == 160
 
 
 @pytest.mark.parametrize("proven", [True, False])
 async def test_j5_what_is_declared_too_large_is_refused_unread(proven: bool) -> None:
     shelf, sender = bodies(), Sender(b"x" * 50, whole=False)
-    with Stay(shelf.room) as held, pytest.raises(DragomanError, match="larger than 100 bytes") as refused:
+    with (
+        RequestLease(shelf.byte_budget) as held,
+        pytest.raises(DragomanError, match="larger than 100 bytes") as refused,
+    ):
         await read(shelf, sender, held, length="101", proven=proven)
     assert (refused.value.kind, sender.read) == ("too_large", 0)
 
 
 async def test_j5_what_turns_out_too_large_is_refused_on_the_way() -> None:
     shelf, sender = bodies(), Sender(b"x" * 60, b"x" * 60, b"x" * 60)
-    with Stay(shelf.room) as held, pytest.raises(DragomanError, match="larger than 100 bytes"):
+    with RequestLease(shelf.byte_budget) as held, pytest.raises(DragomanError, match="larger than 100 bytes"):
         await read(shelf, sender, held)
     assert sender.read == 2
 
 
 async def test_where_the_memory_is_full_a_declared_body_is_refused_unread_and_another_on_the_way() -> None:
     shelf = bodies()
-    with Stay(shelf.room) as held:
+    with RequestLease(shelf.byte_budget) as held:
         await read(shelf, Sender(b"x" * 90), held, length="90")
         declared, streamed = Sender(b"y" * 71), Sender(b"y" * 40, b"y" * 40)
         for sender, length, seen in ((declared, "71", 0), (streamed, "", 2)):
             with (
-                Stay(shelf.room) as other,
+                RequestLease(shelf.byte_budget) as other,
                 pytest.raises(DragomanError, match="max_inflight_bytes") as refused,
             ):
                 await read(shelf, sender, other, length=length)
             assert (refused.value.kind, sender.read) == ("overloaded", seen)
-        assert shelf.room.left == 70
+        assert shelf.byte_budget.left_bytes == 70
 
 
 async def test_a_stranger_takes_room_with_bytes_and_not_with_words() -> None:
@@ -92,14 +97,14 @@ async def test_a_stranger_takes_room_with_bytes_and_not_with_words() -> None:
     reading = asyncio.ensure_future(_read_as_stranger(shelf, Sender(b"x", whole=False), "100"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert (shelf.room.left, shelf._unproven.left) == (160, 99)
+    assert (shelf.byte_budget.left_bytes, shelf._unauthenticated_budget.left_bytes) == (160, 99)
     reading.cancel()
     await asyncio.wait({reading})
-    assert shelf._unproven.left == 100
+    assert shelf._unauthenticated_budget.left_bytes == 100
 
 
-async def _read_as_stranger(shelf: Bodies, sender: Sender, length: str) -> None:
-    with Stay(shelf.room) as held:
+async def _read_as_stranger(shelf: BodyLimits, sender: Sender, length: str) -> None:
+    with RequestLease(shelf.byte_budget) as held:
         await read(shelf, sender, held, length=length, proven=False)
 
 
@@ -108,15 +113,15 @@ async def test_a_body_that_stops_coming_is_given_up() -> None:
     sender = Sender(b"x" * 10, whole=False)
     with (
         pytest.raises(DragomanError, match="nothing of the request body has come") as refused,
-        Stay(shelf.room) as held,
+        RequestLease(shelf.byte_budget) as held,
     ):
         await read(shelf, sender, held, length="50")
-    assert (refused.value.kind, shelf.room.left) == ("timeout", 160)
+    assert (refused.value.kind, shelf.byte_budget.left_bytes) == ("timeout", 160)
 
 
 async def test_who_leaves_in_the_middle_is_gone() -> None:
     shelf = bodies()
-    with Stay(shelf.room) as held, pytest.raises(ClientLeft):
+    with RequestLease(shelf.byte_budget) as held, pytest.raises(ClientDisconnect):
         await read(shelf, Sender(b"x", whole=False, leaves=True), held)
 
 
@@ -131,13 +136,13 @@ async def test_who_leaves_in_the_middle_is_gone() -> None:
     ids=["all of it", "until the client leaves", "only so much", "nothing nobody sent"],
 )
 async def test_what_is_refused_is_thrown_away(sender: Sender, headers: dict[str, str], seen: int) -> None:
-    await bodies().discard(Intake(sender.receive, headers))
+    await bodies().discard(BodyReader(sender.receive, headers))
     assert sender.read == seen
 
 
 @pytest.mark.parametrize(("length", "declared"), [("", None), ("12", 12), ("x", None), ("9" * 5000, None)])
 def test_a_length_is_a_number_or_nothing(length: str, declared: int | None) -> None:
-    assert Intake(Sender(b"").receive, {"content-length": length}).declared == declared
+    assert BodyReader(Sender(b"").receive, {"content-length": length}).content_length == declared
 
 
 async def test_a_body_in_tiny_pieces_takes_no_more_memory_than_another() -> None:
@@ -150,8 +155,8 @@ async def test_a_body_in_tiny_pieces_takes_no_more_memory_than_another() -> None
     shelf = bodies(max_body_bytes=2 * pieces, max_inflight_bytes=2 * pieces)
     tracemalloc.start()
     try:
-        with Stay(shelf.room) as held:
-            body = await shelf.read(Intake(receive, {}), held, proven=True)
+        with RequestLease(shelf.byte_budget) as held:
+            body = await shelf.read(BodyReader(receive, {}), held, proven=True)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -162,16 +167,16 @@ async def test_a_body_in_tiny_pieces_takes_no_more_memory_than_another() -> None
 async def test_only_so_many_refused_clients_are_waited_for() -> None:
     """Each of them occupies a connection while it sends."""
     shelf = bodies(max_connections=8)
-    slow = [asyncio.ensure_future(shelf.discard(Intake(_never, {}))) for _ in range(2)]
+    slow = [asyncio.ensure_future(shelf.discard(BodyReader(_never, {}))) for _ in range(2)]
     await asyncio.sleep(0)
     async with asyncio.timeout(5):
-        await shelf.discard(Intake(_never, {}))
+        await shelf.discard(BodyReader(_never, {}))
     assert not any(task.done() for task in slow)
     for task in slow:
         task.cancel()
     await asyncio.wait(slow)
     sender = Sender(b"a", b"b")
-    await shelf.discard(Intake(sender.receive, {}))
+    await shelf.discard(BodyReader(sender.receive, {}))
     assert sender.read == 2  # there is room again
 
 

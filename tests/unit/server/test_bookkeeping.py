@@ -10,18 +10,18 @@ import msgspec
 import pytest
 
 from dragoman.config.limits import LimitsConfig
-from dragoman.observe.record import Record
+from dragoman.observe.record import RequestRecord
 from dragoman.server import bookkeeping
-from dragoman.server.bookkeeping import Bookkeeper
-from dragoman.store import Line, MemoryStore, StoreUnavailable, Tally
+from dragoman.server.bookkeeping import LedgerWriter
+from dragoman.store import LedgerEntry, MemoryStore, StoreUnavailable, Tally
 from dragoman.store.memory_ledger import MemoryLedger
 
 NOW_S = 1_794_871_800.0
 DAY = "2026-11-16"
 
 
-def record(number: int) -> Record:
-    return Record(
+def record(number: int) -> RequestRecord:
+    return RequestRecord(
         id=f"req_{number}",
         started_s=NOW_S,
         method="POST",
@@ -41,11 +41,11 @@ class Flaky(MemoryLedger):
         self.away = False
         self.batches: list[int] = []
 
-    async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
+    async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
         self.batches.append(len(lines))
         if self.away:
             raise StoreUnavailable("the disk is full")
-        await super().note(lines, tallies)
+        await super().add(lines, tallies)
 
 
 async def requests_noted(ledger: MemoryLedger) -> int:
@@ -59,38 +59,38 @@ async def until(ledger: MemoryLedger, count: int) -> None:
 
 async def test_what_is_told_is_written_later_and_together() -> None:
     ledger = Flaky()
-    keeper = Bookkeeper(ledger, LimitsConfig(), pause_s=0.01)
+    keeper = LedgerWriter(ledger, LimitsConfig(), pause_s=0.01)
     for number in range(7):
-        keeper.finished(record(number), None)
+        keeper.on_request_end(record(number), None)
     assert ledger.batches == []
     await until(ledger, 7)
     assert ledger.batches == [7]
-    found = await ledger.line("req_3")
+    found = await ledger.entry("req_3")
     assert found is not None
-    assert msgspec.json.decode(found.data, type=Record) == record(3)
+    assert msgspec.json.decode(found.data, type=RequestRecord) == record(3)
     assert (found.at_ms, found.session) == (int(NOW_S * 1000), "s")
-    keeper.finished(record(8), None)  # it goes on
+    keeper.on_request_end(record(8), None)  # it goes on
     await until(ledger, 8)
     await keeper.close()
 
 
 async def test_closing_writes_what_waits() -> None:
     store = MemoryStore(lambda: NOW_S)
-    keeper = Bookkeeper(store.ledger, LimitsConfig(), pause_s=3600)
+    keeper = LedgerWriter(store.ledger, LimitsConfig(), pause_s=3600)
     for number in range(1234):
-        keeper.finished(record(number), None)
+        keeper.on_request_end(record(number), None)
     await keeper.close()
     assert await requests_noted(store.ledger) == 1234
-    assert len(await store.ledger.lines(limit=9999)) == 1234
+    assert len(await store.ledger.entries(limit=9999)) == 1234
 
 
 async def test_closing_while_it_writes_loses_nothing() -> None:
     ledger = Flaky()
-    keeper = Bookkeeper(ledger, LimitsConfig(), pause_s=0.0)
-    keeper.finished(record(1), None)
-    while keeper._writing is None and not ledger.batches:
+    keeper = LedgerWriter(ledger, LimitsConfig(), pause_s=0.0)
+    keeper.on_request_end(record(1), None)
+    while keeper._write_task is None and not ledger.batches:
         await asyncio.sleep(0)
-    keeper.finished(record(2), None)
+    keeper.on_request_end(record(2), None)
     await keeper.close()
     assert await requests_noted(ledger) == 2
 
@@ -100,17 +100,17 @@ async def test_a_store_that_is_away_is_told_once_and_costs_lines_only(
 ) -> None:
     ledger = Flaky()
     ledger.away = True
-    keeper = Bookkeeper(ledger, LimitsConfig(), pause_s=0.0)
+    keeper = LedgerWriter(ledger, LimitsConfig(), pause_s=0.0)
     with caplog.at_level(logging.WARNING, logger="dragoman"):
         for number in range(3):
-            keeper.finished(record(number), None)
+            keeper.on_request_end(record(number), None)
             while len(ledger.batches) <= number:
                 await asyncio.sleep(0.005)
         assert [one.message for one in caplog.records] == [
             "the disk is full; requests are answered, and missing in the ledger"
         ]
         ledger.away = False
-        keeper.finished(record(3), None)
+        keeper.on_request_end(record(3), None)
         await until(ledger, 1)
         await keeper.close()
     assert caplog.records[-1].message == "the ledger is written again; 3 requests are missing in it"
@@ -118,30 +118,30 @@ async def test_a_store_that_is_away_is_told_once_and_costs_lines_only(
 
 
 async def test_a_store_that_is_too_slow_costs_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bookkeeping, "_MOST_WAITING", 5)
+    monkeypatch.setattr(bookkeeping, "_MAX_PENDING", 5)
     ledger = Flaky()
-    keeper = Bookkeeper(ledger, LimitsConfig(), pause_s=3600)
+    keeper = LedgerWriter(ledger, LimitsConfig(), pause_s=3600)
     for number in range(9):
-        keeper.finished(record(number), None)
+        keeper.on_request_end(record(number), None)
     await keeper.close()
     assert await requests_noted(ledger) == 5
 
 
 async def test_a_mistake_of_ours_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(MemoryLedger):
-        async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
+        async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
             raise ZeroDivisionError
 
-    keeper = Bookkeeper(Broken(lambda: NOW_S), LimitsConfig(), pause_s=0)
-    keeper.finished(record(1), None)
+    keeper = LedgerWriter(Broken(lambda: NOW_S), LimitsConfig(), pause_s=0)
+    keeper.on_request_end(record(1), None)
     await keeper.close()
     assert "1 requests could not be noted in the ledger" in caplog.text
 
 
 async def test_probes_are_not_noted() -> None:
     ledger = Flaky()
-    keeper = Bookkeeper(ledger, LimitsConfig(), pause_s=3600)
-    keeper.finished(msgspec.structs.replace(record(1), method="GET", path="/healthz", model=""), None)
+    keeper = LedgerWriter(ledger, LimitsConfig(), pause_s=3600)
+    keeper.on_request_end(msgspec.structs.replace(record(1), method="GET", path="/healthz", model=""), None)
     await keeper.close()
     assert ledger.batches == []
 
@@ -152,16 +152,16 @@ async def test_what_comes_while_it_writes_is_written_next() -> None:
             super().__init__()
             self.may_end = asyncio.Event()
 
-        async def note(self, lines: Sequence[Line], tallies: Sequence[Tally]) -> None:
-            await super().note(lines, tallies)
+        async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
+            await super().add(lines, tallies)
             await self.may_end.wait()
 
     ledger = Slow()
-    keeper = Bookkeeper(ledger, LimitsConfig(), pause_s=0.0)
-    keeper.finished(record(1), None)
+    keeper = LedgerWriter(ledger, LimitsConfig(), pause_s=0.0)
+    keeper.on_request_end(record(1), None)
     await until(ledger, 1)
-    keeper.finished(record(2), None)
-    keeper.finished(record(3), None)
+    keeper.on_request_end(record(2), None)
+    keeper.on_request_end(record(3), None)
     ledger.may_end.set()
     await until(ledger, 3)
     assert ledger.batches == [1, 2]

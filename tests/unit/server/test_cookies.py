@@ -3,31 +3,31 @@ from __future__ import annotations
 import pytest
 
 from dragoman.server.cookies import (
-    Pass,
+    DashboardCookie,
     cookie_name,
     cookie_value,
-    is_own_page,
-    read_pass,
+    encode_cookie,
+    is_same_origin,
     set_cookie,
-    write_pass,
+    verify_cookie,
 )
 
 HASH, OTHER = "a" * 64, "b" * 64
-GIVEN = Pass(id="abc123", ends_s=2_000, key_hash=HASH)
-VALUE = write_pass(GIVEN)
+GIVEN = DashboardCookie(id="abc123", expires_s=2_000, secret=HASH)
+VALUE = encode_cookie(GIVEN)
 
 
 def test_a_pass_is_known_again_by_its_key() -> None:
-    assert read_pass(VALUE, (OTHER, HASH), 1_999) == GIVEN
+    assert verify_cookie(VALUE, (OTHER, HASH), 1_999) == GIVEN
 
 
 def test_a_pass_ends() -> None:
-    assert read_pass(VALUE, (HASH,), 2_000) is None
+    assert verify_cookie(VALUE, (HASH,), 2_000) is None
 
 
 def test_a_pass_ends_with_its_key() -> None:
-    assert read_pass(VALUE, (OTHER,), 1_000) is None
-    assert read_pass(VALUE, (), 1_000) is None
+    assert verify_cookie(VALUE, (OTHER,), 1_000) is None
+    assert verify_cookie(VALUE, (), 1_000) is None
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_pass_ends_with_its_key() -> None:
     ],
 )
 def test_a_pass_that_was_changed_is_none(value: str) -> None:
-    assert read_pass(value, (HASH,), 1_000) is None
+    assert verify_cookie(value, (HASH,), 1_000) is None
 
 
 def test_gateways_on_one_machine_have_cookies_of_their_own() -> None:
@@ -93,4 +93,4 @@ def test_over_tls_it_never_leaves_tls() -> None:
     ],
 )
 def test_a_page_of_another_port_is_not_ours(headers: dict[str, str], own: bool) -> None:
-    assert is_own_page(headers) is own
+    assert is_same_origin(headers) is own

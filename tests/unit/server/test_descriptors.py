@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from dragoman.config import Config, ServerConfig
-from dragoman.server.descriptors import fit_to_descriptors
+from dragoman.server.descriptors import fit_limits_to_descriptors
 
 CONFIG = Config(server=ServerConfig(max_connections=4096, max_requests=1000))
 
@@ -37,7 +37,7 @@ def test_the_limit_is_raised_and_then_kept(
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _, pair: asked.append(pair[0]))
     with caplog.at_level(logging.WARNING):
-        server = fit_to_descriptors(CONFIG).server
+        server = fit_limits_to_descriptors(CONFIG).server
     assert (server.max_connections, server.max_requests) == expected
     assert asked == ([] if raised_to is None else [raised_to])
     assert bool(caplog.records) == (expected != (4096, 1000))

@@ -13,8 +13,8 @@ import pytest
 from dragoman.dialects.base import Reply
 from dragoman.server import routes
 from dragoman.server.auth import scope_of
-from dragoman.server.converse import Call
-from dragoman.server.http import JSON_HEADERS, Outlet
+from dragoman.server.converse import RequestContext
+from dragoman.server.http import JSON_HEADERS, ResponseWriter
 from dragoman.server.routes import Route
 from tests.faults.harness import FakeGoogle, gateway
 from tests.unit.server.signing import NOW_S, SECRET, signed
@@ -42,11 +42,11 @@ class OneConnection:
 async def connected(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OneConnection]:
     """A gateway whose handler answers with what it was given."""
 
-    async def echo(call: Call, outlet: Outlet) -> None:
+    async def echo(call: RequestContext, outlet: ResponseWriter) -> None:
         given = {"headers": dict(call.headers), "query": dict(call.query), "caller": call.caller.scope}
         await outlet.reply(Reply(200, json.dumps(given).encode(), JSON_HEADERS))
 
-    monkeypatch.setitem(routes._EXACT, ("POST", "/v1/messages"), Route(echo, "anthropic"))
+    monkeypatch.setitem(routes._EXACT_ROUTES, ("POST", "/v1/messages"), Route(echo, "anthropic"))
     async with (
         gateway(FakeGoogle(), keys=(KEY, OTHER)) as running,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session,

@@ -33,9 +33,9 @@ async def test_b12_a_schema_google_refuses_costs_nobody_elses_tools_their_form()
     gateway = Gateway(Config(upstream=UpstreamConfig(api_key="k")), MemoryStore(), keys=("k" * 20,))
     odd, plain = (Tool(name="odd", schema=b'{"type":"object"}'),), (Tool(name="plain"),)
     target = gateway.target("gemini-3.8-flash", odd)
-    gateway.learn(target, odd)
+    gateway.remember_schema_form(target, odd)
     assert not gateway.target("gemini-3.8-flash", odd).proto_schemas
-    gateway.learn(msgspec.structs.replace(target, proto_schemas=True), odd)
+    gateway.remember_schema_form(msgspec.structs.replace(target, proto_schemas=True), odd)
     assert gateway.target("gemini-3.8-flash", odd).proto_schemas
     assert not gateway.target("gemini-3.8-flash", plain).proto_schemas
     assert not gateway.target("gemini-3.6-flash", odd).proto_schemas

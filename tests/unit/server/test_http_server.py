@@ -241,7 +241,7 @@ async def test_the_application_learns_that_its_client_has_left(http2: bool) -> N
 async def test_when_too_many_requests_wait_each_connection_may_begin_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dragoman.server.http_server._MAX_WAITING", 5)
+    monkeypatch.setattr("dragoman.server.http_server._MAX_QUEUED", 5)
     begun: list[int] = []
 
     async def app(scope: Any, receive: Any, send: Send) -> None:

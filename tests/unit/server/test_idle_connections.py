@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 from dragoman.config import ServerConfig
-from dragoman.server.idle_connections import IdleConnections, _accepted, _Connection, _shut_down
+from dragoman.server.idle_connections import (
+    IdleConnectionSweeper,
+    _accepted_connections,
+    _Connection,
+    _shut_down,
+)
 from tests.attacks.frames import END_HEADERS, END_STREAM, HEADERS, PING, frame, header_block, opening
 from tests.faults.harness import serving
 
@@ -125,23 +130,23 @@ async def test_running_requests_keep_their_slots_when_others_make_room() -> None
             writer.close()
 
 
-def _idle(max_connections: int, busy: set[int] | None = None) -> IdleConnections:
+def _idle(max_connections: int, busy: set[int] | None = None) -> IdleConnectionSweeper:
     settings = ServerConfig(max_connections=max_connections)
-    return IdleConnections(1, settings, lambda: busy or set())
+    return IdleConnectionSweeper(1, settings, lambda: busy or set())
 
 
 def test_those_that_had_no_request_for_longest_make_room_first() -> None:
     idle = _idle(max_connections=16)
     idle._unused_since = {1: 30.0, 2: 10.0, 3: 20.0}
     unused = [_Connection(fd=port, peer_port=port, idle_ms=5_000) for port in (1, 2, 3)]
-    assert [one.peer_port for one in idle._make_room(unused)] == [2, 3]
+    assert [one.peer_port for one in idle._choose_for_eviction(unused)] == [2, 3]
 
 
 def test_a_client_between_two_requests_makes_room_last() -> None:
     idle = _idle(max_connections=16)
     idle._unused_since = {1: 10.0, 2: 20.0, 3: 30.0}
     unused = [_Connection(fd=port, peer_port=port, idle_ms=100 if port == 1 else 5_000) for port in (1, 2, 3)]
-    assert [one.peer_port for one in idle._make_room(unused)] == [2, 3]
+    assert [one.peer_port for one in idle._choose_for_eviction(unused)] == [2, 3]
 
 
 class Pair:
@@ -179,7 +184,7 @@ def test_only_accepted_connections_of_the_port_are_looked_at(pair: Pair) -> None
     """Not the listening socket, not the clients, not sockets of other kinds, not files."""
     left, right = socket.socketpair()
     with left, right, socket.socket(type=socket.SOCK_DGRAM), open("/dev/null", "rb"):
-        found = {(one.fd, one.peer_port) for one in _accepted(pair.port)}
+        found = {(one.fd, one.peer_port) for one in _accepted_connections(pair.port)}
     assert found == {(pair.accepted[number].fileno(), pair.peer_port(number)) for number in (0, 1)}
 
 

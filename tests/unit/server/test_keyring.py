@@ -7,9 +7,9 @@ import time
 import pytest
 
 from dragoman.errors import UpstreamError
-from dragoman.server.keyring import KeyRing
+from dragoman.server.keyring import KeyPool
 from dragoman.store import MemoryStore, StoreUnavailable
-from dragoman.upstream.keys import Key
+from dragoman.upstream.keys import ApiKey
 
 SECRETS = ("AIza-one", "AIza-two", "AIza-three")
 BUSY = UpstreamError("x", kind="rate_limit", retry_after_s=30)
@@ -34,16 +34,16 @@ def store(clock: Clock) -> MemoryStore:
 
 
 async def test_one_key_is_always_the_one(store: MemoryStore) -> None:
-    ring = KeyRing(["AIza"], store)
+    ring = KeyPool(["AIza"], store)
     key = await ring.pick("s", "m")
     await ring.report(key, "m", BUSY)
     assert (await ring.pick("s", "m")).secret == "AIza"
     assert not ring.has_other("m", key)
-    assert await KeyRing([], store).pick("s", "m") == Key("", "")
+    assert await KeyPool([], store).pick("s", "m") == ApiKey("", "")
 
 
 async def test_a_conversation_keeps_its_key_until_it_is_refused(store: MemoryStore, clock: Clock) -> None:
-    ring = KeyRing(SECRETS, store, clock)
+    ring = KeyPool(SECRETS, store, clock)
     first = await ring.pick("s", "m")
     assert await ring.pick("s", "m") == first
     await ring.report(first, "m", BUSY)
@@ -57,7 +57,7 @@ async def test_a_conversation_keeps_its_key_until_it_is_refused(store: MemorySto
 async def test_one_request_probes_a_rested_key_and_success_opens_it_to_all(
     store: MemoryStore, clock: Clock
 ) -> None:
-    ring = KeyRing(SECRETS, store, clock)
+    ring = KeyPool(SECRETS, store, clock)
     first = await ring.pick("s", "m")
     await ring.report(first, "m", BUSY)
     clock.now += 31
@@ -68,7 +68,7 @@ async def test_one_request_probes_a_rested_key_and_success_opens_it_to_all(
 
 
 async def test_l4_when_all_rest_the_soonest_is_told(store: MemoryStore, clock: Clock) -> None:
-    ring = KeyRing(SECRETS, store, clock)
+    ring = KeyPool(SECRETS, store, clock)
     for _ in SECRETS:
         key = await ring.pick("s", "m")
         await ring.report(key, "m", BUSY)
@@ -79,7 +79,7 @@ async def test_l4_when_all_rest_the_soonest_is_told(store: MemoryStore, clock: C
 
 
 async def test_another_replica_hears_of_it(store: MemoryStore, clock: Clock) -> None:
-    left, right = KeyRing(SECRETS, store, clock), KeyRing(SECRETS, store, clock)
+    left, right = KeyPool(SECRETS, store, clock), KeyPool(SECRETS, store, clock)
     key = await left.pick("s", "m")
     await left.report(key, "m", BUSY)
     assert await right.pick("s", "m") != key
@@ -89,14 +89,14 @@ async def test_another_replica_hears_of_it(store: MemoryStore, clock: Clock) -> 
 
 
 async def test_a_wrong_key_rests_for_every_model(store: MemoryStore, clock: Clock) -> None:
-    ring = KeyRing(SECRETS, store, clock)
+    ring = KeyPool(SECRETS, store, clock)
     key = await ring.pick("s", "m")
     await ring.report(key, "m", UpstreamError("x", kind="authentication"))
     assert await ring.pick("s", "other model") != key
 
 
 async def test_what_is_googles_fault_costs_no_key_anything(store: MemoryStore, clock: Clock) -> None:
-    ring = KeyRing(SECRETS, store, clock)
+    ring = KeyPool(SECRETS, store, clock)
     key = await ring.pick("s", "m")
     await ring.report(key, "m", UpstreamError("x", kind="overloaded"))
     assert await ring.pick("s", "m") == key
@@ -110,26 +110,26 @@ async def test_without_the_store_each_replica_finds_out_itself(
 
     monkeypatch.setattr(store.meters, "charge", gone)
     monkeypatch.setattr(store.meters, "read", gone)
-    ring = KeyRing(SECRETS, store, clock)
+    ring = KeyPool(SECRETS, store, clock)
     key = await ring.pick("s", "m")
     await ring.report(key, "m", BUSY)
     assert await ring.pick("s", "m") != key
 
 
 async def test_people_see_names_and_never_secrets(store: MemoryStore, clock: Clock) -> None:
-    ring = KeyRing(SECRETS, store, clock)
+    ring = KeyPool(SECRETS, store, clock)
     key = await ring.pick("s", "m")
     await ring.report(key, "m", BUSY)
-    shown = {state.name: state.rests for state in ring.state()}
+    shown = {state.name: state.cooldowns_s for state in ring.states()}
     assert shown[key.name] == {"m": 30}
-    assert "AIza" not in repr(ring.state())
+    assert "AIza" not in repr(ring.states())
 
 
 async def test_l4_what_another_replica_said_is_asked_again_and_not_tried_out(
     store: MemoryStore, clock: Clock
 ) -> None:
     """A key that is out for half an hour costs each replica no request of its own."""
-    left, right = KeyRing(SECRETS, store, clock), KeyRing(SECRETS, store, clock)
+    left, right = KeyPool(SECRETS, store, clock), KeyPool(SECRETS, store, clock)
     key = await left.pick("s", "m")
     await left.report(key, "m", UpstreamError("x", kind="quota"))
     for _ in range(20):
@@ -145,43 +145,43 @@ async def test_l4_what_another_replica_said_is_asked_again_and_not_tried_out(
 async def test_names_of_models_that_clients_make_up_do_not_add_up(
     store: MemoryStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.server.keyring._MOST_RESTS", 10)
-    ring = KeyRing(SECRETS, store, clock)
+    monkeypatch.setattr("dragoman.server.keyring._MAX_COOLDOWNS", 10)
+    ring = KeyPool(SECRETS, store, clock)
     for number in range(100):
-        await ring.report(Key("AIza-one", "one"), f"made-up-{number}", BUSY)
+        await ring.report(ApiKey("AIza-one", "one"), f"made-up-{number}", BUSY)
         clock.now += 31
-    assert len(ring._rests) <= 10
+    assert len(ring._cooldowns) <= 10
 
 
 async def test_nor_do_those_that_all_rest_at_once_and_the_longest_rests_are_kept(
     store: MemoryStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.server.keyring._MOST_RESTS", 10)
-    ring = KeyRing(SECRETS, store, clock)
+    monkeypatch.setattr("dragoman.server.keyring._MAX_COOLDOWNS", 10)
+    ring = KeyPool(SECRETS, store, clock)
     for number in range(100):
-        await ring.report(Key("AIza-one", "one"), f"made-up-{number}", BUSY)
+        await ring.report(ApiKey("AIza-one", "one"), f"made-up-{number}", BUSY)
         clock.now += 0.1
-    assert len(ring._rests) <= 10
-    assert ("one", "made-up-99") in ring._rests
+    assert len(ring._cooldowns) <= 10
+    assert ("one", "made-up-99") in ring._cooldowns
 
 
 async def test_nor_do_those_that_other_replicas_tell_of(
     store: MemoryStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.server.keyring._MOST_RESTS", 10)
-    here, there = KeyRing(SECRETS, store, clock), KeyRing(SECRETS, store, clock)
+    monkeypatch.setattr("dragoman.server.keyring._MAX_COOLDOWNS", 10)
+    here, there = KeyPool(SECRETS, store, clock), KeyPool(SECRETS, store, clock)
     for number in range(100):
         await there.report(await there.pick("s", f"made-up-{number}"), f"made-up-{number}", BUSY)
         await here.pick("s", f"made-up-{number}")
         clock.now += 2
-    assert 0 < len(here._rests) <= 10
-    assert 0 < len(here._hearsay) <= 10
+    assert 0 < len(here._cooldowns) <= 10
+    assert 0 < len(here._reported) <= 10
 
 
 async def test_what_rests_anywhere_is_heard_of_while_it_rests(store: MemoryStore, clock: Clock) -> None:
-    here, there = KeyRing(SECRETS, store, clock), KeyRing(SECRETS, store, clock)
+    here, there = KeyPool(SECRETS, store, clock), KeyPool(SECRETS, store, clock)
     key = await there.pick("s", "m")
     await there.report(key, "m", BUSY)
-    assert await here.heard(["m", "other"]) == {(key.name, "m")}
+    assert await here.reported_cooldowns(["m", "other"]) == {(key.name, "m")}
     clock.now += 60
-    assert await here.heard(["m"]) == set()
+    assert await here.reported_cooldowns(["m"]) == set()

@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.server.places import Places, Room, Stay, places_for_unproven
+from dragoman.server.places import ByteBudget, ConcurrencyLimiter, RequestLease, unauthenticated_limiter
 
 
-def take(places: Places, caller: str) -> Stay:
-    stay = Stay(Room(0))
-    stay.take_place(places, caller)
+def take(places: ConcurrencyLimiter, caller: str) -> RequestLease:
+    stay = RequestLease(ByteBudget(0))
+    stay.acquire_slot(places, caller)
     return stay
 
 
 def test_one_too_many_is_told_to_come_again() -> None:
-    places = Places(2)
+    places = ConcurrencyLimiter(2)
     with take(places, "a"), take(places, "b"):
         with (
             pytest.raises(DragomanError, match="2 requests are being answered") as refused,
@@ -33,7 +33,7 @@ def test_one_too_many_is_told_to_come_again() -> None:
 
 
 def test_who_asks_for_everything_leaves_an_eighth_to_the_others() -> None:
-    places = Places(80)
+    places = ConcurrencyLimiter(80)
     with ExitStack() as held:
         for _ in range(70):
             held.enter_context(take(places, "greedy"))
@@ -46,14 +46,14 @@ def test_who_asks_for_everything_leaves_an_eighth_to_the_others() -> None:
 
 
 def test_a_single_place_is_for_whoever_comes_first() -> None:
-    places = Places(1)
+    places = ConcurrencyLimiter(1)
     with take(places, "a"), pytest.raises(DragomanError), take(places, "b"):
         pass
 
 
 @given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=200))
 def test_places_are_never_passed_and_always_given_back(most: int, moves: list[tuple[int, bool]]) -> None:
-    places = Places(most)
+    places = ConcurrencyLimiter(most)
     held: dict[int, list[ExitStack]] = {number: [] for number in range(6)}
     for caller, takes in moves:
         if not takes and held[caller]:
@@ -72,55 +72,55 @@ def test_places_are_never_passed_and_always_given_back(most: int, moves: list[tu
         for stack in stacks:
             stack.close()
     assert len(places) == 0
-    assert not places._of
+    assert not places._by_caller
 
 
 def test_a_stay_gives_back_its_place_and_its_room() -> None:
-    places, room = Places(2), Room(100)
-    with Stay(room) as stay:
-        stay.take_place(places, "a")
-        stay.more(60)
-        assert (len(places), room.left) == (1, 40)
-    assert (len(places), room.left) == (0, 100)
+    places, room = ConcurrencyLimiter(2), ByteBudget(100)
+    with RequestLease(room) as stay:
+        stay.acquire_slot(places, "a")
+        stay.take(60)
+        assert (len(places), room.left_bytes) == (1, 40)
+    assert (len(places), room.left_bytes) == (0, 100)
 
 
 def test_who_was_refused_a_place_has_none_to_leave() -> None:
-    places = Places(1)
+    places = ConcurrencyLimiter(1)
     with take(places, "a"):
-        with Stay(Room(0)) as stay, pytest.raises(DragomanError):
-            stay.take_place(places, "b")
+        with RequestLease(ByteBudget(0)) as stay, pytest.raises(DragomanError):
+            stay.acquire_slot(places, "b")
         assert len(places) == 1
 
 
 def test_a_room_has_an_end_and_gives_everything_back() -> None:
-    room = Room(100)
-    with room.hold() as first:
-        first.more(60)
-        with room.hold() as second:
-            second.more(40)
+    room = ByteBudget(100)
+    with room.lease() as first:
+        first.take(60)
+        with room.lease() as second:
+            second.take(40)
             with pytest.raises(DragomanError, match="max_inflight_bytes"):
-                first.more(1)
-        assert room.left == 40
-        first.more(40)
-    assert room.left == 100
+                first.take(1)
+        assert room.left_bytes == 40
+        first.take(40)
+    assert room.left_bytes == 100
 
 
 def test_who_is_proven_takes_a_place_among_the_others_and_leaves_the_first() -> None:
-    unproven, places = places_for_unproven(16), Places(1)
-    with Stay(Room(0)) as stay:
-        stay.take_place(unproven, "")
+    unproven, places = unauthenticated_limiter(16), ConcurrencyLimiter(1)
+    with RequestLease(ByteBudget(0)) as stay:
+        stay.acquire_slot(unproven, "")
         assert (len(unproven), len(places)) == (1, 0)
-        stay.take_place(places, "a")
+        stay.acquire_slot(places, "a")
         assert (len(unproven), len(places)) == (0, 1)
         with take(unproven, "") as other, pytest.raises(DragomanError):
-            other.take_place(places, "b")
+            other.acquire_slot(places, "b")
         assert (len(unproven), len(places)) == (0, 1)
     assert len(places) == 0
 
 
 @pytest.mark.parametrize(("most", "unproven"), [(1, 1), (15, 1), (16, 2), (2_000, 250)])
 def test_strangers_with_signatures_have_an_eighth_of_their_own(most: int, unproven: int) -> None:
-    places = places_for_unproven(most)
+    places = unauthenticated_limiter(most)
     with ExitStack() as held:
         for _ in range(unproven - unproven // 8):
             held.enter_context(take(places, ""))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import NotAllowed
-from dragoman.server.sigv4 import Head, is_claimed, read_claim, sign, signing_root, text_to_sign
+from dragoman.server.sigv4 import RawHead, is_signed, read_claim, sign, signing_root, string_to_sign
 from tests.unit.server.signing import NOW, NOW_S, SECRET, headers_of, signed
 
 SUITE_SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
@@ -23,19 +23,19 @@ EMPTY_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 BEDROCK_ARN = "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.x-v1%3A0/converse"
 
 
-def fits(head: Head, body: bytes = b"{}", *, secret: str = SECRET, now_s: float = NOW_S) -> bool:
+def fits(head: RawHead, body: bytes = b"{}", *, secret: str = SECRET, now_s: float = NOW_S) -> bool:
     claim = read_claim(headers_of(head), now_s)
-    return sign(signing_root(secret), claim, text_to_sign(claim, head, body)) == claim.signature
+    return sign(signing_root(secret), claim, string_to_sign(claim, head, body)) == claim.signature
 
 
-def changed(head: Head, name: str, value: str | None) -> Head:
+def changed(head: RawHead, name: str, value: str | None) -> RawHead:
     """The same head with another header, or without one."""
     kept = [pair for pair in head.headers if pair[0] != name.encode()]
     more = [] if value is None else [(name.encode(), value.encode("latin-1"))]
     return msgspec.structs.replace(head, headers=[*kept, *more])
 
 
-def authorization(head: Head, old: str, new: str) -> Head:
+def authorization(head: RawHead, old: str, new: str) -> RawHead:
     text = headers_of(head)["authorization"]
     assert old in text
     return changed(head, "authorization", text.replace(old, new))
@@ -130,7 +130,7 @@ def test_amazons_published_suite(name: str) -> None:
             f"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/{scope}, SignedHeaders={';'.join(names)}, Signature={signature}",
         )
     )
-    head = Head(method, path.encode(), query.encode(), [(n.encode(), v.encode()) for n, v in pairs])
+    head = RawHead(method, path.encode(), query.encode(), [(n.encode(), v.encode()) for n, v in pairs])
     assert fits(head, body, secret=SUITE_SECRET, now_s=SUITE_S)
     assert not fits(head, body, secret=SUITE_SECRET[:-1], now_s=SUITE_S)
 
@@ -172,7 +172,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_botocore_signs_fits_with_the_right_secret_only(shape: str) -> None:
     head, body = signed(**SHAPES[shape]), SHAPES[shape].get("body", b"{}")
-    assert is_claimed(headers_of(head))
+    assert is_signed(headers_of(head))
     assert fits(head, body)
     assert not fits(head, body, secret=SECRET + "x")
     assert not fits(head, body, secret="")
@@ -187,7 +187,7 @@ def test_over_http2_the_host_is_signed_under_its_other_name() -> None:
         "SignedHeaders=:authority;x-amz-date, "
         "Signature=51c441f0bb8a6c92592b6351670e83622746af000d1de9e04676f5a44af21787",
     }
-    head = Head(
+    head = RawHead(
         "POST", b"/v1/messages", b"", [(name.encode(), value.encode()) for name, value in pairs.items()]
     )
     assert fits(head)
@@ -369,7 +369,7 @@ def test_one_changed_byte_of_what_was_signed_is_refused(request: dict[str, Any],
         assert not fits(*_spoil(head, body, where, at))
 
 
-def _spoil(head: Head, body: bytes, where: str, at: int) -> tuple[Head, bytes]:
+def _spoil(head: RawHead, body: bytes, where: str, at: int) -> tuple[RawHead, bytes]:
     def other(raw: bytes) -> bytes:
         return raw[:at] + (b"y" if raw[at : at + 1] != b"y" else b"x") + raw[at + 1 :]
 

@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.dialects.base import Target
 from dragoman.ir import Message, OutputFormat, Request, Text, Tool, ToolCall, ToolChoice
-from dragoman.server.own import Asked, Offer, Outcome
-from dragoman.server.unasked import fit_offer
+from dragoman.server.own import ToolOffer, ToolOutcome, ToolRequest
+from dragoman.server.unasked import restrict_offer
 
 OLD, NEW = Target(model="gemini-2.5-flash"), Target(model="gemini-3.8-flash")
 VERTEX = Target(model="gemini-3.8-flash", backend="vertex")
@@ -22,11 +22,11 @@ FORCED = ToolChoice(mode="any")
 class Ours:
     tool = Tool(name="ours")
 
-    async def run(self, call: ToolCall, asked: Asked) -> Outcome:
+    async def run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:
         raise NotImplementedError
 
 
-OFFER = Offer(tools=(Ours(),), choice=FORCED)
+OFFER = ToolOffer(tools=(Ours(),), tool_choice=FORCED)
 
 
 def ask(*native: tuple[str, bytes], **more: Any) -> Request:
@@ -45,8 +45,8 @@ def ask(*native: tuple[str, bytes], **more: Any) -> Request:
     ],
 )
 def test_they_wait_where_google_would_refuse_the_request(request_: Request, target: Target, why: str) -> None:
-    fitted = fit_offer(OFFER, request_, target)
-    assert (fitted.tools, fitted.choice, fitted.native) == ((), None, ())
+    fitted = restrict_offer(OFFER, request_, target)
+    assert (fitted.tools, fitted.tool_choice, fitted.native_fields) == ((), None, ())
     (note,) = fitted.notes
     assert (note.kind, note.where) == ("withheld", "tools")
     assert why in note.why
@@ -58,25 +58,25 @@ def test_they_wait_where_google_would_refuse_the_request(request_: Request, targ
     [ask(), ask(COMPUTER), ask(("generationConfig.responseMimeType", b'"text/plain"'))],
 )
 def test_everywhere_else_they_are_offered_as_they_are(request_: Request, target: Target) -> None:
-    assert fit_offer(OFFER, request_, target) is OFFER
+    assert restrict_offer(OFFER, request_, target) is OFFER
 
 
 def test_what_goes_with_googles_own_tools_says_so_once() -> None:
-    assert fit_offer(OFFER, ask(SEARCH), NEW).native == (FLAG,)
-    assert fit_offer(OFFER, ask(SEARCH, FLAG), NEW) is OFFER
+    assert restrict_offer(OFFER, ask(SEARCH), NEW).native_fields == (FLAG,)
+    assert restrict_offer(OFFER, ask(SEARCH, FLAG), NEW) is OFFER
 
 
 def test_a_session_without_the_clients_tools_has_no_quarrel_with_them() -> None:
     alone = msgspec.structs.replace(OFFER, keep_client_tools=False)
-    assert fit_offer(alone, ask(SEARCH), OLD) is alone
+    assert restrict_offer(alone, ask(SEARCH), OLD) is alone
 
 
 def test_an_answer_in_json_is_no_forced_call() -> None:
-    fitted = fit_offer(OFFER, ask(output=OutputFormat()), NEW)
-    assert (fitted.tools, fitted.choice) == (OFFER.tools, None)
+    fitted = restrict_offer(OFFER, ask(output=OutputFormat()), NEW)
+    assert (fitted.tools, fitted.tool_choice) == (OFFER.tools, None)
 
 
 def test_a_client_with_functions_of_its_own_is_refused_or_not_as_before() -> None:
     theirs = (Tool(name="theirs"),)
-    assert fit_offer(OFFER, ask(SEARCH, tools=theirs), OLD) is OFFER
-    assert fit_offer(OFFER, ask(output=OutputFormat(), tools=theirs), OLD).tools == OFFER.tools
+    assert restrict_offer(OFFER, ask(SEARCH, tools=theirs), OLD) is OFFER
+    assert restrict_offer(OFFER, ask(output=OutputFormat(), tools=theirs), OLD).tools == OFFER.tools

@@ -19,28 +19,28 @@ from dragoman.exchange import Exchange
 from dragoman.observe.metrics import REQUESTS
 from dragoman.redact import Redactor
 from dragoman.server import watch as watching
-from dragoman.server.trail import Trail
-from dragoman.server.watch import Watch
+from dragoman.server.trail import RequestRecorder
+from dragoman.server.watch import ObserverHub
 from dragoman.store import MemoryStore
-from dragoman.tokens import new_token
-from tests.listening import Ear
+from dragoman.tokens import new_id
+from tests.listening import RecordCollector
 
 
 @asynccontextmanager
-async def watch_of(home: str = "", **observe: Any) -> AsyncIterator[tuple[Watch, Ear]]:
+async def watch_of(home: str = "", **observe: Any) -> AsyncIterator[tuple[ObserverHub, RecordCollector]]:
     config = Config(home=home, observe=ObserveConfig(**observe))
-    watch, ear = Watch(config, Redactor(), MemoryStore().ledger), Ear()
+    watch, ear = ObserverHub(config, Redactor(), MemoryStore().ledger), RecordCollector()
     watch.observers = (*watch.observers, ear)
     yield watch, ear
     await watch.close()
 
 
-def begin(watch: Watch, name: str = "one", **headers: str) -> Trail:
-    return watch.begin(name, watch.note("POST", "/v1/messages", headers), headers, {})
+def begin(watch: ObserverHub, name: str = "one", **headers: str) -> RequestRecorder:
+    return watch.begin(name, watch.record_head("POST", "/v1/messages", headers), headers, {})
 
 
-def requests_of(watch: Watch) -> float:
-    return sum(one.value for one in watch.numbers() if one.metric == REQUESTS.name)
+def requests_of(watch: ObserverHub) -> float:
+    return sum(one.value for one in watch.metrics() if one.metric == REQUESTS.name)
 
 
 async def test_what_went_well_is_told_soon_and_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,14 +48,14 @@ async def test_what_went_well_is_told_soon_and_in_its_order(monkeypatch: pytest.
     async with watch_of() as (watch, ear):
         for name in ("a", "b", "c"):
             watch.end(begin(watch, name))
-        assert ear.told == []
+        assert ear.records == []
         async with asyncio.timeout(5):
-            while not ear.told:
+            while not ear.records:
                 await asyncio.sleep(0.005)
-        assert [record.id for record in ear.told] == ["a", "b", "c"]
+        assert [record.id for record in ear.records] == ["a", "b", "c"]
         watch.end(begin(watch, "d"))
         async with asyncio.timeout(5):
-            while len(ear.told) < 4:
+            while len(ear.records) < 4:
                 await asyncio.sleep(0.005)
 
 
@@ -64,20 +64,20 @@ async def test_what_failed_is_told_at_once_and_what_ended_before_it_comes_first(
         for name, spoil in (("well", False), ("failed", True)):
             trail = begin(watch, name)
             if spoil:
-                trail.failed(InvalidRequest("no"))
+                trail.on_error(InvalidRequest("no"))
             watch.end(trail)
-        assert [record.id for record in ear.told] == ["well", "failed"]
+        assert [record.id for record in ear.records] == ["well", "failed"]
         left = begin(watch, "left")
-        left.left = True
+        left.client_disconnected = True
         watch.end(left)
-        assert ear.told[-1].left
+        assert ear.records[-1].left
 
 
 @pytest.mark.parametrize("observe", [{"log": "all"}, {"capture": "all"}, {"capture": "errors"}])
 async def test_whoever_waits_for_a_line_or_a_capture_does_not_wait(observe: Any, tmp_path: Path) -> None:
     async with watch_of(str(tmp_path), **observe) as (watch, ear):
         watch.end(begin(watch))
-        assert len(ear.told) == 1
+        assert len(ear.records) == 1
 
 
 async def test_whoever_asks_for_numbers_gets_all_of_them(tmp_path: Path) -> None:
@@ -92,22 +92,22 @@ async def test_other_workers_see_what_was_counted_before_the_writing(tmp_path: P
     async with watch_of(str(tmp_path)) as (watch, ear):
         watch.end(begin(watch))
         watch._publish()
-        assert len(ear.told) == 1
+        assert len(ear.records) == 1
         assert any(b"dragoman_requests_total" in path.read_bytes() for path in tmp_path.rglob("*.json"))
 
 
 async def test_nothing_is_lost_at_the_end() -> None:
     async with watch_of() as (watch, ear):
         watch.end(begin(watch))
-    assert len(ear.told) == 1
+    assert len(ear.records) == 1
 
 
 async def test_a_busy_gateway_does_not_let_them_pile_up() -> None:
     async with watch_of() as (watch, ear):
         for _ in range(watching._BATCH):
-            assert not ear.told
+            assert not ear.records
             watch.end(begin(watch))
-        assert len(ear.told) == watching._BATCH
+        assert len(ear.records) == watching._BATCH
 
 
 async def test_one_that_cannot_be_told_of_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,35 +116,37 @@ async def test_one_that_cannot_be_told_of_takes_no_other_with_it(monkeypatch: py
         monkeypatch.setattr(bad, "_facts", None)
         for trail in (bad, begin(watch, "good")):
             watch.end(trail)
-        watch.tell()
-        assert [record.id for record in ear.told] == ["good"]
+        watch.flush()
+        assert [record.id for record in ear.records] == ["good"]
 
 
 async def test_j_what_a_request_said_is_let_go_of_before_anybody_is_told() -> None:
     """Bodies may be as large as the memory for those that are being answered."""
     async with watch_of() as (watch, ear):
-        exchange = Exchange(CLIENTS["anthropic"], new_token=new_token)
+        exchange = Exchange(CLIENTS["anthropic"], new_token=new_id)
         exchange.decode(
             b'{"model":"claude-x","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}', {}
         )
         trail = begin(watch)
-        trail.follow(exchange)
+        trail.on_exchange(exchange)
         alive = weakref.ref(exchange)
         watch.end(trail)
         del exchange, trail
         gc.collect()
         assert alive() is None
-        watch.tell()
-        assert ear.told[0].asked_model == "claude-x"
+        watch.flush()
+        assert ear.records[0].asked_model == "claude-x"
 
 
 async def test_q11_what_is_noted_of_a_head_holds_no_secret() -> None:
     async with watch_of() as (watch, _):
         secret = "sk-ant-" + "x" * 30
-        noted = watch.note("GET", f"/key/{secret}", {"user-agent": f"curl {secret}", "traceparent": secret})
+        noted = watch.record_head(
+            "GET", f"/key/{secret}", {"user-agent": f"curl {secret}", "traceparent": secret}
+        )
         assert secret not in repr(noted)
         assert noted.trace == ""
-        long = watch.note(
+        long = watch.record_head(
             "GET", "/", {"user-agent": "a" * 200, "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
         )
         assert (len(long.client), long.trace) == (80, f"00-{'a' * 32}-{'b' * 16}-01")

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config import Config, ModelsConfig, UpstreamConfig
-from dragoman.errors import ErrorKind, UpstreamError, UpstreamGarbage
+from dragoman.errors import ErrorKind, UpstreamError, UpstreamProtocolError
 from dragoman.ir import Request
 from dragoman.server.auth import Caller
 from dragoman.server.gateway import Gateway
-from dragoman.server.way import Way
+from dragoman.server.way import AttemptPlan
 from dragoman.store import MemoryStore
 
 MODEL = "gemini-3.8-flash"
@@ -46,17 +46,17 @@ async def gateway() -> AsyncIterator[Gateway]:
     await gateway.close()
 
 
-def way(gateway: Gateway) -> Way:
-    return Way(gateway, Caller(), Request(model=MODEL, messages=(), session="s"))
+def way(gateway: Gateway) -> AttemptPlan:
+    return AttemptPlan(gateway, Caller(), Request(model=MODEL, messages=(), session="s"))
 
 
-async def attempt(one: Way, error: UpstreamError | None) -> None:
+async def attempt(one: AttemptPlan, error: UpstreamError | None) -> None:
     await one.headers()
-    await one.learn(error)
+    await one.record_outcome(error)
 
 
 def rests_of(gateway: Gateway) -> list[float]:
-    return sorted(seconds for state in gateway.keys.state() for seconds in state.rests.values())
+    return sorted(seconds for state in gateway.key_pool.states() for seconds in state.cooldowns_s.values())
 
 
 async def open_breaker(gateway: Gateway) -> None:
@@ -71,7 +71,7 @@ async def test_l3_that_all_keys_rest_shortens_no_rest(gateway: Gateway) -> None:
     await attempt(one, SPENT)
     with pytest.raises(UpstreamError, match="all 2 keys rest") as told:
         await one.headers()
-    await one.learn(told.value)
+    await one.record_outcome(told.value)
     assert all(seconds > 1700 for seconds in rests_of(gateway))
     assert len(rests_of(gateway)) == 2
 
@@ -80,10 +80,10 @@ async def test_l4_a_model_that_is_left_alone_wakes_no_key(gateway: Gateway) -> N
     one = way(gateway)
     await attempt(one, SPENT)
     for _ in range(5):
-        gateway.breaker(MODEL).failed(1e12)
+        gateway.breaker(MODEL).record_failure(1e12)
     with pytest.raises(UpstreamError, match="left alone") as told:
         await one.headers()
-    await one.learn(told.value)
+    await one.record_outcome(told.value)
     assert len(rests_of(gateway)) == 1
 
 
@@ -98,7 +98,7 @@ async def test_failures_in_a_row_leave_the_model_alone(gateway: Gateway) -> None
     [
         UpstreamError("x", kind="invalid_request", status=400),
         UpstreamError("x", kind="rate_limit", status=429),
-        UpstreamGarbage("x", kind="overloaded"),
+        UpstreamProtocolError("x", kind="overloaded"),
         None,
     ],
 )
@@ -128,7 +128,7 @@ async def test_a_probe_without_a_key_is_left_to_the_next(
     await attempt(one, SPENT)
     breaker = gateway.breaker(MODEL)
     for _ in range(5):
-        breaker.failed(-1000.0)  # long ago: whoever comes now is the probe
+        breaker.record_failure(-1000.0)  # long ago: whoever comes now is the probe
     for _ in range(2):
         with pytest.raises(UpstreamError, match="keys rest"):
             await one.headers()
@@ -146,7 +146,7 @@ async def test_l2_whatever_google_says_attempts_and_waits_have_an_end(troubles: 
     forms = {one.target}
     waited = 0.0
     for trouble in troubles:
-        wait_s = one.next(trouble)
+        wait_s = one.plan_next(trouble)
         if wait_s is None:
             break
         waited += wait_s
@@ -154,7 +154,7 @@ async def test_l2_whatever_google_says_attempts_and_waits_have_an_end(troubles: 
             assert one.target not in forms, "the same form again"
         forms.add(one.target)
         tried.append(one.target.model)
-    budget = gateway.budget
+    budget = gateway.retry_budget
     healed = len(CURED) + 3
     assert len(tried) <= budget.attempts + healed * budget.attempts
     assert waited <= budget.wait_s
@@ -173,11 +173,11 @@ async def test_l5_attempts_and_waits_together_take_no_longer_than_one_request_ma
     one = way(gateway)
     await attempt(one, DOWN)
     now_s += 3599
-    assert one.left_s == 1
-    assert one.next(DOWN) is not None
+    assert one.remaining_s == 1
+    assert one.plan_next(DOWN) is not None
     now_s += 0.9
     await attempt(one, DOWN)
-    assert one.next(DOWN) is None
+    assert one.plan_next(DOWN) is None
     now_s += 10
-    assert one.left_s == 0
-    assert one.next(refusal("invalid_request", "signature")) is None
+    assert one.remaining_s == 0
+    assert one.plan_next(refusal("invalid_request", "signature")) is None

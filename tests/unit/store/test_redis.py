@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.store import Charge, Conversation, HeadMoved, RedisStore, StoreUnavailable, Turn
-from dragoman.store.redis_link import RedisLink, _sentinels, check_url
+from dragoman.store import Charge, Conversation, ConversationTurn, HeadMoved, RedisStore, StoreUnavailable
+from dragoman.store.redis_link import RedisConnection, _parse_sentinel_url, check_url
 from tests.redis_server import RedisServer
 
 MAX_AGE_S = 3600
@@ -23,8 +23,8 @@ def open_store(server: RedisServer) -> RedisStore:
     return RedisStore(server.url, max_age_s=MAX_AGE_S)
 
 
-def turn(own: str, parent: str = "", data: bytes = b"{}", answer: bytes = b"") -> Turn:
-    return Turn(id=own, scope="a", parent=parent, data=data, answer=answer)
+def turn(own: str, parent: str = "", data: bytes = b"{}", answer: bytes = b"") -> ConversationTurn:
+    return ConversationTurn(id=own, scope="a", parent=parent, data=data, answer=answer)
 
 
 @pytest.fixture
@@ -37,24 +37,24 @@ def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 async def test_a11_another_replica_knows_it_too(redis: RedisServer) -> None:
     first, second = open_store(redis), open_store(redis)
-    await first.remember([("call", "signature")])
-    assert await second.recall(["call", "other"]) == {"call": "signature"}
+    await first.set_values([("call", "signature")])
+    assert await second.get_values(["call", "other"]) == {"call": "signature"}
     await first.turns.save(turn("1", data=b"\x00raw\nlines"))
     await second.turns.save(turn("2", "1"))
     assert [item.data for item in await first.turns.chain("a", "2")] == [b"\x00raw\nlines", b"{}"]
-    assert await first.turns.lease("demo", "x", 10)
-    assert not await second.turns.lease("demo", "y", 10)
+    assert await first.turns.acquire_lease("demo", "x", 10)
+    assert not await second.turns.acquire_lease("demo", "y", 10)
     await first.close()
     await second.close()
 
 
 async def test_what_is_too_old_ends_by_itself(redis: RedisServer) -> None:
     store = open_store(redis)
-    await store.remember([("old", "1")])
+    await store.set_values([("old", "1")])
     redis.pass_time(MAX_AGE_S + 1)
     await store.close()
     store = open_store(redis)
-    assert await store.recall(["old"]) == {}
+    assert await store.get_values(["old"]) == {}
     await store.close()
 
 
@@ -111,8 +111,8 @@ async def test_news_of_a_conversation_prolong_its_turns_too(redis: RedisServer) 
 async def test_a_server_that_is_gone_is_told_at_once_and_found_again(own_redis: RedisServer) -> None:
     clock = Clock()
     store = open_store(own_redis)
-    store._link._now = clock
-    await store.remember([("call", "signature")])
+    store._connection._now = clock
+    await store.set_values([("call", "signature")])
     await store.turns.save(turn("1"))
     own_redis.stop(kill=True)
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
@@ -140,7 +140,7 @@ async def test_a_server_that_refuses_to_write_is_unavailable_and_still_read(own_
     with pytest.raises(StoreUnavailable, match="refuses"):
         await store.turns.save(turn("2", "1"))
     with pytest.raises(StoreUnavailable, match="refuses"):
-        await store.remember([("k", "v")])
+        await store.set_values([("k", "v")])
     assert [item.id for item in await store.turns.chain("a", "1")] == ["1"]
     await store.close()
 
@@ -155,7 +155,7 @@ async def test_nothing_is_written_when_the_head_has_moved(redis: RedisServer) ->
 
 
 async def test_closing_lets_calls_that_run_finish_and_the_next_one_opens_again(redis: RedisServer) -> None:
-    link = RedisLink(redis.url)
+    link = RedisConnection(redis.url)
     begun = asyncio.Event()
 
     async def slowly(client: Any) -> Any:
@@ -168,13 +168,13 @@ async def test_closing_lets_calls_that_run_finish_and_the_next_one_opens_again(r
     await asyncio.gather(link.close(), link.close())
     assert running.done()
     assert await running
-    assert await asyncio.gather(*(link.run("return 1", "key") for _ in range(50)), link.close())
+    assert await asyncio.gather(*(link.run_script("return 1", "key") for _ in range(50)), link.close())
     await link.close()
 
 
 async def test_a_store_nobody_used_closes_without_a_server() -> None:
     store = RedisStore("unix:///nowhere.sock", max_age_s=1)
-    assert await store.recall([]) == {}
+    assert await store.get_values([]) == {}
     await store.close()
 
 
@@ -203,7 +203,7 @@ def test_right_addresses(url: str) -> None:
 
 
 def test_sentinels_are_read_from_the_address() -> None:
-    hosts, service, login = _sentinels("rediss+sentinel://me:p%40ss@one:1,two,[::1]:3/main/2")
+    hosts, service, login = _parse_sentinel_url("rediss+sentinel://me:p%40ss@one:1,two,[::1]:3/main/2")
     assert hosts == [("one", 1), ("two", 26379), ("::1", 3)]
     assert service == "main"
     assert login == {"db": 2, "ssl": True, "username": "me", "password": "p@ss"}
@@ -212,7 +212,7 @@ def test_sentinels_are_read_from_the_address() -> None:
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.store.redis_link.find_spec", lambda _name: None)
     with pytest.raises(ConfigError, match=r"dragoman\[redis\]"):
-        RedisLink("redis://h")
+        RedisConnection("redis://h")
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store import MAX_CALLS, RedisStore, SqliteStore, Store, StoreUnavailable, Toolset
+from dragoman.store import MAX_SESSION_CALLS, RedisStore, SqliteStore, Store, StoreUnavailable, Toolset
 from tests.redis_server import RedisServer
 from tests.unit.store.conftest import MAX_AGE_S, Clock
 
@@ -97,10 +97,10 @@ async def test_nothing_of_one_caller_or_session_is_anothers(store: Store) -> Non
 
 async def test_only_so_many_calls_of_a_session_are_kept_the_newest(store: Store) -> None:
     kept = store.session_tools
-    await kept.register_calls("a", "s", [(f"c{number}", b"x") for number in range(MAX_CALLS)])
+    await kept.register_calls("a", "s", [(f"c{number}", b"x") for number in range(MAX_SESSION_CALLS)])
     await kept.register_calls("a", "s", [("new", b"y"), ("newer", b"y")])
     calls = await kept.calls("a", "s")
-    assert len(calls) == MAX_CALLS
+    assert len(calls) == MAX_SESSION_CALLS
     assert [calls[0][0], calls[-1][0]] == ["c2", "newer"]
     assert await kept.call("a", "s", "c1") is None
     await store.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store import SqliteStore, Toolset
-from dragoman.store.shared_word import SharedWord
+from dragoman.store.shared_word import ChangeFlag
 from tests.unit.store.conftest import Clock
 
 _SET = """
@@ -84,10 +84,10 @@ def test_a_look_that_fails_is_repeated(tmp_path: Path) -> None:
             raise RuntimeError
         return bool(found)
 
-    word = SharedWord(tmp_path / "word", look)
+    word = ChangeFlag(tmp_path / "word", look)
     with pytest.raises(RuntimeError):
-        word.may_be()
-    assert not word.may_be()
-    assert not word.may_be()
+        word.may_exist()
+    assert not word.may_exist()
+    assert not word.may_exist()
     word.close()
     assert (tmp_path / "word").stat().st_mode & 0o777 == 0o600

@@ -16,8 +16,8 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.store import SqliteStore, Store, StoreUnavailable
-from dragoman.store.recent import RECENT_BYTES
-from dragoman.store.sqlite_checkpoint import LAST_RESORT, Checkpoint
+from dragoman.store.recent import READ_CACHE_BYTES
+from dragoman.store.sqlite_checkpoint import AUTOCHECKPOINT_PAGES, Checkpointer
 from tests.unit.store.conftest import Clock
 
 
@@ -27,39 +27,39 @@ def _sqlite(path: Path, clock: Callable[[], float] | None = None, **limits: floa
         max_age_s=limits.get("max_age_s", 3600),
         max_bytes=int(limits.get("max_bytes", 1 << 24)),
         now=clock or Clock(),
-        recent_bytes=int(limits.get("recent_bytes", RECENT_BYTES)),
+        recent_bytes=int(limits.get("recent_bytes", READ_CACHE_BYTES)),
     )
 
 
 async def test_what_was_remembered_is_recalled(store: Store) -> None:
-    await store.remember([("a", "1"), ("b", "2")])
-    await store.remember([("b", "3")])
-    assert await store.recall(["a", "b", "c"]) == {"a": "1", "b": "3"}
-    assert await store.recall([]) == {}
+    await store.set_values([("a", "1"), ("b", "2")])
+    await store.set_values([("b", "3")])
+    assert await store.get_values(["a", "b", "c"]) == {"a": "1", "b": "3"}
+    assert await store.get_values([]) == {}
     await store.close()
 
 
 async def test_many_keys_are_asked_for_at_once(store: Store) -> None:
     items = [(f"k{number}", str(number)) for number in range(1_700)]
-    await store.remember(items)
-    assert await store.recall([key for key, _ in items]) == dict(items)
+    await store.set_values(items)
+    assert await store.get_values([key for key, _ in items]) == dict(items)
     await store.close()
 
 
 async def test_a11_another_process_and_the_next_start_know_it_too(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     first, second = _sqlite(path), _sqlite(path)
-    await first.remember([("call", "signature")])
-    assert await second.recall(["call"]) == {"call": "signature"}
+    await first.set_values([("call", "signature")])
+    assert await second.get_values(["call"]) == {"call": "signature"}
     await first.close()
     await second.close()
     third = _sqlite(path)
-    assert await third.recall(["call"]) == {"call": "signature"}
+    assert await third.get_values(["call"]) == {"call": "signature"}
     await third.close()
 
 
 async def _worked_off(store: SqliteStore) -> None:
-    while not store._checkpoint.is_done:
+    while not store._checkpointer.is_done:
         await asyncio.sleep(0.001)
 
 
@@ -68,18 +68,18 @@ async def test_h_the_log_is_worked_off_in_a_thread_and_nobody_waits_for_the_disk
 ) -> None:
     """Otherwise every stream stands still while the disk syncs, every few hundred requests."""
     threads: list[int] = []
-    work = Checkpoint._work
+    work = Checkpointer._run
 
-    def watched(checkpoint: Checkpoint) -> None:
+    def watched(checkpoint: Checkpointer) -> None:
         threads.append(threading.get_ident())
         work(checkpoint)
 
     store = _sqlite(tmp_path / "state.db")
-    monkeypatch.setattr(Checkpoint, "_work", watched)
+    monkeypatch.setattr(Checkpointer, "_work", watched)
     log, files = tmp_path / "state.db-wal", len(os.listdir("/proc/self/fd"))
     largest = 0
     for number in range(1500):
-        await store.remember([(f"call {number}", "signature" * 100)])
+        await store.set_values([(f"call {number}", "signature" * 100)])
         largest = max(largest, log.stat().st_size)
         if number % 400 == 399:
             await _worked_off(store)
@@ -87,18 +87,18 @@ async def test_h_the_log_is_worked_off_in_a_thread_and_nobody_waits_for_the_disk
     await store.close()
     assert len(threads) == 3
     assert threading.get_ident() not in threads
-    assert largest < LAST_RESORT * 4096 / 4
+    assert largest < AUTOCHECKPOINT_PAGES * 4096 / 4
 
 
 async def test_a_log_that_cannot_be_worked_off_is_told_and_nothing_else_happens(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = _sqlite(tmp_path / "state.db")
-    store._checkpoint._db.close()
-    store._checkpoint._work()
+    store._checkpointer._db.close()
+    store._checkpointer._run()
     assert "cannot be worked off now" in caplog.text
-    await store.remember([("call", "signature")])
-    assert await store.recall(["call"]) == {"call": "signature"}
+    await store.set_values([("call", "signature")])
+    assert await store.get_values(["call"]) == {"call": "signature"}
     await store.close()
 
 
@@ -121,14 +121,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 async def test_what_is_too_old_is_forgotten(tmp_path: Path) -> None:
     clock = Clock()
     store = _sqlite(tmp_path / "s.db", clock, max_age_s=100)
-    await store.remember([("old", "1")])
+    await store.set_values([("old", "1")])
     clock.now += 60
-    await store.remember([("new", "2")])
+    await store.set_values([("new", "2")])
     clock.now += 60
-    assert await store.recall(["old", "new"]) == {"new": "2"}
+    assert await store.get_values(["old", "new"]) == {"new": "2"}
     store.prune()
     clock.now -= 60
-    assert await store.recall(["old", "new"]) == {"new": "2"}
+    assert await store.get_values(["old", "new"]) == {"new": "2"}
     await store.close()
 
 
@@ -137,9 +137,9 @@ async def test_all_that_is_too_old_goes_however_much_it_is_and_what_was_said_aga
 ) -> None:
     clock = Clock()
     store = _sqlite(tmp_path / "s.db", clock, max_age_s=100)
-    await store.remember([(f"k{number}", "x") for number in range(2_500)])
+    await store.set_values([(f"k{number}", "x") for number in range(2_500)])
     clock.now += 60
-    await store.remember([("k0", "again"), ("new", "x")])
+    await store.set_values([("k0", "again"), ("new", "x")])
     clock.now += 60
     store.prune()
     rows = store._db.execute("SELECT key, value FROM memory ORDER BY id").fetchall()
@@ -162,9 +162,9 @@ async def test_when_there_is_too_much_the_oldest_goes_first(tmp_path: Path) -> N
     store = _sqlite(tmp_path / "s.db", clock, max_bytes=400_000)
     for number in range(1_000):
         clock.now += 1
-        await store.remember([(f"k{number}", "x" * 1_000)])
+        await store.set_values([(f"k{number}", "x" * 1_000)])
     store.prune()
-    kept = await store.recall([f"k{number}" for number in range(1_000)])
+    kept = await store.get_values([f"k{number}" for number in range(1_000)])
     assert 100 < len(kept) < 500
     assert "k999" in kept
     assert "k0" not in kept
@@ -172,9 +172,9 @@ async def test_when_there_is_too_much_the_oldest_goes_first(tmp_path: Path) -> N
 
 
 async def test_a_key_that_was_not_there_is_found_once_it_is_written(store: Store) -> None:
-    assert await store.recall(["later"]) == {}
-    await store.remember([("later", "x")])
-    assert await store.recall(["later"]) == {"later": "x"}
+    assert await store.get_values(["later"]) == {}
+    await store.set_values([("later", "x")])
+    assert await store.get_values(["later"]) == {"later": "x"}
     await store.close()
 
 
@@ -183,17 +183,17 @@ async def test_many_conversations_do_not_push_each_other_out_of_one_answer(
 ) -> None:
     store = _sqlite(tmp_path / "s.db", recent_bytes=700)
     items = [(f"k{number}", str(number)) for number in range(20)]
-    await store.remember(items)
+    await store.set_values(items)
     for size in (5, 1, 20, 7):
-        assert await store.recall([key for key, _ in items[:size]]) == dict(items[:size])
+        assert await store.get_values([key for key, _ in items[:size]]) == dict(items[:size])
     await store.close()
 
 
 async def test_a_bound_that_fits_nothing_ends(tmp_path: Path) -> None:
     store = _sqlite(tmp_path / "s.db", max_bytes=1)
-    await store.remember([("k", "v")])
+    await store.set_values([("k", "v")])
     store.prune()
-    assert await store.recall(["k"]) == {}
+    assert await store.get_values(["k"]) == {}
     await store.close()
 
 
@@ -213,20 +213,20 @@ async def test_a_file_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
 
 async def test_a_disk_that_refuses_is_said_so_without_ending_anything(tmp_path: Path) -> None:
     store = _sqlite(tmp_path / "s.db")
-    await store.remember([("k", "v")])
+    await store.set_values([("k", "v")])
     store._db.execute("PRAGMA query_only=ON")
     with pytest.raises(StoreUnavailable, match="cannot be written"):
-        await store.remember([("k2", "v")])
-    assert await store.recall(["k"]) == {"k": "v"}
+        await store.set_values([("k2", "v")])
+    assert await store.get_values(["k"]) == {"k": "v"}
     await store.close()
     with pytest.raises(StoreUnavailable, match="cannot be read"):
-        await store.recall(["unknown"])
+        await store.get_values(["unknown"])
 
 
 async def test_space_that_is_freed_is_given_back(tmp_path: Path) -> None:
     clock = Clock()
     store = _sqlite(tmp_path / "s.db", clock, max_age_s=100)
-    await store.remember([(f"k{number}", "x" * 2_000) for number in range(2_000)])
+    await store.set_values([(f"k{number}", "x" * 2_000) for number in range(2_000)])
     await _worked_off(store)
     store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = (tmp_path / "s.db").stat().st_size
@@ -241,7 +241,7 @@ async def test_answers_that_end_at_the_same_time_are_one_transaction(tmp_path: P
     store, reader = _sqlite(tmp_path / "s.db"), sqlite3.connect(tmp_path / "s.db")
     statements: list[str] = []
     store._db.set_trace_callback(statements.append)
-    leaving, *staying = [asyncio.create_task(store.remember([(f"k{number}", "x")])) for number in range(5)]
+    leaving, *staying = [asyncio.create_task(store.set_values([(f"k{number}", "x")])) for number in range(5)]
     await asyncio.sleep(0)
     leaving.cancel()  # a client has left meanwhile: nobody else notices
     for task in asyncio.as_completed(staying):
@@ -257,7 +257,7 @@ async def test_what_cannot_be_written_together_is_told_to_each(tmp_path: Path) -
     store = _sqlite(tmp_path / "s.db")
     store._db.execute("DROP TABLE memory")
     told = await asyncio.gather(
-        *(store.remember([(f"k{number}", "x")]) for number in range(3)), return_exceptions=True
+        *(store.set_values([(f"k{number}", "x")]) for number in range(3)), return_exceptions=True
     )
     assert [type(one) for one in told] == [StoreUnavailable] * 3
     await store.close()
@@ -268,9 +268,9 @@ async def test_running_requests_forget_in_slices(tmp_path: Path) -> None:
     store = _sqlite(tmp_path / "s.db", clock, max_bytes=200_000)
     for number in range(1_500):
         clock.now += 1
-        await store.remember([(f"k{number}", "x" * 1_000)])
+        await store.set_values([(f"k{number}", "x" * 1_000)])
     assert store._used_bytes() < 600_000
-    assert await store.recall(["k1499"])
+    assert await store.get_values(["k1499"])
     await store.close()
 
 
@@ -281,10 +281,10 @@ async def test_a_lock_of_somebody_elses_costs_moments_and_no_answer(
     other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked"):
-        await store.remember([("k", "v")])
-    store._forget_some()
+        await store.set_values([("k", "v")])
+    store._prune_some()
     assert "cannot be forgotten now" in caplog.text
     other.execute("ROLLBACK")
     other.close()
-    await store.remember([("k", "v")])
+    await store.set_values([("k", "v")])
     await store.close()

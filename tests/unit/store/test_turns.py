@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store import Conversation, HeadMoved, SqliteStore, Store, StoreUnavailable, Turn
+from dragoman.store import Conversation, ConversationTurn, HeadMoved, SqliteStore, Store, StoreUnavailable
 from tests.unit.store.conftest import Clock
 
 
@@ -16,8 +16,8 @@ def sqlite(path: Path, clock: Clock, max_bytes: int = 1 << 24) -> SqliteStore:
     return SqliteStore(path, max_age_s=3600, max_bytes=max_bytes, now=clock)
 
 
-def turn(own: str, parent: str = "", scope: str = "a", data: bytes = b"{}") -> Turn:
-    return Turn(id=own, scope=scope, parent=parent, data=data)
+def turn(own: str, parent: str = "", scope: str = "a", data: bytes = b"{}") -> ConversationTurn:
+    return ConversationTurn(id=own, scope=scope, parent=parent, data=data)
 
 
 async def test_a_chain_comes_oldest_first_and_forks_do_not_mix(store: Store) -> None:
@@ -79,15 +79,15 @@ async def test_a_lease_is_one_holders_until_it_ends_or_is_given_back(
     store: Store, pass_time: Callable[[float], None]
 ) -> None:
     turns = store.turns
-    assert await turns.lease("demo", "first", 10)
-    assert not await turns.lease("demo", "second", 10)
-    assert await turns.lease("demo", "first", 10)
-    await turns.release("demo", "second")
-    assert not await turns.lease("demo", "second", 10)
-    await turns.release("demo", "first")
-    assert await turns.lease("demo", "second", 10)
+    assert await turns.acquire_lease("demo", "first", 10)
+    assert not await turns.acquire_lease("demo", "second", 10)
+    assert await turns.acquire_lease("demo", "first", 10)
+    await turns.release_lease("demo", "second")
+    assert not await turns.acquire_lease("demo", "second", 10)
+    await turns.release_lease("demo", "first")
+    assert await turns.acquire_lease("demo", "second", 10)
     pass_time(11)
-    assert await turns.lease("demo", "third", 10)
+    assert await turns.acquire_lease("demo", "third", 10)
     await store.close()
 
 
@@ -126,8 +126,8 @@ async def test_another_process_continues_the_line(tmp_path: Path, clock: Clock) 
     await first.turns.save(turn("1", data=b"\x00raw"))
     await second.turns.save(turn("2", "1"))
     assert [item.data for item in await first.turns.chain("a", "2")] == [b"\x00raw", b"{}"]
-    assert await first.turns.lease("demo", "x", 10)
-    assert not await second.turns.lease("demo", "y", 10)
+    assert await first.turns.acquire_lease("demo", "x", 10)
+    assert not await second.turns.acquire_lease("demo", "y", 10)
     await first.close()
     await second.close()
 
@@ -148,7 +148,7 @@ async def test_a_locked_or_broken_file_is_told_as_unavailable(tmp_path: Path, cl
 
 
 async def test_an_answer_is_found_by_its_turn_and_never_with_the_line(store: Store) -> None:
-    first = Turn(id="1", scope="a", data=b"one", answer=b"whole")
+    first = ConversationTurn(id="1", scope="a", data=b"one", answer=b"whole")
     await store.turns.save(first)
     await store.turns.save(turn("2", "1"))
     assert await store.turns.turn("a", "1") == first
@@ -159,7 +159,7 @@ async def test_an_answer_is_found_by_its_turn_and_never_with_the_line(store: Sto
 
 
 async def test_an_answer_alone_may_be_forgotten_and_the_line_goes_on(store: Store) -> None:
-    await store.turns.save(Turn(id="1", scope="a", data=b"one", answer=b"whole"))
+    await store.turns.save(ConversationTurn(id="1", scope="a", data=b"one", answer=b"whole"))
     await store.turns.save(turn("2", "1"))
     assert await store.turns.delete("a", "1", keep_line=True)
     assert not await store.turns.delete("a", "1", keep_line=True)
@@ -175,7 +175,7 @@ async def test_a_conversation_goes_with_its_turns_instead_of_refusing_for_ever(
 ) -> None:
     store = sqlite(tmp_path / "state.db", clock, max_bytes=1 << 20)
     await store.turns.put_conversation(Conversation(name="demo", scope="a"))
-    await store.turns.save(Turn(id="1", scope="a", data=b"{}", answer=b"x" * 10_000), "demo")
+    await store.turns.save(ConversationTurn(id="1", scope="a", data=b"{}", answer=b"x" * 10_000), "demo")
     if by == "age":
         clock.now += 3000
         await store.turns.put_conversation(Conversation(name="demo", scope="a", data=b'{"still":"here"}'))

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.tools.audit import AuditLog, Entry, numbered
-from dragoman.tools.audit_reader import Tail, last_entries, log_files, read_line
-from dragoman.tools.hooks import Decision, Execution
+from dragoman.tools.audit import AuditEntry, AuditLog, rotated_path
+from dragoman.tools.audit_reader import AuditFollower, decode_entry, last_entries, log_files
+from dragoman.tools.hooks import Decision, ExecutionRecord
 
-WROTE = Execution(
+WROTE = ExecutionRecord(
     session="s1",
     caller="anna",
     tool="write_file",
@@ -30,7 +30,7 @@ WROTE = Execution(
 )
 
 
-def execution(**changes: Any) -> Execution:
+def execution(**changes: Any) -> ExecutionRecord:
     return msgspec.structs.replace(WROTE, **changes)
 
 
@@ -110,7 +110,7 @@ def test_a_line_larger_than_the_limit_is_written_all_the_same(path: Path) -> Non
     log = AuditLog(path, max_bytes=10, keep=3)
     log.record(WROTE)
     assert len(lines(path)) == 1
-    assert not numbered(path, 1).exists()
+    assert not rotated_path(path, 1).exists()
 
 
 def test_a_file_that_was_taken_away_is_made_again(path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_rotation_that_another_process_has_done_is_not_done_again(path: Path) 
     log = AuditLog(path, max_bytes=300)
     log.record(WROTE)
     log._rotate(b"x" * 10)
-    assert not numbered(path, 1).exists()
+    assert not rotated_path(path, 1).exists()
 
 
 def test_a_folder_that_cannot_be_written_is_said_at_the_start(tmp_path: Path) -> None:
@@ -205,19 +205,19 @@ def test_no_log_is_an_empty_log(path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"", b"{", b'{"tool":"x"}', b'"\xff"', b"[" * 100_000])
 def test_any_damage_is_passed_over(line: bytes) -> None:
-    assert read_line(line) is None
+    assert decode_entry(line) is None
 
 
 def test_the_tail_follows_through_a_rotation_and_tells_nothing_twice(path: Path) -> None:
     log = AuditLog(path, max_bytes=500)
     log.record(execution(session="old"))
-    tail = Tail(path)
-    seen: list[Entry] = tail.feed()
+    tail = AuditFollower(path)
+    seen: list[AuditEntry] = tail.read_new()
     for number in range(7):
         log.record(execution(session=str(number)))
         if number % 2:
-            seen += tail.feed()
-    seen += tail.feed()
+            seen += tail.read_new()
+    seen += tail.read_new()
     tail.close()
     assert [entry.session for entry in seen] == [str(number) for number in range(7)]
 
@@ -226,29 +226,29 @@ def test_the_tail_misses_nothing_that_is_written_just_before_the_file_is_set_asi
     log = AuditLog(path)
     log.record(execution(session="old"))
 
-    class Overtaken(Tail):
+    class Overtaken(AuditFollower):
         def _moved(self) -> bool:
             log.record(execution(session="just before"))
-            path.replace(numbered(path, 1))
+            path.replace(rotated_path(path, 1))
             log.record(execution(session="after"))
             return super()._moved()
 
     tail = Overtaken(path)
-    assert [entry.session for entry in tail.feed()] == ["just before", "after"]
+    assert [entry.session for entry in tail.read_new()] == ["just before", "after"]
     tail.close()
 
 
 def test_the_tail_waits_for_a_log_and_for_the_end_of_a_line(path: Path) -> None:
-    tail = Tail(path)
-    assert tail.feed() == []
+    tail = AuditFollower(path)
+    assert tail.read_new() == []
     AuditLog(path).record(WROTE)
     whole = path.read_bytes()
     path.write_bytes(whole[:30])
-    assert tail.feed() == []
+    assert tail.read_new() == []
     with path.open("ab") as file:
         file.write(whole[30:])
-    assert [entry.tool for entry in tail.feed()] == ["write_file"]
+    assert [entry.tool for entry in tail.read_new()] == ["write_file"]
     path.unlink()
-    assert tail.feed() == []
+    assert tail.read_new() == []
     tail.close()
     tail.close()

@@ -17,7 +17,7 @@ from dragoman.ir import Text
 from dragoman.tools import isolation as module
 from dragoman.tools.command import command_tool
 from dragoman.tools.definition import Context
-from dragoman.tools.isolation import Isolation, find_isolation, home_secrets
+from dragoman.tools.isolation import Isolation, detect_isolation, home_secrets
 from tests.requirements import require_bubblewrap
 
 
@@ -30,13 +30,13 @@ def fake_bwrap(folder: Path, script: str) -> str:
 
 
 async def test_without_bubblewrap_commands_run_as_they_are_and_it_is_said(tmp_path: Path) -> None:
-    found = await find_isolation(search_path=str(tmp_path))
+    found = await detect_isolation(search_path=str(tmp_path))
     assert found.note == "commands are not isolated: bubblewrap (bwrap) is not installed"
     assert found.wrap(["ls"], root=tmp_path, cwd=tmp_path) == ["ls"]
 
 
 async def test_switched_off_is_said_too() -> None:
-    assert (await find_isolation(wanted="off")).note == "commands are not isolated: it is switched off"
+    assert (await detect_isolation(wanted="off")).note == "commands are not isolated: it is switched off"
 
 
 @pytest.mark.parametrize(
@@ -51,22 +51,22 @@ async def test_a_bubblewrap_that_does_not_work_is_found_out(
 ) -> None:
     monkeypatch.setattr(module, "_PROBE_S", 0.2 if "sleep" in script else 30.0)
     path = fake_bwrap(tmp_path / "bin", script)
-    found = await find_isolation(search_path=f"{path}:/bin:/usr/bin")
+    found = await detect_isolation(search_path=f"{path}:/bin:/usr/bin")
     assert (found.program, found.note) == ("", f"commands are not isolated: {note}")
     with pytest.raises(ConfigError, match="commands must be isolated, but bubblewrap"):
-        await find_isolation(search_path=path, wanted="required")
+        await detect_isolation(search_path=path, wanted="required")
 
 
 async def test_a_bubblewrap_that_cannot_be_started_is_found_out(tmp_path: Path) -> None:
     path = fake_bwrap(tmp_path / "bin", "")
     (tmp_path / "bin" / "bwrap").write_bytes(b"#!/no/such/interpreter\n")
-    found = await find_isolation(search_path=path)
+    found = await detect_isolation(search_path=path)
     assert found.note == "commands are not isolated: bubblewrap cannot be started: No such file or directory"
 
 
 async def test_one_that_works_is_used(tmp_path: Path) -> None:
     path = fake_bwrap(tmp_path / "bin", "exit 0")
-    found = await find_isolation(search_path=path, hidden=[tmp_path])
+    found = await detect_isolation(search_path=path, hidden=[tmp_path])
     assert found.program == f"{path}/bwrap"
     assert found.note == ""
     assert found.hidden == (*home_secrets(), tmp_path)
@@ -107,7 +107,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 async def run(root: Path, args: dict[str, Any], **settings: Any) -> tuple[str, bool]:
-    isolation = await find_isolation(**settings)
+    isolation = await detect_isolation(**settings)
     tool = command_tool(root, isolation=isolation)
     assert tool.execute is not None
     output = await tool.execute(args, Context())

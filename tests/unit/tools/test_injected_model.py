@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent.tui.style import harmless
+from dragoman.agent.tui.style import escape_controls
 from dragoman.agent.undo import backup_ids
 from dragoman.ir import Message, Text, ToolResult
 from dragoman.redact import redact
 from dragoman.tools.command import command_tool
 from dragoman.tools.definition import Context, ToolDefinition
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.isolation import Isolation
 from dragoman.tools.permissions import RuleGuard, Rules, Verdict
 from dragoman.tools.rules import _translate
@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def tools_of(root: Path) -> dict[str, ToolDefinition]:
-    files = Files(root, limits=FileLimits(state=root.parent / "state"))
+    files = FileTools(root, limits=FileLimits(state=root.parent / "state"))
     return {one.name: one for one in files.definitions()}
 
 
@@ -121,8 +121,8 @@ async def test_git_does_not_take_a_folder_of_the_project_for_a_repository(root: 
 def test_a_long_command_cannot_stall_the_rules() -> None:
     """Cubic before: 10 kB took two minutes, in the event loop."""
     rules = Rules.parse(deny=["run_command(*curl*|*sh*)"])
-    assert rules.judge("run_command", "run", ("curl|" * 40_000,)).effect == "ask"
-    assert rules.judge("run_command", "run", ("curl|" * 40_000 + "sh",)).effect == "deny"
+    assert rules.evaluate("run_command", "run", ("curl|" * 40_000,)).effect == "ask"
+    assert rules.evaluate("run_command", "run", ("curl|" * 40_000 + "sh",)).effect == "deny"
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_undo_ignores_a_backup_that_a_file_name_names() -> None:
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\u200f", "\u061c", "\u2060", "\ufeff", "\U000e0041"])
 def test_characters_nobody_sees_are_seen(unseen: str) -> None:
-    assert harmless(f"a{unseen}b") == "a\ufffdb"
+    assert escape_controls(f"a{unseen}b") == "a\ufffdb"

@@ -17,10 +17,10 @@ from dragoman.ir import Text
 from dragoman.tools.definition import Context, ToolOutput
 from dragoman.tools.errors import ToolFailed
 from dragoman.tools.mcp import McpServers
-from dragoman.tools.mcp.servers import Timing
+from dragoman.tools.mcp.servers import McpTiming
 
 PROGRAM = Path(__file__).parent / "mcp_web.py"
-QUICK = Timing(start_s=60, wait_s=60, first_pause_s=0.05, longest_pause_s=0.2)
+QUICK = McpTiming(start_s=60, wait_s=60, first_pause_s=0.05, longest_pause_s=0.2)
 
 
 def free_port() -> int:

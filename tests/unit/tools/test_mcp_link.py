@@ -15,9 +15,9 @@ from dragoman.config.tools import McpServer
 from dragoman.tools.definition import Context
 from dragoman.tools.errors import ToolFailed
 from dragoman.tools.mcp import link as module
-from dragoman.tools.mcp.link import Link
-from dragoman.tools.mcp.pipes import Stderr
-from dragoman.tools.mcp.servers import Timing
+from dragoman.tools.mcp.link import McpConnection
+from dragoman.tools.mcp.pipes import StderrReader
+from dragoman.tools.mcp.servers import McpTiming
 
 
 class Client:
@@ -37,13 +37,13 @@ class Client:
         return mcp_types.ListToolsResult(tools=[tool], next_cursor="more")
 
 
-def link_to(client: Client, *, url: str = "") -> Link:
-    link = Link("s", McpServer(url=url), Path("/"), Timing(wait_s=0.01))
+def link_to(client: Client, *, url: str = "") -> McpConnection:
+    link = McpConnection("s", McpServer(url=url), Path("/"), McpTiming(wait_s=0.01))
     link._client = cast("mcp.Client", client)
     return link
 
 
-def connection_of(link: Link) -> object:
+def connection_of(link: McpConnection) -> object:
     return link._client
 
 
@@ -86,7 +86,7 @@ async def test_a_late_failure_of_an_old_connection_leaves_the_new_one_alone() ->
 async def test_a_list_that_never_ends_is_read_only_so_far() -> None:
     client = Client()
     link = link_to(client)
-    await link._take_tools(cast("mcp.Client", client))
+    await link._list_tools(cast("mcp.Client", client))
     assert client.pages == module._MAX_PAGES
     assert [one.name for one in link.definitions] == ["mcp__s__same"]
 
@@ -108,7 +108,9 @@ async def test_pauses_grow_to_a_limit_and_start_anew_after_a_long_life(
             link.stop()
         await asyncio.sleep(0)
 
-    link = Link("s", McpServer(), Path("/"), Timing(first_pause_s=1, longest_pause_s=4, settled_s=10))
+    link = McpConnection(
+        "s", McpServer(), Path("/"), McpTiming(first_pause_s=1, longest_pause_s=4, settled_s=10)
+    )
     monkeypatch.setattr(link, "_live", live)
     monkeypatch.setattr(anyio, "sleep", sleep)
     monkeypatch.setattr(anyio, "current_time", lambda: now_s)
@@ -118,14 +120,14 @@ async def test_pauses_grow_to_a_limit_and_start_anew_after_a_long_life(
 
 async def test_stderr_keeps_the_group_and_the_last_words_however_they_come() -> None:
     for size in (1, 2, 1000):
-        stderr = Stderr()
+        stderr = StderrReader()
         data = b"4711\n" + b"x" * 3000 + b" the end\n"
         for start in range(0, len(data), size):
             stderr.data_received(data[start : start + size])
         assert stderr.group == 4711
-        assert stderr.last_words.endswith("x the end")
-        assert len(stderr.last_words) < 2001
-    assert Stderr().group == 0
-    cut = Stderr()
+        assert stderr.tail.endswith("x the end")
+        assert len(stderr.tail) < 2001
+    assert StderrReader().group == 0
+    cut = StderrReader()
     cut.data_received(b"47")
-    assert cut.last_words == ""
+    assert cut.tail == ""

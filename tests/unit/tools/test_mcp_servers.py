@@ -20,13 +20,13 @@ from dragoman.tools.definition import Context, ToolDefinition, ToolOutput
 from dragoman.tools.errors import ToolFailed
 from dragoman.tools.handler import Handler
 from dragoman.tools.mcp import McpServers
-from dragoman.tools.mcp.servers import Timing
+from dragoman.tools.mcp.servers import McpTiming
 from dragoman.tools.registry import Registry
 
 HERE = Path(__file__).parent
 SAMPLE = McpServer(command=(sys.executable, str(HERE / "mcp_sample.py")), env={"GIVEN": "yes"})
 LEGACY = McpServer(command=(sys.executable, str(HERE / "mcp_legacy.py")))
-QUICK = Timing(start_s=60, wait_s=60, first_pause_s=0.01)
+QUICK = McpTiming(start_s=60, wait_s=60, first_pause_s=0.01)
 WAIT_S = 60.0
 
 
@@ -107,7 +107,7 @@ async def test_a_server_that_dies_is_an_error_result_and_starts_again() -> None:
 async def test_a_server_that_stays_dead_is_a_problem_with_its_last_words(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     server = McpServer(command=(*SAMPLE.command, str(flag)))
-    timing = Timing(start_s=60, wait_s=0.05, first_pause_s=0.01, longest_pause_s=0.02)
+    timing = McpTiming(start_s=60, wait_s=0.05, first_pause_s=0.01, longest_pause_s=0.02)
     async with McpServers({"py": server}, timing=timing) as servers:
         with pytest.raises(ToolFailed):
             await call(servers, "mcp__py__crash", {"flag": str(flag)})
@@ -119,7 +119,7 @@ async def test_a_server_that_stays_dead_is_a_problem_with_its_last_words(tmp_pat
 
 
 async def test_an_idle_server_that_dies_is_noticed_without_a_call() -> None:
-    async with McpServers({"py": SAMPLE}, timing=Timing(start_s=60, first_pause_s=600)) as servers:
+    async with McpServers({"py": SAMPLE}, timing=McpTiming(start_s=60, first_pause_s=600)) as servers:
         pid = int(words(await call(servers, "mcp__py__spawn")))
         parent = int(Path(f"/proc/{pid}/stat").read_text().split()[3])
         os.kill(parent, signal.SIGKILL)
@@ -205,7 +205,7 @@ async def test_a_server_that_never_answers_or_cannot_start_does_not_hold_up_the_
             "nonsense": McpServer(command=("echo", "hello")),
             "unreachable": McpServer(url="http://127.0.0.1:9/mcp"),
         },
-        timing=Timing(start_s=3, first_pause_s=600),
+        timing=McpTiming(start_s=3, first_pause_s=600),
     )
     async with servers:
         assert servers.definitions() == ()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.tools.definition import Context, ToolDefinition
-from dragoman.tools.permissions import RuleGuard, Rules, Verdict, path_names
+from dragoman.tools.permissions import RuleGuard, Rules, Verdict, subject_names
 
 WRITE = ToolDefinition(
     name="write_file",
@@ -70,8 +70,8 @@ async def test_a_person_sees_what_would_change_and_may_decline() -> None:
 async def test_always_holds_for_the_same_thing_in_the_same_session_only() -> None:
     person = Person("always", "once", "once", "once")
     guard = RuleGuard(Rules(), person)
-    assert guard.always_means(WRITE, {"path": "./a"}) == "write_file(a)"
-    assert guard.always_means(PLAIN, {}) == "mcp__a__b"
+    assert guard.rule_for_always(WRITE, {"path": "./a"}) == "write_file(a)"
+    assert guard.rule_for_always(PLAIN, {}) == "mcp__a__b"
     for _ in range(2):
         assert (await guard.decide(WRITE, {"path": "a"}, CONTEXT)).by == "always, said the user"
     assert len(person.asked) == 1
@@ -141,12 +141,12 @@ def root(tmp_path: Path) -> Path:
 def test_a_path_has_all_its_names_inside_the_root(
     root: Path, path: str, names: tuple[str, ...] | None
 ) -> None:
-    found = path_names(path, str(root))
+    found = subject_names(path, str(root))
     assert found == names if names else found[0].startswith("../")
 
 
 def test_an_absolute_path_into_the_root_is_judged_like_a_relative_one(root: Path) -> None:
-    assert path_names(str(root / "src" / "a"), str(root)) == ("src/a",)
+    assert subject_names(str(root / "src" / "a"), str(root)) == ("src/a",)
 
 
 async def test_a_link_is_no_way_around_a_deny_rule(root: Path) -> None:

@@ -17,7 +17,7 @@ SEVERITY = {"allow": 0, "ask": 1, "deny": 2}
 
 
 def effect(rules: Rules, tool: str, risk: Risk, *subjects: str) -> str:
-    return rules.judge(tool, risk, subjects).effect
+    return rules.evaluate(tool, risk, subjects).effect
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_deny_wins_over_ask_wins_over_allow_however_specific() -> None:
 
 def test_the_most_specific_of_equals_is_named() -> None:
     rules = Rules.parse(deny=["f", "f(a/**)", "f(a/b)"])
-    assert rules.judge("f", "read", ["a/b"]).by == "deny rule f(a/b)"
-    assert rules.judge("f", "read", ["a/c"]).by == "deny rule f(a/**)"
-    assert rules.judge("f", "read", ["x"]).by == "deny rule f"
+    assert rules.evaluate("f", "read", ["a/b"]).by == "deny rule f(a/b)"
+    assert rules.evaluate("f", "read", ["a/c"]).by == "deny rule f(a/**)"
+    assert rules.evaluate("f", "read", ["x"]).by == "deny rule f"
 
 
 @pytest.mark.parametrize("risk", get_args(Risk))
 def test_without_a_rule_the_risk_decides(risk: Risk) -> None:
-    judgement = Rules().judge("anything", risk)
+    judgement = Rules().evaluate("anything", risk)
     assert judgement.effect == {"read": "allow", "write": "ask", "run": "ask"}[risk]
     assert judgement.by == f"default for tools that {risk}"
 
@@ -108,15 +108,15 @@ def test_tools_of_a_server_are_named_by_pattern() -> None:
 
 def test_yolo_leaves_only_what_is_denied() -> None:
     rules = Rules.parse(ask=["f(a)"], deny=["f(b)"], mode="yolo")
-    assert rules.judge("f", "run", ["a"]) == msgspec.convert(
-        {"effect": "allow", "by": "--yolo"}, type(rules.judge("f", "run"))
+    assert rules.evaluate("f", "run", ["a"]) == msgspec.convert(
+        {"effect": "allow", "by": "--yolo"}, type(rules.evaluate("f", "run"))
     )
     assert effect(rules, "f", "run", "b") == "deny"
 
 
 def test_read_only_denies_what_an_allow_rule_would_let_through() -> None:
     rules = Rules.parse(["f", "g"], ask=["g(secret)"], mode="read_only")
-    assert rules.judge("f", "write", ["x"]).by == "--read-only"
+    assert rules.evaluate("f", "write", ["x"]).by == "--read-only"
     assert effect(rules, "f", "run", "x") == "deny"
     assert effect(rules, "g", "read", "x") == "allow"
     assert effect(rules, "g", "read", "secret") == "ask"
@@ -135,7 +135,7 @@ def test_every_name_of_a_file_must_be_allowed_and_one_is_enough_to_deny() -> Non
 def test_a_denied_file_stays_denied_where_case_does_not_matter_to_the_disk() -> None:
     rules = Rules.parse(["read_file(ok)"], deny=["read_file(.env)"])
     assert effect(rules, "read_file", "read", ".ENV") == "deny"
-    assert not Rule(effect="allow", tool="f", pattern="ok").covers("f", "read", ["OK"])
+    assert not Rule(effect="allow", tool="f", pattern="ok").matches("f", "read", ["OK"])
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ calls = st.tuples(st.sampled_from(["f", "g", "h"]), st.sampled_from(get_args(Ris
 def test_another_rule_moves_the_answer_only_in_its_own_direction(
     rules: Rules, rule: Rule, call: tuple[str, Risk, list[str]]
 ) -> None:
-    before = rules.judge(*call).effect
-    after = msgspec.structs.replace(rules, rules=(*rules.rules, rule)).judge(*call).effect
+    before = rules.evaluate(*call).effect
+    after = msgspec.structs.replace(rules, rules=(*rules.rules, rule)).evaluate(*call).effect
     if rule.effect == "deny":
         assert SEVERITY[after] >= SEVERITY[before]
         assert after in ("deny", before)
@@ -203,15 +203,15 @@ def test_the_order_of_rules_means_nothing(
     rules: Rules, call: tuple[str, Risk, list[str]], random: object
 ) -> None:
     turned = msgspec.structs.replace(rules, rules=rules.rules[::-1])
-    assert turned.judge(*call).effect == rules.judge(*call).effect
+    assert turned.evaluate(*call).effect == rules.evaluate(*call).effect
 
 
 @given(sets, calls)
 def test_yolo_never_asks_and_read_only_never_writes(rules: Rules, call: tuple[str, Risk, list[str]]) -> None:
-    yolo = msgspec.structs.replace(rules, mode="yolo").judge(*call).effect
+    yolo = msgspec.structs.replace(rules, mode="yolo").evaluate(*call).effect
     assert yolo in ("allow", "deny")
-    strict = msgspec.structs.replace(rules, mode="read_only").judge(*call).effect
-    normal = msgspec.structs.replace(rules, mode="normal").judge(*call).effect
+    strict = msgspec.structs.replace(rules, mode="read_only").evaluate(*call).effect
+    normal = msgspec.structs.replace(rules, mode="normal").evaluate(*call).effect
     assert SEVERITY[strict] >= SEVERITY[normal] >= SEVERITY[yolo]
     if call[1] != "read":
         assert strict == "deny"
@@ -220,7 +220,7 @@ def test_yolo_never_asks_and_read_only_never_writes(rules: Rules, call: tuple[st
 @given(patterns, st.lists(st.text(max_size=8), min_size=1, max_size=4))
 def test_no_wildcard_of_an_allow_rule_covers_a_shell_operator(pattern: str, argv: list[str]) -> None:
     subject = shlex.join(argv)
-    if Rule(effect="allow", tool="run_command", pattern=pattern).covers("run_command", "run", [subject]):
+    if Rule(effect="allow", tool="run_command", pattern=pattern).matches("run_command", "run", [subject]):
         assert set(subject) & set(";|&<>$`\n") <= set(pattern)
 
 

@@ -202,7 +202,7 @@ async def test_silence_counts_only_while_a_read_waits() -> None:
 
 async def test_a_hurried_response_has_less_time() -> None:
     timeout = idle_timeout(Response(), idle_s=4000)
-    timeout.hurry()
+    timeout.shorten()
     assert timeout._timer is not None
     assert timeout._timer.when() - asyncio.get_running_loop().time() < 2
     timeout.stop()
@@ -211,7 +211,7 @@ async def test_a_hurried_response_has_less_time() -> None:
 async def test_a_complete_body_needs_no_timer() -> None:
     response = Response(complete=True)
     timeout = idle_timeout(response)
-    timeout.hurry()
+    timeout.shorten()
     timeout.stop()
     assert timeout._timer is None
     assert not response.content.failed.is_set()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import UpstreamCut, UpstreamError
+from dragoman.errors import UpstreamError, UpstreamIncomplete
 from dragoman.upstream.client import UpstreamClient
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -348,7 +348,9 @@ GARBAGE = {
 @pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
 async def test_an_invalid_response_is_a_broken_connection(client: UpstreamClient, raw: bytes) -> None:
     async with upstream(always(raw)) as served:
-        with pytest.raises(UpstreamCut, match=r"the connection to http://127\.0\.0\.1.* broke") as caught:
+        with pytest.raises(
+            UpstreamIncomplete, match=r"the connection to http://127\.0\.0\.1.* broke"
+        ) as caught:
             await _ask(client, served.url, {"x-goog-api-key": "secret"})
         assert "secret" not in str(caught.value)
         assert "alt=sse" not in str(caught.value)

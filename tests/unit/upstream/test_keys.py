@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError, ErrorKind
 from dragoman.upstream.keys import (
-    EVERY_MODEL,
-    choose,
-    in_order,
-    is_the_keys_fault,
+    ALL_MODELS,
+    choose_key,
+    cooldown_for,
+    is_key_error,
     name_keys,
-    rest_after,
-    soonest_s,
+    rank_keys,
+    shortest_cooldown_s,
 )
 
 KEYS = name_keys([f"AIza-secret-{number}" for number in range(5)])
@@ -33,16 +33,16 @@ def test_a_name_tells_nothing_of_the_secret() -> None:
 
 
 def test_conversations_spread_over_the_keys_and_stay() -> None:
-    firsts = Counter(in_order(KEYS, f"session-{number}")[0].name for number in range(1_000))
+    firsts = Counter(rank_keys(KEYS, f"session-{number}")[0].name for number in range(1_000))
     assert len(firsts) == len(KEYS)
     assert min(firsts.values()) > 120
-    assert in_order(KEYS, "one") == in_order(tuple(reversed(KEYS)), "one")
+    assert rank_keys(KEYS, "one") == rank_keys(tuple(reversed(KEYS)), "one")
 
 
 @given(st.text(), st.integers(0, 4))
 def test_a_key_taken_away_moves_only_its_own_conversations(session: str, gone: int) -> None:
-    before = in_order(KEYS, session)
-    after = in_order([key for key in KEYS if key != KEYS[gone]], session)
+    before = rank_keys(KEYS, session)
+    after = rank_keys([key for key in KEYS if key != KEYS[gone]], session)
     assert after == [key for key in before if key != KEYS[gone]]
 
 
@@ -60,54 +60,54 @@ def test_a_key_taken_away_moves_only_its_own_conversations(session: str, gone: i
         ("rate_limit", 9_999.0, "m", 120),
         ("quota", 34.0, "m", 1800),
         ("permission", None, "m", 600),
-        ("authentication", None, EVERY_MODEL, 600),
+        ("authentication", None, ALL_MODELS, 600),
     ],
 )
 def test_how_long_a_key_rests_and_for_which_model(
     kind: ErrorKind, asked_s: float | None, model: str, rest_s: float
 ) -> None:
-    rest = rest_after(error(kind, asked_s), "k", "m", NOW)
+    rest = cooldown_for(error(kind, asked_s), "k", "m", NOW)
     assert rest is not None
     assert (rest.key, rest.model, rest.until_s) == ("k", model, NOW + rest_s)
-    assert is_the_keys_fault(error(kind))
+    assert is_key_error(error(kind))
 
 
 @pytest.mark.parametrize(
     "kind", ["overloaded", "internal", "timeout", "invalid_request", "overflow", "not_found"]
 )
 def test_what_is_not_the_keys_fault_costs_it_nothing(kind: ErrorKind) -> None:
-    assert rest_after(error(kind), "k", "m", NOW) is None
-    assert not is_the_keys_fault(error(kind))
+    assert cooldown_for(error(kind), "k", "m", NOW) is None
+    assert not is_key_error(error(kind))
 
 
 def test_a_resting_key_is_passed_over_for_that_model_only() -> None:
-    first, second, *_ = in_order(KEYS, "s")
+    first, second, *_ = rank_keys(KEYS, "s")
     rests = {(first.name, "m"): NOW + 10}
-    assert choose(KEYS, "s", "m", rests, NOW) == second
-    assert choose(KEYS, "s", "other", rests, NOW) == first
-    assert choose(KEYS, "s", "m", rests, NOW + 10) == first
-    rests = {(first.name, EVERY_MODEL): NOW + 10}
-    assert choose(KEYS, "s", "other", rests, NOW) == second
+    assert choose_key(KEYS, "s", "m", rests, NOW) == second
+    assert choose_key(KEYS, "s", "other", rests, NOW) == first
+    assert choose_key(KEYS, "s", "m", rests, NOW + 10) == first
+    rests = {(first.name, ALL_MODELS): NOW + 10}
+    assert choose_key(KEYS, "s", "other", rests, NOW) == second
 
 
 def test_when_all_rest_the_soonest_is_known() -> None:
     rests = {(key.name, "m"): NOW + 10 * (index + 1) for index, key in enumerate(KEYS)}
-    assert choose(KEYS, "s", "m", rests, NOW) is None
-    assert soonest_s(KEYS, "m", rests, NOW) == 10
-    assert soonest_s(KEYS, "other", rests, NOW) == 0
-    assert soonest_s((), "m", {}, NOW) == 0
+    assert choose_key(KEYS, "s", "m", rests, NOW) is None
+    assert shortest_cooldown_s(KEYS, "m", rests, NOW) == 10
+    assert shortest_cooldown_s(KEYS, "other", rests, NOW) == 0
+    assert shortest_cooldown_s((), "m", {}, NOW) == 0
 
 
 @given(
     st.dictionaries(
-        st.tuples(st.sampled_from([key.name for key in KEYS]), st.sampled_from(["m", "n", EVERY_MODEL])),
+        st.tuples(st.sampled_from([key.name for key in KEYS]), st.sampled_from(["m", "n", ALL_MODELS])),
         st.floats(0, 2_000),
     ),
     st.text(),
 )
 def test_whoever_is_chosen_does_not_rest(rests: dict[tuple[str, str], float], session: str) -> None:
-    chosen = choose(KEYS, session, "m", rests, NOW)
+    chosen = choose_key(KEYS, session, "m", rests, NOW)
     if chosen is None:
-        assert soonest_s(KEYS, "m", rests, NOW) > 0
+        assert shortest_cooldown_s(KEYS, "m", rests, NOW) > 0
     else:
-        assert all(rests.get((chosen.name, model), 0) <= NOW for model in ("m", EVERY_MODEL))
+        assert all(rests.get((chosen.name, model), 0) <= NOW for model in ("m", ALL_MODELS))

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import DragomanError, ErrorKind, UpstreamCut, UpstreamError
-from dragoman.upstream.hosts import Host, Method
-from dragoman.upstream.retry import Budget, next_step
+from dragoman.errors import DragomanError, ErrorKind, UpstreamError, UpstreamIncomplete
+from dragoman.upstream.hosts import Endpoint, Method
+from dragoman.upstream.retry import RetryBudget, next_step
 
-PLENTY = Budget(attempts=3, wait_s=60)
+PLENTY = RetryBudget(attempts=3, wait_s=60)
 
 
 @pytest.mark.parametrize(
@@ -23,15 +23,15 @@ PLENTY = Budget(attempts=3, wait_s=60)
         (UpstreamError("x", kind="rate_limit", retry_after_s=0.002), 1, PLENTY, 1.0),
         (UpstreamError("x", kind="rate_limit"), 2, PLENTY, 2.0),
         (UpstreamError("x", kind="rate_limit", retry_after_s=61), 1, PLENTY, None),
-        (UpstreamCut("x", kind="overloaded"), 1, PLENTY, 0.0),
-        (UpstreamError("x", kind="overloaded"), 1, Budget(attempts=1, wait_s=60), None),
+        (UpstreamIncomplete("x", kind="overloaded"), 1, PLENTY, 0.0),
+        (UpstreamError("x", kind="overloaded"), 1, RetryBudget(attempts=1, wait_s=60), None),
         (UpstreamError("x", kind="quota"), 1, PLENTY, None),
         (UpstreamError("x", kind="invalid_request"), 1, PLENTY, None),
         (UpstreamError("x", kind="authentication"), 1, PLENTY, None),
     ],
 )
 def test_l1_how_long_to_wait(
-    error: DragomanError, attempt: int, budget: Budget, expected: float | None
+    error: DragomanError, attempt: int, budget: RetryBudget, expected: float | None
 ) -> None:
     step = next_step(error, attempt, budget, jitter=0.0)
     assert (None if step is None else step.wait_s) == expected
@@ -71,7 +71,7 @@ def test_l3_another_key_or_another_model_where_that_helps(
 
 
 def test_nothing_is_tried_once_the_attempts_are_spent() -> None:
-    spent = Budget(attempts=1, wait_s=60)
+    spent = RetryBudget(attempts=1, wait_s=60)
     assert (
         next_step(UpstreamError("x", kind="quota"), 3, spent, 0.0, other_key=True, other_model=True) is None
     )
@@ -105,37 +105,37 @@ def test_l2_one_request_never_costs_more_than_its_budget(
     ("host", "method", "url"),
     [
         (
-            Host(backend="gemini"),
+            Endpoint(backend="gemini"),
             "streamGenerateContent",
             "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
         ),
         (
-            Host(backend="gemini", base_url="http://127.0.0.1:9"),
+            Endpoint(backend="gemini", base_url="http://127.0.0.1:9"),
             "generateContent",
             "http://127.0.0.1:9/v1beta/models/m:generateContent",
         ),
         (
-            Host(backend="vertex", project="p"),
+            Endpoint(backend="vertex", project="p"),
             "countTokens",
             "https://aiplatform.googleapis.com/v1beta1/projects/p/locations/global/publishers/google/models/m:countTokens",
         ),
         (
-            Host(backend="vertex", project="p", location="europe-west4"),
+            Endpoint(backend="vertex", project="p", location="europe-west4"),
             "generateContent",
             "https://europe-west4-aiplatform.googleapis.com/v1beta1/projects/p/locations/europe-west4"
             "/publishers/google/models/m:generateContent",
         ),
         (
-            Host(backend="vertex", project="p", location="eu", version="v1"),
+            Endpoint(backend="vertex", project="p", location="eu", version="v1"),
             "generateContent",
             "https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu/publishers/google/models/m:generateContent",
         ),
         (
-            Host(backend="vertex"),
+            Endpoint(backend="vertex"),
             "generateContent",
             "https://aiplatform.googleapis.com/v1beta1/publishers/google/models/m:generateContent",
         ),
     ],
 )
-def test_m2_addresses(host: Host, method: Method, url: str) -> None:
+def test_m2_addresses(host: Endpoint, method: Method, url: str) -> None:
     assert host.url("m", method) == url

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.upstream.fetched import CannotFetch
-from dragoman.upstream.remote import Fetcher
+from dragoman.upstream.fetched import FetchError
+from dragoman.upstream.remote import FileFetcher
 from tests.requirements import require_program
 
 PUBLIC, INTERNAL = "127.0.0.2", "127.0.0.1"
@@ -111,14 +111,14 @@ async def internal(public: Server) -> AsyncIterator[Server]:
     assert server.heads == []
 
 
-def fetcher(names: Names | None = None, **more: Any) -> Fetcher:
+def fetcher(names: Names | None = None, **more: Any) -> FileFetcher:
     table = names or Names(pictures_example=[PUBLIC])
     settings = {"max_bytes": 1_000, "timeout_s": 5.0, **more}
-    return Fetcher(resolve=table, allowed=lambda address: address == PUBLIC, **settings)
+    return FileFetcher(resolve=table, allowed=lambda address: address == PUBLIC, **settings)
 
 
 async def refusal(url: str, **more: Any) -> str:
-    with pytest.raises(CannotFetch) as error:
+    with pytest.raises(FetchError) as error:
         await fetcher(**more).fetch(url)
     return error.value.message
 
@@ -176,8 +176,8 @@ async def test_q9_no_spelling_of_an_inner_address_is_connected_to(internal: Serv
         found = await asyncio.get_running_loop().getaddrinfo(name, port)  # numbers and names of this machine
         return [str(entry[4][0]) for entry in found]
 
-    asking = Fetcher(resolve=resolve, allowed=lambda address: address == PUBLIC, max_bytes=9, timeout_s=5)
-    with pytest.raises(CannotFetch) as refused:
+    asking = FileFetcher(resolve=resolve, allowed=lambda address: address == PUBLIC, max_bytes=9, timeout_s=5)
+    with pytest.raises(FetchError) as refused:
         await asking.fetch(f"http://{host}:{internal.port}/latest/meta-data/")
     assert str(internal.port) not in refused.value.message
 
@@ -322,8 +322,8 @@ async def test_q9_a_pinned_address_keeps_its_name_for_the_certificate(certificat
         assert (await asking.fetch(f"https://pictures.example:{server.port}/")).data == PNG
         assert seen == ["pictures.example"]
         for wrong in (f"https://other.example:{server.port}/", f"https://{PUBLIC}:{server.port}/"):
-            with pytest.raises(CannotFetch, match="could not be fetched"):
+            with pytest.raises(FetchError, match="could not be fetched"):
                 await asking.fetch(wrong)
         server.act = moves(f"http://pictures.example:{server.port}/")
-        with pytest.raises(CannotFetch, match="only http and https"):  # down from https
+        with pytest.raises(FetchError, match="only http and https"):  # down from https
             await asking.fetch(f"https://pictures.example:{server.port}/")

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from dragoman.agent.events import Stop
-from dragoman.agent.tui.prompt import CtrlC, Prompt
+from dragoman.agent.events import TurnEnd
+from dragoman.agent.tui.prompt import Prompt, PromptInterrupted
 from dragoman.agent.tui.screen import TerminalScreen
-from dragoman.agent.tui.slash import Quit, Room, describe_spent, run_slash
-from dragoman.agent.tui.style import Style, harmless
+from dragoman.agent.tui.slash import ChatCommands, Quit, describe_usage, run_slash_command
+from dragoman.agent.tui.style import TerminalStyle, escape_controls
 from dragoman.errors import DragomanError
 from dragoman.store import StoreUnavailable
 
-LABEL = "> "
+PROMPT_LABEL = "> "
 
 
 class Chat:
     """The chat loop; `run` returns when the user quits. A failed turn does not end the chat."""
 
-    def __init__(self, room: Room, screen: TerminalScreen, prompt: Prompt, style: Style) -> None:
+    def __init__(
+        self, room: ChatCommands, screen: TerminalScreen, prompt: Prompt, style: TerminalStyle
+    ) -> None:
         self._room = room
         self._screen = screen
         self._prompt = prompt
@@ -41,7 +43,7 @@ class Chat:
                 line = await self._read()
             except EOFError:
                 return
-            except CtrlC:
+            except PromptInterrupted:
                 if warned:
                     return
                 warned = True
@@ -59,39 +61,39 @@ class Chat:
     def _ctrl_c(self) -> None:
         """Interrupt the turn, or the prompt if it is about to read but does not handle the keyboard yet."""
         if self._reading is None:
-            self._room.desk.interrupt()
+            self._room.conversation.interrupt()
         else:
             self._reading.cancel()
 
     async def _read(self) -> str:
-        self._reading = asyncio.ensure_future(self._prompt.read(LABEL))
+        self._reading = asyncio.ensure_future(self._prompt.read(PROMPT_LABEL))
         try:
             return await self._reading
         except asyncio.CancelledError:
             if not self._reading.cancelled() or _is_cancelled():
                 raise
-            raise CtrlC from None
+            raise PromptInterrupted from None
         finally:
             self._reading = None
 
     async def _handle_line(self, line: str) -> None:
         if line.lstrip().startswith("/"):
-            for one in await run_slash(self._room, line):
-                self._screen.line(harmless(one))
+            for one in await run_slash_command(self._room, line):
+                self._screen.line(escape_controls(one))
             return
         async with self._screen.turn():
-            stop = await self._room.desk.say(line)
+            stop = await self._room.conversation.send(line)
         self._show_stop(stop)
 
-    def _show_stop(self, stop: Stop) -> None:
+    def _show_stop(self, stop: TurnEnd) -> None:
         if stop.reason == "interrupted":
             self._screen.line(self._style.paint("stopped", "yellow"))
         elif stop.reason != "done":
             self._show_error(f"{stop.reason.replace('_', ' ')}: {stop.detail}")
-        self._screen.line(self._style.paint(describe_spent(self._room.desk.spent), "dim"))
+        self._screen.line(self._style.paint(describe_usage(self._room.conversation.usage), "dim"))
 
     def _show_error(self, text: str) -> None:
-        self._screen.line(self._style.paint(harmless(text), "red"))
+        self._screen.line(self._style.paint(escape_controls(text), "red"))
 
 
 def _is_cancelled() -> bool:

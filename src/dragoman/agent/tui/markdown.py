@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.agent.tui.style import Style, cells, harmless
+from dragoman.agent.tui.style import TerminalStyle, display_width, escape_controls
 
 _FENCE = re.compile(r"\s*(```+|~~~+)\s*([^`]*)")
 _HEADING = re.compile(r"(#{1,6})\s+(?=\S)")
@@ -28,7 +28,7 @@ class Markdown:
     Without colours the emphasis and code marks are printed as they are.
     """
 
-    def __init__(self, style: Style) -> None:
+    def __init__(self, style: TerminalStyle) -> None:
         self._style = style
         self._pending = ""  # the part of the current line that is not printed yet
         self._fence = ""  # the fence that closes the current code block
@@ -41,7 +41,7 @@ class Markdown:
         self._gap = False  # print a space before the next word
 
     def feed(self, text: str) -> str:
-        self._pending += harmless(text)
+        self._pending += escape_controls(text)
         *lines, self._pending = self._pending.split("\n")
         printed = [self._line(line) for line in lines]
         if self._inside or not (self._fence or _UNDECIDED.fullmatch(self._pending)):
@@ -95,7 +95,7 @@ class Markdown:
         self._inside, self._bold, self._code, self._gap = True, False, False, False
         self._base, self._hang = (), ""
         head = self._take_head()
-        self._column = cells(head)
+        self._column = display_width(head)
         self._hang = " " * self._column if not head.startswith("│") else head
         return self._style.paint(head, "cyan" if head.strip() else "dim")
 
@@ -132,10 +132,10 @@ class Markdown:
 
     def _word(self, word: str) -> str:
         painted, width = self._inline(word)
-        gap = " " if self._gap and self._column > cells(self._hang) else ""
+        gap = " " if self._gap and self._column > display_width(self._hang) else ""
         self._gap = False
-        if self._column > cells(self._hang) and self._column + len(gap) + width > self._style.width:
-            self._column = cells(self._hang) + width
+        if self._column > display_width(self._hang) and self._column + len(gap) + width > self._style.width:
+            self._column = display_width(self._hang) + width
             return f"\n{self._hang}{painted}"
         self._column += len(gap) + width
         return gap + painted
@@ -143,19 +143,19 @@ class Markdown:
     def _inline(self, word: str) -> tuple[str, int]:
         """Return the coloured word and its width in columns."""
         if not self._style.colour:
-            return word, cells(word)
+            return word, display_width(word)
         painted, width, start = "", 0, 0
         for mark in _MARK.finditer(word):
             if not self._toggles(word, mark):
                 continue
             piece = word[start : mark.start()]
-            painted, width = painted + self._paint(piece), width + cells(piece)
+            painted, width = painted + self._paint(piece), width + display_width(piece)
             start = mark.end()
             if mark[0] == "`":
                 self._code = not self._code
             else:
                 self._bold = not self._bold
-        return painted + self._paint(word[start:]), width + cells(word[start:])
+        return painted + self._paint(word[start:]), width + display_width(word[start:])
 
     def _toggles(self, word: str, mark: re.Match[str]) -> bool:
         """Return whether a mark starts or ends a span; the stars of a glob and those in code do not."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HISTORY_FILE = "chat_history"
 
 
-class CtrlC(Exception):
+class PromptInterrupted(Exception):
     """Ctrl-C was pressed at the prompt; a KeyboardInterrupt in a task would stop the event loop."""
 
 
@@ -68,9 +68,9 @@ class EditorPrompt:
             multiline=True,
             key_bindings=_bindings(),
             prompt_continuation=_continuation,
-            interrupt_exception=CtrlC,
+            interrupt_exception=PromptInterrupted,
         )
-        self._asked: PromptSession[str] = PromptSession(interrupt_exception=CtrlC)
+        self._asked: PromptSession[str] = PromptSession(interrupt_exception=PromptInterrupted)
 
     async def read(self, label: str) -> str:
         return await self._typed.prompt_async(label, handle_sigint=False)
@@ -78,7 +78,7 @@ class EditorPrompt:
     async def ask(self, label: str) -> str:
         try:
             return await self._asked.prompt_async(label, handle_sigint=False)
-        except CtrlC:
+        except PromptInterrupted:
             signal.raise_signal(signal.SIGINT)  # the chat's signal handler interrupts the turn,
             await asyncio.Event().wait()  # which cancels this question
             raise

@@ -11,14 +11,23 @@ from typing import Any, TextIO, assert_never
 import msgspec
 
 from dragoman import ir
-from dragoman.agent.events import Answer, Question, Remark, Say, ShowCall, Shown, ShowResult, Think
+from dragoman.agent.events import (
+    ApprovalAnswer,
+    ApprovalQuestion,
+    ShowCall,
+    ShowCommand,
+    ShowNotice,
+    ShowResult,
+    ShowText,
+    ShowThought,
+)
 from dragoman.agent.tui.diff import paint_preview
 from dragoman.agent.tui.markdown import Markdown
-from dragoman.agent.tui.style import Style, harmless, shorten
+from dragoman.agent.tui.style import TerminalStyle, escape_controls, shorten
 
 _TICK_S = 0.2
 _CLEAR = "\r\x1b[2K"
-_ANSWERS: dict[str, Answer] = {
+_ANSWERS: dict[str, ApprovalAnswer] = {
     "y": "once",
     "yes": "once",
     "n": "no",
@@ -36,7 +45,7 @@ class TerminalScreen:
 
     def __init__(
         self,
-        style: Style,
+        style: TerminalStyle,
         out: TextIO,
         read: Callable[[str], Awaitable[str]] | None = None,
         *,
@@ -53,19 +62,19 @@ class TerminalScreen:
         self._asking = False
         self._last_line = ""
 
-    def show(self, shown: Shown) -> None:
+    def show(self, shown: ShowCommand) -> None:
         match shown:
-            case Say():
+            case ShowText():
                 self._waiting_since = None
                 self._write(self._markdown.feed(shown.text))
-            case Think():
+            case ShowThought():
                 self._last_line = shown.text
             case ShowCall():
                 self._show_call(shown.call)
             case ShowResult():
                 self._show_result(shown)
-            case Remark():
-                self.line(self._style.paint(harmless(shown.text), "dim"))
+            case ShowNotice():
+                self.line(self._style.paint(escape_controls(shown.text), "dim"))
             case _:
                 assert_never(shown)
 
@@ -76,7 +85,7 @@ class TerminalScreen:
     def progress(self, line: str) -> None:
         self._last_line = line
 
-    async def approve(self, question: Question) -> Answer:
+    async def approve(self, question: ApprovalQuestion) -> ApprovalAnswer:
         self._asking = True
         try:
             return await self._question(question)
@@ -98,13 +107,13 @@ class TerminalScreen:
             self._clear_status()
             self._write(self._markdown.close())
 
-    async def _question(self, question: Question) -> Answer:
+    async def _question(self, question: ApprovalQuestion) -> ApprovalAnswer:
         if question.preview:
             self.line(paint_preview(question.preview, self._style))
         if self._read is None:
             self.line(f"nobody can be asked whether {question.tool} may go on: no")
             return "no"
-        wish = shorten(harmless(f"{question.tool} {question.subject}"), self._style.width)
+        wish = shorten(escape_controls(f"{question.tool} {question.subject}"), self._style.width)
         self.line(f"{self._style.paint('?', 'yellow', 'bold')} {self._style.paint(wish, 'bold')}")
         while True:
             try:
@@ -144,10 +153,10 @@ class TerminalScreen:
         if self._running:
             title, since = next(iter(self._running.values()))
             more = f" and {len(self._running) - 1} more" if len(self._running) > 1 else ""
-            line = f"  {harmless(self._last_line)}" if self._last_line else ""
+            line = f"  {escape_controls(self._last_line)}" if self._last_line else ""
             return f"  … {title}{more} {self._clock() - since:.0f} s{line}"
         if self._waiting_since is not None:
-            return f"  … {self._clock() - self._waiting_since:.0f} s  {harmless(self._last_line)}".rstrip()
+            return f"  … {self._clock() - self._waiting_since:.0f} s  {escape_controls(self._last_line)}".rstrip()
         return ""
 
     def _write(self, text: str) -> None:
@@ -173,18 +182,18 @@ def describe_call(call: ir.ToolCall, width: int = 80) -> str:
     words = [
         value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in args.values()
     ]
-    return shorten(harmless(f"{call.name} {' '.join(words)}"), width)
+    return shorten(escape_controls(f"{call.name} {' '.join(words)}"), width)
 
 
 def describe_result(result: ir.ToolResult, width: int = 80) -> str:
     """Describe a result by its first line and the number of further lines."""
-    text = harmless(_as_text(result)).strip()
+    text = escape_controls(_result_as_text(result)).strip()
     first, _, rest = text.partition("\n")
     more = f"  (+{rest.count(chr(10)) + 1} lines)" if rest else ""
     return shorten(first, max(10, width - len(more))) + more
 
 
-def _as_text(result: ir.ToolResult) -> str:
+def _result_as_text(result: ir.ToolResult) -> str:
     """Return a result as text: a list as one entry per line, any other JSON value as JSON."""
     if not result.response:
         return "\n".join(part.text for part in result.content if isinstance(part, ir.Text))

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from dragoman.agent.desk import Desk
-from dragoman.agent.limits import Spent
-from dragoman.agent.sessions import Entry, Sessions
+from dragoman.agent.desk import AgentConversation
+from dragoman.agent.limits import SessionUsage
+from dragoman.agent.sessions import SessionEntry, SessionStore
 from dragoman.agent.tui.style import shorten
 from dragoman.ir import Message, Text
 from dragoman.tools.registry import Registry
@@ -18,11 +18,11 @@ from dragoman.tools.registry import Registry
 _SHOWN_COLUMNS = 60  # of the user's message in the reply to /undo
 
 
-class Room(msgspec.Struct, frozen=True, kw_only=True):
+class ChatCommands(msgspec.Struct, frozen=True, kw_only=True):
     """The objects that the commands work on."""
 
-    desk: Desk
-    sessions: Sessions
+    conversation: AgentConversation
+    sessions: SessionStore
     registry: Registry
     restore: Callable[[Sequence[Message]], list[str]]  # undoes the file changes of a turn
 
@@ -31,7 +31,7 @@ class Quit(Exception):
     """The user wants to leave the chat."""
 
 
-async def run_slash(room: Room, line: str) -> list[str]:
+async def run_slash_command(room: ChatCommands, line: str) -> list[str]:
     """Run a command line such as `/model NAME` and return the lines to show; raise `Quit` for `/quit`."""
     word, _, rest = line.strip().partition(" ")
     command = COMMANDS.get(word)
@@ -41,7 +41,7 @@ async def run_slash(room: Room, line: str) -> list[str]:
     return await command[0](room, rest.strip())
 
 
-async def _help(_room: Room, _rest: str) -> list[str]:
+async def _help(_room: ChatCommands, _rest: str) -> list[str]:
     width = max(map(len, COMMANDS))
     lines = [f"{word:<{width}}  {about}" for word, (_, about) in COMMANDS.items()]
     return [
@@ -52,7 +52,7 @@ async def _help(_room: Room, _rest: str) -> list[str]:
     ]
 
 
-async def _tools(room: Room, _rest: str) -> list[str]:
+async def _tools(room: ChatCommands, _rest: str) -> list[str]:
     definitions = room.registry.definitions()
     width = max((len(one.name) for one in definitions), default=0)
     return [
@@ -60,59 +60,61 @@ async def _tools(room: Room, _rest: str) -> list[str]:
     ] or ["there are no tools"]
 
 
-async def _model(room: Room, rest: str) -> list[str]:
+async def _model(room: ChatCommands, rest: str) -> list[str]:
     if rest:
-        room.desk.use_model(rest)
-    return [f"the model is {room.desk.model_name}"]
+        room.conversation.use_model(rest)
+    return [f"the model is {room.conversation.model_name}"]
 
 
-async def _usage(room: Room, _rest: str) -> list[str]:
-    return [describe_spent(room.desk.spent)]
+async def _usage(room: ChatCommands, _rest: str) -> list[str]:
+    return [describe_usage(room.conversation.usage)]
 
 
-async def _undo(room: Room, _rest: str) -> list[str]:
-    gone = await room.desk.undo()
+async def _undo(room: ChatCommands, _rest: str) -> list[str]:
+    gone = await room.conversation.undo()
     if not gone:
         return ["there is nothing to take back"]
     words = " ".join(part.text for part in gone[0].parts if isinstance(part, Text))
     return [f"forgotten: {shorten(words, _SHOWN_COLUMNS)}", *room.restore(gone)]
 
 
-async def _save(room: Room, rest: str) -> list[str]:
-    if rest and rest != room.desk.session.name:
+async def _save(room: ChatCommands, rest: str) -> list[str]:
+    if rest and rest != room.conversation.session.name:
         if await room.sessions.exists(rest):
             return [f"there is already a session {rest}; /resume {rest} opens it"]
-        await room.desk.rename(rest)
-    return [f"kept as {room.desk.session.name}; dragoman chat --resume {room.desk.session.name}"]
+        await room.conversation.rename(rest)
+    return [
+        f"kept as {room.conversation.session.name}; dragoman chat --resume {room.conversation.session.name}"
+    ]
 
 
-async def _resume(room: Room, rest: str) -> list[str]:
+async def _resume(room: ChatCommands, rest: str) -> list[str]:
     entries = await room.sessions.list()
     if not rest:
-        return [_row(entry) for entry in entries] or ["no session is kept yet"]
+        return [_session_row(entry) for entry in entries] or ["no session is kept yet"]
     if not await room.sessions.exists(rest):
         near = difflib.get_close_matches(rest, [entry.name for entry in entries], n=1)
         return [f"there is no session {rest}" + (f"; did you mean {near[0]}?" if near else "")]
-    await room.desk.resume(rest)
-    return [f"resumed {rest}, {len(room.desk.history)} messages"]
+    await room.conversation.resume(rest)
+    return [f"resumed {rest}, {len(room.conversation.history)} messages"]
 
 
-async def _compact(room: Room, _rest: str) -> list[str]:
-    stop = await room.desk.compact()
+async def _compact(room: ChatCommands, _rest: str) -> list[str]:
+    stop = await room.conversation.compact()
     return [stop.detail] if stop.detail else []
 
 
-async def _clear(room: Room, _rest: str) -> list[str]:
-    before = room.desk.session.name
-    await room.desk.clear()
+async def _clear(room: ChatCommands, _rest: str) -> list[str]:
+    before = room.conversation.session.name
+    await room.conversation.clear()
     return [f"a new conversation; the old one is {before}"]
 
 
-async def _quit(_room: Room, _rest: str) -> list[str]:
+async def _quit(_room: ChatCommands, _rest: str) -> list[str]:
     raise Quit
 
 
-COMMANDS: dict[str, tuple[Callable[[Room, str], Awaitable[list[str]]], str]] = {
+COMMANDS: dict[str, tuple[Callable[[ChatCommands, str], Awaitable[list[str]]], str]] = {
     "/help": (_help, "this list"),
     "/tools": (_tools, "what the model may use"),
     "/model": (_model, "which model answers; /model NAME changes it"),
@@ -126,13 +128,13 @@ COMMANDS: dict[str, tuple[Callable[[Room, str], Awaitable[list[str]]], str]] = {
 }
 
 
-def describe_spent(spent: Spent) -> str:
+def describe_usage(spent: SessionUsage) -> str:
     cost = "price unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
     cached = f" ({spent.cached_tokens:,} cached)" if spent.cached_tokens else ""
     tokens = f"{spent.input_tokens:,} tokens in{cached}, {spent.output_tokens:,} out"
     return f"{spent.requests} requests, {tokens}, {cost}"
 
 
-def _row(entry: Entry) -> str:
+def _session_row(entry: SessionEntry) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used_s))
     return f"{entry.name}  {when}  {entry.messages} messages  {entry.title}"

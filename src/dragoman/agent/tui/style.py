@@ -27,18 +27,18 @@ _MAX_WIDTH = 100  # longer lines are hard to read
 # Control characters become their Unicode pictures. Characters that reorder text (U+202A…) or are invisible (U+200B,
 # tags) are replaced, because they could display another file name or content than is written. Joiners (U+200C,
 # U+200D) stay: scripts and emoji need them.
-_UNSEEN = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2060, 0x2066), 0xFEFF, *range(0xE0000, 0xE0080))
-_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"}
-_HARMLESS = (
-    _PICTURES
+_INVISIBLE = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2060, 0x2066), 0xFEFF, *range(0xE0000, 0xE0080))
+_CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"}
+_ESCAPES = (
+    _CONTROL_PICTURES
     | {0x7F: "\u2421"}
     | dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
-    | dict.fromkeys(_UNSEEN, "\ufffd")
+    | dict.fromkeys(_INVISIBLE, "\ufffd")
     | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 )
 
 
-class Style(msgspec.Struct, frozen=True, kw_only=True):
+class TerminalStyle(msgspec.Struct, frozen=True, kw_only=True):
     """The terminal's capabilities: colours, rewriting the current line (`live`), and its width in columns."""
 
     colour: bool = False
@@ -53,7 +53,7 @@ class Style(msgspec.Struct, frozen=True, kw_only=True):
         return f"\x1b[{codes}m{text}{_RESET}"
 
 
-def find_style(stream: TextIO, env: Mapping[str, str]) -> Style:
+def detect_style(stream: TextIO, env: Mapping[str, str]) -> TerminalStyle:
     """Detect the capabilities of a stream: no colours for files, dumb terminals, or if NO_COLOR is set.
 
     See https://no-color.org.
@@ -61,32 +61,32 @@ def find_style(stream: TextIO, env: Mapping[str, str]) -> Style:
     is_terminal = stream.isatty() and env.get("TERM", "") != "dumb"
     columns = shutil.get_terminal_size().columns if is_terminal else 80
     width = min(max(columns, _MIN_WIDTH), _MAX_WIDTH)
-    return Style(colour=is_terminal and not env.get("NO_COLOR"), live=is_terminal, width=width)
+    return TerminalStyle(colour=is_terminal and not env.get("NO_COLOR"), live=is_terminal, width=width)
 
 
-def harmless(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Replace control sequences and invisible or reordering characters, so that untrusted text is safe to print."""
-    return text.replace("\r\n", "\n").translate(_HARMLESS)
+    return text.replace("\r\n", "\n").translate(_ESCAPES)
 
 
-def cells(text: str) -> int:
+def display_width(text: str) -> int:
     """Return how many terminal columns a text takes."""
     if text.isascii():
         return len(text)
-    return sum(map(_cells_of, text))
+    return sum(map(_character_width, text))
 
 
 def shorten(text: str, width: int) -> str:
     """Return the text as one line, cut to fit `width` columns."""
     line = " ".join(text.split())
-    if cells(line) <= width:
+    if display_width(line) <= width:
         return line
-    while line and cells(line) > width - 1:
+    while line and display_width(line) > width - 1:
         line = line[:-1]
     return f"{line}…"
 
 
-def _cells_of(character: str) -> int:
+def _character_width(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

@@ -7,15 +7,15 @@ import importlib.metadata
 import os
 import sys
 
-from dragoman.cli.doctor.checks import CHECKS, TITLES
-from dragoman.cli.doctor.finding import Finding, Situation
-from dragoman.cli.doctor.report import Found, as_json, is_well, lines_of, summary
-from dragoman.cli.home import home_folder
+from dragoman.cli.doctor.checks import CHECK_TITLES, CHECKS
+from dragoman.cli.doctor.finding import DoctorContext, Finding
+from dragoman.cli.doctor.report import NamedFindings, all_passed, as_json, format_findings, summary
+from dragoman.cli.home import state_folder
 from dragoman.cli.launch.start import find_program
 from dragoman.cli.launch.table import CLIENTS
 from dragoman.cli.manual import new_parser
-from dragoman.cli.progress import working
-from dragoman.cli.screen import Failure, remark, say
+from dragoman.cli.progress import spinner
+from dragoman.cli.screen import CommandError, print_result, print_status
 from dragoman.cli.settings import read_settings
 from dragoman.errors import ConfigError
 
@@ -59,48 +59,48 @@ def run(argv: list[str]) -> int:
     """Return 0 if no check fails, otherwise 1."""
     args = make_parser().parse_args(argv)
     _check_arguments(args)
-    at = _situation(args)
-    found: Found = []
+    at = _make_context(args)
+    found: NamedFindings = []
     for name in CHECKS:
         if name == "arrival" and args.fix:  # repairs may help the clients
-            found = _mend(found, at, args)
+            found = _make_repairs(found, at, args)
         if name != "arrival" or not args.no_clients:
-            found += [(name, finding) for finding in _examine(name, at, quiet=args.json)]
+            found += [(name, finding) for finding in _run_check(name, at, quiet=args.json)]
     if args.json:
-        say(as_json(found, importlib.metadata.version("dragoman")))
+        print_result(as_json(found, importlib.metadata.version("dragoman")))
     else:
-        say(f"\n{summary(found)}")
+        print_result(f"\n{summary(found)}")
         repairable = [finding for _, finding in found if finding.repair]
         if repairable and not args.fix:
-            remark(f"{len(repairable)} of these can be repaired: dragoman doctor --fix")
-    return 0 if is_well(found) else 1
+            print_status(f"{len(repairable)} of these can be repaired: dragoman doctor --fix")
+    return 0 if all_passed(found) else 1
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
     unknown = [name for name in args.client if name not in CLIENTS]
     if unknown:
-        raise Failure(
+        raise CommandError(
             f"{unknown[0]} is no client that can be launched", hint=f"one of {', '.join(CLIENTS)}", code=2
         )
     if args.yes and not args.fix:
-        raise Failure("--yes goes with --fix", code=2)
+        raise CommandError("--yes goes with --fix", code=2)
     if args.wait <= 0:
-        raise Failure("--wait must be above 0", code=2)
+        raise CommandError("--wait must be above 0", code=2)
     if args.config:
         os.environ["DRAGOMAN_CONFIG"] = args.config  # for the launchers, which run in their own processes
 
 
-def _situation(args: argparse.Namespace) -> Situation:
+def _make_context(args: argparse.Namespace) -> DoctorContext:
     env = dict(os.environ)
     installed = tuple(name for name, client in CLIENTS.items() if find_program(client, env))
     clients = tuple(args.client) or installed
     try:
         settings = read_settings(args.config)
     except ConfigError as error:
-        return Situation(
-            env=env, home=home_folder(env), settings_error=str(error), offline=args.offline, clients=clients
+        return DoctorContext(
+            env=env, home=state_folder(env), settings_error=str(error), offline=args.offline, clients=clients
         )
-    return Situation(
+    return DoctorContext(
         env=env,
         home=settings.home,
         settings=settings,
@@ -110,33 +110,33 @@ def _situation(args: argparse.Namespace) -> Situation:
     )
 
 
-def _examine(name: str, at: Situation, *, quiet: bool) -> list[Finding]:
+def _run_check(name: str, at: DoctorContext, *, quiet: bool) -> list[Finding]:
     """Run one check and print its findings at once, because the next one may take a minute."""
-    with working(TITLES[name]):
+    with spinner(CHECK_TITLES[name]):
         findings = list(CHECKS[name](at))
     if findings and not quiet:
-        for line in lines_of(name, findings):
-            say(line)
+        for line in format_findings(name, findings):
+            print_result(line)
     return findings
 
 
-def _mend(found: Found, at: Situation, args: argparse.Namespace) -> Found:
+def _make_repairs(found: NamedFindings, at: DoctorContext, args: argparse.Namespace) -> NamedFindings:
     """Make the confirmed repairs and run their checks again."""
     touched: set[str] = set()
     for name, finding in found:
-        if finding.repair and _agreed(finding.repair.question, args):
-            remark(f"fixed: {finding.repair.act()}")
+        if finding.repair and _confirm(finding.repair.question, args):
+            print_status(f"fixed: {finding.repair.apply()}")
             touched.add(name)
-    again = {name: _examine(name, at, quiet=args.json) for name in CHECKS if name in touched}
+    again = {name: _run_check(name, at, quiet=args.json) for name in CHECKS if name in touched}
     kept = [(name, finding) for name, finding in found if name not in again]
     return kept + [(name, finding) for name, findings in again.items() for finding in findings]
 
 
-def _agreed(question: str, args: argparse.Namespace) -> bool:
+def _confirm(question: str, args: argparse.Namespace) -> bool:
     if args.yes:
         return True
     if args.json or not sys.stdin.isatty():
-        remark(f"not done without a yes (--yes): {question}")
+        print_status(f"not done without a yes (--yes): {question}")
         return False
     print(f"{question}? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -18,7 +18,7 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
     """A repair that the doctor can make after confirmation; `act` returns what it did."""
 
     question: str
-    act: Callable[[], str]
+    apply: Callable[[], str]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     repair: Repair | None = None
 
 
-class Situation(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorContext(msgspec.Struct, frozen=True, kw_only=True):
     """The input of all checks; `settings` is None if they are invalid, which is a check of its own."""
 
     env: Mapping[str, str]
@@ -43,4 +43,4 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     wait_s: float = 60.0
 
 
-Check = Callable[[Situation], Iterator[Finding]]
+Check = Callable[[DoctorContext], Iterator[Finding]]

@@ -37,11 +37,11 @@ def remove_keys(file: Path, paths: Collection[str]) -> str:
             table = table.get(name, {})
         table.pop(last, None)
     copy = back_up(file)
-    _replace(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    _replace_file(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     return f"took {', '.join(paths)} out of {file}; the old file is {copy.name}"
 
 
-def _replace(file: Path, text: str) -> None:
+def _replace_file(file: Path, text: str) -> None:
     """Replace the file atomically and keep its mode."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(6)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

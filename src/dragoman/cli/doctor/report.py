@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dragoman.cli.doctor.checks import TITLES
+from dragoman.cli.doctor.checks import CHECK_TITLES
 from dragoman.cli.doctor.finding import Finding
 from dragoman.cli.screen import paint
 
@@ -15,12 +15,12 @@ _COLOURS = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "red"}
 _INDENT = " " * 7
 
 #: Pairs of check name and finding.
-Found = list[tuple[str, Finding]]
+NamedFindings = list[tuple[str, Finding]]
 
 
-def lines_of(name: str, findings: list[Finding]) -> Iterator[str]:
+def format_findings(name: str, findings: list[Finding]) -> Iterator[str]:
     """Yield a title, and each finding with its reason and its remedy."""
-    yield paint(TITLES[name], "bold", sys.stdout)
+    yield paint(CHECK_TITLES[name], "bold", sys.stdout)
     for finding in findings:
         yield f"  {paint(f'{finding.status:<4}', _COLOURS[finding.status], sys.stdout)} {finding.what}"
         if finding.why:
@@ -29,7 +29,7 @@ def lines_of(name: str, findings: list[Finding]) -> Iterator[str]:
             yield f"{_INDENT}{paint('fix:', 'dim', sys.stdout)} {finding.fix}"
 
 
-def summary(found: Found) -> str:
+def summary(found: NamedFindings) -> str:
     counts = {status: sum(finding.status == status for _, finding in found) for status in _COLOURS}
     if counts["fail"]:
         verdict = paint(f"{counts['fail']} not working", "red", sys.stdout)
@@ -39,7 +39,7 @@ def summary(found: Found) -> str:
     return f"{verdict} ({rest})"
 
 
-def as_json(found: Found, version: str) -> str:
+def as_json(found: NamedFindings, version: str) -> str:
     rows = [
         {
             "check": name,
@@ -51,9 +51,9 @@ def as_json(found: Found, version: str) -> str:
         }
         for name, finding in found
     ]
-    document = {"version": version, "ok": is_well(found), "findings": rows}
+    document = {"version": version, "ok": all_passed(found), "findings": rows}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
-def is_well(found: Found) -> bool:
+def all_passed(found: NamedFindings) -> bool:
     return all(finding.status != "fail" for _, finding in found)

@@ -16,33 +16,33 @@ import msgspec
 
 from dragoman import emulator
 from dragoman.cli.gateway import start_gateway
-from dragoman.observe.captures import FOLDER, recent_captures
-from dragoman.tokens import new_token
+from dragoman.observe.captures import CAPTURES_FOLDER, recent_captures
+from dragoman.tokens import new_id
 
 _POLL_S = 0.1
 _ANSWER_TIMEOUT_S = 30.0  # from the arrival of the request to the end of the client
 _STOP_TIMEOUT_S = 10.0  # for a launcher to restore the client's settings
-_MOST_CAPTURES = 200
+_MAX_CAPTURES = 200
 _MAX_OUTPUT = 300
 _REMOVED_PREFIXES = ("DRAGOMAN_", "GEMINI_", "GOOGLE_")  # so that the user's own upstream is not used
 # Some clients first ask a small model for JSON (which model to use); the emulator answers that itself.
-_JSON = {"contains": {"generationConfig": {"responseMimeType": "application/json"}}}
-_STEP = {"when": {"not": _JSON}, "times": "always", "optional": True}
+_JSON_REQUEST = {"contains": {"generationConfig": {"responseMimeType": "application/json"}}}
+_SCRIPT_STEP = {"when": {"not": _JSON_REQUEST}, "times": "always", "optional": True}
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class ClientRun(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one client run."""
 
     arrived: bool
     path: str = ""
     status: int = 0
     answered: bool = False
-    last_words: str = ""
+    output_tail: str = ""
     seconds: float = 0.0
     timed_out: bool = False
 
 
-class Trial:
+class TrialGateway:
     """A running gateway that captures every request in `home`."""
 
     def __init__(self, port: int, shared: Mapping[str, str], home: Path, answer: str) -> None:
@@ -53,11 +53,11 @@ class Trial:
             "DRAGOMAN_SERVER_NO_AUTH": "false",
         }
         self._answer = answer
-        self._captures = home / FOLDER
+        self._captures = home / CAPTURES_FOLDER
         self._folder = home / "work"
         self._folder.mkdir()
 
-    def run(self, name: str, argv: list[str], env: Mapping[str, str], word: str, wait_s: float) -> Seen:
+    def run(self, name: str, argv: list[str], env: Mapping[str, str], word: str, wait_s: float) -> ClientRun:
         """Run `dragoman NAME` in an empty folder.
 
         The launcher keeps its usual state folder, where it records the settings that it overrides.
@@ -78,15 +78,15 @@ class Trial:
                 path, status = self._watch(child, word, begun + wait_s)
                 timed_out = child.poll() is None
             finally:
-                _end(child)
+                _stop_client(child)
             output.seek(0)
             text = output.read().decode("utf-8", "replace")
-        return Seen(
+        return ClientRun(
             arrived=bool(path),
             path=path,
             status=status,
             answered=self._answer in text,
-            last_words=_tail(text),
+            output_tail=_tail(text),
             seconds=time.monotonic() - begun,
             timed_out=timed_out,
         )
@@ -105,32 +105,32 @@ class Trial:
         return path, status
 
     def _find(self, word: str) -> tuple[str, int]:
-        for captured in recent_captures(self._captures, _MOST_CAPTURES):
+        for captured in recent_captures(self._captures, _MAX_CAPTURES):
             if word.encode() in captured.client_request.data:
                 return captured.record.path, captured.record.status
         return "", 0
 
 
 @contextlib.contextmanager
-def trial_gateway(env: Mapping[str, str]) -> Iterator[Trial]:
+def open_trial_gateway(env: Mapping[str, str]) -> Iterator[TrialGateway]:
     """Run a gateway on a free port with a temporary state folder."""
     with tempfile.TemporaryDirectory(prefix="dragoman-doctor-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
-        answer = f"answer-{new_token()}"  # unlike the question, only the answer contains this text
+        answer = f"answer-{new_id()}"  # unlike the question, only the answer contains this text
         plain = {name: value for name, value in env.items() if not name.startswith(_REMOVED_PREFIXES)}
-        with emulator.running({"steps": [_STEP | {"reply": answer}]}) as gemini:
+        with emulator.running({"steps": [_SCRIPT_STEP | {"reply": answer}]}) as gemini:
             shared = {
-                "DRAGOMAN_GATEWAY_KEY": f"trial-{new_token()}",
+                "DRAGOMAN_GATEWAY_KEY": f"trial-{new_id()}",
                 "DRAGOMAN_UPSTREAM_KIND": "gemini",
                 "DRAGOMAN_UPSTREAM_BASE_URL": gemini.url,
                 "DRAGOMAN_UPSTREAM_API_KEY": "trial-key-of-the-emulator",
             }
             own = {"DRAGOMAN_HOME": str(home), "DRAGOMAN_OBSERVE_CAPTURE": "all"}
             with start_gateway("127.0.0.1", home, {**plain, **own, **shared}) as port:
-                yield Trial(port, shared, home, answer)
+                yield TrialGateway(port, shared, home, answer)
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _stop_client(child: subprocess.Popen[bytes]) -> None:
     """Stop the launcher, which ends its client and restores its settings; then kill the rest of its group."""
     if child.poll() is None:
         child.terminate()

@@ -15,12 +15,24 @@ from types import FrameType
 
 import msgspec
 
-from dragoman.cli.foreground import handling
-from dragoman.cli.launch.client import Edit
-from dragoman.cli.launch.ledger import Entry, Ledger, has_ledger, open_ledger, running
-from dragoman.cli.launch.loans import ABSENT, Loan, changes, claim, release
-from dragoman.cli.launch.places import Change, Found, Missing, Original, Unusable
-from dragoman.cli.screen import Failure, remark, warn
+from dragoman.cli.foreground import signal_handlers
+from dragoman.cli.launch.client import SettingsEdit
+from dragoman.cli.launch.ledger import (
+    OverrideEntry,
+    OverrideLog,
+    has_override_log,
+    open_override_log,
+    register_launcher,
+)
+from dragoman.cli.launch.loans import ABSENT, OverriddenKey, add_override, changed_values, remove_overrides
+from dragoman.cli.launch.places import (
+    CurrentSettings,
+    OriginalFile,
+    SettingsChange,
+    SettingsFileError,
+    SettingsFileMissing,
+)
+from dragoman.cli.screen import CommandError, print_note, print_status
 
 _POSIX = os.name == "posix"
 _TERMINATING_SIGNALS = (signal.SIGTERM, signal.SIGHUP) if _POSIX else (signal.SIGTERM,)
@@ -28,79 +40,79 @@ _DEFERRED_SIGNALS = (signal.SIGINT, *_TERMINATING_SIGNALS, *((signal.SIGTSTP,) i
 
 
 @contextlib.contextmanager
-def borrowed(home: Path, edits: tuple[Edit, ...]) -> Iterator[None]:
+def override_settings(home: Path, edits: tuple[SettingsEdit, ...]) -> Iterator[None]:
     """Apply `edits` for the duration of the block; SIGTERM and SIGHUP end the block as an exception."""
     if not edits:
         yield
         return
     if not _POSIX:
         hint = "set it by hand as docs/amazon-q.md says, with dragoman serve"
-        raise Failure("this client's settings cannot be lent on this system", hint=hint)
-    with running(home) as by, _ended_by_exception():
+        raise CommandError("this client's settings cannot be lent on this system", hint=hint)
+    with register_launcher(home) as by, _raise_on_signal():
         try:
-            with _signals_deferred(), open_ledger(home) as ledger:
+            with _defer_signals(), open_override_log(home) as ledger:
                 for edit in edits:
                     _apply_edit(ledger, edit, by)
             yield
         finally:
-            with _signals_deferred(), open_ledger(home) as ledger:
+            with _defer_signals(), open_override_log(home) as ledger:
                 _restore(ledger, by)
 
 
-def repair(home: Path) -> None:
+def restore_leftovers(home: Path) -> None:
     """Restore what killed launchers have left."""
-    if not has_ledger(home):
+    if not has_override_log(home):
         return
-    with _signals_deferred(), open_ledger(home) as ledger:
+    with _defer_signals(), open_override_log(home) as ledger:
         changed = _restore(ledger)
     if changed:
-        remark(f"an earlier run was cut off; put back as it was: {', '.join(changed)}")
+        print_status(f"an earlier run was cut off; put back as it was: {', '.join(changed)}")
 
 
-def _apply_edit(ledger: Ledger, edit: Edit, by: str) -> None:
+def _apply_edit(ledger: OverrideLog, edit: SettingsEdit, by: str) -> None:
     """Record the current values, then set the keys; if several launchers set a key, the latest one wins."""
-    path = edit.place.path
+    path = edit.file.path
     entry = ledger.entries.get(path)
 
-    def decide(found: Found) -> Change:
-        known = entry or Entry(place=edit.place, original=found.original, loans={})
+    def decide(found: CurrentSettings) -> SettingsChange:
+        known = entry or OverrideEntry(place=edit.file, original=found.original, loans={})
         wanted = {
             key: value
             for key, value in edit.values.items()
-            if not edit.only_missing or _is_free(known.loans.get(key), found.values.get(key, ABSENT))
+            if not edit.only_missing or _is_unset(known.loans.get(key), found.values.get(key, ABSENT))
         }
         loans = {
-            key: claim(known.loans.get(key, Loan()), found.values.get(key, ABSENT), by, value)
+            key: add_override(known.loans.get(key, OverriddenKey()), found.values.get(key, ABSENT), by, value)
             for key, value in wanted.items()
         }
         if loans:
             ledger.entries[path] = msgspec.structs.replace(known, loans=known.loans | loans)
             ledger.save()
-            if edit.when_put:
-                remark(edit.when_put)
-        return Change(
+            if edit.applied_message:
+                print_status(edit.applied_message)
+        return SettingsChange(
             values={key: value for key, value in wanted.items() if value != found.values.get(key, ABSENT)}
         )
 
     try:
-        edit.place.update(list(edit.values), decide)
-    except Unusable as error:
-        if not edit.otherwise:
+        edit.file.update(list(edit.values), decide)
+    except SettingsFileError as error:
+        if not edit.unusable_message:
             hint = "it was left alone; mend it or move it away, then start this again"
-            raise Failure(f"the client cannot be pointed here: {error}", hint=hint) from None
-        remark(edit.otherwise)
+            raise CommandError(f"the client cannot be pointed here: {error}", hint=hint) from None
+        print_status(edit.unusable_message)
 
 
-def _is_free(loan: Loan | None, current: object) -> bool:
+def _is_unset(loan: OverriddenKey | None, current: object) -> bool:
     return current is ABSENT or (loan is not None and current in loan.put)
 
 
-def _restore(ledger: Ledger, leaving: str = "") -> list[str]:
+def _restore(ledger: OverrideLog, leaving: str = "") -> list[str]:
     """Restore keys that no running launcher overrides; return the paths of the changed files."""
     changed = []
     for path, entry in list(ledger.entries.items()):
         loans = {
-            key: release(loan, lambda by: by == leaving or ledger.is_gone(by))
+            key: remove_overrides(loan, lambda by: by == leaving or ledger.is_gone(by))
             for key, loan in entry.loans.items()
         }
         if loans == entry.loans:
@@ -109,10 +121,10 @@ def _restore(ledger: Ledger, leaving: str = "") -> list[str]:
         written = False
         try:
             written = _write_changes(entry, loans, None if wanted else entry.original)
-        except Missing:
+        except SettingsFileMissing:
             wanted = False
-        except Unusable as error:
-            warn(f"{error}; what was there before comes back with the next start of a launcher")
+        except SettingsFileError as error:
+            print_note(f"{error}; what was there before comes back with the next start of a launcher")
             continue
         changed += [path] if written else []
         if wanted:
@@ -123,12 +135,14 @@ def _restore(ledger: Ledger, leaving: str = "") -> list[str]:
     return changed
 
 
-def _write_changes(entry: Entry, loans: dict[str, Loan], back_to: Original | None) -> bool:
+def _write_changes(
+    entry: OverrideEntry, loans: dict[str, OverriddenKey], back_to: OriginalFile | None
+) -> bool:
     written = False
 
-    def decide(found: Found) -> Change:
+    def decide(found: CurrentSettings) -> SettingsChange:
         nonlocal written
-        change = Change(values=changes(loans, found.values), back_to=back_to)
+        change = SettingsChange(values=changed_values(loans, found.values), restore=back_to)
         written = bool(change.values)
         return change
 
@@ -137,7 +151,7 @@ def _write_changes(entry: Entry, loans: dict[str, Loan], back_to: Original | Non
 
 
 @contextlib.contextmanager
-def _signals_deferred() -> Iterator[None]:
+def _defer_signals() -> Iterator[None]:
     """Defer signals until the end of the block: a second Ctrl-C must not interrupt the restore."""
     waiting: list[int] = []
 
@@ -145,7 +159,7 @@ def _signals_deferred() -> Iterator[None]:
         waiting.append(number)
 
     try:
-        with handling(dict.fromkeys(_DEFERRED_SIGNALS, wait)):
+        with signal_handlers(dict.fromkeys(_DEFERRED_SIGNALS, wait)):
             yield
     finally:
         for number in waiting:
@@ -153,9 +167,9 @@ def _signals_deferred() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _ended_by_exception() -> Iterator[None]:
+def _raise_on_signal() -> Iterator[None]:
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    with handling(dict.fromkeys(_TERMINATING_SIGNALS, end)):
+    with signal_handlers(dict.fromkeys(_TERMINATING_SIGNALS, end)):
         yield

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.cli.launch.places import Place
+from dragoman.cli.launch.places import SettingsFile
 
 #: The variable with the gateway key, for clients that read their key from a variable of any name.
 KEY_VARIABLE = "DRAGOMAN_GATEWAY_KEY"
@@ -17,7 +17,7 @@ KEY_VARIABLE = "DRAGOMAN_GATEWAY_KEY"
 Env = Mapping[str, str]
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True):
+class ClientModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model that a client can offer; the default limits are Gemini's."""
 
     id: str
@@ -25,12 +25,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int = 65_536
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The gateway for one client run, and a temporary folder for its files."""
 
     base_url: str
     token: str
-    models: tuple[Model, ...]  # the first one is the default
+    models: tuple[ClientModel, ...]  # the first one is the default
     folder: Path
 
     @property
@@ -38,21 +38,21 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         return self.models[0].id
 
 
-class Edit(msgspec.Struct, frozen=True, kw_only=True):
+class SettingsEdit(msgspec.Struct, frozen=True, kw_only=True):
     """Keys in a settings file or table of the client that are overridden while it runs."""
 
-    place: Place
+    file: SettingsFile
     values: Mapping[str, Any]
     #: Keep existing values.
     only_missing: bool = False
     #: The client's subcommand that creates the file if the client has never run.
-    made_by: str = ""
+    created_by: str = ""
     #: Messages: after a key was set, and if the file cannot be used but the client can start without it.
-    when_put: str = ""
-    otherwise: str = ""
+    applied_message: str = ""
+    unusable_message: str = ""
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True):
+class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How to start a client: environment, arguments before the user's, files and links in the folder.
 
     `edits` change the user's own files and are undone; only for clients that offer nothing better.
@@ -62,15 +62,15 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     args: list[str] = []
     files: dict[str, str] = {}
     links: dict[str, Path] = {}
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[SettingsEdit, ...] = ()
 
 
-class Client(msgspec.Struct, frozen=True, kw_only=True):
+class LaunchableClient(msgspec.Struct, frozen=True, kw_only=True):
     """One client; `prepare` reads the user's environment, arguments and settings, and changes nothing."""
 
     title: str
     program: str
-    prepare: Callable[[Link, Env, list[str]], Setup]
+    prepare: Callable[[GatewayEndpoint, Env, list[str]], LaunchPlan]
     #: The subcommand of dragoman, if it is not the program's name.
     command: str = ""
     #: How to install it: an npm package, or instructions.

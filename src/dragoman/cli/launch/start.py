@@ -12,16 +12,16 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from dragoman.cli.banner import GET_KEY, describe_upstream
+from dragoman.cli.banner import API_KEY_URL, describe_upstream
 from dragoman.cli.foreground import run_foreground
 from dragoman.cli.gateway import open_gateway
-from dragoman.cli.launch.borrow import borrowed, repair
-from dragoman.cli.launch.client import Client, Env, Link, Model, Setup
+from dragoman.cli.launch.borrow import override_settings, restore_leftovers
+from dragoman.cli.launch.client import ClientModel, Env, GatewayEndpoint, LaunchableClient, LaunchPlan
 from dragoman.cli.launch.table import CLIENTS
-from dragoman.cli.manual import LAUNCHER, sections
-from dragoman.cli.progress import working
-from dragoman.cli.screen import Failure, remark, say, warn
-from dragoman.cli.settings import find_key, read_settings, warn_all
+from dragoman.cli.manual import LAUNCHER_PAGE, help_sections
+from dragoman.cli.progress import spinner
+from dragoman.cli.screen import CommandError, print_note, print_result, print_status
+from dragoman.cli.settings import find_client_key, print_setting_notes, read_settings
 
 _FIRST_RUN_S = 20.0
 
@@ -30,26 +30,26 @@ def run(name: str, argv: list[str]) -> int:
     """Run the client with the given arguments unchanged; return its exit code."""
     client = CLIENTS[name]
     settings = read_settings()
-    repair(settings.home)
-    program = need_program(client)
-    warn_all(settings)
+    restore_leftovers(settings.home)
+    program = require_program(client)
+    print_setting_notes(settings)
     for conflict in client.conflicts(os.environ):
-        warn(conflict)
-    key = find_key(settings)
+        print_note(conflict)
+    key = find_client_key(settings)
     token = key.secret if key else "no-auth"
     with (
         open_gateway(settings, token) as base_url,
         tempfile.TemporaryDirectory(prefix=f"dragoman-{name}-", ignore_cleanup_errors=True) as folder,
     ):
-        models = _models(base_url, token, settings.config.models.default)
-        link = Link(base_url=base_url, token=token, models=models, folder=Path(folder))
+        models = _list_models(base_url, token, settings.config.models.default)
+        link = GatewayEndpoint(base_url=base_url, token=token, models=models, folder=Path(folder))
         setup = client.prepare(link, os.environ, argv)
         _write_files(link.folder, setup)
-        remark(f"{client.title} → {base_url} → {describe_upstream(settings.config)}")
+        print_status(f"{client.title} → {base_url} → {describe_upstream(settings.config)}")
         if settings.config.backend == "emulator":
-            remark(f"for real answers set GEMINI_API_KEY ({GET_KEY})")
+            print_status(f"for real answers set GEMINI_API_KEY ({API_KEY_URL})")
         _create_settings(program, setup)
-        with borrowed(settings.home, setup.edits):
+        with override_settings(settings.home, setup.edits):
             return run_foreground([program, *setup.args, *argv], setup.env)
 
 
@@ -70,22 +70,22 @@ def explain(name: str) -> None:
         f"  dragoman {name} --help",
         f"  {client.variable}=/opt/{client.program} dragoman {name}",
         "",
-        sections(LAUNCHER),
+        help_sections(LAUNCHER_PAGE),
         "  any other  the client's own",
     ]
-    say("\n".join(lines))
+    print_result("\n".join(lines))
 
 
-def _create_settings(program: str, setup: Setup) -> None:
+def _create_settings(program: str, setup: LaunchPlan) -> None:
     """Let a client that has never run create its own database."""
     for edit in setup.edits:
-        if edit.made_by and not Path(edit.place.path).exists():
+        if edit.created_by and not Path(edit.file.path).exists():
             with (
-                working(f"{Path(program).name} makes its own folder"),
+                spinner(f"{Path(program).name} makes its own folder"),
                 contextlib.suppress(OSError, subprocess.TimeoutExpired),
             ):
                 subprocess.run(  # noqa: S603
-                    [program, edit.made_by],
+                    [program, edit.created_by],
                     env=setup.env,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
@@ -94,7 +94,7 @@ def _create_settings(program: str, setup: Setup) -> None:
                 )
 
 
-def _write_files(folder: Path, setup: Setup) -> None:
+def _write_files(folder: Path, setup: LaunchPlan) -> None:
     for name, text in setup.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -105,12 +105,12 @@ def _write_files(folder: Path, setup: Setup) -> None:
         (folder / name).symlink_to(target, target_is_directory=target.is_dir())
 
 
-def find_program(client: Client, env: Env) -> str | None:
+def find_program(client: LaunchableClient, env: Env) -> str | None:
     """Return the path of the program, from PATH or the client's variable."""
     return shutil.which(env.get(client.variable, "").strip() or client.program, path=env.get("PATH"))
 
 
-def need_program(client: Client) -> str:
+def require_program(client: LaunchableClient) -> str:
     found = find_program(client, os.environ)
     if found is None:
         given = os.environ.get(client.variable, "").strip()
@@ -120,11 +120,11 @@ def need_program(client: Client) -> str:
             else f"{client.title} is not installed: no {client.program} on PATH"
         )
         hint = f"{client.source}, or set {client.variable} to its path"
-        raise Failure(what, hint=hint)
+        raise CommandError(what, hint=hint)
     return found
 
 
-def _models(base_url: str, token: str, default: str) -> tuple[Model, ...]:
+def _list_models(base_url: str, token: str, default: str) -> tuple[ClientModel, ...]:
     """Return the default model and the Gemini models that the gateway lists; never use a proxy."""
     place = urlsplit(base_url)
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=5)
@@ -132,7 +132,7 @@ def _models(base_url: str, token: str, default: str) -> tuple[Model, ...]:
         connection.request("GET", "/v1/models", headers={"authorization": f"Bearer {token}"})
         listed = json.loads(connection.getresponse().read())["data"]
         offered = [
-            Model(
+            ClientModel(
                 id=one["id"],
                 context_window=one["context_window"],
                 max_output_tokens=one["max_output_tokens"],
@@ -144,4 +144,4 @@ def _models(base_url: str, token: str, default: str) -> tuple[Model, ...]:
         offered = []  # the client still works with one model
     finally:
         connection.close()
-    return (Model(id=default), *(model for model in offered if model.id != default))
+    return (ClientModel(id=default), *(model for model in offered if model.id != default))

@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.client_env import CONTEXT_TOKENS, child_env, claude_env, settings_conflicts
-from dragoman.cli.launch.amazon import KIRO, Q
-from dragoman.cli.launch.client import KEY_VARIABLE, Client, Env, Link, Model, Setup, flag_value
+from dragoman.cli.launch.amazon import AMAZON_Q, KIRO
+from dragoman.cli.launch.client import (
+    KEY_VARIABLE,
+    ClientModel,
+    Env,
+    GatewayEndpoint,
+    LaunchableClient,
+    LaunchPlan,
+    flag_value,
+)
 
 # Subcommands without a model, which do not accept the added arguments.
 _PI_COMMANDS = frozenset({"config", "install", "list", "remove", "uninstall", "update"})
@@ -50,8 +58,8 @@ COPILOT_CONFLICTS = frozenset(
 )
 
 
-def _claude(link: Link, env: Env, _argv: list[str]) -> Setup:
-    return Setup(env=claude_env(env, base_url=link.base_url, token=link.token))
+def _claude(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
+    return LaunchPlan(env=claude_env(env, base_url=link.base_url, token=link.token))
 
 
 def _claude_conflicts(env: Env) -> list[str]:
@@ -61,7 +69,7 @@ def _claude_conflicts(env: Env) -> list[str]:
     return [f"{file} sets {', '.join(found)}, which may lead Claude Code past this gateway"] if found else []
 
 
-def _codex(link: Link, env: Env, _argv: list[str]) -> Setup:
+def _codex(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
     """Override settings with `-c` flags; sessions, rules and servers are kept. A later `-m` wins."""
     provider = (
         f'{{name="Dragoman",base_url={json.dumps(link.base_url + "/v1")},'
@@ -74,10 +82,10 @@ def _codex(link: Link, env: Env, _argv: list[str]) -> Setup:
         f"model_context_window={CONTEXT_TOKENS}",
     )
     args = [word for setting in settings for word in ("-c", setting)]
-    return Setup(env=child_env(env, added={KEY_VARIABLE: link.token}), args=args)
+    return LaunchPlan(env=child_env(env, added={KEY_VARIABLE: link.token}), args=args)
 
 
-def _opencode(link: Link, env: Env, _argv: list[str]) -> Setup:
+def _opencode(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
     """Pass settings in a variable, which opencode merges over its files; the user's `--model` wins."""
     provider = {
         "npm": "@ai-sdk/google",
@@ -92,10 +100,10 @@ def _opencode(link: Link, env: Env, _argv: list[str]) -> Setup:
     }
     given = _parse_json(env.get("OPENCODE_CONFIG_CONTENT", ""))
     added = {"OPENCODE_CONFIG_CONTENT": json.dumps(_merge(given, ours)), KEY_VARIABLE: link.token}
-    return Setup(env=child_env(env, added=added))
+    return LaunchPlan(env=child_env(env, added=added))
 
 
-def _opencode_model(model: Model) -> dict[str, Any]:
+def _opencode_model(model: ClientModel) -> dict[str, Any]:
     return {
         "name": model.id,
         "reasoning": True,
@@ -106,15 +114,15 @@ def _opencode_model(model: Model) -> dict[str, Any]:
     }
 
 
-def _gemini(link: Link, env: Env, _argv: list[str]) -> Setup:
+def _gemini(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
     """Set variables; if the user's settings select a login, also use a temporary home that selects a key."""
     added = {"GOOGLE_GEMINI_BASE_URL": link.base_url, "GEMINI_API_KEY": link.token}
     home = _gemini_home(env)
     settings = _read_json(home / ".gemini" / "settings.json")
     login = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
     if settings == _merge(settings, login):
-        return Setup(env=child_env(env, without=GOOGLE_CONFLICTS, added=added))
-    return Setup(
+        return LaunchPlan(env=child_env(env, without=GOOGLE_CONFLICTS, added=added))
+    return LaunchPlan(
         env=child_env(env, without=GOOGLE_CONFLICTS, added=added | {"GEMINI_CLI_HOME": str(link.folder)}),
         files={".gemini/settings.json": json.dumps(_merge(settings, login))},
         links=_gemini_links(home),
@@ -140,7 +148,7 @@ def _gemini_home(env: Env) -> Path:
     return Path(env.get("GEMINI_CLI_HOME") or Path.home())
 
 
-def _qwen(link: Link, env: Env, argv: list[str]) -> Setup:
+def _qwen(link: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
     """Add flags unless the user gave them: Qwen Code rejects duplicates.
 
     The Anthropic protocol is the default: its variables override Qwen Code's settings, and it carries thought
@@ -152,13 +160,13 @@ def _qwen(link: Link, env: Env, argv: list[str]) -> Setup:
         args += ["--model", link.model]
     url, key, path = _QWEN_VARIABLES.get(kind or "anthropic", _QWEN_VARIABLES["anthropic"])
     added = {url: link.base_url + path, key: link.token}
-    return Setup(
+    return LaunchPlan(
         env=child_env(env, without=GOOGLE_CONFLICTS, added=added),
         args=[] if argv and argv[0] in _QWEN_COMMANDS else args,
     )
 
 
-def _pi(link: Link, env: Env, argv: list[str]) -> Setup:
+def _pi(link: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
     """Load a temporary extension that registers the gateway as a provider; a later `--model` wins."""
     name = "dragoman.js"
     provider = {
@@ -172,14 +180,14 @@ def _pi(link: Link, env: Env, argv: list[str]) -> Setup:
     args = ["--extension", str(link.folder / name)]
     if not flag_value(argv, "--provider"):
         args += ["--provider", "dragoman", "--model", link.model]
-    return Setup(
+    return LaunchPlan(
         env=child_env(env, added={KEY_VARIABLE: link.token}),
         args=[] if argv and argv[0] in _PI_COMMANDS else args,
         files={name: extension},
     )
 
 
-def _pi_model(model: Model) -> dict[str, Any]:
+def _pi_model(model: ClientModel) -> dict[str, Any]:
     return {
         "id": model.id,
         "name": model.id,
@@ -191,10 +199,10 @@ def _pi_model(model: Model) -> dict[str, Any]:
     }
 
 
-def _copilot(link: Link, env: Env, _argv: list[str]) -> Setup:
+def _copilot(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
     """Set variables only; the user's `--model` or COPILOT_MODEL wins."""
     default = link.models[0]
-    return Setup(
+    return LaunchPlan(
         env=child_env(
             env,
             without=COPILOT_CONFLICTS,
@@ -213,30 +221,32 @@ def _copilot(link: Link, env: Env, _argv: list[str]) -> Setup:
     )
 
 
-_ROWS = (
-    Client(
+_CLIENTS = (
+    LaunchableClient(
         title="Claude Code",
         program="claude",
         package="@anthropic-ai/claude-code",
         prepare=_claude,
         conflicts=_claude_conflicts,
     ),
-    Client(title="Codex", program="codex", package="@openai/codex", prepare=_codex),
-    Client(
+    LaunchableClient(title="Codex", program="codex", package="@openai/codex", prepare=_codex),
+    LaunchableClient(
         title="Gemini CLI",
         program="gemini",
         package="@google/gemini-cli",
         prepare=_gemini,
         conflicts=_gemini_conflicts,
     ),
-    Client(title="opencode", program="opencode", package="opencode-ai", prepare=_opencode),
-    Client(title="Qwen Code", program="qwen", package="@qwen-code/qwen-code", prepare=_qwen),
-    Client(title="pi", program="pi", package="@mariozechner/pi-coding-agent", prepare=_pi),
-    Client(title="GitHub Copilot CLI", program="copilot", package="@github/copilot", prepare=_copilot),
-    Q,
+    LaunchableClient(title="opencode", program="opencode", package="opencode-ai", prepare=_opencode),
+    LaunchableClient(title="Qwen Code", program="qwen", package="@qwen-code/qwen-code", prepare=_qwen),
+    LaunchableClient(title="pi", program="pi", package="@mariozechner/pi-coding-agent", prepare=_pi),
+    LaunchableClient(
+        title="GitHub Copilot CLI", program="copilot", package="@github/copilot", prepare=_copilot
+    ),
+    AMAZON_Q,
     KIRO,
 )
-CLIENTS = {client.name: client for client in _ROWS}
+CLIENTS = {client.name: client for client in _CLIENTS}
 
 
 def _merge(below: object, above: dict[str, Any]) -> dict[str, Any]:

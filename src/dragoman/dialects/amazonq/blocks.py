@@ -76,7 +76,7 @@ def _data(source: Source | None, where: str) -> str:
     return source.data
 
 
-def tell_failure(result: ToolResult) -> ToolResult:
+def with_failure_text(result: ToolResult) -> ToolResult:
     """Wrap the JSON response of a failed call in `error`, which is how Google recognises a failure."""
     if result.response and result.is_error:
         return msgspec.structs.replace(result, response=b'{"error":%b}' % result.response)

@@ -10,23 +10,23 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.amazonq.messages import CONTEXT, USER, DecodedMessage, decode_message
-from dragoman.dialects.amazonq.states import remark_on
+from dragoman.dialects.amazonq.states import editor_state_messages
 from dragoman.dialects.amazonq.tools import decode_tools
-from dragoman.dialects.amazonq.tuning import decode_tuning
+from dragoman.dialects.amazonq.tuning import decode_model_settings
 from dragoman.dialects.amazonq.wire import Body, decode_body, decode_chat_message
 from dragoman.dialects.base import Decoded, HeaderList
-from dragoman.dialects.history import HISTORY_BYTES, History, placed_notes, read_piece
-from dragoman.dialects.skim import Skimmer
+from dragoman.dialects.history import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes, decode_single_item
+from dragoman.dialects.skim import IncrementalBodyReader
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Message, Request, Text
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 _HISTORY = "conversationState.history"
 _CURRENT = "conversationState.currentMessage"
 
 
-def _with_states(
+def _with_editor_state(
     before: tuple[Message, ...], earlier: Sequence[DecodedMessage], new: Sequence[DecodedMessage]
 ) -> tuple[Message, ...]:
     """Append the `new` messages to those `before`, with a system message wherever the states change.
@@ -40,24 +40,24 @@ def _with_states(
     for piece in new:
         messages += piece.messages
         if piece.states:
-            messages += remark_on(piece.states, told)
+            messages += editor_state_messages(piece.states, told)
             told.update(piece.states)
     return tuple(messages)
 
 
 _STATES = operator.attrgetter("states")
-_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "amazonq messages")
-_BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
+_MESSAGES: LruCache[bytes, DecodedMessage] = LruCache(HISTORY_CACHE_BYTES, "amazonq messages")
+_BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
     "amazonq",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="history",
     elements=lambda wire: wire.conversation_state.history or (),
-    said=_with_states,
+    said=_with_editor_state,
     tells=lambda decoded: decoded.notes or decoded.tools,
     framed=False,  # the rest of the body has the current message, so it is never the same
 )
 #: Keeps nothing: in the next request the current message has no tools, so its bytes never come again.
-_NO_CACHE: Memo[bytes, DecodedMessage] = Memo(0)
+_NO_CACHE: LruCache[bytes, DecodedMessage] = LruCache(0)
 _HEADER_WORD = re.compile(r"[\x21-\x7e]{1,256}")
 
 
@@ -70,17 +70,17 @@ class Echo(msgspec.Struct, frozen=True):
 
 def decode_request(body: bytes, echo: Echo) -> Decoded:
     """Decode a request; `echo.conversation_id` is used if the client has not named the conversation."""
-    skimmed = _BODIES.skim(body)
+    skimmed = _BODIES.read(body)
     wire = skimmed.wire
     if wire.dry_run:
         raise InvalidRequest("a dry run is not offered here", where="dryRun")
     state = wire.conversation_state
     history = skimmed.history(_MESSAGES, _HISTORY, _message)
-    current = read_piece(_NO_CACHE, _CURRENT, bytes(state.current_message), _message)
-    messages = _with_states(history.said, history.pieces, (current,))
+    current = decode_single_item(_NO_CACHE, _CURRENT, bytes(state.current_message), _message)
+    messages = _with_editor_state(history.messages, history.items, (current,))
     if not messages:
         raise InvalidRequest("there is nothing in this message", where=f"{_CURRENT}{USER}.content")
-    tuning = decode_tuning(bytes(wire.additional_model_request_fields))
+    tuning = decode_model_settings(bytes(wire.additional_model_request_fields))
     name = state.conversation_id or echo.conversation_id
     request = Request(
         model=current.model,
@@ -94,7 +94,7 @@ def decode_request(body: bytes, echo: Echo) -> Decoded:
     )
     notes = (
         *tuning.notes,
-        *placed_notes(_HISTORY, history.pieces, history.telling),
+        *absolute_notes(_HISTORY, history.items, history.annotated),
         *_ignored_tools(history),
         *(Note(note.kind, _CURRENT + note.where, note.why) for note in current.notes),
     )
@@ -105,11 +105,11 @@ def _message(raw: bytes, where: str) -> DecodedMessage:
     return decode_message(jsontext.decode(decode_chat_message, raw, where))
 
 
-def _ignored_tools(history: History[DecodedMessage]) -> list[Note]:
+def _ignored_tools(history: DecodedHistory[DecodedMessage]) -> list[Note]:
     return [
         Note("dropped", f"{_HISTORY}[{index}]{CONTEXT}.tools", "the tools of the current message count")
-        for index in history.telling
-        if history.pieces[index].tools
+        for index in history.annotated
+        if history.items[index].tools
     ]
 
 

@@ -13,14 +13,14 @@ from dragoman.dialects.base import Answer
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
     Native,
     ServerCall,
     ServerResult,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -37,7 +37,7 @@ Kind = Literal[
     "contextUsageEvent",
     "metadataEvent",
 ]
-Told = list[tuple[Kind, bytes]]
+EncodedEvents = list[tuple[Kind, bytes]]
 
 #: Maximum number of characters of a tool's arguments in one event.
 PIECE_CHARS = 4096
@@ -61,22 +61,22 @@ class AnswerEvents:
         self._signature_sent = not answer.with_thinking
         self._usage = Usage()
 
-    def open(self) -> Told:
+    def open(self) -> EncodedEvents:
         echo: Echo = self._answer.echo or Echo()
         conversation = echo.conversation_id or self._answer.id
         return _event(
             "messageMetadataEvent", {"conversationId": conversation, "utteranceId": self._answer.id}
         )
 
-    def feed(self, event: Event) -> Told:
+    def feed(self, event: Event) -> EncodedEvents:
         match event:
-            case TextDelta() | Cited():
+            case TextDelta() | CitedText():
                 return self._text(event.text)
             case ThoughtDelta():
                 return self._thought(event.text)
             case ToolCall():
                 return self._tool(event)
-            case Signed():
+            case SignatureDelta():
                 self._sign(event)
                 return []
             case Usage():
@@ -89,33 +89,33 @@ class AnswerEvents:
             case _:
                 assert_never(event)
 
-    def _text(self, text: str) -> Told:
+    def _text(self, text: str) -> EncodedEvents:
         if not text:
             return []
         self._has_content, self._thinking = True, False
         return [("assistantResponseEvent", b'{"content":%b}' % _json(text))]
 
-    def _thought(self, text: str) -> Told:
+    def _thought(self, text: str) -> EncodedEvents:
         self._thinking = True
         if not text or not self._answer.with_thinking:
             return []
         return [("reasoningContentEvent", b'{"text":%b}' % _json(text))]
 
-    def _sign(self, event: Signed) -> None:
+    def _sign(self, event: SignatureDelta) -> None:
         """Keep the signature of a thought, or of an answer that ends with a thought; the store has all others."""
         if event.target == ON_THOUGHT:
             self._sealed = seal(event.signature, ON_THOUGHT)
         elif self._thinking:
             self._sealed = seal(event.signature, AFTER_TEXT)
 
-    def _signature(self) -> Told:
+    def _signature(self) -> EncodedEvents:
         """Emit the signature, once."""
         if self._signature_sent or not self._sealed:
             return []
         self._signature_sent = True
         return _event("reasoningContentEvent", {"signature": self._sealed})
 
-    def _tool(self, call: ToolCall) -> Told:
+    def _tool(self, call: ToolCall) -> EncodedEvents:
         if call.signature is not None:
             self._sealed = seal(call.signature, call.id)
         self._has_content, self._thinking = True, False
@@ -126,7 +126,7 @@ class AnswerEvents:
         events = (use, *pieces, {**use, "stop": True})
         return [*self._signature(), *[("toolUseEvent", _json(one)) for one in events]]
 
-    def _finish(self, finished: Finished) -> Told:
+    def _finish(self, finished: Finished) -> EncodedEvents:
         text = "" if self._has_content else explanation(finished)
         fill = context_usage(self._usage, self._answer)
         return [
@@ -137,5 +137,5 @@ class AnswerEvents:
         ]
 
 
-def _event(kind: Kind, payload: Mapping[str, Any]) -> Told:
+def _event(kind: Kind, payload: Mapping[str, Any]) -> EncodedEvents:
     return [(kind, _json(payload))]

@@ -10,9 +10,9 @@ from dragoman.dialects.amazonq.blocks import (
     decode_image,
     decode_result,
     decode_use,
-    tell_failure,
+    with_failure_text,
 )
-from dragoman.dialects.amazonq.states import States, decode_states
+from dragoman.dialects.amazonq.states import EditorState, decode_editor_state
 from dragoman.dialects.amazonq.wire import (
     AssistantResponse,
     ChatMessage,
@@ -28,7 +28,7 @@ from dragoman.ir import (
     Media,
     Message,
     Part,
-    Sealed,
+    SealedSignature,
     Signature,
     Text,
     ToolCall,
@@ -54,7 +54,7 @@ class DecodedMessage(msgspec.Struct, frozen=True):
     """A decoded message; the places in its notes are relative to the message."""
 
     messages: tuple[Message, ...]
-    states: States
+    states: EditorState
     notes: tuple[Note, ...]
     tools: bytes = b""
     model: str = ""
@@ -81,7 +81,7 @@ def _user(wire: UserInput, notes: list[Note]) -> DecodedMessage:
     context = wire.user_input_message_context or {}
     if wire.user_intent:
         notes.append(Note("dropped", f"{USER}.userIntent", "Gemini is not told what kind of question it is"))
-    results = [tell_failure(result) for result in decode_results(context, CONTEXT)]
+    results = [with_failure_text(result) for result in decode_results(context, CONTEXT)]
     content: list[Part] = [Text(text=wire.content)] if wire.content else []
     files = _files(wire)
     if results and not content:
@@ -91,7 +91,7 @@ def _user(wire: UserInput, notes: list[Note]) -> DecodedMessage:
     parts = (tuple(results), tuple(content))
     return DecodedMessage(
         messages=tuple(Message(role="user", parts=texts) for texts in parts if texts),
-        states=decode_states(context, CONTEXT, notes),
+        states=decode_editor_state(context, CONTEXT, notes),
         notes=tuple(notes),
         tools=bytes(context.get("tools", b"")),
         model=wire.model_id or "",
@@ -147,7 +147,7 @@ def _without_stored_signature(part: Part) -> Part:
     return part
 
 
-def _reasoning(wire: Reasoning | None, notes: list[Note]) -> tuple[list[Part], list[Sealed]]:
+def _reasoning(wire: Reasoning | None, notes: list[Note]) -> tuple[list[Part], list[SealedSignature]]:
     if wire is None:
         return [], []
     where = f"{_ASSISTANT}.reasoningContent"

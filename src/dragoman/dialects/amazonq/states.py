@@ -13,11 +13,11 @@ import msgspec
 from dragoman import jsontext
 from dragoman.dialects.amazonq.wire import Object
 from dragoman.ir import Message, Text
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 #: Pairs of a name and its value as JSON, without empty values.
-States = tuple[tuple[str, str], ...]
+EditorState = tuple[tuple[str, str], ...]
 
 #: Members of a message's context that other modules decode.
 _READ = frozenset({"tools", "toolResults"})
@@ -26,10 +26,10 @@ _DROPPED = {"userSettings": "settings of the program mean nothing to a model"}
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 #: Equal states give the same message object, so that its cached encoding is found again.
-_REMARKS: Memo[States, Message] = Memo(16 * 1024 * 1024, "amazonq remarks")
+_MESSAGES: LruCache[EditorState, Message] = LruCache(16 * 1024 * 1024, "amazonq remarks")
 
 
-def decode_states(context: Object, where: str, notes: list[Note]) -> States:
+def decode_editor_state(context: Object, where: str, notes: list[Note]) -> EditorState:
     """Return all members of the context, unknown ones too: the model may understand them."""
     states: list[tuple[str, str]] = []
     for name, raw in context.items():
@@ -45,16 +45,16 @@ def decode_states(context: Object, where: str, notes: list[Note]) -> States:
     return tuple(states)
 
 
-def remark_on(states: States, told: Mapping[str, str]) -> tuple[Message, ...]:
+def editor_state_messages(states: EditorState, told: Mapping[str, str]) -> tuple[Message, ...]:
     """Return a system message with the states that differ from those in `told`, or nothing."""
     changed = tuple(state for state in states if told.get(state[0]) != state[1])
     if not changed:
         return ()
     weight = sum(len(name) + 4 * len(text) for name, text in changed)
-    return (_REMARKS.get(changed, weight, lambda: _remark(changed)),)
+    return (_MESSAGES.get(changed, weight, lambda: _make_message(changed)),)
 
 
-def _remark(changed: States) -> Message:
+def _make_message(changed: EditorState) -> Message:
     return Message(role="system", parts=(Text(text="\n".join(f"{name}: {text}" for name, text in changed)),))
 
 

@@ -6,14 +6,14 @@ from typing import get_args
 
 from dragoman.dialects.amazonq.decode import Echo
 from dragoman.dialects.amazonq.errors import stream_error
-from dragoman.dialects.amazonq.events import AnswerEvents, Kind, Told
+from dragoman.dialects.amazonq.events import AnswerEvents, EncodedEvents, Kind
 from dragoman.dialects.base import Answer
 from dragoman.errors import DragomanError
-from dragoman.eventstream import encode_event, encode_exception, event_head
+from dragoman.eventstream import encode_event, encode_event_headers, encode_exception
 from dragoman.ir import Event, Failed
 
-_HEADS: dict[Kind, bytes] = {kind: event_head(kind) for kind in get_args(Kind)}
-_PING = encode_event(event_head("ping"), b"{}")
+_HEADS: dict[Kind, bytes] = {kind: encode_event_headers(kind) for kind in get_args(Kind)}
+_PING = encode_event(encode_event_headers("ping"), b"{}")
 
 
 class AssistantStream:
@@ -40,5 +40,5 @@ class AssistantStream:
         return encode_exception(*stream_error(error, kiro=self._echo.kiro))
 
 
-def _framed(told: Told) -> bytes:
+def _framed(told: EncodedEvents) -> bytes:
     return b"".join(encode_event(_HEADS[kind], payload) for kind, payload in told)

@@ -11,10 +11,10 @@ from dragoman.dialects.amazonq.wire import (
     decode_tool_entries,
     decode_tool_entry,
 )
-from dragoman.dialects.history import read_pieces
+from dragoman.dialects.history import decode_items
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Tool
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 _ABSENT = (b"", b"null")
 
@@ -26,13 +26,13 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 #: Every turn repeats the same tools in any order, so each entry is cached by itself.
-_ENTRIES: Memo[bytes, Entry] = Memo(32 * 1024 * 1024, "amazonq tool sets")
+_ENTRIES: LruCache[bytes, Entry] = LruCache(32 * 1024 * 1024, "amazonq tool sets")
 
 
 def decode_tools(raw: bytes, where: str = "tools") -> tuple[Tool, ...]:
     """Return the tools sorted by name: with a changing order, Google's prefix cache would never match."""
     entries = jsontext.decode(decode_tool_entries, raw or b"null", where)
-    read = read_pieces(_ENTRIES, where, entries or (), _entry)
+    read = decode_items(_ENTRIES, where, entries or (), _entry)
     tools = [entry.tool for entry in read if entry.tool is not None]
     return tuple(sorted(tools, key=lambda tool: tool.name))
 

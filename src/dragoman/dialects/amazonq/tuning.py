@@ -14,16 +14,16 @@ _PLACE = "additionalModelRequestFields"
 _KNOWN = frozenset(ModelFields.__struct_fields__)
 
 
-class Tuning(msgspec.Struct, frozen=True):
+class ModelSettings(msgspec.Struct, frozen=True):
     thinking: Thinking = Thinking()
     sampling: Sampling = Sampling()
     notes: tuple[Note, ...] = ()
 
 
-def decode_tuning(raw: bytes) -> Tuning:
+def decode_model_settings(raw: bytes) -> ModelSettings:
     wire = jsontext.decode(decode_model_fields, raw or b"null", _PLACE)
     if wire is None:
-        return Tuning()
+        return ModelSettings()
     names = jsontext.decode(decode_object, raw, _PLACE) or {}
     thinking, notes = _thinking(wire)
     dropped = [
@@ -38,7 +38,7 @@ def decode_tuning(raw: bytes) -> Tuning:
         top_k=wire.top_k,
         stop=tuple(wire.stop_sequences or ()),
     )
-    return Tuning(thinking, sampling, (*notes, *dropped))
+    return ModelSettings(thinking, sampling, (*notes, *dropped))
 
 
 def _thinking(wire: ModelFields) -> tuple[Thinking, list[Note]]:

@@ -30,7 +30,7 @@ from dragoman.ir import (
     Message,
     Part,
     Role,
-    Sealed,
+    SealedSignature,
     Text,
     ToolCall,
     ToolResult,
@@ -123,7 +123,7 @@ class BlockReader:
     """Decode content blocks; collect the signatures, tool changes and notes found in them."""
 
     def __init__(self) -> None:
-        self.sealed: list[Sealed] = []
+        self.sealed: list[SealedSignature] = []
         self.changes: list[ToolChange] = []
         self.notes: list[Note] = []
 
@@ -176,7 +176,7 @@ class BlockReader:
     def _tool_use(self, block: Block, where: str) -> list[Part]:
         if not block.id or not block.name:
             raise InvalidRequest("a tool_use block needs an id and a name", where=where)
-        args = jsontext.whole_characters(bytes(block.input))
+        args = jsontext.replace_lone_surrogates(bytes(block.input))
         if not args.startswith(b"{"):
             args = self._object(args, where)
         return [ToolCall(id=block.id, name=block.name, args=args)]
@@ -209,7 +209,7 @@ class BlockReader:
 
     def _tool_addition(self, block: Block, where: str) -> list[Part]:
         tool = block.tool or ToolRef()
-        definition = jsontext.whole_characters(bytes(tool.definition))
+        definition = jsontext.replace_lone_surrogates(bytes(tool.definition))
         if not definition:
             return self._change(ToolChange(tool.name, available=True))
         wire = jsontext.decode(decode_tool, definition, f"{where}.tool.definition")

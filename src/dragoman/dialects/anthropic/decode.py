@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.anthropic.blocks import DecodedMessage, decode_message
-from dragoman.dialects.anthropic.remote import read_remotes
+from dragoman.dialects.anthropic.remote import read_mcp_servers
 from dragoman.dialects.anthropic.tools import (
     ToolSet,
     decode_tool_choice,
@@ -31,13 +31,13 @@ from dragoman.dialects.anthropic.wire import (
 from dragoman.dialects.anthropic.wire import decode_message as decode_wire_message
 from dragoman.dialects.anthropic.wire import decode_messages as decode_wire_messages
 from dragoman.dialects.base import Decoded, Headers
-from dragoman.dialects.frames import IDLE_WORDS
-from dragoman.dialects.history import HISTORY_BYTES, History, placed_notes
-from dragoman.dialects.skim import IN_TOOLS, Skimmer
+from dragoman.dialects.frames import VOLATILE_TEXT
+from dragoman.dialects.history import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
+from dragoman.dialects.skim import TOOLS_FIELD, IncrementalBodyReader
 from dragoman.dialects.thinking import decode_thinking
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, ToolCall
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 #: Begins a system block of Claude Code that changes with every request and would keep Google's prefix cache from
 #: ever matching (pain F6).
@@ -69,27 +69,27 @@ def _without_cache_point(raw: bytes) -> bytes:
 #: The volatile text after the history: the billing header in the first system block, as Claude Code sends it.
 _VOLATILE = re.compile(
     rb'(\s*\],\s?"system":\s?\[\{"type":\s?"text",\s?"text":\s?"%b)%b'
-    % (_BILLING_HEADER.encode(), IDLE_WORDS)
+    % (_BILLING_HEADER.encode(), VOLATILE_TEXT)
 )
 
 
-def _said(
+def _merge_messages(
     before: tuple[Message, ...], _: Sequence[DecodedMessage], new: Sequence[DecodedMessage]
 ) -> tuple[Message, ...]:
     return (*before, *chain.from_iterable(map(_get_messages, new)))
 
 
 _get_messages = operator.attrgetter("messages")
-_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "anthropic messages")
-_BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
+_MESSAGES: LruCache[bytes, DecodedMessage] = LruCache(HISTORY_CACHE_BYTES, "anthropic messages")
+_BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
     "anthropic",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="messages",
     elements=operator.attrgetter("messages"),
-    tools=IN_TOOLS,
+    tools=TOOLS_FIELD,
     known_as=_without_cache_points,
     idle=_VOLATILE,
-    said=_said,
+    said=_merge_messages,
     tells=operator.attrgetter("tells"),
 )
 
@@ -111,21 +111,21 @@ _UNCHANGED = _ToolChanges()
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    skimmed = _BODIES.skim(body)
-    if not skimmed.is_framed:
+    skimmed = _BODIES.read(body)
+    if not skimmed.has_known_envelope:
         _refuse_unservable(skimmed.wire)
     history = skimmed.history(_MESSAGES, "messages", _message, several=_messages)
-    declared = skimmed.note("tools", None, lambda: decode_tool_set(skimmed.tools))
+    declared = skimmed.derive("tools", None, lambda: decode_tool_set(skimmed.tools))
     change = _collect_tool_changes(history, declared)
     named = headers.get("x-claude-code-session-id")
-    frame = skimmed.note(
-        "frame", (named, change), lambda: _decode_frame(skimmed.wire, declared, change, named)
+    frame = skimmed.derive(
+        "frame", (named, change), lambda: _decode_envelope(skimmed.wire, declared, change, named)
     )
-    request = msgspec.structs.replace(frame.request, messages=history.said)
-    return Decoded(request, frame.notes + placed_notes("messages", history.pieces, history.telling))
+    request = msgspec.structs.replace(frame.request, messages=history.messages)
+    return Decoded(request, frame.notes + absolute_notes("messages", history.items, history.annotated))
 
 
-def _decode_frame(wire: Body, declared: ToolSet, change: _ToolChanges, named: str | None) -> Decoded:
+def _decode_envelope(wire: Body, declared: ToolSet, change: _ToolChanges, named: str | None) -> Decoded:
     """Decode everything except the messages. `named` is the session id in the headers, if any."""
     tool_set = extend(declared, change.definitions)
     choice = decode_tool_choice(wire.tool_choice, tool_set)
@@ -141,7 +141,7 @@ def _decode_frame(wire: Body, declared: ToolSet, change: _ToolChanges, named: st
         tools=tools,
         found=tuple(filter(tool_set.may_wait, change.loaded)) if tool_set.searches else (),
         server_tools=server_tools_of(tool_set, wire.tool_choice),
-        remotes=read_remotes(wire.mcp_servers, tool_set.toolsets),
+        remotes=read_mcp_servers(wire.mcp_servers, tool_set.toolsets),
         tool_choice=choice,
         thinking=thinking,
         sampling=Sampling(
@@ -168,22 +168,22 @@ def _messages(raws: list[bytes]) -> list[DecodedMessage] | None:
     The JSON decoder rejects such escapes in strings, and `decode_message` replaces them in JSON that stays bytes.
     """
     try:
-        text = jsontext.as_text(b"[%b]" % b",".join(raws))
+        text = jsontext.check_utf8(b"[%b]" % b",".join(raws))
         return list(map(decode_message, jsontext.decode(decode_wire_messages, text)))
     except InvalidRequest:
         return None
 
 
-def _collect_tool_changes(history: History[DecodedMessage], declared: ToolSet) -> _ToolChanges:
+def _collect_tool_changes(history: DecodedHistory[DecodedMessage], declared: ToolSet) -> _ToolChanges:
     """Collect how the messages change the tools; tools that were called count as loaded."""
-    if not history.telling and not declared.deferred:  # the usual case
+    if not history.annotated and not declared.deferred:  # the usual case
         return _UNCHANGED
-    changes = [change for index in history.telling for change in history.pieces[index].changes]
+    changes = [change for index in history.annotated for change in history.items[index].changes]
     definitions = tuple(change.definition for change in changes if change.definition)
     has_deferred = bool(extend(declared, definitions).deferred)
     loaded: dict[str, None] = {}
     removed: set[str] = set()
-    for item in history.pieces if has_deferred or changes else ():
+    for item in history.items if has_deferred or changes else ():
         for change in item.changes:
             if change.available:
                 loaded[change.name] = None
@@ -233,7 +233,7 @@ def _output(config: OutputConfig | None, older: WireFormat | None) -> OutputForm
     if wanted is None or wanted.type != "json_schema":
         return None
     where = "output_config.format.schema"
-    schema = jsontext.checked(bytes(wanted.schema), where)
+    schema = jsontext.validate_text(bytes(wanted.schema), where)
     if schema:
         jsontext.decode(msgspec.json.decode, schema, where)
     return OutputFormat(schema=schema or None)

@@ -9,7 +9,7 @@ import msgspec
 from dragoman import jsontext
 from dragoman.dialects.anthropic.served import PREFIX
 from dragoman.dialects.anthropic.wire import Block
-from dragoman.ir import Sealed, ServerCall, ServerKind, ServerResult, Source, unseal
+from dragoman.ir import SealedSignature, ServerCall, ServerKind, ServerResult, Source, unseal
 
 Json = dict[str, Any]
 
@@ -39,7 +39,7 @@ def read_call(block: Block, where: str) -> ServerCall | None:
     )
 
 
-def read_result(block: Block, where: str) -> tuple[ServerResult, list[Sealed]] | None:
+def read_result(block: Block, where: str) -> tuple[ServerResult, list[SealedSignature]] | None:
     """Decode a result and the sealed signatures in its `encrypted_content` fields; None if the tool is unknown."""
     kind = _kind(block.type.removesuffix("_tool_result"))
     if kind is None:

@@ -11,7 +11,7 @@ from dragoman.dialects.base import Answer
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Finished,
     Part,
     Response,
@@ -130,7 +130,7 @@ def _add_text(blocks: list[dict[str, Any]], part: Text, answer: Answer) -> None:
         return
     for piece in text_events(part):
         last = blocks[-1] if blocks else {}
-        if isinstance(piece, Cited):
+        if isinstance(piece, CitedText):
             blocks.append({"type": "text", "text": piece.text, "citations": citations(piece.sources)})
         elif last.get("type") == "text" and "citations" not in last:
             last["text"] += piece.text

@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman.dialects.anthropic.wire import WireEnabled, WireMcpServer, WireTool
 from dragoman.errors import InvalidRequest
-from dragoman.ir import ANY_TOOL, RemoteServer, ToolFilter
+from dragoman.ir import ANY_TOOL, RemoteMcpServer, ToolFilter
 
 TOOLSET = "mcp_toolset"
 
@@ -50,9 +50,9 @@ def _split(default: bool, said: dict[str, bool | None]) -> tuple[tuple[str, ...]
     return tuple(name for name in holds if holds[name]), tuple(name for name in holds if not holds[name])
 
 
-def read_remotes(
+def read_mcp_servers(
     servers: list[WireMcpServer] | None, toolsets: tuple[Toolset, ...]
-) -> tuple[RemoteServer, ...]:
+) -> tuple[RemoteMcpServer, ...]:
     """Decode the MCP servers of a request; raise `InvalidRequest` for a toolset without a server.
 
     The Messages API has no approval requests, so every tool is trusted.
@@ -64,11 +64,13 @@ def read_remotes(
     for toolset in toolsets:
         if toolset.server not in names:
             raise InvalidRequest(f"there is no MCP server {toolset.server!r}", where=toolset.where)
-    found = (_read(server, by_name, f"mcp_servers[{n}]") for n, server in enumerate(servers or ()))
+    found = (_read_mcp_server(server, by_name, f"mcp_servers[{n}]") for n, server in enumerate(servers or ()))
     return tuple(remote for remote in found if remote is not None)
 
 
-def _read(server: WireMcpServer, toolsets: dict[str, Toolset], where: str) -> RemoteServer | None:
+def _read_mcp_server(
+    server: WireMcpServer, toolsets: dict[str, Toolset], where: str
+) -> RemoteMcpServer | None:
     """Decode one server; None if it is disabled.
 
     In the older form of the API, the server itself selects its tools with `tool_configuration`.
@@ -79,14 +81,14 @@ def _read(server: WireMcpServer, toolsets: dict[str, Toolset], where: str) -> Re
     named = ToolFilter(names=tuple(older.allowed_tools)) if older and older.allowed_tools else ANY_TOOL
     toolset = toolsets.get(server.name) or Toolset(server.name, where, allowed=named)
     token = server.authorization_token
-    return RemoteServer(
+    return RemoteMcpServer(
         label=server.name,
         url=server.url,
         where=where,
         headers=(("Authorization", f"Bearer {token}"),) if token else (),
         allowed=toolset.allowed,
-        refused=toolset.refused,
-        trusts=ANY_TOOL,
-        defers=toolset.defers,
-        at_once=toolset.at_once,
+        excluded=toolset.refused,
+        skip_approval=ANY_TOOL,
+        deferred=toolset.defers,
+        not_deferred=toolset.at_once,
     )

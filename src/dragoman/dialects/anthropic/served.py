@@ -18,7 +18,7 @@ KINDS: frozenset[ServerKind] = frozenset({"web_search", "web_fetch", "code_execu
 PREFIX = "srv"
 
 #: The text of a fetched page: Google reads pages and does not return their text.
-UNSEEN = "(The page was read where the model runs; its text is not passed on.)"
+PAGE_NOT_SHOWN = "(The page was read where the model runs; its text is not passed on.)"
 
 #: Our error -> Anthropic's error code; any other error becomes `unavailable`.
 _CODES: dict[ServerKind, dict[str, str]] = {
@@ -106,7 +106,7 @@ def _fetch(result: ServerResult, _call: ServerCall | None) -> Json:
     error = result.error or page.error
     if error:
         return _failed("web_fetch", error)
-    source = {"type": "text", "media_type": "text/plain", "data": page.text or UNSEEN}
+    source = {"type": "text", "media_type": "text/plain", "data": page.text or PAGE_NOT_SHOWN}
     document = {"type": "document", "source": source, "title": page.title or None, "citations": None}
     return {
         "content": {"type": "web_fetch_result", "url": page.url, "content": document, "retrieved_at": None}

@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
@@ -25,7 +25,7 @@ from dragoman.ir import (
     ServerCall,
     ServerResult,
     Signature,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -79,9 +79,9 @@ class MessagesStream:
         match event:
             case ThoughtDelta():
                 return self._thought(event)
-            case Cited():
+            case CitedText():
                 return self._cited(event)
-            case Signed():
+            case SignatureDelta():
                 return self._signed(event)
             case ToolCall():
                 return self._call(event)
@@ -107,7 +107,7 @@ class MessagesStream:
     def fail(self, error: DragomanError) -> bytes:
         return self._leave() + encode_event("error", error_body(error))
 
-    def _cited(self, event: Cited) -> bytes:
+    def _cited(self, event: CitedText) -> bytes:
         """Encode cited text as a block of its own, because citations apply to the whole block."""
         start = self._leave() + self._start("cited", b'{"type":"text","text":"","citations":[]}')
         cited = (
@@ -138,7 +138,7 @@ class MessagesStream:
             return b""
         return self._enter("thinking") + self._delta(b"thinking_delta", b"thinking", _json(event.text))
 
-    def _signed(self, event: Signed) -> bytes:
+    def _signed(self, event: SignatureDelta) -> bytes:
         """Encode a signature of a thought, or of the end of an answer that ended with a thought."""
         thinking = self._open == "thinking"
         if not self._answer.with_thinking or not (thinking or event.target == ON_THOUGHT):

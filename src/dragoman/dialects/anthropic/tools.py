@@ -12,8 +12,8 @@ from dragoman.dialects.anthropic.tool_search import is_search, read_search
 from dragoman.dialects.anthropic.wire import WireTool, WireToolChoice, decode_tools
 from dragoman.dialects.location import decode_location
 from dragoman.errors import InvalidRequest
-from dragoman.ir import ServerKind, ServerTool, Tool, ToolChoice, remote_name
-from dragoman.memo import Memo
+from dragoman.ir import ServerKind, ServerTool, Tool, ToolChoice, mcp_tool_name
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 _DATE = re.compile(r"_\d{8}$")
@@ -45,11 +45,11 @@ class ToolSet(msgspec.Struct, frozen=True):
     def may_wait(self, name: str) -> bool:
         """Return whether a tool is deferred, or may be: the tools of MCP servers are known only by their prefix."""
         servers = (toolset.server for toolset in self.toolsets if toolset.defers is not None)
-        return name in self.deferred or any(name.startswith(remote_name(server, "")) for server in servers)
+        return name in self.deferred or any(name.startswith(mcp_tool_name(server, "")) for server in servers)
 
 
 #: Clients send the same tools with every turn.
-_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "anthropic tool sets")
+_TOOL_SETS: LruCache[tuple[bytes, str], ToolSet] = LruCache(32 * 1024 * 1024, "anthropic tool sets")
 
 
 def decode_tool_set(raw: bytes, where: str = "tools") -> ToolSet:
@@ -83,7 +83,9 @@ def _decode_tool_set(raw: bytes, place: str) -> ToolSet:
     hosted: set[str] = set()
     toolsets: list[Toolset] = []
     notes: list[Note] = []
-    for index, wire in enumerate(jsontext.decode(decode_tools, jsontext.checked(raw, place), place) or ()):
+    for index, wire in enumerate(
+        jsontext.decode(decode_tools, jsontext.validate_text(raw, place), place) or ()
+    ):
         kind = wire.type or "custom"
         where = f"{place}[{index}]"
         family = _DATE.sub("", kind)

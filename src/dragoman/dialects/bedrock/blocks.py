@@ -38,7 +38,7 @@ from dragoman.ir import (
     Message,
     Part,
     Role,
-    Sealed,
+    SealedSignature,
     Text,
     Thought,
     ToolCall,
@@ -84,7 +84,7 @@ class BlockReader:
     """Decodes blocks one by one and collects signatures, changes of the tools, and notes."""
 
     def __init__(self) -> None:
-        self.sealed: list[Sealed] = []
+        self.sealed: list[SealedSignature] = []
         self.changes: list[ToolChange] = []
         self.notes: list[Note] = []
 

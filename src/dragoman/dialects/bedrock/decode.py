@@ -23,11 +23,11 @@ from dragoman.dialects.bedrock.wire import (
     read_text,
 )
 from dragoman.dialects.bedrock.wire import decode_message as decode_wire_message
-from dragoman.dialects.history import HISTORY_BYTES, placed_notes
-from dragoman.dialects.skim import Skimmer
+from dragoman.dialects.history import HISTORY_CACHE_BYTES, absolute_notes
+from dragoman.dialects.skim import IncrementalBodyReader
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Request, Text, Tool
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 #: Settings that are dropped: field -> name on the wire and the reason.
@@ -45,8 +45,8 @@ _THOUGHT_TOKENS = frozenset(
 )
 
 _MESSAGE = operator.attrgetter("message")
-_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "bedrock messages")
-_BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
+_MESSAGES: LruCache[bytes, DecodedMessage] = LruCache(HISTORY_CACHE_BYTES, "bedrock messages")
+_BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
     "bedrock",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="messages",
@@ -58,22 +58,22 @@ _BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
 
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
     """Decode a request; `model` comes from the URL, and the body's `modelId` is used if it is empty."""
-    skimmed = _BODIES.skim(body)
-    if not skimmed.is_framed:
+    skimmed = _BODIES.read(body)
+    if not skimmed.has_known_envelope:
         _refuse_unservable(skimmed.wire)
     history = skimmed.history(_MESSAGES, "messages", _message)
-    changes = tuple(change for index in history.telling for change in history.pieces[index].changes)
-    frame = skimmed.note(
+    changes = tuple(change for index in history.annotated for change in history.items[index].changes)
+    frame = skimmed.derive(
         "frame",
         (model, stream, changes),
-        lambda: _decode_frame(skimmed.wire, model, changes, stream=stream),
+        lambda: _decode_envelope(skimmed.wire, model, changes, stream=stream),
     )
-    request = msgspec.structs.replace(frame.request, messages=history.said)
-    message_notes = placed_notes("messages", history.pieces, history.telling)
+    request = msgspec.structs.replace(frame.request, messages=history.messages)
+    message_notes = absolute_notes("messages", history.items, history.annotated)
     return Decoded(request, (*frame.notes, *message_notes), frame.echo)
 
 
-def _decode_frame(wire: Body, model: str, changes: tuple[ToolChange, ...], *, stream: bool) -> Decoded:
+def _decode_envelope(wire: Body, model: str, changes: tuple[ToolChange, ...], *, stream: bool) -> Decoded:
     """Decode everything except the messages; the result is cached with the body's envelope."""
     notes: list[Note] = []
     fields, unknown = decode_fields(bytes(wire.additional_model_request_fields))

@@ -10,11 +10,11 @@ from dragoman.dialects.base import Answer
 from dragoman.dialects.bedrock.encode import encode_metadata, encode_stop
 from dragoman.dialects.bedrock.errors import encode_stream_error
 from dragoman.errors import DragomanError
-from dragoman.eventstream import encode_event, event_head
+from dragoman.eventstream import encode_event, encode_event_headers
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
@@ -22,7 +22,7 @@ from dragoman.ir import (
     ServerCall,
     ServerResult,
     Signature,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -32,14 +32,14 @@ from dragoman.ir import (
 )
 
 _json = msgspec.json.Encoder().encode
-_MESSAGE_START = encode_event(event_head("messageStart"), b'{"role":"assistant"}')
+_MESSAGE_START = encode_event(encode_event_headers("messageStart"), b'{"role":"assistant"}')
 #: Bedrock has no such event; all clients ignore unknown events.
-_PING = encode_event(event_head("ping"), b"{}")
-_BLOCK_START = event_head("contentBlockStart")
-_BLOCK_DELTA = event_head("contentBlockDelta")
-_BLOCK_STOP = event_head("contentBlockStop")
-_MESSAGE_STOP = event_head("messageStop")
-_METADATA = event_head("metadata")
+_PING = encode_event(encode_event_headers("ping"), b"{}")
+_BLOCK_START = encode_event_headers("contentBlockStart")
+_BLOCK_DELTA = encode_event_headers("contentBlockDelta")
+_BLOCK_STOP = encode_event_headers("contentBlockStop")
+_MESSAGE_STOP = encode_event_headers("messageStop")
+_METADATA = encode_event_headers("metadata")
 
 _TEXT = b'{"contentBlockIndex":%d,"delta":{"text":%b}}'
 _REASONING = b'{"contentBlockIndex":%d,"delta":{"reasoningContent":{"%b":%b}}}'
@@ -74,11 +74,11 @@ class ConverseStream:
 
     def feed(self, event: Event) -> bytes:
         match event:
-            case TextDelta() | Cited():
+            case TextDelta() | CitedText():
                 return self._text(event.text)
             case ThoughtDelta():
                 return self._thought(event.text)
-            case Signed():
+            case SignatureDelta():
                 return self._signed(event)
             case ToolCall():
                 return self._call(event)
@@ -109,7 +109,7 @@ class ConverseStream:
         opening = self._open_block("reasoning")
         return opening + self._reasoning(b"text", text)
 
-    def _signed(self, event: Signed) -> bytes:
+    def _signed(self, event: SignatureDelta) -> bytes:
         """Emit the signature of a thought, or that of an answer that ends with a thought."""
         thinking = self._open == "reasoning"
         if not self._answer.with_thinking or not (thinking or event.target == ON_THOUGHT):

@@ -17,7 +17,7 @@ from dragoman.dialects.bedrock.wire import (
 )
 from dragoman.errors import InvalidRequest
 from dragoman.ir import ServerKind, ServerTool, Tool, ToolChoice
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 #: Tools that run on Amazon's servers -> the kind of server tool that replaces them.
@@ -37,7 +37,7 @@ class ToolSet(msgspec.Struct, frozen=True):
 
 
 #: Every turn of a conversation repeats the same tools.
-_TOOL_SETS: Memo[bytes, ToolSet] = Memo(32 * 1024 * 1024, "bedrock tool sets")
+_TOOL_SETS: LruCache[bytes, ToolSet] = LruCache(32 * 1024 * 1024, "bedrock tool sets")
 
 
 def decode_tool_set(raw: bytes) -> ToolSet:
@@ -52,7 +52,9 @@ def _decode_tool_set(raw: bytes) -> ToolSet:
     server_tools: list[ServerTool] = []
     hosted: set[str] = set()
     notes: list[Note] = []
-    for index, wire in enumerate(jsontext.decode(decode_tools, jsontext.checked(raw, place), place) or ()):
+    for index, wire in enumerate(
+        jsontext.decode(decode_tools, jsontext.validate_text(raw, place), place) or ()
+    ):
         where = f"{place}[{index}]"
         kind, inner = member(wire, where)
         where = f"{where}.{kind}"

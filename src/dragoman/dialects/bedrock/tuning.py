@@ -86,7 +86,7 @@ def decode_fields(raw: bytes) -> tuple[ModelFields, list[Note]]:
     """Decode `additionalModelRequestFields`, with a note for each unknown field."""
     if raw in (b"", b"null"):
         return ModelFields(), []
-    raw = jsontext.checked(raw, _WHERE)
+    raw = jsontext.validate_text(raw, _WHERE)
     names = jsontext.decode(decode_union, raw, _WHERE)
     unknown = [name for name in names if name not in _KNOWN]
     notes = [Note("dropped", f"{_WHERE}.{name}", "it is not known here") for name in unknown]
@@ -168,6 +168,6 @@ def _text_format(wire: TextFormat) -> OutputFormat:
 
 
 def _json_format(schema: bytes, where: str) -> OutputFormat:
-    schema = jsontext.checked(schema, where)
+    schema = jsontext.validate_text(schema, where)
     jsontext.decode(decode_object, schema, where)
     return OutputFormat(schema=schema)

@@ -14,14 +14,14 @@ from dragoman.dialects.gemini.encode import (
 )
 from dragoman.dialects.gemini.errors import decode_error
 from dragoman.dialects.gemini.grounding import admits
-from dragoman.dialects.gemini.models import ALIASES, Profile, profile_of
+from dragoman.dialects.gemini.models import ALIASES, ModelProfile, profile_of
 from dragoman.dialects.gemini.surroundings import origin_of
 
 name = "gemini"
 
 __all__ = [
     "ALIASES",
-    "Profile",
+    "ModelProfile",
     "admits",
     "can_mix",
     "context_tokens",

@@ -11,9 +11,19 @@ from bisect import bisect_left
 
 import msgspec
 
-from dragoman.dialects.gemini.models import Profile
-from dragoman.dialects.gemini.parts import PartEncoder, Setting, WirePart
-from dragoman.ir import Course, Media, Message, Part, Text, Thought, ToolResult, keep_course, take_course
+from dragoman.dialects.gemini.models import ModelProfile
+from dragoman.dialects.gemini.parts import EncodingContext, PartEncoder, WirePart
+from dragoman.ir import (
+    IncrementalFold,
+    Media,
+    Message,
+    Part,
+    Text,
+    Thought,
+    ToolResult,
+    store_fold,
+    take_fold,
+)
 from dragoman.notes import Note
 
 #: Google's documented value for a call that it did not sign; sent literally (pains A6, A7).
@@ -24,19 +34,21 @@ _NOT_SIGNED = "no signature is known for this call; Google's sentinel stands in 
 _SENTINEL_MEMBER = _ENCODER.encode({"thoughtSignature": SENTINEL})[1:-1]
 
 
-def encode_contents(messages: tuple[Message, ...], setting: Setting) -> tuple[list[bytes], list[Note]]:
+def encode_contents(
+    messages: tuple[Message, ...], setting: EncodingContext
+) -> tuple[list[bytes], list[Note]]:
     """Encode messages as `contents`; return the JSON of each content, and notes.
 
     The messages must be repaired: the results of each step directly follow its calls.
     """
     if not messages:
         return [], []
-    contents: _Contents = take_course(messages, "contents", lambda: _Contents(setting))
-    if contents.setting is not setting and not setting.same_as(contents.setting):
+    contents: _Contents = take_fold(messages, "contents", lambda: _Contents(setting))
+    if contents.state is not setting and not setting.same_as(contents.state):
         contents = _Contents(setting)
     contents.write(messages)
     result = contents.tell()
-    keep_course(messages, "contents", contents)
+    store_fold(messages, "contents", contents)
     return result
 
 
@@ -51,7 +63,7 @@ class Special(msgspec.Struct, frozen=True, gc=False):
     notes: tuple[Note, ...]
 
 
-class Content(msgspec.Struct, frozen=True):
+class EncodedContent(msgspec.Struct, frozen=True):
     """One message as JSON, with the values it depends on, so that a cached content is reused only if they match.
 
     `remarks` are the system messages that are encoded inside this content.
@@ -60,9 +72,9 @@ class Content(msgspec.Struct, frozen=True):
     json: bytes
     special: Special | None
     remarks: tuple[Message, ...]
-    setting: Setting
+    setting: EncodingContext
 
-    def fits(self, remarks: tuple[Message, ...], setting: Setting) -> bool:
+    def fits(self, remarks: tuple[Message, ...], setting: EncodingContext) -> bool:
         same = self.setting is setting or self.setting.same_as(setting)
         return same and len(self.remarks) == len(remarks) and all(map(operator.is_, self.remarks, remarks))
 
@@ -70,7 +82,7 @@ class Content(msgspec.Struct, frozen=True):
 _JSON, _SPECIAL, _ROLE = map(operator.attrgetter, ("json", "special", "role"))
 
 
-class _Contents(Course[bytes]):
+class _Contents(IncrementalFold[bytes]):
     """The encoded contents of a history; `write` encodes only the messages that are new.
 
     `worked` has the JSON of the content that begins with each message; it is empty for a system message that is
@@ -78,7 +90,7 @@ class _Contents(Course[bytes]):
     refer to messages by index, in ascending order.
     """
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: EncodingContext) -> None:
         super().__init__(setting)
         self._encoder = PartEncoder(setting)
         self._first: bytes | None = None
@@ -88,7 +100,7 @@ class _Contents(Course[bytes]):
 
     def cut(self, length: int) -> None:
         """Drop everything from `length` on; if a system message is there, also the content that includes it."""
-        while length > 0 and not self.worked[length]:
+        while length > 0 and not self.results[length]:
             length -= 1
         super().cut(max(0, length))
         if length <= 0:
@@ -100,7 +112,7 @@ class _Contents(Course[bytes]):
 
     def _known(self) -> int:
         """Return the number of messages that are encoded."""
-        return 0 if self._first is None else 1 + len(self.worked)
+        return 0 if self._first is None else 1 + len(self.results)
 
     def write(self, messages: tuple[Message, ...]) -> None:
         """Encode the new messages; if they begin with a system message, encode the last content again with it."""
@@ -116,7 +128,7 @@ class _Contents(Course[bytes]):
         jsons = map(_JSON, contents)
         if not known:
             self._first = next(jsons)
-        self.worked += jsons
+        self.results += jsons
         self.messages += new if known else new[1:]
         if any(map(_SPECIAL, contents)):
             for index, content in enumerate(contents, known):
@@ -136,24 +148,24 @@ class _Contents(Course[bytes]):
 
         In the current turn the first call of every step must have a signature (pain A6).
         """
-        contents = [*filter(None, (self._first, *self.worked))]
+        contents = [*filter(None, (self._first, *self.results))]
         notes = [*self._notes]
         turn = self._turns[-1] if self._turns else -1
         if self._unsigned and self._unsigned[-1][0] > turn:
             for index, at in self._unsigned[bisect_left(self._unsigned, (turn + 1, 0)) :]:
-                place = index - (self._first, *self.worked)[:index].count(b"")
+                place = index - (self._first, *self.results)[:index].count(b"")
                 notes.append(Note("sentinel", f"contents[{place}]", _NOT_SIGNED))
                 json = contents[place]
                 contents[place] = b"%b,%b%b" % (json[:at], _SENTINEL_MEMBER, json[at:])
         return contents, notes
 
 
-def _with_remarks(messages: tuple[Message, ...], encoder: PartEncoder) -> list[Content]:
+def _with_remarks(messages: tuple[Message, ...], encoder: PartEncoder) -> list[EncodedContent]:
     """Encode messages, each together with the system messages that follow it.
 
     After a message of the model, a system message becomes a content of its own.
     """
-    contents: list[Content] = []
+    contents: list[EncodedContent] = []
     start = 0
     while start < len(messages):
         end = start + 1
@@ -161,21 +173,21 @@ def _with_remarks(messages: tuple[Message, ...], encoder: PartEncoder) -> list[C
             while end < len(messages) and messages[end].role == "system":
                 end += 1
         contents.append(_encoded(messages[start], messages[start + 1 : end], encoder))
-        contents += [Content(b"", None, (), encoder.setting)] * (end - start - 1)
+        contents += [EncodedContent(b"", None, (), encoder.setting)] * (end - start - 1)
         start = end
     return contents
 
 
-def _encoded(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> Content:
+def _encoded(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> EncodedContent:
     """Return the content of a message, from the message's own cache if it still fits."""
-    notebook = message.notebook
-    cached: Content | None = notebook.get("content")
+    notebook = message.derived
+    cached: EncodedContent | None = notebook.get("content")
     if cached is None or not cached.fits(remarks, encoder.setting):
         cached = notebook["content"] = _encode(message, remarks, encoder)
     return cached
 
 
-def _encode(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> Content:
+def _encode(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> EncodedContent:
     """Encode a message with its system messages; the JSON is empty if no part is left."""
     role, said, setting, notes = message.role, message.parts, encoder.setting, encoder.notes
     notes.clear()
@@ -184,22 +196,22 @@ def _encode(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder
         encoder.add_remark(parts, said)
     else:
         kinds = set(map(type, said))
-        parts = encoder.say(said, kinds)
+        parts = encoder.encode(said, kinds)
     for remark in remarks:
         encoder.add_remark(parts, remark.parts)
     if not parts:
-        return Content(b"", None, remarks, setting)
+        return EncodedContent(b"", None, remarks, setting)
     json = _ENCODER.encode({"role": role, "parts": parts})
     unsigned = 0 if kinds <= _NO_CALLS else _find_unsigned(json, parts, setting.profile)
     starts_turn = role == "user" and "functionResponse" not in parts[0]
     special = Special(unsigned, starts_turn, tuple(notes)) if unsigned or starts_turn or notes else None
-    return Content(json, special, remarks, setting)
+    return EncodedContent(json, special, remarks, setting)
 
 
 _NO_CALLS = frozenset({Text, Thought, Media, ToolResult})
 
 
-def _find_unsigned(json: bytes, parts: list[WirePart], profile: Profile) -> int:
+def _find_unsigned(json: bytes, parts: list[WirePart], profile: ModelProfile) -> int:
     """Return the offset after the last member of the first call's part; 0 if it needs no signature or has one."""
     if not profile.signatures:
         return 0

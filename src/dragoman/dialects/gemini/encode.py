@@ -8,14 +8,14 @@ import msgspec
 
 from dragoman.dialects.base import Encoded, Target, UpstreamStream
 from dragoman.dialects.gemini.contents import encode_contents
-from dragoman.dialects.gemini.grounded import GroundedStream
+from dragoman.dialects.gemini.grounded import ServerToolsStream
 from dragoman.dialects.gemini.models import profile_of
 from dragoman.dialects.gemini.stream import GeminiStream
-from dragoman.dialects.gemini.surroundings import make_fields, surround
-from dragoman.errors import InvalidRequest, UpstreamGarbage
+from dragoman.dialects.gemini.surroundings import make_envelope, make_fields
+from dragoman.errors import InvalidRequest, UpstreamProtocolError
 from dragoman.ir import Request
 
-_ENCODER = msgspec.json.Encoder()
+_COUNT_ENCODER = msgspec.json.Encoder()
 
 
 def ends_with_user(target: Target) -> bool:
@@ -31,13 +31,13 @@ def encode_request(request: Request, target: Target, new_id: Callable[[], str]) 
     for remote in request.remotes:  # only the operator may allow addresses that clients send (Q9)
         why = f"the MCP server {remote.label!r} is not called from here; its operator may allow it (mcp.servers)"
         raise InvalidRequest(why, where=remote.where)
-    around = surround(request, target)
+    around = make_envelope(request, target)
     contents, lost = encode_contents(request.messages, around.setting)
 
     def reader() -> UpstreamStream:
         plain = GeminiStream(around.setting.names, around.origin, new_id, single_call=around.single_call)
         built_ins = around.built_ins
-        return GroundedStream(plain, built_ins, around.origin, new_id) if built_ins.offered else plain
+        return ServerToolsStream(plain, built_ins, around.origin, new_id) if built_ins.offered else plain
 
     notes = (*around.before, *lost, *around.after)
     return Encoded(body=around.enclose(contents), notes=notes, reader=reader)
@@ -56,8 +56,8 @@ def encode_count(request: Request, target: Target) -> bytes:
         body["contents"] = [*map(msgspec.Raw, contents)]
     body.pop("toolConfig", None)
     if target.backend == "vertex":
-        return _ENCODER.encode(body)
-    return _ENCODER.encode({"generateContentRequest": {"model": f"models/{target.model}", **body}})
+        return _COUNT_ENCODER.encode(body)
+    return _COUNT_ENCODER.encode({"generateContentRequest": {"model": f"models/{target.model}", **body}})
 
 
 def decode_count(body: bytes) -> int:
@@ -65,7 +65,7 @@ def decode_count(body: bytes) -> int:
     try:
         return msgspec.json.decode(body, type=_Count, strict=False).totalTokens
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise UpstreamGarbage("the upstream's token count cannot be read") from None
+        raise UpstreamProtocolError("the upstream's token count cannot be read") from None
 
 
 class _Count(msgspec.Struct):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.errors import UpstreamGarbage
+from dragoman.errors import UpstreamProtocolError
 from dragoman.sse import MAX_EVENT_BYTES, SseDecoder
 
 _OUTSIDE = re.compile(rb'["{}\[\]]')
@@ -96,14 +96,14 @@ class WholeFrame:
     def feed(self, data: bytes) -> list[bytes]:
         self._size += len(data)
         if self._size > self._max_bytes:
-            raise UpstreamGarbage(f"the answer is longer than {self._max_bytes} bytes")
+            raise UpstreamProtocolError(f"the answer is longer than {self._max_bytes} bytes")
         self._pieces.append(data)
         return []
 
     def close(self) -> list[bytes]:
         whole = b"".join(self._pieces).rstrip()
         if not whole.endswith(b"}"):
-            raise UpstreamGarbage("the answer stops in the middle of a JSON document")
+            raise UpstreamProtocolError("the answer stops in the middle of a JSON document")
         return [whole]
 
 
@@ -130,7 +130,7 @@ class ArrayFrames:
 
     def close(self) -> list[bytes]:
         if self._depth:
-            raise UpstreamGarbage("the answer stops in the middle of a JSON document")
+            raise UpstreamProtocolError("the answer stops in the middle of a JSON document")
         return []
 
     def _next(self) -> bytes | None:
@@ -171,7 +171,7 @@ class ArrayFrames:
 
     def _check_size(self, size: int) -> None:
         if size > self._max_bytes:
-            raise UpstreamGarbage(f"an element of the stream is longer than {self._max_bytes} bytes")
+            raise UpstreamProtocolError(f"an element of the stream is longer than {self._max_bytes} bytes")
 
     def _discard_scanned(self) -> None:
         cut = self._scanned if self._start < 0 else self._start

@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import Target
-from dragoman.dialects.gemini.models import Profile, profile_of
+from dragoman.dialects.gemini.models import ModelProfile, profile_of
 from dragoman.dialects.gemini.thinking import encode_thinking
 from dragoman.ir import Request, Sampling
 from dragoman.notes import Note
@@ -35,7 +35,7 @@ def encode_generation(
     return {**config, **output}, asked, (*notes, *changed, *more)
 
 
-def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], list[Note]]:
+def _sampling(sampling: Sampling, profile: ModelProfile) -> tuple[dict[str, Any], list[Note]]:
     config: dict[str, Any] = {}
     notes: list[Note] = []
     if sampling.max_tokens is not None:
@@ -68,7 +68,7 @@ def _sampling(sampling: Sampling, profile: Profile) -> tuple[dict[str, Any], lis
 
 
 def _output(
-    request: Request, profile: Profile, *, tooled: bool, vertex: bool
+    request: Request, profile: ModelProfile, *, tooled: bool, vertex: bool
 ) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
     """Encode the JSON output format; where tools exclude it, ask for it in the instructions (pain B16)."""
     if request.output is None:

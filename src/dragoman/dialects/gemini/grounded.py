@@ -26,10 +26,10 @@ from dragoman.dialects.gemini.grounding import (
     site_of,
     sites_of,
 )
-from dragoman.dialects.gemini.running import Running, Told
+from dragoman.dialects.gemini.running import ServerToolParts, ServerToolUse
 from dragoman.ir import (
     Citation,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
@@ -50,7 +50,7 @@ _GROUNDED: frozenset[ServerKind] = frozenset({"web_search", "web_fetch"})
 _READ = "URL_RETRIEVAL_STATUS_SUCCESS"
 
 
-class GroundedStream:
+class ServerToolsStream:
     """Wraps `inner` and adds server calls, results and citations, in the order that clients expect."""
 
     def __init__(
@@ -59,7 +59,7 @@ class GroundedStream:
         self._inner = inner
         self._tools = {tool.kind: tool for tool in built_ins.offered}
         self._new_id = new_id
-        self._running = Running(self._tools, origin, new_id)
+        self._running = ServerToolParts(self._tools, origin, new_id)
         # Without tool parts in the answer, any text may turn out to be based on a search.
         self._holds_any_text = not built_ins.shown and not _GROUNDED.isdisjoint(self._tools)
         self._holds = False
@@ -122,7 +122,7 @@ class GroundedStream:
     def _end_running(self) -> Iterator[Event]:
         yield from self._emit_uses(self._running.close())
 
-    def _emit_uses(self, ran: Iterable[Told]) -> Iterator[Event]:
+    def _emit_uses(self, ran: Iterable[ServerToolUse]) -> Iterator[Event]:
         """Emit tool uses; a use without a result waits for the grounding metadata at the end."""
         holds = self._holds
         for told in ran:
@@ -289,7 +289,7 @@ def _cut(whole: str, start: int, end: int, citations: list[Citation]) -> Iterato
             continue
         if start < first:
             yield TextDelta(whole[start:first])
-        yield Cited(whole[first:last], citation.sources)
+        yield CitedText(whole[first:last], citation.sources)
         start = last
     if start < end:
         yield TextDelta(whole[start:end])

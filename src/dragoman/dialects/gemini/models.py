@@ -15,7 +15,7 @@ import msgspec
 Level = Literal["minimal", "low", "medium", "high"]
 
 
-class Profile(msgspec.Struct, frozen=True, kw_only=True):
+class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
     """The capabilities of one model; models of one `family` accept each other's thought signatures."""
 
     family: str
@@ -35,7 +35,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int = 65_536
 
 
-_GEMINI_2 = Profile(
+_GEMINI_2 = ModelProfile(
     family="g25",
     budget=(1, 24_576),
     can_stop_thinking=True,
@@ -47,7 +47,7 @@ _GEMINI_2 = Profile(
     json_with_functions=False,
     mixes_tools=False,
 )
-_GEMINI_3 = Profile(
+_GEMINI_3 = ModelProfile(
     family="g3", levels=("minimal", "low", "medium", "high"), ends_with_user=False, samples=True
 )
 _STRICT_3 = msgspec.structs.replace(_GEMINI_3, ends_with_user=True, samples=False)
@@ -61,7 +61,7 @@ ALIASES = {
 }
 
 #: Patterns for model names; the first match wins.
-_TABLE: tuple[tuple[str, Profile], ...] = (
+_TABLE: tuple[tuple[str, ModelProfile], ...] = (
     (r"gemini-2\.5-pro", msgspec.structs.replace(_GEMINI_2, budget=(128, 32_768), can_stop_thinking=False)),
     (
         r"gemini-2\.5-flash-lite",
@@ -85,7 +85,7 @@ _GENERATION = re.compile(r"gemini-(\d+)")
 
 
 @lru_cache(maxsize=256)
-def profile_of(model: str) -> Profile:
+def profile_of(model: str) -> ModelProfile:
     """Return the profile of a model name, with or without a path such as `publishers/google/models/`."""
     bare = model.rpartition("/")[2]
     known = next((profile for pattern, profile in _TABLE if re.match(pattern, bare)), None)

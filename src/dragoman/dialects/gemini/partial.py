@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.gemini.wire import PartialArg
-from dragoman.errors import UpstreamGarbage
+from dragoman.errors import UpstreamProtocolError
 
 _STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,6})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""")
 _ESCAPE = re.compile(r"\\(.)")
@@ -65,7 +65,9 @@ def _read_path(path: str) -> list[Step]:
         steps.append(int(number) if number else name or _ESCAPE.sub(r"\1", single or double or ""))
         place = found.end()
     if not path.startswith("$") or place < len(path):
-        raise UpstreamGarbage(f"the upstream streams an argument to a place we cannot read: {path[:80]}")
+        raise UpstreamProtocolError(
+            f"the upstream streams an argument to a place we cannot read: {path[:80]}"
+        )
     return steps
 
 
@@ -80,7 +82,7 @@ def _get(node: Any, step: Step) -> Any:
     if not isinstance(node, list):
         return node.get(str(step))
     if not isinstance(step, int):
-        raise UpstreamGarbage(f"the upstream streams an argument {step!r} into a list")
+        raise UpstreamProtocolError(f"the upstream streams an argument {step!r} into a list")
     return node[step] if step < len(node) else None
 
 

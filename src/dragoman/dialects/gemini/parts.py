@@ -10,10 +10,10 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.gemini.ids import upstream_id
-from dragoman.dialects.gemini.models import Profile
-from dragoman.dialects.gemini.served import SERVED, say_served
+from dragoman.dialects.gemini.models import ModelProfile
+from dragoman.dialects.gemini.served import SERVER_TOOL_PARTS, encode_server_tools
 from dragoman.ir import (
-    AS_BROUGHT,
+    ANY_ORIGIN,
     REMINDER,
     Media,
     Native,
@@ -44,19 +44,19 @@ _TEXT = operator.attrgetter("text")
 WirePart = dict[str, Any]
 
 
-class Setting(msgspec.Struct, frozen=True, gc=False):
+class EncodingContext(msgspec.Struct, frozen=True, gc=False):
     """Everything besides the part itself that its encoding depends on.
 
     `served` is true if the request offers Google's built-in tools: only then does Google accept its own
     `toolCall` and `toolResponse` parts in the history.
     """
 
-    profile: Profile
+    profile: ModelProfile
     names: NameMap
     origin: str
     served: bool = False
 
-    def same_as(self, other: Setting) -> bool:
+    def same_as(self, other: EncodingContext) -> bool:
         """Whether both encode every part alike; `profile` and `names` are compared by identity."""
         same = self.profile is other.profile and self.names is other.names
         return same and self.origin == other.origin and self.served == other.served
@@ -68,7 +68,7 @@ class PartEncoder:
     `notes` collects the losses; the caller clears it between messages.
     """
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: EncodingContext) -> None:
         self.setting = setting
         self.notes: list[Note] = []
         self._profile = setting.profile
@@ -76,11 +76,13 @@ class PartEncoder:
         self._origin = setting.origin
         self._served = setting.served
 
-    def say(self, said: Iterable[Part], kinds: set[type[Part]]) -> list[WirePart]:
+    def encode(self, said: Iterable[Part], kinds: set[type[Part]]) -> list[WirePart]:
         """Encode the parts of a message; `kinds` is the set of their types."""
         parts: list[WirePart] = []
-        for part in said if SERVED.isdisjoint(kinds) else say_served(said, self._can_replay):
-            parts += SAY[type(part)](self, part)
+        for part in (
+            said if SERVER_TOOL_PARTS.isdisjoint(kinds) else encode_server_tools(said, self._can_replay)
+        ):
+            parts += ENCODERS[type(part)](self, part)
         # Google wants function responses before all other parts (pain C9).
         if len(parts) > 1 and not kinds <= _NOT_RESPONSES:
             parts.sort(key=_is_not_response)
@@ -94,7 +96,7 @@ class PartEncoder:
         """
         remark = [
             self._readable(part) if isinstance(part, Media) else part
-            for part in say_served(said, self._can_replay)
+            for part in encode_server_tools(said, self._can_replay)
         ]
         text = "\n\n".join(_as_reminder(part.text) for part in remark if isinstance(part, Text) and part.text)
         responses = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
@@ -150,7 +152,7 @@ class PartEncoder:
         """
         if signature.origin == self._origin:
             return True
-        brought = signature.origin == AS_BROUGHT and self._origin != NOBODY
+        brought = signature.origin == ANY_ORIGIN and self._origin != NOBODY
         if not brought:
             self._note_foreign(signature)
         return brought
@@ -228,7 +230,7 @@ class PartEncoder:
 
 
 #: The encoder of each type of part.
-SAY: dict[type[Part], Callable[[PartEncoder, Any], list[WirePart]]] = {
+ENCODERS: dict[type[Part], Callable[[PartEncoder, Any], list[WirePart]]] = {
     Text: PartEncoder._text,
     Thought: PartEncoder._thought,
     Media: PartEncoder._file,

@@ -41,7 +41,7 @@ class ToolPart(msgspec.Struct, rename="camel"):
     code_execution_result: Code | None = None
 
 
-class Told(msgspec.Struct, frozen=True):
+class ServerToolUse(msgspec.Struct, frozen=True):
     """A use of a server tool; `result` is None if it must be taken from the grounding metadata."""
 
     call: ServerCall
@@ -51,7 +51,7 @@ class Told(msgspec.Struct, frozen=True):
 _decode_part = msgspec.json.Decoder(ToolPart, strict=False).decode
 
 
-class Running:
+class ServerToolParts:
     """Collects tool parts; `feed` yields the calls once all calls that run in parallel have a response.
 
     Google wants the parts back in its own order, so they are kept together in the signature of the first call.
@@ -81,7 +81,7 @@ class Running:
             return invocation.tool_type in _KINDS
         return part.executable_code is not None or part.code_execution_result is not None
 
-    def feed(self, native: Native) -> Iterator[Told]:
+    def feed(self, native: Native) -> Iterator[ServerToolUse]:
         part = _decode(native)
         if part.code_execution_result is not None:
             self._code_parts.append(native.json)
@@ -100,11 +100,11 @@ class Running:
             if self._answered == len(self._calls):
                 yield from self._end_calls()
 
-    def close(self) -> Iterator[Told]:
+    def close(self) -> Iterator[ServerToolUse]:
         yield from self.end_code()
         yield from self._end_calls()
 
-    def _end_calls(self) -> Iterator[Told]:
+    def _end_calls(self) -> Iterator[ServerToolUse]:
         """Yield the collected calls.
 
         The parts are attached as a signature only if every call has a response: it is not known how Google
@@ -114,7 +114,7 @@ class Running:
         signature = self._sign(self._call_parts) if whole else None
         self._call_parts, self._calls, self._answered = [], [], 0
         for told in (told for call in calls for told in self._split(call)):
-            yield Told(msgspec.structs.replace(told, signature=signature))
+            yield ServerToolUse(msgspec.structs.replace(told, signature=signature))
             signature = self._sign([]) if whole else None
 
     def _split(self, call: Invocation) -> Iterator[ServerCall]:
@@ -131,7 +131,7 @@ class Running:
         for place, url in enumerate(urls or [""]):
             yield self._call(kind, call.id if not place else None, {"urls": [url] if url else []})
 
-    def end_code(self) -> Iterator[Told]:
+    def end_code(self) -> Iterator[ServerToolUse]:
         """Yield the collected code execution; any other part means that it has no more results."""
         code, results, parts = self._code, self._results, self._code_parts
         self._code, self._results, self._code_parts = None, [], []
@@ -149,7 +149,7 @@ class Running:
             output="".join(result.output or "" for result in results),
             error=next(filter(None, errors), "") if results else "unavailable",
         )
-        yield Told(call, result)
+        yield ServerToolUse(call, result)
 
     def _call(self, kind: ServerKind, identity: str | None, args: dict[str, Any]) -> ServerCall:
         own = self._new_id()

@@ -26,14 +26,16 @@ from dragoman.ir import (
 )
 
 #: A part that Gemini can represent.
-Sayable = Text | Thought | Media | ToolCall | ToolResult | Native
+EncodablePart = Text | Thought | Media | ToolCall | ToolResult | Native
 
 #: Parts that `say_served` replaces; most messages contain neither.
-SERVED = frozenset({ServerCall, ServerResult})
+SERVER_TOOL_PARTS = frozenset({ServerCall, ServerResult})
 _decode_own = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 
 
-def say_served(parts: Iterable[Part], is_own: Callable[[Signature], bool]) -> Iterator[Sayable]:
+def encode_server_tools(
+    parts: Iterable[Part], is_own: Callable[[Signature], bool]
+) -> Iterator[EncodablePart]:
     """Yield the parts with server calls and results replaced by Google's own parts or by text.
 
     `is_own` decides by the signature of a call whether Google accepts the original parts.

@@ -25,9 +25,9 @@ from dragoman.dialects.gemini.wire import (
     PartialArg,
     decode_chunk,
     decode_feedback,
-    decode_words,
+    decode_text_chunk,
 )
-from dragoman.errors import UpstreamCut, UpstreamError, UpstreamGarbage
+from dragoman.errors import UpstreamError, UpstreamIncomplete, UpstreamProtocolError
 from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
@@ -37,7 +37,7 @@ from dragoman.ir import (
     Finished,
     Native,
     Signature,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -120,7 +120,7 @@ class GeminiStream:
         if self._ended:
             return events
         if self._finish is None:
-            cut = UpstreamCut("the answer stopped before its end", kind="overloaded")
+            cut = UpstreamIncomplete("the answer stopped before its end", kind="overloaded")
             return [*events, *self._fail(cut)]
         self._ended = True
         self._end(self._finish, events)
@@ -142,7 +142,7 @@ class GeminiStream:
     def _words(self, frame: bytes, events: list[Event]) -> bool:
         """Decode a chunk of nothing but text and counts, the usual one; return False if it contains more."""
         try:
-            chunk = decode_words(frame)
+            chunk = decode_text_chunk(frame)
         except msgspec.DecodeError:
             self._text_only = False
             return False
@@ -212,7 +212,7 @@ class GeminiStream:
             if part.text:
                 events.append(ThoughtDelta(part.text))
             if signature:
-                events.append(Signed(signature, ON_THOUGHT))
+                events.append(SignatureDelta(signature, ON_THOUGHT))
             return
         if _parts_of(part) != _NO_PARTS:
             events.append(_native_part(part))
@@ -220,7 +220,7 @@ class GeminiStream:
         if part.text:
             events.append(TextDelta(part.text))
         if signature:
-            events.append(Signed(signature, ON_TEXT if part.text else AFTER_TEXT))
+            events.append(SignatureDelta(signature, ON_TEXT if part.text else AFTER_TEXT))
 
     def _call(self, call: FunctionCall, signature: Signature | None, events: list[Event]) -> None:
         """Add a piece of a call; emit it when complete. Text and usage may arrive between its pieces."""
@@ -239,7 +239,9 @@ class GeminiStream:
         opened = self._open
         if opened is None:
             if args:
-                raise UpstreamGarbage("the upstream sent a function call without a name", kind="overloaded")
+                raise UpstreamProtocolError(
+                    "the upstream sent a function call without a name", kind="overloaded"
+                )
             return
         opened.signature = opened.signature or signature
         if call.partial_args:
@@ -349,7 +351,7 @@ class OpenCall(msgspec.Struct):
         try:
             _decode_args(args)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise UpstreamGarbage(
+            raise UpstreamProtocolError(
                 f"the arguments of {self.name} are not an object", kind="overloaded"
             ) from None
         return ToolCall(id=self.id, name=self.name, args=args, signature=self.signature)
@@ -397,4 +399,4 @@ def _unreadable(frame: bytes) -> UpstreamError:
     error = decode_error_body(0, frame)
     if error.status:
         return error
-    return UpstreamGarbage("the upstream sent something that is not a Gemini response", kind="internal")
+    return UpstreamProtocolError("the upstream sent something that is not a Gemini response", kind="internal")

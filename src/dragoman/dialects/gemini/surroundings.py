@@ -14,10 +14,10 @@ from dragoman.dialects.base import Target
 from dragoman.dialects.gemini.builtin import BuiltIns, encode_built_ins
 from dragoman.dialects.gemini.generation import encode_generation
 from dragoman.dialects.gemini.models import profile_of
-from dragoman.dialects.gemini.parts import NOBODY, Setting
+from dragoman.dialects.gemini.parts import NOBODY, EncodingContext
 from dragoman.dialects.gemini.tools import Declarations, declare, encode_tool_choice
 from dragoman.ir import Request
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 _ENCODER = msgspec.json.Encoder()
@@ -32,7 +32,7 @@ def origin_of(target: Target) -> str:
     return f"{target.backend}-{profile_of(target.model).family}"
 
 
-class Fields(msgspec.Struct, frozen=True):
+class RequestFields(msgspec.Struct, frozen=True):
     """The fields of a request body with empty `contents`, and what is needed to encode the contents.
 
     The notes on the contents are reported between `before` and `after`.
@@ -40,18 +40,18 @@ class Fields(msgspec.Struct, frozen=True):
 
     body: dict[str, Any]
     built_ins: BuiltIns
-    setting: Setting
+    setting: EncodingContext
     before: tuple[Note, ...]
     after: tuple[Note, ...]
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class UpstreamEnvelope(msgspec.Struct, frozen=True):
     """`Fields` as JSON, and what is needed to encode the contents and to decode the answer."""
 
     closing: bytes  # after the last content
     rest: tuple[bytes, ...]  # the other fields, one JSON text or none
     whole: bytes  # the complete body if the target accepts no `contents`, otherwise empty
-    setting: Setting
+    setting: EncodingContext
     origin: str
     single_call: bool
     built_ins: BuiltIns
@@ -74,10 +74,10 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 #: Everything that the envelope depends on. Comparison is fast, because unchanged fields are identical objects.
 _Key = tuple[object, ...]
-_SURROUNDINGS: Memo[_Key, Surroundings] = Memo(32 * 1024 * 1024, "surroundings")
+_ENVELOPES: LruCache[_Key, UpstreamEnvelope] = LruCache(32 * 1024 * 1024, "surroundings")
 
 
-def surround(request: Request, target: Target) -> Surroundings:
+def make_envelope(request: Request, target: Target) -> UpstreamEnvelope:
     """Encode everything but the contents, from the cache if the same fields were encoded before."""
     key: _Key = (
         request.system,
@@ -90,19 +90,19 @@ def surround(request: Request, target: Target) -> Surroundings:
         request.native,
         target,
     )
-    known = _SURROUNDINGS.find(key)
+    known = _ENVELOPES.find(key)
     if known is None:
-        known = _surround(request, target)
-        _SURROUNDINGS.put(key, 2 * (len(known.whole) + sum(map(len, known.rest))), known)
+        known = _make_envelope(request, target)
+        _ENVELOPES.put(key, 2 * (len(known.whole) + sum(map(len, known.rest))), known)
     return known
 
 
-def _surround(request: Request, target: Target) -> Surroundings:
+def _make_envelope(request: Request, target: Target) -> UpstreamEnvelope:
     fields = make_fields(request, target)
     json = _ENCODER.encode(fields.body)
     named = "contents" in fields.body
     rest = json[len(_OPENING) + len(b"],") :] if named else b""
-    return Surroundings(
+    return UpstreamEnvelope(
         closing=b"]" if rest else b"]}",
         rest=(rest,) if rest else (),
         whole=b"" if named else json,
@@ -115,7 +115,7 @@ def _surround(request: Request, target: Target) -> Surroundings:
     )
 
 
-def make_fields(request: Request, target: Target) -> Fields:
+def make_fields(request: Request, target: Target) -> RequestFields:
     """Encode every field of the body except `contents`, which stays empty."""
     declarations = declare(request.tools, target)
     functions = bool(declarations.declared)
@@ -136,12 +136,12 @@ def make_fields(request: Request, target: Target) -> Fields:
     if config:
         body["generationConfig"] = config
     _add_native(body, request.native, target)
-    for place in target.without:
+    for place in target.omit_fields:
         notes += _remove_field(body, place)
     origin = origin_of(target) if target.trust_signatures else NOBODY
-    setting = Setting(profile_of(target.model), declarations.names, origin, bool(built_ins.offered))
+    setting = EncodingContext(profile_of(target.model), declarations.names, origin, bool(built_ins.offered))
     before = (*declarations.notes, *built_ins.notes)
-    return Fields(body, built_ins, setting, before, tuple(notes))
+    return RequestFields(body, built_ins, setting, before, tuple(notes))
 
 
 def _tools(declarations: Declarations, built_ins: BuiltIns) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.dialects.gemini.models import Level, Profile
+from dragoman.dialects.gemini.models import Level, ModelProfile
 from dragoman.ir import Effort, Sampling, Thinking
 from dragoman.notes import Note
 
@@ -25,7 +25,7 @@ SHORT_ANSWER_TOKENS = 4_096
 
 
 def encode_thinking(
-    thinking: Thinking, sampling: Sampling, profile: Profile
+    thinking: Thinking, sampling: Sampling, profile: ModelProfile
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
     """Return the `thinkingConfig` of a request and notes; an empty one means the model's default."""
     if thinking.mode == "own":
@@ -51,14 +51,14 @@ def _short(sampling: Sampling) -> bool:
     return sampling.max_tokens is not None and sampling.max_tokens < SHORT_ANSWER_TOKENS
 
 
-def _least(profile: Profile) -> dict[str, Any]:
+def _least(profile: ModelProfile) -> dict[str, Any]:
     if profile.levels:
         return {"thinkingLevel": profile.levels[0].upper()}
     return {"thinkingBudget": 0 if profile.can_stop_thinking else profile.budget[0]}
 
 
 def _amount(
-    thinking: Thinking, sampling: Sampling, profile: Profile
+    thinking: Thinking, sampling: Sampling, profile: ModelProfile
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
     if thinking.budget_tokens is None and thinking.effort is None:
         return _enable(thinking, profile), ()
@@ -67,14 +67,14 @@ def _amount(
     return _budget(thinking, sampling, profile)
 
 
-def _enable(thinking: Thinking, profile: Profile) -> dict[str, Any]:
+def _enable(thinking: Thinking, profile: ModelProfile) -> dict[str, Any]:
     """Turn thinking on for a model that does not think by default, if the client asks for thinking."""
     if thinking.mode == "default" or profile.thinks_by_default:
         return {}
     return {"thinkingLevel": "MEDIUM"} if profile.levels else {"thinkingBudget": -1}
 
 
-def _level(thinking: Thinking, profile: Profile) -> tuple[dict[str, Any], tuple[Note, ...]]:
+def _level(thinking: Thinking, profile: ModelProfile) -> tuple[dict[str, Any], tuple[Note, ...]]:
     if thinking.effort is not None:
         wanted = _LEVEL[thinking.effort]
     else:
@@ -88,7 +88,7 @@ def _level(thinking: Thinking, profile: Profile) -> tuple[dict[str, Any], tuple[
 
 
 def _budget(
-    thinking: Thinking, sampling: Sampling, profile: Profile
+    thinking: Thinking, sampling: Sampling, profile: ModelProfile
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
     wanted = thinking.budget_tokens if thinking.effort is None else _BUDGET[thinking.effort]
     lowest, highest = profile.budget

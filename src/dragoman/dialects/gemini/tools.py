@@ -11,7 +11,7 @@ from dragoman.dialects.base import Target
 from dragoman.dialects.gemini.native import native_declaration
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Tool, ToolChoice
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 from dragoman.schema import NameMap, clean_schema, compile_schema, relax_schema
 
@@ -30,10 +30,10 @@ class Declarations(msgspec.Struct, frozen=True):
 
 #: Every turn of a conversation repeats the same tools: translate each schema and each set once. A tool that is
 #: added later changes the set, but not the schemas of the others.
-_PARAMETERS: Memo[tuple[bytes, bool, bool, bool], tuple[msgspec.Raw | None, tuple[Note, ...]]] = Memo(
+_PARAMETERS: LruCache[tuple[bytes, bool, bool, bool], tuple[msgspec.Raw | None, tuple[Note, ...]]] = LruCache(
     16 * 1024 * 1024, "schemas"
 )
-_DECLARATIONS: Memo[tuple[tuple[Tool, ...], str, bool, bool], Declarations] = Memo(
+_DECLARATIONS: LruCache[tuple[tuple[Tool, ...], str, bool, bool], Declarations] = LruCache(
     32 * 1024 * 1024, "declarations"
 )
 

@@ -85,28 +85,28 @@ class Chunk(msgspec.Struct, rename="camel", gc=False):
     error: msgspec.Raw = NOTHING
 
 
-class Words(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class TextPart(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     text: str
     thought: bool = False
 
 
-class WordsContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    parts: list[Words]
+class TextContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    parts: list[TextPart]
     role: str = ""
 
 
-class WordsCandidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    content: WordsContent
+class TextCandidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    content: TextContent
     index: int = 0
 
 
-class WordsChunk(msgspec.Struct, rename="camel", gc=False, forbid_unknown_fields=True):
+class TextChunk(msgspec.Struct, rename="camel", gc=False, forbid_unknown_fields=True):
     """A chunk with nothing but text and token counts, like most chunks of a stream.
 
     Decoding fails for any other field, which selects the slower `Chunk`.
     """
 
-    candidates: list[WordsCandidate]
+    candidates: list[TextCandidate]
     usage_metadata: msgspec.Raw = NOTHING
     model_version: str | None = None
     response_id: str | None = None
@@ -133,4 +133,4 @@ NATIVE_FIELDS = {
 
 decode_feedback = msgspec.json.Decoder(PromptFeedback | None, strict=False).decode
 decode_chunk = msgspec.json.Decoder(Chunk, strict=False).decode
-decode_words = msgspec.json.Decoder(WordsChunk, strict=False).decode
+decode_text_chunk = msgspec.json.Decoder(TextChunk, strict=False).decode

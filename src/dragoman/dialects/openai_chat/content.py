@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dragoman.dialects.media import is_inline, mime_of, read_inline, read_url
+from dragoman.dialects.media import is_data_url, mime_of, read_data_url, read_url
 from dragoman.dialects.openai_chat.wire import ImageUrl, WirePart
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Media, Text
@@ -50,9 +50,9 @@ def decode_text(content: str | list[WirePart] | None) -> list[Text]:
 
 
 def _decode_part(part: WirePart, where: str, notes: list[Note]) -> list[Content]:
-    reader = _READERS.get(part.type)
+    reader = _PART_READERS.get(part.type)
     if reader is None:
-        known = ", ".join(_READERS)
+        known = ", ".join(_PART_READERS)
         raise InvalidRequest(f"content of type {part.type!r} is not understood: use {known}", where=where)
     return reader(part, where, notes)
 
@@ -86,8 +86,8 @@ def _file(part: WirePart, where: str, _notes: list[Note]) -> list[Content]:
         why = "files are not kept here: send file_data" if stored else "a file part needs file_data"
         raise InvalidRequest(why, where=f"{where}.file")
     title: list[Content] = [Text(text=file.filename)] if file.filename else []
-    if is_inline(file.file_data):
-        return [*title, read_inline(file.file_data, f"{where}.file.file_data")]
+    if is_data_url(file.file_data):
+        return [*title, read_data_url(file.file_data, f"{where}.file.file_data")]
     mime = mime_of(file.filename or "")
     if not mime:
         why = "the media type is unknown: send a data: address, or a filename with a known ending"
@@ -95,7 +95,7 @@ def _file(part: WirePart, where: str, _notes: list[Note]) -> list[Content]:
     return [*title, Media(mime=mime, data=file.file_data)]
 
 
-_READERS: dict[str, Callable[[WirePart, str, list[Note]], list[Content]]] = {
+_PART_READERS: dict[str, Callable[[WirePart, str, list[Note]], list[Content]]] = {
     "text": _text,
     "refusal": _text,
     "image_url": _image,

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import EFFORTS, Decoded, Headers
-from dragoman.dialects.history import HISTORY_BYTES, placed_notes
+from dragoman.dialects.history import HISTORY_CACHE_BYTES, absolute_notes
 from dragoman.dialects.openai_chat.encode import Echo
 from dragoman.dialects.openai_chat.messages import DecodedMessage, decode_message
 from dragoman.dialects.openai_chat.tools import (
@@ -21,7 +21,7 @@ from dragoman.dialects.openai_chat.tools import (
 )
 from dragoman.dialects.openai_chat.wire import Body, WireFormat, decode_body, decode_schema
 from dragoman.dialects.openai_chat.wire import decode_message as decode_wire_message
-from dragoman.dialects.skim import IN_TOOLS, Skimmer
+from dragoman.dialects.skim import TOOLS_FIELD, IncrementalBodyReader
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     Message,
@@ -33,7 +33,7 @@ from dragoman.ir import (
     ToolChoice,
     ToolResult,
 )
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 #: Fields that are dropped with a note -> the reason in the note.
@@ -63,7 +63,7 @@ _DROPPED: dict[str, str] = {
 _WITHOUT_EFFECT = frozenset({b"", b"null", b"false", b"0", b"{}", b"[]", b'"auto"', b'"default"', b'""'})
 
 
-def _said(
+def _merge_messages(
     before: tuple[Message, ...], _: Sequence[DecodedMessage], new: Sequence[DecodedMessage]
 ) -> tuple[Message, ...]:
     """Return the messages with the new items; neighbouring tool results become one message."""
@@ -71,7 +71,7 @@ def _said(
     for piece in new:
         message = piece.message
         if messages and _brings_result(message) and _brings_result(messages[-1]):
-            messages[-1] = messages[-1].joined(message)
+            messages[-1] = messages[-1].join(message)
         else:
             messages.append(message)
     return tuple(messages)
@@ -81,36 +81,36 @@ def _brings_result(message: Message) -> bool:
     return message.role == "user" and bool(message.parts) and isinstance(message.parts[0], ToolResult)
 
 
-_MESSAGES: Memo[bytes, DecodedMessage] = Memo(HISTORY_BYTES, "chat messages")
-_BODIES: Skimmer[Body, DecodedMessage] = Skimmer(
+_MESSAGES: LruCache[bytes, DecodedMessage] = LruCache(HISTORY_CACHE_BYTES, "chat messages")
+_BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
     "chat",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="messages",
     elements=operator.attrgetter("messages"),
-    tools=IN_TOOLS,
-    said=_said,
+    tools=TOOLS_FIELD,
+    said=_merge_messages,
     tells=operator.attrgetter("notes"),
 )
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat needs no headers)
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    skimmed = _BODIES.skim(body)
-    if not skimmed.is_framed:
+    skimmed = _BODIES.read(body)
+    if not skimmed.has_known_envelope:
         _refuse_unservable(skimmed.wire)
     history = skimmed.history(_MESSAGES, "messages", _message)
-    frame = skimmed.note("frame", None, lambda: _decode_frame(skimmed.wire, skimmed.tools))
-    instructions, messages, moved = _split_system(history.said)
+    frame = skimmed.derive("frame", None, lambda: _decode_envelope(skimmed.wire, skimmed.tools))
+    instructions, messages, moved = _split_system(history.messages)
     request = msgspec.structs.replace(
         frame.request,
         messages=messages,
         system=_system(instructions),
     )
-    notes = (*frame.notes, *moved, *placed_notes("messages", history.pieces, history.telling))
+    notes = (*frame.notes, *moved, *absolute_notes("messages", history.items, history.annotated))
     return Decoded(request, notes, frame.echo)
 
 
-def _decode_frame(wire: Body, declared: bytes) -> Decoded:
+def _decode_envelope(wire: Body, declared: bytes) -> Decoded:
     """Decode everything except the messages; `declared` is the JSON of the tools."""
     tool_set, choice, legacy = _tools(wire, declared)
     thinking, unknown = _thinking(wire.reasoning_effort)
@@ -183,10 +183,10 @@ def _system(instructions: tuple[Message, ...]) -> tuple[Text, ...]:
     if not instructions:
         return ()
     first, others = instructions[0], instructions[1:]
-    noted: tuple[tuple[Message, ...], tuple[Text, ...]] | None = first.notebook.get("system")
+    noted: tuple[tuple[Message, ...], tuple[Text, ...]] | None = first.derived.get("system")
     if noted is None or noted[0] != others:
         texts = (part for message in instructions for part in message.parts)
-        noted = first.notebook["system"] = (
+        noted = first.derived["system"] = (
             others,
             tuple(part for part in texts if isinstance(part, Text) and part.text),
         )
@@ -228,7 +228,7 @@ def _output(wire: WireFormat | None) -> OutputFormat | None:
         known = "text, json_object, json_schema"
         raise InvalidRequest(f"{wire.type!r} is not one of {known}", where="response_format.type")
     where = "response_format.json_schema.schema"
-    schema = jsontext.checked(bytes(wire.json_schema.schema) if wire.json_schema else b"", where)
+    schema = jsontext.validate_text(bytes(wire.json_schema.schema) if wire.json_schema else b"", where)
     if not schema or schema == b"null":
         return OutputFormat()
     jsontext.decode(decode_schema, schema, where)

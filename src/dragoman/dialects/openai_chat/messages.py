@@ -14,12 +14,12 @@ from dragoman.dialects.openai_chat.wire import ExtraContent, FunctionCall, WireM
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     AFTER_TEXT,
-    AS_BROUGHT,
+    ANY_ORIGIN,
     ON_TEXT,
     ON_THOUGHT,
     Message,
     Part,
-    Sealed,
+    SealedSignature,
     Signature,
     Text,
     Thought,
@@ -106,7 +106,7 @@ _READERS: dict[str, Callable[[WireMessage, list[Note]], Message]] = {
 
 
 def _signed(
-    thought: str, texts: list[Text], calls: list[ToolCall], sealed: Sealed | None, notes: list[Note]
+    thought: str, texts: list[Text], calls: list[ToolCall], sealed: SealedSignature | None, notes: list[Note]
 ) -> tuple[Part, ...]:
     """Return the parts in Gemini's order, with the signature of the message on the part that it signs."""
     thoughts = [Thought(text=thought)] if thought else []
@@ -154,7 +154,7 @@ def _legacy_call(wire: FunctionCall, notes: list[Note]) -> ToolCall:
     return ToolCall(id=legacy_id(wire.name), name=wire.name, args=args)
 
 
-def _sealed(extra: ExtraContent | None, where: str, target: str, notes: list[Note]) -> Sealed | None:
+def _sealed(extra: ExtraContent | None, where: str, target: str, notes: list[Note]) -> SealedSignature | None:
     """Return the signature in an `extra_content`.
 
     A value that this gateway did not seal but that is base64 is taken for a signature from Google's own Chat
@@ -165,7 +165,7 @@ def _sealed(extra: ExtraContent | None, where: str, target: str, notes: list[Not
         return None
     sealed = unseal(word)
     if sealed is None and _BASE64.fullmatch(word):
-        return Sealed(Signature(word, AS_BROUGHT), target)
+        return SealedSignature(Signature(word, ANY_ORIGIN), target)
     if sealed is None:
         notes.append(Note("dropped", where + _SIGNATURE, "it is damaged or no signature of Gemini's"))
     return sealed
@@ -178,7 +178,7 @@ def _arguments(wire: FunctionCall, where: str, notes: list[Note]) -> bytes:
     """
     raw = bytes(wire.arguments)
     if raw.startswith(b'"'):
-        raw = jsontext.whole_characters(msgspec.json.decode(raw, type=str).encode())
+        raw = jsontext.replace_lone_surrogates(msgspec.json.decode(raw, type=str).encode())
     if raw.strip() in (b"", b"null"):
         return b"{}"
     try:

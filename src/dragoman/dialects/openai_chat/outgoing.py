@@ -10,16 +10,16 @@ import msgspec
 from dragoman.dialects.openai_chat.encode import Echo, encode_call
 from dragoman.ir import Media, Text, Tool, ToolCall, ToolChoice, ToolResult
 
-_MODES = {"auto": "auto", "validated": "auto", "any": "required", "none": "none"}
+_CHOICES = {"auto": "auto", "validated": "auto", "any": "required", "none": "none"}
 _NO_ECHO = Echo()
 
 
 def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    return [{"type": "function", "function": _function(tool)} for tool in tools]
+    return [{"type": "function", "function": _encode_function(tool)} for tool in tools]
 
 
 def encode_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
-    word = _MODES[choice.mode]
+    word = _CHOICES[choice.mode]
     if not choice.names or choice.mode == "none":
         return word
     named = [{"type": "function", "function": {"name": name}} for name in choice.names]
@@ -44,7 +44,7 @@ def encode_result(result: ToolResult) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
 
-def _function(tool: Tool) -> dict[str, Any]:
+def _encode_function(tool: Tool) -> dict[str, Any]:
     described = {"description": tool.description} if tool.description else {}
     return {"name": tool.name, **described, "parameters": msgspec.Raw(tool.schema)}
 

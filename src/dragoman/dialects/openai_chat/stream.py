@@ -29,14 +29,14 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
     Native,
     ServerCall,
     ServerResult,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -91,13 +91,13 @@ class CompletionStream:
         if isinstance(event, TextDelta):  # nearly every event
             return self._text(event.text)
         match event:
-            case Cited():
+            case CitedText():
                 return self._cited(event)
             case ThoughtDelta():
                 return self._thought(event.text)
             case ToolCall():
                 return self._call(event)
-            case Signed():
+            case SignatureDelta():
                 self._sign(event)
                 return b""
             case _:
@@ -141,7 +141,7 @@ class CompletionStream:
         self._chars += len(text)
         return self._before_text + _json(text) + self._behind_text
 
-    def _cited(self, event: Cited) -> bytes:
+    def _cited(self, event: CitedText) -> bytes:
         """Encode cited text; its sources are sent at the end, with offsets in the whole text."""
         out = self._text(event.text)
         start = self._chars - len(event.text)
@@ -154,7 +154,7 @@ class CompletionStream:
             return b""
         return self._chunk(b'{"reasoning_content":%b}' % _json(text))
 
-    def _sign(self, event: Signed) -> None:
+    def _sign(self, event: SignatureDelta) -> None:
         if event.target == ON_THOUGHT:
             if self._answer.with_thinking:
                 self._signature = encode_signature(event.signature, ON_THOUGHT)

@@ -24,7 +24,7 @@ from dragoman.dialects.openai_chat.wire import (
 )
 from dragoman.errors import InvalidRequest
 from dragoman.ir import ServerTool, Tool, ToolChoice
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 Mode = Literal["auto", "any", "none", "validated"]
@@ -49,7 +49,7 @@ class ToolSet(msgspec.Struct, frozen=True):
 
 
 #: Clients send the same tools with every turn.
-_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "chat tool sets")
+_TOOL_SETS: LruCache[tuple[bytes, str], ToolSet] = LruCache(32 * 1024 * 1024, "chat tool sets")
 
 
 def decode_tool_set(raw: bytes, place: str) -> ToolSet:
@@ -64,7 +64,9 @@ def _decode_tool_set(raw: bytes, place: str) -> ToolSet:
     freeform: set[str] = set()
     notes: list[Note] = []
     server_tools: list[ServerTool] = []
-    for index, wire in enumerate(jsontext.decode(decode_tools, jsontext.checked(raw, place), place) or ()):
+    for index, wire in enumerate(
+        jsontext.decode(decode_tools, jsontext.validate_text(raw, place), place) or ()
+    ):
         kind = wire.type or "function"
         where = f"{place}[{index}]"
         if kind == "function":

@@ -11,7 +11,7 @@ from dragoman.dialects.openai_responses.tool_search import search_tool
 from dragoman.dialects.openai_responses.tools import ToolSet, find_name, names_in
 from dragoman.dialects.openai_responses.wire import WireChoice, decode_choice
 from dragoman.errors import InvalidRequest
-from dragoman.ir import ServerTool, ToolChoice, remote_name
+from dragoman.ir import ServerTool, ToolChoice, mcp_tool_name
 
 _WHERE = "tool_choice"
 _MODES: dict[str, Literal["auto", "any", "none", "validated"]] = {
@@ -73,9 +73,9 @@ def _chosen(wire: WireChoice, tool_set: ToolSet) -> tuple[str, ...]:
     if kind == "namespace" and name:
         return names_in(tool_set, name)
     if kind == "mcp" and any(remote.label == wire.server_label for remote in tool_set.remotes):
-        return (remote_name(wire.server_label or "", name or "*"),)
+        return (mcp_tool_name(wire.server_label or "", name or "*"),)
     if kind in BUILT_IN:
-        return (kind,) if kind in tool_set.faces else ()
+        return (kind,) if kind in tool_set.client_tools else ()
     if is_hosted(kind) or kind in _UNSUPPORTED or kind.startswith("computer"):
         return ()
     raise InvalidRequest(f"a choice of type {kind!r} is not understood", where=f"{_WHERE}.type")

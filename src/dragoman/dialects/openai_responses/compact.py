@@ -15,7 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.ir import Response, ServerKind
 
 
-class Compaction:
+class CompactClient:
     """The dialect for one request.
 
     It holds the input items of its request, because the answer repeats the user messages beside the summary.

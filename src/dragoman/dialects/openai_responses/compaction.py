@@ -21,7 +21,7 @@ from dragoman.dialects.openai_responses.wire import decode_item
 TRIGGER = b'{"type":"compaction_trigger"}'
 
 #: The prompt for the summary, sent after the conversation.
-WISH = (
+SUMMARY_PROMPT = (
     "The conversation above is about to be replaced by a summary that you write now. Another session goes on"
     " from it with nothing else to read. Say what was asked and why, what was decided, what has been done and"
     " found out (names of files, commands, errors and values that are still needed), what is unfinished, and"

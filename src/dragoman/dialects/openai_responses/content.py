@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dragoman.dialects.media import is_inline, mime_of, read_inline, read_url
+from dragoman.dialects.media import is_data_url, mime_of, read_data_url, read_url
 from dragoman.dialects.openai_responses.wire import Content, ImageUrl
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Media, Text
@@ -64,8 +64,8 @@ def _file(content: Content, where: str, notes: list[Note]) -> list[Text | Media]
     data = content.file_data
     if not data:
         raise _missing_content("a file needs file_data or a file_url", content, where)
-    if is_inline(data):
-        return [*title, read_inline(data, f"{where}.file_data")]
+    if is_data_url(data):
+        return [*title, read_data_url(data, f"{where}.file_data")]
     mime = mime_of(content.filename or "")
     if not mime:
         why = "bare base64 needs a filename that tells its type; or send a data: address"
@@ -75,7 +75,7 @@ def _file(content: Content, where: str, notes: list[Note]) -> list[Text | Media]
 
 def _audio(content: Content, where: str) -> Media:
     if content.audio_url:
-        return read_inline(content.audio_url, f"{where}.audio_url")
+        return read_data_url(content.audio_url, f"{where}.audio_url")
     audio = content.input_audio
     if audio is None or not audio.data or not audio.format:
         raise InvalidRequest("audio needs data and a format", where=f"{where}.input_audio")

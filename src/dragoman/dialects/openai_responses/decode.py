@@ -8,12 +8,12 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import EFFORTS, Decoded, Headers
-from dragoman.dialects.history import HISTORY_BYTES, History, placed_notes
+from dragoman.dialects.history import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
 from dragoman.dialects.openai_responses.choice import chosen_server_tools, decode_tool_choice, searches_of
-from dragoman.dialects.openai_responses.compaction import WISH
+from dragoman.dialects.openai_responses.compaction import SUMMARY_PROMPT
 from dragoman.dialects.openai_responses.echo import Echo, make_echo
 from dragoman.dialects.openai_responses.items import DecodedItem, decode_item
-from dragoman.dialects.openai_responses.spoken import said, split_instructions
+from dragoman.dialects.openai_responses.spoken import merge_items, split_instructions
 from dragoman.dialects.openai_responses.tool_search import found_remotely
 from dragoman.dialects.openai_responses.tools import ToolSet, combine, decode_tool_set, reveal
 from dragoman.dialects.openai_responses.wire import (
@@ -25,12 +25,12 @@ from dragoman.dialects.openai_responses.wire import (
     decode_text,
 )
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire_item
-from dragoman.dialects.skim import IN_TOOLS, Skimmed, Skimmer
+from dragoman.dialects.skim import TOOLS_FIELD, IncrementalBodyReader, PartialBody
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     Message,
     OutputFormat,
-    RemoteServer,
+    RemoteMcpServer,
     Request,
     Sampling,
     Text,
@@ -38,19 +38,19 @@ from dragoman.ir import (
     ToolCall,
     ToolChoice,
 )
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 ENCRYPTED = "reasoning.encrypted_content"  # a value of `include`
 
-_ITEMS: Memo[bytes, DecodedItem] = Memo(HISTORY_BYTES, "responses items")
-_BODIES: Skimmer[Body, DecodedItem] = Skimmer(
+_ITEMS: LruCache[bytes, DecodedItem] = LruCache(HISTORY_CACHE_BYTES, "responses items")
+_BODIES: IncrementalBodyReader[Body, DecodedItem] = IncrementalBodyReader(
     "responses",
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="input",
     elements=lambda wire: () if isinstance(wire.input, str) else wire.input or (),
-    tools=IN_TOOLS,
-    said=said,
+    tools=TOOLS_FIELD,
+    said=merge_items,
     tells=operator.attrgetter("tells"),
 )
 
@@ -58,7 +58,7 @@ _BODIES: Skimmer[Body, DecodedItem] = Skimmer(
 _ExtraItems = tuple[tuple[int, DecodedItem], ...]
 
 
-class _Frame(msgspec.Struct, frozen=True):
+class _DecodedEnvelope(msgspec.Struct, frozen=True):
     """The decoded request without its messages.
 
     The system prompt is `instructions`, then leading developer messages, then `guides`.
@@ -75,8 +75,8 @@ class _Frame(msgspec.Struct, frozen=True):
 def stands_alone(body: bytes) -> bool:
     """Return whether a request neither uses stored state nor asks to be stored; False for an invalid body."""
     try:
-        skimmed = _BODIES.look(body)
-        return skimmed.note("alone", None, lambda: _is_alone(skimmed.wire))
+        skimmed = _BODIES.peek(body)
+        return skimmed.derive("alone", None, lambda: _is_alone(skimmed.wire))
     except InvalidRequest:
         return False
 
@@ -87,31 +87,31 @@ def _is_alone(wire: Body) -> bool:
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    skimmed = _BODIES.skim(body)
-    if not skimmed.is_framed:
+    skimmed = _BODIES.read(body)
+    if not skimmed.has_known_envelope:
         _refuse_unservable(skimmed.wire)
     history = _decode_input(skimmed)
     items, extras = _drop_settled_approvals(history)
-    declared = skimmed.note("tools", None, lambda: decode_tool_set(skimmed.tools))
+    declared = skimmed.derive("tools", None, lambda: decode_tool_set(skimmed.tools))
     tool_set, loaded = _available_tools(declared, items, extras)
     named = headers.get("session_id")
-    frame = skimmed.note(
+    frame = skimmed.derive(
         "frame",
         (named, extras, tuple(loaded)),
-        lambda: _decode_frame(skimmed.wire, tool_set, loaded, extras, named),
+        lambda: _decode_envelope(skimmed.wire, tool_set, loaded, extras, named),
     )
-    messages = history.said if items is history.pieces else said((), (), items)
+    messages = history.messages if items is history.items else merge_items((), (), items)
     leading, messages = split_instructions(messages, always=frame.compacts)
     if frame.compacts:
-        messages += (Message(role="user", parts=(Text(text=WISH),)),)
+        messages += (Message(role="user", parts=(Text(text=SUMMARY_PROMPT),)),)
     request = msgspec.structs.replace(frame.request, messages=messages, system=_system(frame, leading))
-    notes = (*frame.notes, *placed_notes("input", items, history.telling))
+    notes = (*frame.notes, *absolute_notes("input", items, history.annotated))
     return Decoded(request, notes, frame.echo)
 
 
-def _decode_frame(
+def _decode_envelope(
     wire: Body, tool_set: ToolSet, loaded: dict[str, None], extras: _ExtraItems, named: str | None
-) -> _Frame:
+) -> _DecodedEnvelope:
     """Decode everything except the messages. `named` is the session id in the headers, if any."""
     choice = decode_tool_choice(
         bytes(wire.tool_choice), tool_set, parallel=wire.parallel_tool_calls is not False
@@ -145,18 +145,18 @@ def _decode_frame(
     carries = reasoning is not None or ENCRYPTED in (wire.include or ())
     notes = (*tool_set.notes, *withheld, *unknown, *lost, *_dropped_settings(wire))
     echo = make_echo(wire, tool_set, carries=carries, compacts=compacts)
-    return _Frame(request, notes, echo, instructions, tool_set.guides, compacts)
+    return _DecodedEnvelope(request, notes, echo, instructions, tool_set.guides, compacts)
 
 
-def _system(frame: _Frame, leading: Message | None) -> tuple[Text, ...]:
+def _system(frame: _DecodedEnvelope, leading: Message | None) -> tuple[Text, ...]:
     """Return the system prompt; the same object with every turn, because that is fast to compare."""
     if leading is None:
         return frame.request.system
     key = frame.instructions, frame.guides
-    noted: tuple[object, tuple[Text, ...]] | None = leading.notebook.get("system")
+    noted: tuple[object, tuple[Text, ...]] | None = leading.derived.get("system")
     if noted is None or noted[0] != key:
         texts = [part for part in leading.parts if isinstance(part, Text)]
-        noted = leading.notebook["system"] = key, (*frame.instructions, *texts, *frame.guides)
+        noted = leading.derived["system"] = key, (*frame.instructions, *texts, *frame.guides)
     return noted[1]
 
 
@@ -169,27 +169,29 @@ def _refuse_unservable(wire: Body) -> None:
         raise InvalidRequest(why, where="prompt")
 
 
-def _decode_input(skimmed: Skimmed[Body, DecodedItem]) -> History[DecodedItem]:
-    if not skimmed.is_framed:
+def _decode_input(skimmed: PartialBody[Body, DecodedItem]) -> DecodedHistory[DecodedItem]:
+    if not skimmed.has_known_envelope:
         given = skimmed.wire.input
         if isinstance(given, str):
             asked = (DecodedItem(role="user", parts=(Text(text=given),)),)
-            return History(asked, said((), (), asked))
+            return DecodedHistory(asked, merge_items((), (), asked))
         if not given:
             raise InvalidRequest("at least one input item is required", where="input")
     return skimmed.history(_ITEMS, "input", _item)
 
 
-def _drop_settled_approvals(history: History[DecodedItem]) -> tuple[tuple[DecodedItem, ...], _ExtraItems]:
+def _drop_settled_approvals(
+    history: DecodedHistory[DecodedItem],
+) -> tuple[tuple[DecodedItem, ...], _ExtraItems]:
     """Return the items, and those of them that carry more than messages.
 
     If an MCP call has run, its approval request and response are emptied: the call itself is in the history too.
     """
-    items = history.pieces
-    carried_out = {items[index].carried_out for index in history.telling} - {""}
+    items = history.items
+    carried_out = {items[index].carried_out for index in history.annotated} - {""}
     if carried_out:
         items = tuple(DecodedItem(role=item.role) if item.approval in carried_out else item for item in items)
-    return items, tuple((index, items[index]) for index in history.telling)
+    return items, tuple((index, items[index]) for index in history.annotated)
 
 
 def _item(raw: bytes, where: str) -> DecodedItem:
@@ -213,12 +215,12 @@ def _available_tools(
     loaded: dict[str, None] = {}
     for index, item in enumerate(items if tool_set.has_deferred else ()):
         if item.loads and index in brought:
-            loaded |= dict.fromkeys((*brought[index].faces, *found_remotely(brought[index].remotes)))
+            loaded |= dict.fromkeys((*brought[index].client_tools, *found_remotely(brought[index].remotes)))
         loaded |= {part.name: None for part in item.parts if isinstance(part, ToolCall)}
     return tool_set, loaded
 
 
-def _remotes(tool_set: ToolSet, extras: _ExtraItems) -> tuple[RemoteServer, ...]:
+def _remotes(tool_set: ToolSet, extras: _ExtraItems) -> tuple[RemoteMcpServer, ...]:
     """Return the MCP servers; `listed` is set for those whose tools the client already has in an item."""
     listed = {item.listed for _, item in extras}
     return tuple(
@@ -249,7 +251,7 @@ def _output(wire: Body) -> tuple[OutputFormat | None, list[Note]]:
     wanted = text.format or WireFormat(type="text")
     if wanted.type == "json_schema":
         where = "text.format.schema"
-        schema = jsontext.checked(bytes(wanted.schema), where)
+        schema = jsontext.validate_text(bytes(wanted.schema), where)
         if schema:
             jsontext.decode(msgspec.json.decode, schema, where)
         return OutputFormat(schema=schema or None), notes

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.openai_responses.tools import Face, ToolSet, flatten
+from dragoman.dialects.openai_responses.tools import ClientTool, ToolSet, flatten
 from dragoman.dialects.openai_responses.wire import Body
 
 #: Fields of the answer that repeat the request -> default value.
@@ -45,15 +45,15 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     fields: dict[str, Any] = msgspec.field(default_factory=lambda: DEFAULTS)
-    faces: dict[str, Face] = {}
+    client_tools: dict[str, ClientTool] = {}
     sources: tuple[bytes, ...] = ()
     carries: bool = False
     compacts: bool = False
     includes: frozenset[str] = frozenset()
 
-    def face(self, name: str) -> Face:
+    def client_tool(self, name: str) -> ClientTool:
         """Return the client's tool for a function name; an undeclared name is a plain function."""
-        return self.faces.get(name) or Face(name=name)
+        return self.client_tools.get(name) or ClientTool(name=name)
 
 
 def make_echo(wire: Body, tool_set: ToolSet, *, carries: bool, compacts: bool) -> Echo:
@@ -82,7 +82,7 @@ def make_echo(wire: Body, tool_set: ToolSet, *, carries: bool, compacts: bool) -
     known = {key: value for key, value in given.items() if value is not None}
     return Echo(
         fields={**DEFAULTS, **known},
-        faces=tool_set.faces,
+        client_tools=tool_set.client_tools,
         sources=tool_set.sources,
         carries=carries,
         compacts=compacts,
@@ -95,7 +95,7 @@ def _raw(raw: msgspec.Raw, where: str) -> msgspec.Raw | None:
 
     `msgspec.Raw` is a view of the whole body and would keep it in memory; a newline would break an SSE event.
     """
-    value = jsontext.checked(bytes(raw), where)
+    value = jsontext.validate_text(bytes(raw), where)
     return None if value in (b"", b"null") else msgspec.Raw(msgspec.json.format(value, indent=-1))
 
 

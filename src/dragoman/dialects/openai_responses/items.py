@@ -23,12 +23,12 @@ from dragoman.ir import (
     Media,
     Part,
     Role,
-    Sealed,
+    SealedSignature,
     Text,
     Thought,
     ToolCall,
     ToolResult,
-    remote_name,
+    mcp_tool_name,
     unseal,
 )
 from dragoman.notes import Note
@@ -39,7 +39,7 @@ _DECLINED = "The user has declined this call."
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system", "developer": "system"}
 
 
-class Voice(msgspec.Struct, frozen=True):
+class MergeKey(msgspec.Struct, frozen=True):
     """The key for merging items: neighbours with equal keys become one message.
 
     Tool results are not merged with other user items.
@@ -58,7 +58,7 @@ class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     role: Role
     parts: tuple[Part, ...] = ()
-    sealed: tuple[Sealed, ...] = ()
+    sealed: tuple[SealedSignature, ...] = ()
     tools: bytes = b""
     loads: bool = False  # its tools were found by a search: deferred ones may be called now
     compacts: bool = False  # a compaction trigger
@@ -79,13 +79,13 @@ class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return any(more)
 
     @cached_property
-    def voice(self) -> Voice:
+    def voice(self) -> MergeKey:
         results = any(isinstance(part, ToolResult) for part in self.parts)
         instructs = self.role == "system" and all(isinstance(part, Text) for part in self.parts)
-        return Voice(self.role, results, instructs)
+        return MergeKey(self.role, results, instructs)
 
     @cached_property
-    def notebook(self) -> dict[str, Any]:
+    def derived(self) -> dict[str, Any]:
         """Cached values that were derived from this item and the items after it."""
         return {}
 
@@ -162,15 +162,15 @@ class _ItemReader:
         return self._result([Text(text=raw.decode())])
 
     def tool_search_output(self) -> DecodedItem:
-        raw = jsontext.checked(bytes(self.item.tools), ".tools")
-        faces = decode_tool_set(raw, ".tools").faces
+        raw = jsontext.validate_text(bytes(self.item.tools), ".tools")
+        faces = decode_tool_set(raw, ".tools").client_tools
         if not self.item.call_id:
             return self._said([read_output(self.item.id, faces)], role="model", tools=raw, loads=True)
         words = Text(text=f"Tools found, which can be called now: {', '.join(faces) or 'none'}")
         return self._result([words], tools=raw, loads=True)
 
     def additional_tools(self) -> DecodedItem:
-        return self._said([], tools=jsontext.checked(bytes(self.item.tools), ".tools"))
+        return self._said([], tools=jsontext.validate_text(bytes(self.item.tools), ".tools"))
 
     def computer_call_output(self) -> DecodedItem:
         screen = jsontext.decode(decode_content, bytes(self.item.output) or b"{}", ".output")
@@ -196,7 +196,7 @@ class _ItemReader:
 
     def approval_request(self) -> DecodedItem:
         identity = bare_id(self.item.id)
-        name = remote_name(self.item.server_label or "", self.item.name or "")
+        name = mcp_tool_name(self.item.server_label or "", self.item.name or "")
         raw = bytes(self.item.arguments)
         args = jsontext.decode(_decode_string, raw, ".arguments").encode() if raw[:1] == b'"' else raw
         call = ToolCall(id=identity, name=name, args=self._args(args))
@@ -238,7 +238,7 @@ class _ItemReader:
         parts: list[Any],
         *,
         role: Role | None = None,
-        sealed: tuple[Sealed, ...] = (),
+        sealed: tuple[SealedSignature, ...] = (),
         tools: bytes = b"",
         loads: bool = False,
     ) -> DecodedItem:
@@ -273,7 +273,7 @@ class _ItemReader:
 
     def _args(self, args: bytes) -> bytes:
         """Return arguments as JSON text of an object; any other value is wrapped in one, with a note."""
-        args = jsontext.whole_characters(args.strip())
+        args = jsontext.replace_lone_surrogates(args.strip())
         if args in (b"", b"null"):
             return b"{}"
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.openai_responses.output import call_item, reasoning_item
-from dragoman.dialects.openai_responses.tools import Face
+from dragoman.dialects.openai_responses.tools import ClientTool
 from dragoman.ir import Media, Text, Tool, ToolCall, ToolChoice, ToolResult, seal
 
 _MODES = {"auto": "auto", "validated": "auto", "any": "required", "none": "none"}
@@ -50,7 +50,7 @@ def encode_calls(calls: Sequence[ToolCall], text: str, *, signatures: bool) -> l
         if signatures and call.signature is not None:
             sealed = seal(call.signature, call.id)
             items.append(_without_id(reasoning_item("", "", sealed, "completed")))
-        items.append(_without_id(call_item("", Face(name=call.name), call.id, call.args)))
+        items.append(_without_id(call_item("", ClientTool(name=call.name), call.id, call.args)))
     return items
 
 

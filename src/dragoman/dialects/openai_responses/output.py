@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.openai_responses.compaction import seal_summary
-from dragoman.dialects.openai_responses.tools import Face
+from dragoman.dialects.openai_responses.tools import ClientTool
 
 Json = dict[str, Any]
 
@@ -63,7 +63,7 @@ def compaction_item(identity: str, summary: str) -> Json:
     return {"type": "compaction", "id": identity, "encrypted_content": seal_summary(summary)}
 
 
-def call_item(identity: str, face: Face, call_id: str, args: bytes) -> Json:
+def call_item(identity: str, face: ClientTool, call_id: str, args: bytes) -> Json:
     """Build the item of a call in the form of the client's tool."""
     # A client may refer to a local shell call by the item's id or by the call id, so they are the same.
     return {
@@ -75,7 +75,7 @@ def call_item(identity: str, face: Face, call_id: str, args: bytes) -> Json:
     }
 
 
-def begun(call: Json) -> Json:
+def in_progress(call: Json) -> Json:
     """Return a call item as it is when the stream adds it: in progress, with empty arguments."""
     untold = {key: "" for key in ("arguments", "input") if isinstance(call.get(key), str)}
     return {**call, **untold, "status": "in_progress"}
@@ -105,11 +105,11 @@ def _object(args: bytes) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _named(face: Face) -> Json:
+def _named(face: ClientTool) -> Json:
     return {"name": face.name, **({"namespace": face.namespace} if face.namespace else {})}
 
 
-_CALLS: dict[str, Callable[[Face, bytes], Json]] = {
+_CALLS: dict[str, Callable[[ClientTool, bytes], Json]] = {
     "function_call": lambda face, args: {**_named(face), "arguments": args.decode()},
     "custom_tool_call": lambda face, args: {**_named(face), "input": free_text(args)},
     "tool_search_call": lambda _, args: {"execution": "client", "arguments": _object(args)},

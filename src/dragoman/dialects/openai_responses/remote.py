@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.dialects.openai_responses.wire import Approval, Filter, WireTool
 from dragoman.errors import InvalidRequest
-from dragoman.ir import ANY_TOOL, RemoteServer, ToolFilter
+from dragoman.ir import ANY_TOOL, RemoteMcpServer, ToolFilter
 
 #: Prefix of the ids of approval requests.
 APPROVAL = "mcpr_"
@@ -14,7 +14,7 @@ APPROVAL = "mcpr_"
 _REDACTED = "<redacted>"
 
 
-def read_remote(wire: WireTool, where: str) -> RemoteServer:
+def read_remote(wire: WireTool, where: str) -> RemoteMcpServer:
     """Decode an MCP server; raise `InvalidRequest` for OpenAI's connectors and tunnels."""
     if not wire.server_label:
         raise InvalidRequest("an MCP server needs a server_label", where=where)
@@ -24,15 +24,15 @@ def read_remote(wire: WireTool, where: str) -> RemoteServer:
     if wire.authorization:
         headers["Authorization"] = f"Bearer {wire.authorization}"
     asks, trusts = _approval(wire.require_approval, f"{where}.require_approval")
-    return RemoteServer(
+    return RemoteMcpServer(
         label=wire.server_label,
         url=wire.server_url or "",
         where=where,
         headers=tuple(headers.items()),
         allowed=_filter(wire.allowed_tools) or ANY_TOOL,
-        asks=asks,
-        trusts=trusts,
-        defers=ANY_TOOL if wire.defer_loading else None,
+        ask_approval=asks,
+        skip_approval=trusts,
+        deferred=ANY_TOOL if wire.defer_loading else None,
     )
 
 
@@ -62,7 +62,7 @@ def bare_id(identity: str | None) -> str:
     return (identity or "").removeprefix(APPROVAL)
 
 
-def keepable(tool: Any) -> Any:
+def without_credentials(tool: Any) -> Any:
     """Return a tool definition as it may be stored with a session: without credentials."""
     if not isinstance(tool, dict) or tool.get("type") != "mcp":
         return tool

@@ -11,7 +11,7 @@ from dragoman.dialects.openai_responses.remote import APPROVAL
 from dragoman.ir import ServerCall, ServerKind, ServerResult, Source
 
 Json = dict[str, Any]
-Told = list[tuple[str, Json]]  # events: type and fields
+ItemEvents = list[tuple[str, Json]]  # events: type and fields
 
 KINDS: frozenset[ServerKind] = frozenset(
     {"web_search", "web_fetch", "code_execution", "tool_search", "mcp", "mcp_list", "mcp_approval"}
@@ -34,7 +34,7 @@ _ITEMS: dict[ServerKind, tuple[str, str]] = {
 }
 
 
-def begun_item(call: ServerCall) -> Json:
+def in_progress_item(call: ServerCall) -> Json:
     """Build the item of a call that is running."""
     return _item(call, "in_progress", _BODIES[call.kind](call, None, frozenset()))
 
@@ -52,10 +52,10 @@ def done_item(call: ServerCall, result: ServerResult | None, includes: frozenset
     return _item(call, "failed" if failed else "completed", body)
 
 
-def opening(call: ServerCall) -> Told:
+def opening(call: ServerCall) -> ItemEvents:
     """Return the events between the item's `added` event and its result."""
     name, _ = _ITEMS[call.kind]
-    begun: Told = [(f"response.{name}.in_progress", {})]
+    begun: ItemEvents = [(f"response.{name}.in_progress", {})]
     match call.kind:
         case "code_execution":
             code = _code(call)
@@ -76,7 +76,7 @@ def opening(call: ServerCall) -> Told:
             return [*begun, (f"response.{name}.searching", {})]
 
 
-def closing(call: ServerCall, result: ServerResult) -> Told:
+def closing(call: ServerCall, result: ServerResult) -> ItemEvents:
     """Return the events between the result and the item's `done` event."""
     name, _ = _ITEMS[call.kind]
     if call.kind == "mcp_approval":

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.openai_responses.remote import keepable
+from dragoman.dialects.openai_responses.remote import without_credentials
 from dragoman.dialects.openai_responses.wire import ConversationId, Item, decode_item
 
 Fields = dict[str, msgspec.Raw]
@@ -71,7 +71,7 @@ def _without_credentials(tools: bytes) -> bytes:
     if b"mcp" not in tools:
         return tools
     value = jsontext.decode(msgspec.json.decode, tools, "tools")
-    return _json([keepable(tool) for tool in value]) if isinstance(value, list) else tools
+    return _json([without_credentials(tool) for tool in value]) if isinstance(value, list) else tools
 
 
 def forces_a_call(tool_choice: bytes) -> bool:
@@ -131,7 +131,7 @@ def expand(
     return _json(whole)
 
 
-def lasting(items: Sequence[bytes]) -> tuple[bytes, ...]:
+def storable_items(items: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return the items to store: all but compaction triggers, which would repeat with every follow-up."""
     return tuple(item for item in items if _decode_head(item).type != "compaction_trigger")
 

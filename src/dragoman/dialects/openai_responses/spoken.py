@@ -16,7 +16,7 @@ from dragoman.ir import Message, Text, place_signatures
 _VOICE, _SPEAKS = operator.attrgetter("voice"), operator.attrgetter("speaks")
 
 
-def said(
+def merge_items(
     before: tuple[Message, ...], earlier: Sequence[DecodedItem], new: Sequence[DecodedItem]
 ) -> tuple[Message, ...]:
     """Return the messages of the `earlier` and the `new` items; `before` are those of the earlier items.
@@ -61,9 +61,9 @@ def _message(group: tuple[DecodedItem, ...]) -> Message:
     The cache entry does not refer to the first item itself: the reference cycle would delay its deletion.
     """
     first, others = group[0], group[1:]
-    noted: tuple[tuple[DecodedItem, ...], Message] | None = first.notebook.get("message")
+    noted: tuple[tuple[DecodedItem, ...], Message] | None = first.derived.get("message")
     if noted is None or len(noted[0]) != len(others) or not all(map(operator.is_, noted[0], others)):
-        noted = first.notebook["message"] = others, _join(group)
+        noted = first.derived["message"] = others, _join(group)
     return noted[1]
 
 

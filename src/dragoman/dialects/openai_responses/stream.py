@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
@@ -26,7 +26,7 @@ from dragoman.ir import (
     Response,
     ServerCall,
     ServerResult,
-    Signed,
+    SignatureDelta,
     Source,
     Started,
     TextDelta,
@@ -64,7 +64,7 @@ def failed_stream(error: DragomanError, answer: Answer) -> bytes:
     return stream.open() + stream.fail(error)
 
 
-class Place:
+class OutputPosition:
     """The position of an item in the output, and its JSON fields in events."""
 
     __slots__ = ("index", "json")
@@ -97,13 +97,13 @@ class ResponsesStream:
         self._items: list[bytes] = []
         self._open = ""
         self._id = ""
-        self._where = Place(0, "")
+        self._where = OutputPosition(0, "")
         self._pieces: list[str] = []
         self._chars = 0
         self._annotations: list[dict[str, Any]] = []
         self._found: dict[str, Source] = {}
         self._placed = False  # whether a citation was sent
-        self._running: dict[str, tuple[ServerCall, Place]] = {}
+        self._running: dict[str, tuple[ServerCall, OutputPosition]] = {}
         self._encrypted: str | None = None
         self._usage: Usage | None = None
         self.body = b""  # the final response object, once the stream has ended
@@ -119,11 +119,11 @@ class ResponsesStream:
         if isinstance(event, TextDelta):  # nearly every event
             return self._text(event.text)
         match event:
-            case Cited():
+            case CitedText():
                 return self._cited(event)
             case ThoughtDelta():
                 return self._thought(event)
-            case Signed():
+            case SignatureDelta():
                 return self._signed(event)
             case ToolCall():
                 return self._call(event)
@@ -167,7 +167,7 @@ class ResponsesStream:
         self._number += 1
         return opening + _TEXT % (self._number, self._where.json, _json(text))
 
-    def _cited(self, event: Cited) -> bytes:
+    def _cited(self, event: CitedText) -> bytes:
         out = self._text(event.text)
         if self._open != _MESSAGE:  # as in a compaction, which has no message
             return out
@@ -182,7 +182,7 @@ class ResponsesStream:
         """Cite all sources at the end of the text if the upstream did not say which text they support."""
         if self._placed or not self._found or self._open != _MESSAGE:
             return b""
-        return self._cited(Cited("", tuple(self._found.values())))
+        return self._cited(CitedText("", tuple(self._found.values())))
 
     def _served(self, event: ServerCall | ServerResult) -> bytes:
         """Encode a call or result of a server tool: the call opens an item, the result closes it."""
@@ -202,7 +202,7 @@ class ResponsesStream:
         out += self._leave()
         if event.kind == "tool_search":
             return out + self._whole_item(tool_search.call_item(event))
-        item = served.begun_item(event)
+        item = served.in_progress_item(event)
         out += self._added(item["id"], item)
         self._running[event.id] = event, self._where
         return out + self._events_at(self._where, served.opening(event))
@@ -211,11 +211,11 @@ class ResponsesStream:
         """Add an item and complete it at once."""
         return self._added(item["id"], {**item, "status": "in_progress"}) + self._done(item)
 
-    def _end_served(self, call: ServerCall, place: Place, result: ServerResult | None) -> bytes:
+    def _end_served(self, call: ServerCall, place: OutputPosition, result: ServerResult | None) -> bytes:
         del self._running[call.id]
         return self._done(served.done_item(call, result, self._echo.includes), place)
 
-    def _events_at(self, place: Place, told: served.Told) -> bytes:
+    def _events_at(self, place: OutputPosition, told: served.ItemEvents) -> bytes:
         return b"".join(self._at(event, fields, place) for event, fields in told)
 
     def _thought(self, event: ThoughtDelta) -> bytes:
@@ -227,7 +227,7 @@ class ResponsesStream:
         self._pieces.append(event.text)
         return out + self._summary("text.delta", delta=event.text)
 
-    def _signed(self, event: Signed) -> bytes:
+    def _signed(self, event: SignatureDelta) -> bytes:
         """Encode a signature of a thought, or of the end of an answer that ended with a thought."""
         thinking = self._open == _REASONING
         if not self._carries or not (thinking or event.target == ON_THOUGHT):
@@ -245,9 +245,9 @@ class ResponsesStream:
             out = self._enter_reasoning()
             self._encrypted = seal(call.signature, call.id)
         out += self._leave()
-        face = self._echo.face(call.name)
+        face = self._echo.client_tool(call.name)
         item = output.call_item(self._new_id(face.item), face, call.id, call.args)
-        out += self._added(item["id"], output.begun(item))
+        out += self._added(item["id"], output.in_progress(item))
         if "arguments" in item and isinstance(item["arguments"], str):
             out += self._delta_and_done("response.function_call_arguments", "arguments", item["arguments"])
         elif "input" in item:
@@ -323,11 +323,11 @@ class ResponsesStream:
 
     def _added(self, identity: str, item: dict[str, Any]) -> bytes:
         self._id = identity
-        self._where = Place(len(self._items), identity)
+        self._where = OutputPosition(len(self._items), identity)
         self._items.append(b"")
         return self._event("response.output_item.added", self._where.indexed(_json(item)))
 
-    def _done(self, item: dict[str, Any], place: Place | None = None) -> bytes:
+    def _done(self, item: dict[str, Any], place: OutputPosition | None = None) -> bytes:
         raw = _json(item)
         place = place or self._where
         self._items[place.index] = raw
@@ -342,7 +342,7 @@ class ResponsesStream:
     def _summary(self, event: str, **fields: Any) -> bytes:
         return self._at(f"response.reasoning_summary_{event}", {"summary_index": 0, **fields})
 
-    def _at(self, event: str, fields: dict[str, Any], place: Place | None = None) -> bytes:
+    def _at(self, event: str, fields: dict[str, Any], place: OutputPosition | None = None) -> bytes:
         told = b",%b" % _json(fields)[1:-1] if fields else b""
         return self._event(event, (place or self._where).json + told)
 

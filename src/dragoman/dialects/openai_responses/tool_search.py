@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.dialects.openai_responses.builtin import SEARCH
 from dragoman.dialects.openai_responses.tools import flat_name
-from dragoman.ir import RemoteServer, ServerCall, ServerResult, ServerTool, remote_name
+from dragoman.ir import RemoteMcpServer, ServerCall, ServerResult, ServerTool, mcp_tool_name
 
 Json = dict[str, Any]
 
@@ -74,17 +74,17 @@ def _found_in_servers(names: tuple[str, ...], sources: Iterable[bytes]) -> Itera
     servers: dict[str, Json] = {}
     for tool in (tool for source in sources for tool in msgspec.json.decode(source)):
         if tool.get("type") == "mcp":
-            servers.setdefault(remote_name(tool["server_label"], ""), tool)
+            servers.setdefault(mcp_tool_name(tool["server_label"], ""), tool)
     for prefix, tool in servers.items():
         own = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
         if own:
             yield {**tool, "allowed_tools": own}
 
 
-def found_remotely(remotes: Iterable[RemoteServer]) -> Iterator[str]:
+def found_remotely(remotes: Iterable[RemoteMcpServer]) -> Iterator[str]:
     """Yield the names of the MCP tools in the output of a search: the inverse of `output_item`."""
     for remote in remotes:
-        yield from (remote_name(remote.label, tool) for tool in remote.allowed.names or ())
+        yield from (mcp_tool_name(remote.label, tool) for tool in remote.allowed.names or ())
 
 
 def _declared(tools: list[Json]) -> Iterator[tuple[str, Json, Json | None]]:

@@ -12,12 +12,12 @@ from dragoman.dialects.openai_responses.hosted import is_hosted, read_hosted
 from dragoman.dialects.openai_responses.remote import read_remote, without_secrets
 from dragoman.dialects.openai_responses.wire import WireTool, decode_tools
 from dragoman.errors import InvalidRequest
-from dragoman.ir import RemoteServer, ServerTool, Text, Tool, remote_name
-from dragoman.memo import Memo
+from dragoman.ir import RemoteMcpServer, ServerTool, Text, Tool, mcp_tool_name
+from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 
-class Face(msgspec.Struct, frozen=True):
+class ClientTool(msgspec.Struct, frozen=True):
     """A tool as the client knows it: the type of the item that calls it, its name and its namespace."""
 
     item: str = "function_call"
@@ -37,10 +37,10 @@ class ToolSet(msgspec.Struct, frozen=True, kw_only=True):
     raw: bytes = b"[]"
     sources: tuple[bytes, ...] = ()
     tools: tuple[Tool, ...] = ()
-    faces: dict[str, Face] = {}
+    client_tools: dict[str, ClientTool] = {}
     deferred: frozenset[str] = frozenset()
     server_tools: tuple[ServerTool, ...] = ()
-    remotes: tuple[RemoteServer, ...] = ()
+    remotes: tuple[RemoteMcpServer, ...] = ()
     searchable: bool = False  # the client itself searches for deferred tools
     searched: str = ""  # path of the tool that asks for a server-side search, or empty
     guides: tuple[Text, ...] = ()
@@ -48,16 +48,16 @@ class ToolSet(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_deferred(self) -> bool:
-        return bool(self.deferred) or any(remote.defers is not None for remote in self.remotes)
+        return bool(self.deferred) or any(remote.deferred is not None for remote in self.remotes)
 
     def may_wait(self, name: str) -> bool:
         """Return whether a tool is deferred, or may be: the tools of MCP servers are known only by their prefix."""
-        labels = (remote.label for remote in self.remotes if remote.defers is not None)
-        return name in self.deferred or any(name.startswith(remote_name(label, "")) for label in labels)
+        labels = (remote.label for remote in self.remotes if remote.deferred is not None)
+        return name in self.deferred or any(name.startswith(mcp_tool_name(label, "")) for label in labels)
 
 
 #: Clients send the same tools with every turn.
-_TOOL_SETS: Memo[tuple[bytes, str], ToolSet] = Memo(32 * 1024 * 1024, "responses tool sets")
+_TOOL_SETS: LruCache[tuple[bytes, str], ToolSet] = LruCache(32 * 1024 * 1024, "responses tool sets")
 
 
 def flat_name(name: str, namespace: str | None) -> str:
@@ -95,8 +95,8 @@ def combine(first: ToolSet, more: ToolSet) -> ToolSet:
     return ToolSet(
         raw=first.raw,
         sources=first.sources + more.sources,
-        tools=first.tools + tuple(tool for tool in more.tools if tool.name not in first.faces),
-        faces={**more.faces, **first.faces},
+        tools=first.tools + tuple(tool for tool in more.tools if tool.name not in first.client_tools),
+        client_tools={**more.client_tools, **first.client_tools},
         deferred=first.deferred | more.deferred,
         server_tools=first.server_tools + more.server_tools,
         remotes=first.remotes + more.remotes,
@@ -131,17 +131,17 @@ class _Reader:
     def __init__(self, place: str) -> None:
         self._place = place
         self._tools: list[Tool] = []
-        self._faces: dict[str, Face] = {}
+        self._faces: dict[str, ClientTool] = {}
         self._deferred: set[str] = set()
         self._guides: list[Text] = []
         self._notes: list[Note] = []
         self._server_tools: list[ServerTool] = []
-        self._remotes: list[RemoteServer] = []
+        self._remotes: list[RemoteMcpServer] = []
         self._searchable = False
         self._searched = ""
 
     def read(self, raw: bytes) -> ToolSet:
-        raw = jsontext.checked(raw, self._place)
+        raw = jsontext.validate_text(raw, self._place)
         for index, wire in enumerate(jsontext.decode(decode_tools, raw, self._place) or ()):
             self._tool(wire, f"{self._place}[{index}]")
         flat = flatten(raw, self._place)
@@ -149,7 +149,7 @@ class _Reader:
             raw=flat,
             sources=(flat,),
             tools=tuple(self._tools),
-            faces=self._faces,
+            client_tools=self._faces,
             deferred=frozenset(self._deferred),
             server_tools=tuple(self._server_tools),
             remotes=tuple(self._remotes),
@@ -183,7 +183,7 @@ class _Reader:
         else:
             schema, description = _schema(inner, where), inner.description or ""
         item = "custom_tool_call" if kind == "custom" else "function_call"
-        face = Face(item, inner.name, namespace)
+        face = ClientTool(item, inner.name, namespace)
         name = flat_name(inner.name, namespace)
         deferred = bool(wire.defer_loading or inner.defer_loading)
         self._add(name, face, description, schema, where, deferred=deferred)
@@ -213,11 +213,18 @@ class _Reader:
             return
         known = BUILT_IN[kind]
         schema = _schema(wire, where) if bytes(wire.parameters) else known.schema
-        self._add(kind, Face(known.item, kind), wire.description or known.description, schema, where)
+        self._add(kind, ClientTool(known.item, kind), wire.description or known.description, schema, where)
         self._searchable = self._searchable or kind == SEARCH
 
     def _add(
-        self, name: str, face: Face, description: str, schema: bytes, where: str, *, deferred: bool = False
+        self,
+        name: str,
+        face: ClientTool,
+        description: str,
+        schema: bytes,
+        where: str,
+        *,
+        deferred: bool = False,
     ) -> None:
         self._faces.setdefault(name, face)
         self._tools.append(
@@ -241,12 +248,12 @@ def _with_grammar(wire: WireTool) -> str:
 
 
 def names_in(tool_set: ToolSet, namespace: str) -> tuple[str, ...]:
-    return tuple(name for name, face in tool_set.faces.items() if face.namespace == namespace)
+    return tuple(name for name, face in tool_set.client_tools.items() if face.namespace == namespace)
 
 
 def find_name(tool_set: ToolSet, name: str, namespace: str | None) -> str:
     """Return the function name of a chosen tool; a name without namespace also matches inside namespaces."""
     flat = flat_name(name, namespace)
-    if flat in tool_set.faces or namespace:
+    if flat in tool_set.client_tools or namespace:
         return flat
-    return next((known for known, face in tool_set.faces.items() if face.name == name), flat)
+    return next((known for known, face in tool_set.client_tools.items() if face.name == name), flat)

@@ -9,95 +9,102 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.answer.ending import write_ending
-from dragoman.emulator.answer.grounding import write_pages
-from dragoman.emulator.answer.hops import read_position
+from dragoman.emulator.answer.ending import write_last_fields
+from dragoman.emulator.answer.grounding import write_url_metadata
+from dragoman.emulator.answer.hops import read_continuation_position
 from dragoman.emulator.answer.limits import apply_limits
-from dragoman.emulator.answer.parts import Batch, count_built_in, write_batches
-from dragoman.emulator.answer.setting import Setting
+from dragoman.emulator.answer.parts import ChunkParts, count_builtin_tokens, write_chunk_parts
+from dragoman.emulator.answer.setting import ResponseContext
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.model.respond import Reply
-from dragoman.emulator.model.wording import wanted_form
-from dragoman.emulator.models import Model
-from dragoman.emulator.tokens import CHARS_PER_TOKEN, count_prompt, details
+from dragoman.emulator.model.respond import ModelReply
+from dragoman.emulator.model.wording import response_mime_type
+from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.tokens import CHARS_PER_TOKEN, count_prompt, token_details
 
 Json = dict[str, Any]
 
 #: Validation allows no more; a script can skip validation.
-_MOST_CANDIDATES = 8
+_MAX_CANDIDATES = 8
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class CandidateChunks(msgspec.Struct, frozen=True):
     """One candidate of the response, chunk by chunk."""
 
     index: int
-    batches: list[Batch]
-    opening: Json  # fields of the first chunk
-    between: Json  # fields of every chunk but the last
-    ending: Json
+    chunks: list[ChunkParts]
+    first_fields: Json  # fields of the first chunk
+    middle_fields: Json  # fields of every chunk but the last
+    last_fields: Json
     thought_tokens: int
 
 
-def write_chunks(request: Mapping[str, Any], reply: Reply, setting: Setting) -> list[Json]:
+def write_chunks(request: Mapping[str, Any], reply: ModelReply, setting: ResponseContext) -> list[Json]:
     """Return the chunks of a stream; each is a complete GenerateContentResponse with new parts."""
     config = request.get("generationConfig", {})
-    start = read_position(request, setting)
-    wanted = min(max(1, config.get("candidateCount") or 1), _MOST_CANDIDATES)
+    start = read_continuation_position(request, setting)
+    wanted = min(max(1, config.get("candidateCount") or 1), _MAX_CANDIDATES)
     candidates = [
-        _write(request, _vary(reply, index, config), setting, index, start) for index in range(wanted)
+        _write_candidate(request, _number_text(reply, index, config), setting, index, start)
+        for index in range(wanted)
     ]
     usage = _Usage(request, reply, candidates, setting, opening=not start)
-    length = max(len(candidate.batches) for candidate in candidates)
+    length = max(len(candidate.chunks) for candidate in candidates)
     return [
         _envelope(
-            _row(candidates, place, setting.backend), usage.at(place, last=place == length - 1), setting
+            _chunk_candidates(candidates, place, setting.backend),
+            usage.at(place, last=place == length - 1),
+            setting,
         )
         for place in range(length)
     ]
 
 
-def write_count(request: Mapping[str, Any], model: Model, backend: Backend) -> Json:
+def write_token_count(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> Json:
     """Return the response of countTokens."""
     counts = count_prompt(request, model.image_tokens)
     answer: Json = {"totalTokens": sum(counts.values())}
     if backend.is_vertex:
         answer["totalBillableCharacters"] = CHARS_PER_TOKEN * counts.get("TEXT", 0)
     if counts:
-        answer["promptTokensDetails"] = details(counts)
+        answer["promptTokensDetails"] = token_details(counts)
     return answer
 
 
-def _vary(reply: Reply, index: int, config: Mapping[str, Any]) -> Reply:
+def _number_text(reply: ModelReply, index: int, config: Mapping[str, Any]) -> ModelReply:
     """Number the texts of the candidates, so that they differ, unless the text must have a certain format."""
-    if not index or not reply.text or wanted_form(config) != "text/plain":
+    if not index or not reply.text or response_mime_type(config) != "text/plain":
         return reply
     return msgspec.structs.replace(reply, text=f"{reply.text} ({index + 1})")
 
 
-def _write(request: Mapping[str, Any], reply: Reply, setting: Setting, index: int, start: int) -> Candidate:
+def _write_candidate(
+    request: Mapping[str, Any], reply: ModelReply, setting: ResponseContext, index: int, start: int
+) -> CandidateChunks:
     limited = apply_limits(request, reply, setting.model, hop_tokens=setting.hop_tokens, start=start)
-    batches = list(write_batches(request, limited, setting, opening=not start))
-    ending = write_ending(request, limited, setting)
-    opening = write_pages(reply) if not start else {}
+    batches = list(write_chunk_parts(request, limited, setting, opening=not start))
+    ending = write_last_fields(request, limited, setting)
+    opening = write_url_metadata(reply) if not start else {}
     # Recorded on 2.5: every chunk has the metadata, and only the last has content in it.
     between: Json = (
-        {"groundingMetadata": {}} if "groundingMetadata" in ending and not setting.model.modern else {}
+        {"groundingMetadata": {}}
+        if "groundingMetadata" in ending and not setting.model.is_gemini3_or_later
+        else {}
     )
-    return Candidate(index, batches, opening, between, ending, limited.thought_tokens)
+    return CandidateChunks(index, batches, opening, between, ending, limited.thought_tokens)
 
 
-def _row(candidates: Sequence[Candidate], place: int, backend: Backend) -> list[Json]:
+def _chunk_candidates(candidates: Sequence[CandidateChunks], place: int, backend: Backend) -> list[Json]:
     """Return the candidates of one chunk, without those that are complete."""
     row: list[Json] = []
     for candidate in candidates:
-        if place >= len(candidate.batches):
+        if place >= len(candidate.chunks):
             continue
-        parts = candidate.batches[place].parts
+        parts = candidate.chunks[place].parts
         entry: Json = {"content": {"parts": parts, "role": "model"} if parts else {}}
-        last = place == len(candidate.batches) - 1
+        last = place == len(candidate.chunks) - 1
         if not place:
-            entry |= candidate.opening
-        entry |= candidate.ending if last else candidate.between
+            entry |= candidate.first_fields
+        entry |= candidate.last_fields if last else candidate.middle_fields
         if last or candidate.index or not backend.is_vertex:
             entry["index"] = candidate.index
         row.append(entry)
@@ -110,14 +117,14 @@ class _Usage:
     def __init__(
         self,
         request: Mapping[str, Any],
-        reply: Reply,
-        candidates: Sequence[Candidate],
-        setting: Setting,
+        reply: ModelReply,
+        candidates: Sequence[CandidateChunks],
+        setting: ResponseContext,
         *,
         opening: bool,
     ) -> None:
         self._prompt = count_prompt(request, setting.model.image_tokens)
-        self._tool_use = count_built_in(reply) if opening else 0
+        self._tool_use = count_builtin_tokens(reply) if opening else 0
         self._candidates = candidates
         self._backend = setting.backend
 
@@ -126,20 +133,20 @@ class _Usage:
         if self._backend.is_vertex and not last:
             return {"trafficType": "ON_DEMAND"}
         prompt = sum(self._prompt.values())
-        batches = [batch for candidate in self._candidates for batch in candidate.batches[: place + 1]]
+        batches = [batch for candidate in self._candidates for batch in candidate.chunks[: place + 1]]
         produced = sum(batch.tokens for batch in batches)
         thoughts = sum(candidate.thought_tokens for candidate in self._candidates)
         usage: Json = {
             "promptTokenCount": prompt,
             "candidatesTokenCount": produced,
             "totalTokenCount": prompt + produced + thoughts + self._tool_use,
-            "promptTokensDetails": details(self._prompt),
+            "promptTokensDetails": token_details(self._prompt),
             "thoughtsTokenCount": thoughts,
             "toolUsePromptTokenCount": self._tool_use,
-            "toolUsePromptTokensDetails": details({"TEXT": self._tool_use} if self._tool_use else {}),
+            "toolUsePromptTokensDetails": token_details({"TEXT": self._tool_use} if self._tool_use else {}),
         }
         if self._backend.is_vertex:
-            usage["candidatesTokensDetails"] = details({"TEXT": produced} if produced else {})
+            usage["candidatesTokensDetails"] = token_details({"TEXT": produced} if produced else {})
             usage["trafficType"] = "ON_DEMAND"
         else:
             usage["serviceTier"] = "standard"
@@ -152,11 +159,11 @@ def make_response_id(request: bytes) -> str:
     return base64.urlsafe_b64encode(identity).decode().rstrip("=")
 
 
-def add_cached(chunks: Sequence[Json], cached: Mapping[str, int]) -> list[Json]:
+def add_cached_tokens(chunks: Sequence[Json], cached: Mapping[str, int]) -> list[Json]:
     """Add the number of cached tokens to every chunk that counts the prompt."""
     if not cached:
         return list(chunks)
-    share = {"cachedContentTokenCount": sum(cached.values()), "cacheTokensDetails": details(cached)}
+    share = {"cachedContentTokenCount": sum(cached.values()), "cacheTokensDetails": token_details(cached)}
     return [
         {**chunk, "usageMetadata": {**chunk["usageMetadata"], **share}}
         if "promptTokenCount" in chunk.get("usageMetadata", {})
@@ -165,7 +172,7 @@ def add_cached(chunks: Sequence[Json], cached: Mapping[str, int]) -> list[Json]:
     ]
 
 
-def _envelope(candidates: list[Json], usage: Json, setting: Setting) -> Json:
+def _envelope(candidates: list[Json], usage: Json, setting: ResponseContext) -> Json:
     chunk: Json = {"candidates": candidates, "usageMetadata": usage, "modelVersion": setting.model.id}
     if setting.backend.is_vertex:
         chunk["createTime"] = setting.now

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-_SMALLEST_PIECE = 24
-_MOST_PIECES = 24
+_MIN_TEXT_CHARS = 24
+_MAX_TEXTS = 24
 
 
 def split_text(text: str) -> list[str]:
     """Split after spaces where possible; the joined pieces are the text again."""
-    size = max(_SMALLEST_PIECE, len(text) // _MOST_PIECES)
+    size = max(_MIN_TEXT_CHARS, len(text) // _MAX_TEXTS)
     pieces: list[str] = []
     start = 0
     while start < len(text):

@@ -14,37 +14,37 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.answer.setting import Setting
-from dragoman.emulator.refusal import unclear
+from dragoman.emulator.answer.setting import ResponseContext
+from dragoman.emulator.refusal import catch_all_error
 
-_FIELD = "continuationToken"
+_CONTINUATION_FIELD = "continuationToken"
 _POSITION_BYTES = 8
 
 
-def issue_token(request: Mapping[str, Any], setting: Setting, position: int) -> str:
+def issue_continuation_token(request: Mapping[str, Any], setting: ResponseContext, position: int) -> str:
     """Return the token that continues the answer to this request at a position."""
     return base64.b64encode(_token(request, setting, position)).decode()
 
 
-def read_position(request: Mapping[str, Any], setting: Setting) -> int:
+def read_continuation_position(request: Mapping[str, Any], setting: ResponseContext) -> int:
     """Return the position at which the answer continues, 0 without a token.
 
     Raise a `Refusal` for a token that was issued for another request.
     """
-    token = request.get(_FIELD)
+    token = request.get(_CONTINUATION_FIELD)
     if not token:
         return 0
-    if not setting.model.decodes_long:
-        raise unclear("continuation_token: this model has no long decode")
+    if not setting.model.has_long_decode:
+        raise catch_all_error("continuation_token: this model has no long decode")
     position = int.from_bytes(token[:_POSITION_BYTES], "big")
     if not hmac.compare_digest(_token(request, setting, position), token):
-        raise unclear("continuation_token: it was not issued for this request")
+        raise catch_all_error("continuation_token: it was not issued for this request")
     return position
 
 
-def _token(request: Mapping[str, Any], setting: Setting, position: int) -> bytes:
+def _token(request: Mapping[str, Any], setting: ResponseContext, position: int) -> bytes:
     # Ignore empty fields: Google's SDK resumes with an additional `generationConfig: {}`.
-    identity = {name: value for name, value in request.items() if name != _FIELD and value}
+    identity = {name: value for name, value in request.items() if name != _CONTINUATION_FIELD and value}
     mark = hashlib.blake2b(msgspec.json.encode(identity, order="deterministic"), digest_size=16)
     target = f"continuation:{position}:{mark.hexdigest()}"
     signature = setting.signer.issue(setting.backend, setting.model, target, mark.digest())

@@ -7,21 +7,21 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.emulator.model.respond import Call, Reply
-from dragoman.emulator.models import Model
+from dragoman.emulator.model.respond import ModelCall, ModelReply
+from dragoman.emulator.models import GeminiModel
 from dragoman.emulator.tokens import CHARS_PER_TOKEN, count_text, count_value
 
-_EFFORT = {"MINIMAL": 0, "LOW": 1, "MEDIUM": 2, "HIGH": 4}
+_THINKING_EFFORT = {"MINIMAL": 0, "LOW": 1, "MEDIUM": 2, "HIGH": 4}
 
 
-class Limited(msgspec.Struct, frozen=True, kw_only=True):
+class LimitedReply(msgspec.Struct, frozen=True, kw_only=True):
     """A reply within its limits and its finish reason.
 
     With CONTINUATION, `position` is the start of the next hop.
     """
 
-    reply: Reply
-    finish: Literal["STOP", "MAX_TOKENS", "CONTINUATION"]
+    reply: ModelReply
+    finish_reason: Literal["STOP", "MAX_TOKENS", "CONTINUATION"]
     thought_tokens: int
     show_thoughts: bool
     position: int = 0
@@ -31,56 +31,56 @@ class _TokenBudget(msgspec.Struct, frozen=True):
     """The tokens left for text and calls, over all hops and in this hop."""
 
     total: int
-    here: int
+    this_hop: int
 
 
 def apply_limits(
-    request: Mapping[str, Any], reply: Reply, model: Model, *, hop_tokens: int, start: int = 0
-) -> Limited:
+    request: Mapping[str, Any], reply: ModelReply, model: GeminiModel, *, hop_tokens: int, start: int = 0
+) -> LimitedReply:
     """Return the part of the reply that this response contains, from `start` in its text."""
     config = request.get("generationConfig", {})
     thinking = config.get("thinkingConfig", {})
-    cap = min(config.get("maxOutputTokens") or model.most_output_tokens, model.most_output_tokens)
-    hop = min(cap, hop_tokens) if model.decodes_long else cap
+    cap = min(config.get("maxOutputTokens") or model.max_output_tokens, model.max_output_tokens)
+    hop = min(cap, hop_tokens) if model.has_long_decode else cap
     # Thoughts take at most half of the cap: with a small cap no text would be left.
     thoughts = min(_thought_tokens(thinking, reply, model), hop // 2)
     budget_left = _TokenBudget(cap - thoughts, hop if start else hop - thoughts)
     text = _stop_at(reply.text, config.get("stopSequences", ()))
-    here, finish, position = _cut(text, reply.calls, budget_left, start)
+    here, finish, position = _select_hop(text, reply.calls, budget_left, start)
     thoughts_here = 0 if start else thoughts
-    return Limited(
+    return LimitedReply(
         reply=msgspec.structs.replace(reply, text=here[0], calls=here[1]),
-        finish=finish,
+        finish_reason=finish,
         thought_tokens=thoughts_here,
         show_thoughts=bool(thinking.get("includeThoughts")) and thoughts_here > 0,
         position=position,
     )
 
 
-def _cut(
-    text: str, calls: Sequence[Call], budget_left: _TokenBudget, start: int
-) -> tuple[tuple[str, tuple[Call, ...]], Literal["STOP", "MAX_TOKENS", "CONTINUATION"], int]:
+def _select_hop(
+    text: str, calls: Sequence[ModelCall], budget_left: _TokenBudget, start: int
+) -> tuple[tuple[str, tuple[ModelCall, ...]], Literal["STOP", "MAX_TOKENS", "CONTINUATION"], int]:
     """Return the text and the calls of this hop, the finish reason, and the start of the next hop."""
     allowed = text[: budget_left.total * CHARS_PER_TOKEN]
-    shown = allowed[start : start + budget_left.here * CHARS_PER_TOKEN]
+    shown = allowed[start : start + budget_left.this_hop * CHARS_PER_TOKEN]
     end = start + len(shown)
     if end < len(allowed):
         return (shown, ()), "CONTINUATION", end
     if allowed != text:
         return (shown, ()), "MAX_TOKENS", end
     left = budget_left.total - count_text(text)
-    kept = _calls_within(calls, min(left, budget_left.here - count_text(shown)))
+    kept = _calls_within(calls, min(left, budget_left.this_hop - count_text(shown)))
     if len(kept) == len(calls):
         return (shown, kept), "STOP", end
-    if shown and budget_left.here < budget_left.total and len(_calls_within(calls, left)) == len(calls):
+    if shown and budget_left.this_hop < budget_left.total and len(_calls_within(calls, left)) == len(calls):
         return (shown, ()), "CONTINUATION", end
     return (shown, kept), "MAX_TOKENS", end
 
 
-def _thought_tokens(thinking: Mapping[str, Any], reply: Reply, model: Model) -> int:
+def _thought_tokens(thinking: Mapping[str, Any], reply: ModelReply, model: GeminiModel) -> int:
     level = thinking.get("thinkingLevel", "")
     budget = thinking.get("thinkingBudget")
-    effort = _EFFORT.get(level, 2 if model.thinks or (budget or 0) != 0 else 0)
+    effort = _THINKING_EFFORT.get(level, 2 if model.thinks or (budget or 0) != 0 else 0)
     if budget == 0:
         effort = 0
     tokens = effort * (8 + count_text(reply.thought))
@@ -92,8 +92,8 @@ def _stop_at(text: str, stops: Sequence[str]) -> str:
     return text[: min(found)] if found else text
 
 
-def _calls_within(calls: Sequence[Call], budget_left: int) -> tuple[Call, ...]:
-    kept: list[Call] = []
+def _calls_within(calls: Sequence[ModelCall], budget_left: int) -> tuple[ModelCall, ...]:
+    kept: list[ModelCall] = []
     for call in calls:
         budget_left -= count_value({"name": call.name, "args": call.args})
         if budget_left < 0:

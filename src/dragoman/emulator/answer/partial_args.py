@@ -17,16 +17,16 @@ from typing import Any
 
 from dragoman.emulator.answer.cutting import split_text
 
-Json = dict[str, Any]
-Step = str | int
+JsonObject = dict[str, Any]
+PathStep = str | int
 
-_SIMPLE = re.compile(r"[A-Za-z_$][\w$-]*")
+_SIMPLE_NAME = re.compile(r"[A-Za-z_$][\w$-]*")
 _STEP = re.compile(r"\.([A-Za-z_$][\w$-]*)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]", re.DOTALL)
 #: The limit up to which a double represents every integer.
 _MAX_EXACT_INTEGER = 2**53
 
 
-def can_stream(args: Mapping[str, Any]) -> bool:
+def can_stream_arguments(args: Mapping[str, Any]) -> bool:
     """Whether pieces can represent the arguments without loss.
 
     They cannot represent an empty list or object, and `numberValue` is a double, which loses digits of large
@@ -35,20 +35,20 @@ def can_stream(args: Mapping[str, Any]) -> bool:
     return all(_is_representable(value) for value in args.values())
 
 
-def write_pieces(args: Mapping[str, Any]) -> Iterator[Json]:
+def write_partial_args(args: Mapping[str, Any]) -> Iterator[JsonObject]:
     """Yield the entries of `partialArgs`, one per chunk."""
     for name, value in args.items():
-        yield from _pieces(f"${_name_step(name)}", value)
+        yield from _write_value(f"${_name_step(name)}", value)
 
 
-def put_piece(args: Json, piece: Mapping[str, Any]) -> None:
+def apply_partial_arg(args: JsonObject, piece: Mapping[str, Any]) -> None:
     """Store the value of a piece at its path in `args`.
 
     A string is appended to a string that is already there. A piece whose path does not fit is ignored.
     """
     path = _read_path(str(piece.get("jsonPath", "")))
     value = _value(piece)
-    if not path or value is _NOTHING:
+    if not path or value is _NO_VALUE:
         return
     node: Any = args
     for step, following in pairwise(path):
@@ -69,15 +69,15 @@ def _is_representable(value: Any) -> bool:
     return not isinstance(value, int) or abs(value) < _MAX_EXACT_INTEGER
 
 
-def _pieces(path: str, value: Any) -> Iterator[Json]:
+def _write_value(path: str, value: Any) -> Iterator[JsonObject]:
     if isinstance(value, Mapping):
         yield {"jsonPath": path, "willContinue": True}
         for name, item in value.items():
-            yield from _pieces(path + _name_step(name), item)
+            yield from _write_value(path + _name_step(name), item)
     elif isinstance(value, list):
         yield {"jsonPath": path, "willContinue": True}
         for index, item in enumerate(value):
-            yield from _pieces(f"{path}[{index}]", item)
+            yield from _write_value(f"{path}[{index}]", item)
     elif isinstance(value, str):
         texts = split_text(value) or [""]
         yield from ({"jsonPath": path, "stringValue": text, "willContinue": True} for text in texts[:-1])
@@ -86,30 +86,32 @@ def _pieces(path: str, value: Any) -> Iterator[Json]:
         yield {"jsonPath": path, **_scalar(value)}
 
 
-def _scalar(value: Any) -> Json:
+def _scalar(value: Any) -> JsonObject:
     if value is None:
         return {"nullValue": "NULL_VALUE"}
     return {"boolValue": value} if isinstance(value, bool) else {"numberValue": value}
 
 
 def _name_step(name: str) -> str:
-    if _SIMPLE.fullmatch(name):
+    if _SIMPLE_NAME.fullmatch(name):
         return f".{name}"
     escaped = name.replace("\\", "\\\\").replace("'", "\\'")
     return f"['{escaped}']"
 
 
-_NOTHING = object()
+_NO_VALUE = object()
 
 
 def _value(piece: Mapping[str, Any]) -> Any:
     if "nullValue" in piece:
         return None
-    return next((piece[key] for key in ("stringValue", "numberValue", "boolValue") if key in piece), _NOTHING)
+    return next(
+        (piece[key] for key in ("stringValue", "numberValue", "boolValue") if key in piece), _NO_VALUE
+    )
 
 
-def _read_path(path: str) -> list[Step]:
-    steps: list[Step] = []
+def _read_path(path: str) -> list[PathStep]:
+    steps: list[PathStep] = []
     for found in _STEP.finditer(path, 1):
         name, number, quoted = found.groups()
         if number is not None:
@@ -119,11 +121,11 @@ def _read_path(path: str) -> list[Step]:
     return steps
 
 
-def _accepts_step(node: Any, step: Step) -> bool:
+def _accepts_step(node: Any, step: PathStep) -> bool:
     return isinstance(node, list if isinstance(step, int) else dict)
 
 
-def _get_or_create(node: Any, step: Step, fresh: Any) -> Any:
+def _get_or_create(node: Any, step: PathStep, fresh: Any) -> Any:
     """Return the value at a step, and store `fresh` there first if there is none."""
     if isinstance(step, str):
         return node.setdefault(step, fresh)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.models import Model
+from dragoman.emulator.models import GeminiModel
 from dragoman.emulator.signature import Signer
 
 #: The largest hop of Gemini 4, for streamed and for unary responses.
 STREAMED_HOP_TOKENS = 65_536
-WHOLE_HOP_TOKENS = 32_768
+UNARY_HOP_TOKENS = 32_768
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
+class ResponseContext(msgspec.Struct, frozen=True, kw_only=True):
     """The context in which an answer is encoded.
 
     `digest` identifies the request, `now` is an RFC 3339 timestamp.
     """
 
     backend: Backend
-    model: Model
+    model: GeminiModel
     signer: Signer
     digest: bytes
     now: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.emulator.arguments.nodes import Node, resolve, types_of
+from dragoman.emulator.arguments.nodes import SchemaNode, resolve, types_of
 from dragoman.emulator.arguments.pattern import matches
 
-_DEEPEST = 24
+_MAX_VALIDATION_DEPTH = 24
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, Mapping),
@@ -21,33 +21,33 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def conforms(value: Any, schema: Any, root: Node, depth: int = 0) -> bool:
+def conforms(value: Any, schema: Any, root: SchemaNode, depth: int = 0) -> bool:
     """Whether a value fits a schema. Below the depth of any real schema, everything fits."""
-    if schema is True or depth > _DEEPEST:
+    if schema is True or depth > _MAX_VALIDATION_DEPTH:
         return True
     node = resolve(root, schema)
     kinds = types_of(node)
     if kinds and not any(_TYPES.get(kind, lambda _: True)(value) for kind in kinds):
         return value is None and node.get("nullable") is True
-    if "const" in node and not same(value, node["const"]):
+    if "const" in node and not json_equal(value, node["const"]):
         return False
-    if node.get("enum") and not any(same(value, member) for member in node["enum"]):
+    if node.get("enum") and not any(json_equal(value, member) for member in node["enum"]):
         return False
     return _fits_kind(value, node, root, depth) and _fits_unions(value, node, root, depth)
 
 
-def same(one: Any, other: Any) -> bool:
+def json_equal(one: Any, other: Any) -> bool:
     """Whether two values are equal as JSON: true is not 1, at any depth."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(json_equal, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(json_equal(one[key], other[key]) for key in one)
     return bool(one == other)
 
 
-def bounds(node: Node) -> tuple[float | None, bool, float | None, bool]:
+def bounds(node: SchemaNode) -> tuple[float | None, bool, float | None, bool]:
     """Return (minimum, whether it is exclusive, maximum, whether it is exclusive).
 
     Reads both spellings of exclusive bounds: the boolean of draft 4 and the number of later drafts.
@@ -58,7 +58,7 @@ def bounds(node: Node) -> tuple[float | None, bool, float | None, bool]:
 
 
 def _bound(
-    node: Node, plain: str, exclusive: str, tighter: Callable[[float, float], float]
+    node: SchemaNode, plain: str, exclusive: str, tighter: Callable[[float, float], float]
 ) -> tuple[float | None, bool]:
     limit: float | None = node.get(plain)
     excluded: float | bool | None = node.get(exclusive)
@@ -69,7 +69,7 @@ def _bound(
     return limit, False
 
 
-def _fits_unions(value: Any, node: Node, root: Node, depth: int) -> bool:
+def _fits_unions(value: Any, node: SchemaNode, root: SchemaNode, depth: int) -> bool:
     def fits(schema: Any) -> bool:
         return conforms(value, schema, root, depth + 1)
 
@@ -80,7 +80,7 @@ def _fits_unions(value: Any, node: Node, root: Node, depth: int) -> bool:
     return "not" not in node or not fits(node["not"])
 
 
-def _fits_kind(value: Any, node: Node, root: Node, depth: int) -> bool:
+def _fits_kind(value: Any, node: SchemaNode, root: SchemaNode, depth: int) -> bool:
     if isinstance(value, str):
         return _fits_text(value, node)
     if isinstance(value, Mapping):
@@ -90,14 +90,14 @@ def _fits_kind(value: Any, node: Node, root: Node, depth: int) -> bool:
     return not _TYPES["number"](value) or fits_number(value, node)
 
 
-def _fits_text(value: str, node: Node) -> bool:
+def _fits_text(value: str, node: SchemaNode) -> bool:
     if not _within(len(value), node, "minLength", "maxLength"):
         return False
     pattern = node.get("pattern")
     return not isinstance(pattern, str) or matches(pattern, value)
 
 
-def fits_number(value: float, node: Node) -> bool:
+def fits_number(value: float, node: SchemaNode) -> bool:
     low, low_open, high, high_open = bounds(node)
     if low is not None and (value < low or (low_open and value == low)):
         return False
@@ -107,7 +107,7 @@ def fits_number(value: float, node: Node) -> bool:
     return not step or float(value / step).is_integer()
 
 
-def _fits_object(value: Mapping[str, Any], node: Node, root: Node, depth: int) -> bool:
+def _fits_object(value: Mapping[str, Any], node: SchemaNode, root: SchemaNode, depth: int) -> bool:
     named = node.get("properties") or {}
     if not _within(len(value), node, "minProperties", "maxProperties"):
         return False
@@ -123,11 +123,11 @@ def _fits_object(value: Mapping[str, Any], node: Node, root: Node, depth: int) -
     return True
 
 
-def _fits_array(value: list[Any], node: Node, root: Node, depth: int) -> bool:
+def _fits_array(value: list[Any], node: SchemaNode, root: SchemaNode, depth: int) -> bool:
     if not _within(len(value), node, "minItems", "maxItems"):
         return False
     if node.get("uniqueItems") and any(
-        same(one, other) for index, one in enumerate(value) for other in value[:index]
+        json_equal(one, other) for index, one in enumerate(value) for other in value[:index]
     ):
         return False
     first, rest = items_of(node)
@@ -135,7 +135,7 @@ def _fits_array(value: list[Any], node: Node, root: Node, depth: int) -> bool:
     return all(conforms(item, schema, root, depth + 1) for item, schema in zip(value, schemas, strict=False))
 
 
-def items_of(node: Node) -> tuple[list[Any], Any]:
+def items_of(node: SchemaNode) -> tuple[list[Any], Any]:
     """Return the schemas of the first items, and the schema of all others, in either draft's spelling."""
     items = node.get("items", True)
     if isinstance(items, list):
@@ -143,5 +143,5 @@ def items_of(node: Node) -> tuple[list[Any], Any]:
     return list(node.get("prefixItems") or ()), items
 
 
-def _within(size: int, node: Node, least: str, most: str) -> bool:
+def _within(size: int, node: SchemaNode, least: str, most: str) -> bool:
     return bool(node.get(least, 0) <= size <= node.get(most, size))

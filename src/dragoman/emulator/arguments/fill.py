@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.emulator.arguments.conform import conforms, items_of, same
+from dragoman.emulator.arguments.conform import conforms, items_of, json_equal
 from dragoman.emulator.arguments.nodes import (
-    ENDLESS,
-    Node,
+    INFINITE_HEIGHT,
+    SchemaNode,
     height,
     merge,
     resolve,
@@ -19,25 +19,25 @@ from dragoman.emulator.arguments.nodes import (
 )
 from dragoman.emulator.arguments.pattern import matches, sample_pattern
 from dragoman.emulator.arguments.samples import fit_number, fit_text, sample_number, sample_text
-from dragoman.emulator.arguments.supply import Supply
+from dragoman.emulator.arguments.supply import TextValues
 
 #: Below this depth only required values are filled, by the shortest branch.
-_DEEP = 4
-_DEEPEST = 24
+_REQUIRED_ONLY_DEPTH = 4
+_MAX_DEPTH = 24
 #: After this many values everything counts as deep; after three times as many, as too deep to fill at all.
-_MANY_VALUES = 1000
-_MOST_ITEMS = 1000
+_MAX_VALUES = 1000
+_MAX_ITEMS = 1000
 
 
 def fill_arguments(schema: Mapping[str, Any], words: str) -> dict[str, Any]:
     """Return the arguments of a function: required ones, and those that the text clearly gives."""
-    value = _Filler(schema, Supply(words)).fill(schema, "")
+    value = _Filler(schema, TextValues(words)).fill(schema, "")
     return value if isinstance(value, dict) else {}
 
 
 def fill_value(schema: Mapping[str, Any], words: str) -> Any:
     """Return an instance of a schema with every property filled."""
-    return _Filler(schema, Supply(words), everything=True).fill(schema, "value")
+    return _Filler(schema, TextValues(words), everything=True).fill(schema, "value")
 
 
 class _Filler:
@@ -47,25 +47,25 @@ class _Filler:
     different values for the same schema, as far as it allows them.
     """
 
-    def __init__(self, root: Node, supply: Supply, *, everything: bool = False) -> None:
+    def __init__(self, root: SchemaNode, supply: TextValues, *, everything: bool = False) -> None:
         self._root = root
-        self._supply = supply
+        self._text_values = supply
         self._everything = everything
         self._filled = 0
 
     def fill(self, schema: Any, name: str, required: bool = True, depth: int = 0, variant: int = 0) -> Any:
         self._filled += 1
-        if self._filled > _MANY_VALUES:
-            depth = max(depth, _DEEP + 1 if self._filled < 3 * _MANY_VALUES else _DEEPEST + 1)
+        if self._filled > _MAX_VALUES:
+            depth = max(depth, _REQUIRED_ONLY_DEPTH + 1 if self._filled < 3 * _MAX_VALUES else _MAX_DEPTH + 1)
         node = resolve(self._root, schema)
         if "const" in node:
             return node["const"] if required else None
         if node.get("enum"):
             return self._from_enum(node, required, variant)
         keyword, branches = union_of(node)
-        if branches and depth < _DEEPEST:
+        if branches and depth < _MAX_DEPTH:
             return self._from_union(node, keyword, branches, name, required, depth, variant)
-        if depth > _DEEP and "null" in types_of(node):
+        if depth > _REQUIRED_ONLY_DEPTH and "null" in types_of(node):
             return None
         match type_of(node):
             case "object":
@@ -80,10 +80,12 @@ class _Filler:
                 return None
         return self._string(node, name, required, variant)
 
-    def _from_enum(self, node: Node, required: bool, variant: int) -> Any:
+    def _from_enum(self, node: SchemaNode, required: bool, variant: int) -> Any:
         rest = without(node, "enum")
         values = [value for value in node["enum"] if conforms(value, rest, self._root)] or node["enum"]
-        mentioned = [value for value in values if isinstance(value, str) and self._supply.mentions(value)]
+        mentioned = [
+            value for value in values if isinstance(value, str) and self._text_values.mentions(value)
+        ]
         if not required:
             return mentioned[0] if mentioned else None
         real = [value for value in values if value is not None]
@@ -92,7 +94,7 @@ class _Filler:
 
     def _from_union(
         self,
-        node: Node,
+        node: SchemaNode,
         keyword: str,
         branches: Sequence[Any],
         name: str,
@@ -106,7 +108,7 @@ class _Filler:
         """
         base = without(node, keyword)
         ordered = sorted(branches, key=lambda branch: type_of(resolve(self._root, branch)) == "null")
-        if depth >= _DEEP or height(self._root, ordered[0]) >= ENDLESS:
+        if depth >= _REQUIRED_ONLY_DEPTH or height(self._root, ordered[0]) >= INFINITE_HEIGHT:
             ordered.sort(key=lambda branch: height(self._root, branch))
         options = [merge(base, resolve(self._root, branch)) for branch in ordered]
         first = None
@@ -117,25 +119,27 @@ class _Filler:
             first = value if first is None else first
         return first
 
-    def _object(self, node: Node, required: bool, depth: int, variant: int) -> dict[str, Any] | None:
+    def _object(self, node: SchemaNode, required: bool, depth: int, variant: int) -> dict[str, Any] | None:
         if not required:
             return None
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return {}
         named = node.get("properties") or {}
         needed = self._needed(node)
         filled: dict[str, Any] = {}
         for name, schema in named.items():
-            due = name in needed or (self._everything and depth < _DEEP and schema is not False)
+            due = name in needed or (
+                self._everything and depth < _REQUIRED_ONLY_DEPTH and schema is not False
+            )
             value = self.fill(schema, name, due, depth + 1, variant)
             if name in needed or value is not None:
                 filled[name] = value
         for name in needed:
             if name not in named:
-                filled[name] = self.fill(_extra(node, name), name, True, depth + 1, variant)
+                filled[name] = self.fill(_property_schema(node, name), name, True, depth + 1, variant)
         return self._sized(node, needed, filled, depth, variant)
 
-    def _needed(self, node: Node) -> list[str]:
+    def _needed(self, node: SchemaNode) -> list[str]:
         """Return the required names, including those that `dependentRequired` adds."""
         needed = [name for name in node.get("required") or () if isinstance(name, str)]
         follow_ups = node.get("dependentRequired") or {}
@@ -146,7 +150,7 @@ class _Filler:
         return list(dict.fromkeys(needed))
 
     def _sized(
-        self, node: Node, needed: Sequence[str], filled: dict[str, Any], depth: int, variant: int
+        self, node: SchemaNode, needed: Sequence[str], filled: dict[str, Any], depth: int, variant: int
     ) -> dict[str, Any]:
         """Add or remove properties until their number is within the bounds of the schema.
 
@@ -156,13 +160,13 @@ class _Filler:
         spare = [name for name in named if name not in filled and named[name] is not False]
         keys = iter([*spare, *(self._key(node, depth, number) for number in range(1, 50))])
         while len(filled) < node.get("minProperties", 0) and (key := next(keys, "")):
-            filled.setdefault(key, self.fill(_extra(node, key), key, True, depth + 1, variant))
+            filled.setdefault(key, self.fill(_property_schema(node, key), key, True, depth + 1, variant))
         for name in list(reversed(filled)):
             if len(filled) > node.get("maxProperties", len(filled)) and name not in needed:
                 del filled[name]
         return filled
 
-    def _key(self, node: Node, depth: int, number: int) -> str:
+    def _key(self, node: SchemaNode, depth: int, number: int) -> str:
         if "propertyNames" in node:
             return str(
                 self.fill(
@@ -175,16 +179,18 @@ class _Filler:
             return f"{key}{number}" if matches(patterns[0], f"{key}{number}") else key
         return f"key{number}"
 
-    def _array(self, node: Node, name: str, required: bool, depth: int, variant: int) -> list[Any] | None:
+    def _array(
+        self, node: SchemaNode, name: str, required: bool, depth: int, variant: int
+    ) -> list[Any] | None:
         if not required:
             return None
         first, rest = items_of(node)
         least = node.get("minItems", 0)
-        offered = self._supply.count_for(name, str(resolve(self._root, rest).get("format", "")))
-        wanted = max(least, len(first), min(offered, _MOST_ITEMS) or 1)
-        if depth >= _DEEP or rest is False or height(self._root, rest) >= ENDLESS:
+        offered = self._text_values.count_for(name, str(resolve(self._root, rest).get("format", "")))
+        wanted = max(least, len(first), min(offered, _MAX_ITEMS) or 1)
+        if depth >= _REQUIRED_ONLY_DEPTH or rest is False or height(self._root, rest) >= INFINITE_HEIGHT:
             wanted = max(least, len(first))
-        wanted = min(wanted, node.get("maxItems", wanted), max(least, _MOST_ITEMS))
+        wanted = min(wanted, node.get("maxItems", wanted), max(least, _MAX_ITEMS))
         schemas = [*first, *[rest] * (wanted - len(first))][:wanted]
         if "contains" in node and schemas and not first:
             schemas[0] = {"allOf": [node["contains"], rest]}
@@ -197,14 +203,14 @@ class _Filler:
         for schema in schemas:
             value = self.fill(schema, name, True, depth + 1, variant)
             tries = iter(range(variant + 1, variant + len(schemas) + 8))
-            while unique and any(same(value, other) for other in items) and (n := next(tries, 0)):
+            while unique and any(json_equal(value, other) for other in items) and (n := next(tries, 0)):
                 value = self.fill(schema, name, True, depth + 1, n)
-            if not unique or len(items) < least or not any(same(value, other) for other in items):
+            if not unique or len(items) < least or not any(json_equal(value, other) for other in items):
                 items.append(value)
         return items
 
-    def _number(self, node: Node, name: str, kind: str, required: bool, variant: int) -> Any:
-        mentioned = self._supply.number_for(name, required=required)
+    def _number(self, node: SchemaNode, name: str, kind: str, required: bool, variant: int) -> Any:
+        mentioned = self._text_values.number_for(name, required=required)
         if mentioned is None and not required:
             return None
         wanted = mentioned if mentioned is not None else node.get("default")
@@ -213,9 +219,9 @@ class _Filler:
         value = fit_number(wanted, node, kind)
         return value if conforms(value, node, self._root) else sample_number(node, kind, variant)
 
-    def _string(self, node: Node, name: str, required: bool, variant: int) -> str | None:
+    def _string(self, node: SchemaNode, name: str, required: bool, variant: int) -> str | None:
         form = str(node.get("format", ""))
-        mentioned = self._supply.string_for(name, form, required=required)
+        mentioned = self._text_values.string_for(name, form, required=required)
         if mentioned is None and not required:
             return None
         default = node.get("default")
@@ -225,7 +231,7 @@ class _Filler:
         return sample_text(node, name, variant)
 
 
-def _extra(node: Node, name: str) -> Any:
+def _property_schema(node: SchemaNode, name: str) -> Any:
     """Return the schema of a property: by name, by pattern, or that of additional properties."""
     named = node.get("properties") or {}
     if name in named:

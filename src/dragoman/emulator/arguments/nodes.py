@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-Node = Mapping[str, Any]
+SchemaNode = Mapping[str, Any]
 
-_MOST_HOPS = 16
-_MOST_BRANCHES = 16
+_MAX_REFERENCES = 16
+_MAX_BRANCHES = 16
 #: The height of a schema whose values always contain themselves.
-ENDLESS = 99
-_DEEPEST = 5
+INFINITE_HEIGHT = 99
+_MAX_HEIGHT = 5
 
-_IMPOSSIBLE: Node = {"not": {}}
+_IMPOSSIBLE: SchemaNode = {"not": {}}
 _KEYWORD_TYPES: dict[str, Any] = {
     **dict.fromkeys(("properties", "patternProperties", "dependentRequired"), Mapping),
     **dict.fromkeys(("required", "enum", "anyOf", "oneOf", "allOf", "prefixItems"), list),
@@ -33,23 +33,23 @@ _TYPE_KEYWORDS = {
 }
 
 
-def resolve(root: Node, schema: Any, hops: int = 0) -> dict[str, Any]:
+def resolve(root: SchemaNode, schema: Any, hops: int = 0) -> dict[str, Any]:
     """Return the node with references followed and `allOf` merged. Unions stay."""
     node = as_node(schema)
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_REFERENCES):
         reference = node.get("$ref") or node.get("ref")
         if isinstance(reference, str):
-            node = merge(without(node, "$ref", "ref"), as_node(follow(root, reference)))
+            node = merge(without(node, "$ref", "ref"), as_node(follow_reference(root, reference)))
         elif parts := node.get("allOf"):
             node = without(node, "allOf")
-            for part in parts if hops < _MOST_HOPS else ():
+            for part in parts if hops < _MAX_REFERENCES else ():
                 node = merge(node, resolve(root, part, hops + 1))
         else:
             break
     return node
 
 
-def follow(root: Node, reference: str) -> Any:
+def follow_reference(root: SchemaNode, reference: str) -> Any:
     """Return the target of a JSON pointer within the document; an empty schema if there is none."""
     node: Any = root
     for piece in reference.removeprefix("#").split("/"):
@@ -75,7 +75,7 @@ def _has_keyword_type(value: Any, expected: Any) -> bool:
     return isinstance(value, expected) and (expected not in _LARGEST or abs(value) <= _LARGEST[expected])
 
 
-def union_of(node: Node) -> tuple[str, list[Any]]:
+def union_of(node: SchemaNode) -> tuple[str, list[Any]]:
     """Return the keyword of the node's union and its branches, or an empty keyword and no branches."""
     for keyword in ("anyOf", "oneOf"):
         if node.get(keyword):
@@ -83,11 +83,11 @@ def union_of(node: Node) -> tuple[str, list[Any]]:
     return "", []
 
 
-def without(node: Node, *keys: str) -> dict[str, Any]:
+def without(node: SchemaNode, *keys: str) -> dict[str, Any]:
     return {key: value for key, value in node.items() if key not in keys}
 
 
-def merge(first: Node, second: Node) -> dict[str, Any]:
+def merge(first: SchemaNode, second: SchemaNode) -> dict[str, Any]:
     """Return a node that requires both; where only one value is possible, the first wins."""
     merged = dict(first)
     for key, value in second.items():
@@ -99,7 +99,7 @@ def merge(first: Node, second: Node) -> dict[str, Any]:
     return merged
 
 
-def type_of(node: Node) -> str:
+def type_of(node: SchemaNode) -> str:
     """Return the type to generate.
 
     That is the first declared type other than null, else the type that the keywords imply, else string.
@@ -110,18 +110,18 @@ def type_of(node: Node) -> str:
     return next((kind for kind, keys in _TYPE_KEYWORDS.items() if any(key in node for key in keys)), "string")
 
 
-def types_of(node: Node) -> tuple[str, ...]:
+def types_of(node: SchemaNode) -> tuple[str, ...]:
     """Return the declared types in lower case; empty if none is declared."""
     kind = node.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     return tuple(item.lower() for item in kinds if isinstance(item, str))
 
 
-def height(root: Node, schema: Any, seen: tuple[str, ...] = ()) -> int:
+def height(root: SchemaNode, schema: Any, seen: tuple[str, ...] = ()) -> int:
     """Return the depth of the smallest value: 0 for a scalar, ENDLESS if it always contains itself."""
     reference = as_node(schema).get("$ref")
-    if (reference and reference in seen) or len(seen) > _DEEPEST:
-        return ENDLESS
+    if (reference and reference in seen) or len(seen) > _MAX_HEIGHT:
+        return INFINITE_HEIGHT
     seen = (*seen, reference or "")
     node = resolve(root, schema)
     _, branches = union_of(node)
@@ -139,13 +139,13 @@ def height(root: Node, schema: Any, seen: tuple[str, ...] = ()) -> int:
     deepest = -1
     for item in below:
         deepest = max(deepest, height(root, item, seen))
-        if deepest >= ENDLESS:
-            return ENDLESS
+        if deepest >= INFINITE_HEIGHT:
+            return INFINITE_HEIGHT
     return 1 + deepest
 
 
-def _shortest(root: Node, branches: Sequence[Any], seen: tuple[str, ...]) -> int:
-    found = ENDLESS
+def _shortest(root: SchemaNode, branches: Sequence[Any], seen: tuple[str, ...]) -> int:
+    found = INFINITE_HEIGHT
     for branch in branches:
         found = min(found, height(root, branch, seen))
         if found == 0:
@@ -162,7 +162,7 @@ def _both(first: Any, second: Any) -> Any:
     return {"allOf": [first, second]}
 
 
-def _join_properties(first: Node, second: Node) -> dict[str, Any]:
+def _join_properties(first: SchemaNode, second: SchemaNode) -> dict[str, Any]:
     shared = {name: _both(first[name], second[name]) for name in first if name in second}
     return {**first, **second, **shared}
 
@@ -183,7 +183,7 @@ def _join_types(first: Any, second: Any) -> Any:
 
 
 def _join_unions(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-    return [_both(one, other) for one in first for other in second][:_MOST_BRANCHES]
+    return [_both(one, other) for one in first for other in second][:_MAX_BRANCHES]
 
 
 def _join_extra(first: Any, second: Any) -> Any:

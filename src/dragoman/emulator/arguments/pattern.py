@@ -28,7 +28,7 @@ _ANYTHING = _WORD[:26] + string.digits + " -.,:/@#"
 _QUANTIFIER = re.compile(r"([*+?]|\{(\d+)(?:(,)(\d*))?\})[?+]?")
 _FIXED = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _GROUP = re.compile(r"\((?:\?(?:P?<(?P<name>\w+)>|(?P<kind>[:=!]|<[=!])))?")
-_MOST = 4000
+_MAX_CHARS = 4000
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -46,7 +46,7 @@ def sample_pattern(pattern: str, *, more: int = 0, variant: int = 0) -> str:
 
     `more` adds repetitions where they are allowed, `variant` selects other characters.
     """
-    return _Sampler(pattern, more, variant).alternatives()[:_MOST]
+    return _Sampler(pattern, more, variant).alternatives()[:_MAX_CHARS]
 
 
 class _Sampler:
@@ -131,7 +131,7 @@ class _Sampler:
         sign, low, comma, high = found.groups()
         least, most = _FIXED.get(sign, (int(low or 0), None if comma and not high else int(high or low or 0)))
         wanted = least + self._more
-        return min(wanted if most is None else min(wanted, most), _MOST)
+        return min(wanted if most is None else min(wanted, most), _MAX_CHARS)
 
     def _pick(self, members: str) -> str:
         return members[self._variant % len(members)] if members else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dragoman.emulator.arguments.conform import bounds, fits_number
-from dragoman.emulator.arguments.nodes import Node
+from dragoman.emulator.arguments.nodes import SchemaNode
 from dragoman.emulator.arguments.pattern import matches, sample_pattern
 
 _FORMATS = {
@@ -30,7 +30,7 @@ _FOLDERS = frozenset(("path", "dir", "dir_path", "directory", "folder", "root", 
 _PATTERN_TRIES = 72
 
 
-def fit_number(value: float, node: Node, kind: str) -> float:
+def fit_number(value: float, node: SchemaNode, kind: str) -> float:
     """Return the nearest number that the bounds and `multipleOf` allow, as far as there is one."""
     low, low_open, high, high_open = bounds(node)
     if low is not None and (value < low or (low_open and value == low)):
@@ -43,7 +43,7 @@ def fit_number(value: float, node: Node, kind: str) -> float:
     return _as_kind(value, kind)
 
 
-def sample_number(node: Node, kind: str, variant: int = 0) -> float:
+def sample_number(node: SchemaNode, kind: str, variant: int = 0) -> float:
     """Return a small number that fits; a different one for each variant, as far as possible."""
     low, low_open, high, high_open = bounds(node)
     step = node.get("multipleOf") or (1 if kind == "integer" else 0)
@@ -63,12 +63,12 @@ def sample_number(node: Node, kind: str, variant: int = 0) -> float:
     return found if fits_number(found, node) or not fits_number(0, node) else 0
 
 
-def fit_text(text: str, node: Node) -> str:
+def fit_text(text: str, node: SchemaNode) -> str:
     text = text.ljust(node.get("minLength", 0), "x")
     return text[: node.get("maxLength", len(text))]
 
 
-def sample_text(node: Node, name: str, variant: int = 0) -> str:
+def sample_text(node: SchemaNode, name: str, variant: int = 0) -> str:
     """Return a string of the format or pattern, else the property's name, adjusted in length."""
     pattern = node.get("pattern")
     if pattern is not None:

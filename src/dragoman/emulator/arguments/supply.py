@@ -13,7 +13,7 @@ _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]*\w")
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w-]*(?: [A-Z][\w-]*)*")
 
 #: Patterns of values by kind; the whole match is the value.
-VALUES = {
+VALUE_PATTERNS = {
     "url": _URL,
     "email": _EMAIL,
     "path": _PATH,
@@ -36,29 +36,29 @@ _WHOLE_WORDS = (
     "request",
     "content",
 )
-_LONGEST = 400
+_MAX_TEXT_CHARS = 400
 
 
-class Supply:
+class TextValues:
     """The values in a text, by kind. A value is used only once, so two properties get two paths."""
 
     def __init__(self, words: str) -> None:
-        self._words = words[:20_000]
-        self._lowered = self._words.lower()
-        bare = _URL.sub(" ", self._words)
-        self._kinds: dict[str, list[str]] = {
-            "url": _URL.findall(self._words),
-            "email": _EMAIL.findall(self._words),
-            "quoted": [text[1:-1] for text in VALUES["quoted"].findall(self._words)],
+        self._text = words[:20_000]
+        self._lowered = self._text.lower()
+        bare = _URL.sub(" ", self._text)
+        self._values_by_kind: dict[str, list[str]] = {
+            "url": _URL.findall(self._text),
+            "email": _EMAIL.findall(self._text),
+            "quoted": [text[1:-1] for text in VALUE_PATTERNS["quoted"].findall(self._text)],
             "path": _PATH.findall(_EMAIL.sub(" ", bare)),
             "number": _NUMBER.findall(bare),
-            "name": _NAME.findall(self._words),
+            "name": _NAME.findall(self._text),
         }
 
     @property
     def has_literal(self) -> bool:
         """Whether the text contains any value besides prose."""
-        return any(self._kinds.values())
+        return any(self._values_by_kind.values())
 
     def mentions(self, value: str) -> bool:
         return (
@@ -69,7 +69,7 @@ class Supply:
 
     def number_for(self, name: str, *, required: bool) -> float | None:
         """Return the next number. An optional property gets one only if the text mentions its name."""
-        if not required and not self.mentions(spaced(name)) and not self.mentions(name):
+        if not required and not self.mentions(spaced_name(name)) and not self.mentions(name):
             return None
         taken = self._take("number")
         if taken is None:
@@ -81,8 +81,8 @@ class Supply:
 
         Without such a kind, return quoted text, a name or the whole text.
         """
-        words = _singular(spaced(name))
-        kind = kind_of(name, form)
+        words = _singular(spaced_name(name))
+        kind = kind_of_property(name, form)
         if kind in ("path", "url", "email"):
             taken = self._take(kind)
             return taken if taken is not None or not required else self._take("quoted")
@@ -91,7 +91,7 @@ class Supply:
         if not required:
             return (
                 self._take("quoted")
-                if self.mentions(spaced(name)) and words.isdisjoint(_WHOLE_WORDS)
+                if self.mentions(spaced_name(name)) and words.isdisjoint(_WHOLE_WORDS)
                 else None
             )
         if kind == "name":
@@ -104,15 +104,15 @@ class Supply:
 
     def count_for(self, name: str, form: str) -> int:
         """Return how many values are left of the kind that the items of a list need."""
-        kind = kind_of(name, form)
-        return len(self._kinds["quoted" if kind == "text" else kind])
+        kind = kind_of_property(name, form)
+        return len(self._values_by_kind["quoted" if kind == "text" else kind])
 
     def _take(self, kind: str) -> str | None:
-        values = self._kinds[kind]
+        values = self._values_by_kind[kind]
         if not values:
             return None
         value = values.pop(0)
-        for others in self._kinds.values():
+        for others in self._values_by_kind.values():
             if value in others:
                 others.remove(value)
         return value
@@ -122,12 +122,12 @@ class Supply:
         return self._take("name") or self._whole()
 
     def _whole(self) -> str | None:
-        return self._words.strip()[:_LONGEST] or None
+        return self._text.strip()[:_MAX_TEXT_CHARS] or None
 
 
-def kind_of(name: str, form: str) -> str:
+def kind_of_property(name: str, form: str) -> str:
     """Return the kind of a property by its name and format: path, url, email, name, or text."""
-    words = _singular(spaced(name))
+    words = _singular(spaced_name(name))
     if form in ("uri", "url"):
         return "url"
     if form == "email":
@@ -149,5 +149,5 @@ def _singular(words: str) -> set[str]:
     return plain | {word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s") for word in plain}
 
 
-def spaced(name: str) -> str:
+def spaced_name(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-.]+", " ", name).lower()

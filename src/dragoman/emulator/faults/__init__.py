@@ -1,6 +1,11 @@
 """Fault injection: every failure of Google, or of the network before it, by name."""
 
-from dragoman.emulator.faults.director import FAULT_HEADER, FaultDirector, Planned, parse_plan
+from dragoman.emulator.faults.director import (
+    FAULT_HEADER,
+    FaultDirector,
+    ScheduledFault,
+    parse_scheduled_fault,
+)
 from dragoman.emulator.faults.kind import FaultKind
 from dragoman.emulator.faults.table import FAULTS, make_fault, parse_fault
 
@@ -9,8 +14,8 @@ __all__ = [
     "FAULT_HEADER",
     "FaultDirector",
     "FaultKind",
-    "Planned",
+    "ScheduledFault",
     "make_fault",
     "parse_fault",
-    "parse_plan",
+    "parse_scheduled_fault",
 ]

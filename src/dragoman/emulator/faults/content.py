@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.direct import Asked, Chunk, Fault
-from dragoman.emulator.faults.errors import refused_answer
-from dragoman.emulator.faults.kind import FaultKind, on_chunks
-from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.wire import Answer, whole
+from dragoman.emulator.direct import ApiRequest, Chunk, Fault
+from dragoman.emulator.faults.errors import error_response
+from dragoman.emulator.faults.kind import FaultKind, chunk_fault
+from dragoman.emulator.refusal import ApiError
+from dragoman.emulator.wire import HttpResponse, json_response
 
 _GIANT_BYTES = 4_000_000
 _PRODUCED = ("candidatesTokenCount", "candidatesTokensDetails", "thoughtsTokenCount")
@@ -72,21 +72,21 @@ _UNEXPECTED = _Finish("UNEXPECTED_TOOL_CALL", "", message="Unexpected tool call.
 _EMPTY = _Finish("STOP", "")
 
 
-def _finishing(finish: _Finish, name: str = "", about: str = "") -> FaultKind:
+def _finish_fault(finish: _Finish, name: str = "", about: str = "") -> FaultKind:
     def end(chunks: list[Chunk]) -> list[Chunk]:
         kept = _first_half(chunks) if finish.partial else []
         candidate = {"content": {}, "finishReason": finish.reason, "index": 0}
         if finish.message:
             candidate["finishMessage"] = finish.message
         last = _last(chunks)
-        usage = last["usageMetadata"] if kept else _nothing_produced(last["usageMetadata"])
+        usage = last["usageMetadata"] if kept else _without_output_counts(last["usageMetadata"])
         return [*kept, {**last, "candidates": [candidate], "usageMetadata": usage}]
 
-    return on_chunks(
+    return chunk_fault(
         name or finish.name,
         about or f"finishReason {finish.reason}: {finish.about}",
         end,
-        on_answer=_void_whole if finish.voids else None,
+        on_answer=_clear_unary_content if finish.voids else None,
     )
 
 
@@ -97,16 +97,16 @@ def _first_half(chunks: list[Chunk]) -> list[Chunk]:
     return [_without_finish(chunk) for chunk in texts[: (len(texts) + 1) // 2]]
 
 
-def _void_whole(answer: Answer, asked: Asked) -> Answer:
+def _clear_unary_content(answer: HttpResponse, asked: ApiRequest) -> HttpResponse:
     if asked.framing != "whole" or asked.route.method == "countTokens" or answer.status != 200:
         return answer
     body = msgspec.json.decode(answer.body)
     body["candidates"] = [{**candidate, "content": {}} for candidate in body.get("candidates", ())]
-    body["usageMetadata"] = _nothing_produced(body.get("usageMetadata", {}))
-    return msgspec.structs.replace(answer, acts=whole(body).acts)
+    body["usageMetadata"] = _without_output_counts(body.get("usageMetadata", {}))
+    return msgspec.structs.replace(answer, actions=json_response(body).actions)
 
 
-def _nothing_produced(usage: dict[str, Any]) -> dict[str, Any]:
+def _without_output_counts(usage: dict[str, Any]) -> dict[str, Any]:
     left = {name: value for name, value in usage.items() if name not in _PRODUCED}
     return {**left, "totalTokenCount": left["promptTokenCount"]} if "promptTokenCount" in left else left
 
@@ -126,15 +126,15 @@ def _without_finish(chunk: Chunk) -> Chunk:
 
 
 def _stream_error(chunks: list[Chunk]) -> list[Chunk]:
-    first = next((index for index, chunk in enumerate(chunks) if _says_something(chunk)), 0)
-    return [*map(_without_finish, chunks[: first + 1]), Refusal(code=503).body()]
+    first = next((index for index, chunk in enumerate(chunks) if _has_output(chunk)), 0)
+    return [*map(_without_finish, chunks[: first + 1]), ApiError(code=503).body()]
 
 
-def _error_whole(answer: Answer, asked: Asked) -> Answer:
+def _replace_unary_by_error(answer: HttpResponse, asked: ApiRequest) -> HttpResponse:
     """Replace a unary response by the error, because it has no middle."""
     if asked.framing != "whole" or asked.route.method == "countTokens":
         return answer
-    return refused_answer(Refusal(code=503), answer, asked)
+    return error_response(ApiError(code=503), answer, asked)
 
 
 def _prompt_block(chunks: list[Chunk]) -> list[Chunk]:
@@ -142,7 +142,7 @@ def _prompt_block(chunks: list[Chunk]) -> list[Chunk]:
     feedback = {"blockReason": "PROHIBITED_CONTENT"}
     if "createTime" in last:  # Vertex
         feedback["blockReasonMessage"] = "The prompt is blocked due to prohibited contents."
-    usage = _nothing_produced(last["usageMetadata"])
+    usage = _without_output_counts(last["usageMetadata"])
     return [{"promptFeedback": feedback, **last, "usageMetadata": usage}]
 
 
@@ -155,7 +155,7 @@ def _giant_chunk(argument: float) -> Fault:
     return Fault(name="giant_chunk", on_chunks=prepend)
 
 
-def _says_something(chunk: Chunk) -> bool:
+def _has_output(chunk: Chunk) -> bool:
     return any(part.get("text") or "functionCall" in part for part in _parts(chunk))
 
 
@@ -169,19 +169,19 @@ def _last(chunks: list[Chunk]) -> Chunk:
     return {"usageMetadata": {}, **(chunks[-1] if chunks else {})}
 
 
-CONTENT = (
-    on_chunks("no_finish", "the answer ends without a finishReason", _no_finish),
-    on_chunks(
+CONTENT_FAULTS = (
+    chunk_fault("no_finish", "the answer ends without a finishReason", _no_finish),
+    chunk_fault(
         "stream_error",
         "an error in the middle of the stream (503 for a whole answer)",
         _stream_error,
-        on_answer=_error_whole,
+        on_answer=_replace_unary_by_error,
     ),
-    _finishing(_MALFORMED, "malformed_call", "finishReason MALFORMED_FUNCTION_CALL, no content"),
-    _finishing(_UNEXPECTED, "unexpected_call", "finishReason UNEXPECTED_TOOL_CALL, no content"),
-    _finishing(_EMPTY, "empty_stop", "finishReason STOP, no content"),
-    on_chunks("prompt_block", "the prompt is blocked: promptFeedback and no candidates", _prompt_block),
-    *map(_finishing, FINISHES),
+    _finish_fault(_MALFORMED, "malformed_call", "finishReason MALFORMED_FUNCTION_CALL, no content"),
+    _finish_fault(_UNEXPECTED, "unexpected_call", "finishReason UNEXPECTED_TOOL_CALL, no content"),
+    _finish_fault(_EMPTY, "empty_stop", "finishReason STOP, no content"),
+    chunk_fault("prompt_block", "the prompt is blocked: promptFeedback and no candidates", _prompt_block),
+    *map(_finish_fault, FINISHES),
     FaultKind(
         name="giant_chunk",
         help="one chunk with so much text in front of the answer",

@@ -7,56 +7,56 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.emulator.direct import Asked, Director, Fault, NoDirector, Scene
+from dragoman.emulator.direct import ApiRequest, DefaultDirector, Director, Fault, ResponsePlan
 from dragoman.emulator.faults.table import parse_fault
-from dragoman.emulator.refusal import Refusal
+from dragoman.emulator.refusal import ApiError
 from dragoman.errors import ConfigError
 
 FAULT_HEADER = "x-emulator-fault"
-_TIMES = re.compile(r"(.*)\*\s*(\d+)", re.DOTALL)
+_REPEATED = re.compile(r"(.*)\*\s*(\d+)", re.DOTALL)
 
 
-class Planned(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduledFault(msgspec.Struct, frozen=True, kw_only=True):
     """A fault for the first `times` generate requests, or for all requests and counts if None."""
 
     fault: Fault
     times: int | None = None
 
 
-def parse_plan(text: str) -> Planned:
+def parse_scheduled_fault(text: str) -> ScheduledFault:
     """Parse `NAME[=ARGUMENT][*TIMES]`, such as `overloaded*2` or `cut_after=200`."""
-    found = _TIMES.fullmatch(text)
+    found = _REPEATED.fullmatch(text)
     if found is None:
-        return Planned(fault=parse_fault(text))
+        return ScheduledFault(fault=parse_fault(text))
     times = int(found[2])
     if times < 1:
         raise ConfigError(f"a fault happens once or more often, not {times} times")
-    return Planned(fault=parse_fault(found[1]), times=times)
+    return ScheduledFault(fault=parse_fault(found[1]), times=times)
 
 
 class FaultDirector:
     """Adds faults to the scenes of another director: after its own those of the plan and the header."""
 
-    def __init__(self, inner: Director | None = None, plan: Sequence[Planned] = ()) -> None:
-        self._inner = inner or NoDirector()
+    def __init__(self, inner: Director | None = None, plan: Sequence[ScheduledFault] = ()) -> None:
+        self._inner = inner or DefaultDirector()
         self._plan = tuple(plan)
         self._left = [planned.times for planned in self._plan]
 
-    def direct(self, asked: Asked) -> Scene:
+    def plan_response(self, asked: ApiRequest) -> ResponsePlan:
         requested = _read_header(asked.headers.get(FAULT_HEADER, ""))
-        scene = self._inner.direct(asked)
+        scene = self._inner.plan_response(asked)
         due = [index for index, left in enumerate(self._left) if _is_due(left, asked)]
         self._count(due, -1)
 
         def give_back(message: str) -> None:
             """Count the faults as pending again, because the scene was not played."""
             self._count(due, +1)
-            if scene.on_refused is not None:
-                scene.on_refused(message)
+            if scene.on_rejected is not None:
+                scene.on_rejected(message)
 
         planned = (self._plan[index].fault for index in due)
         return msgspec.structs.replace(
-            scene, faults=(*scene.faults, *planned, *requested), on_refused=give_back
+            scene, faults=(*scene.faults, *planned, *requested), on_rejected=give_back
         )
 
     def _count(self, due: Sequence[int], change: int) -> None:
@@ -65,7 +65,7 @@ class FaultDirector:
             self._left[index] = None if left is None else left + change
 
 
-def _is_due(left: int | None, asked: Asked) -> bool:
+def _is_due(left: int | None, asked: ApiRequest) -> bool:
     return left is None or (left > 0 and asked.route.method != "countTokens")
 
 
@@ -73,4 +73,4 @@ def _read_header(value: str) -> list[Fault]:
     try:
         return [parse_fault(word) for word in value.split(",") if word.strip()]
     except ConfigError as error:
-        raise Refusal(f"{FAULT_HEADER}: {error.message}") from None
+        raise ApiError(f"{FAULT_HEADER}: {error.message}") from None

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.emulator.direct import Asked, Chunk, Fault
-from dragoman.emulator.wire import Answer
+from dragoman.emulator.direct import ApiRequest, Chunk, Fault
+from dragoman.emulator.wire import HttpResponse
 
 Unit = Literal["", "seconds", "bytes"]
 
@@ -23,22 +23,26 @@ class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
     make: Callable[[float], Fault]
 
 
-def on_answer(name: str, about: str, change: Callable[[Answer, Asked], Answer]) -> FaultKind:
+def response_fault(
+    name: str, about: str, change: Callable[[HttpResponse, ApiRequest], HttpResponse]
+) -> FaultKind:
     fault = Fault(name=name, on_answer=change)
     return FaultKind(name=name, help=about, make=lambda _: fault)
 
 
-def on_chunks(name: str, about: str, change: Callable[[list[Chunk]], list[Chunk]], **more: Any) -> FaultKind:
+def chunk_fault(
+    name: str, about: str, change: Callable[[list[Chunk]], list[Chunk]], **more: Any
+) -> FaultKind:
     fault = Fault(name=name, on_chunks=change, **more)
     return FaultKind(name=name, help=about, make=lambda _: fault)
 
 
-def counted(
+def numeric_fault(
     name: str,
     about: str,
     unit: Unit,
     default: float,
-    change: Callable[[Answer, Asked, float], Answer],
+    change: Callable[[HttpResponse, ApiRequest, float], HttpResponse],
 ) -> FaultKind:
     """Return a fault of the response that takes a number."""
 

@@ -8,13 +8,15 @@ from typing import Any
 
 from dragoman.config.keys import did_you_mean
 from dragoman.emulator.direct import Fault
-from dragoman.emulator.faults.content import CONTENT
-from dragoman.emulator.faults.errors import ERRORS
+from dragoman.emulator.faults.content import CONTENT_FAULTS
+from dragoman.emulator.faults.errors import ERROR_FAULTS
 from dragoman.emulator.faults.kind import FaultKind
-from dragoman.emulator.faults.network import NETWORK
+from dragoman.emulator.faults.network import NETWORK_FAULTS
 from dragoman.errors import ConfigError
 
-FAULTS: Mapping[str, FaultKind] = {kind.name: kind for kind in (*ERRORS, *CONTENT, *NETWORK)}
+FAULTS: Mapping[str, FaultKind] = {
+    kind.name: kind for kind in (*ERROR_FAULTS, *CONTENT_FAULTS, *NETWORK_FAULTS)
+}
 
 
 def make_fault(name: str, argument: Any = None) -> Fault:

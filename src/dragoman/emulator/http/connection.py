@@ -13,23 +13,31 @@ from urllib.parse import unquote
 
 import msgspec
 
-from dragoman.emulator.http.request_parser import BadRequest, Continue, Event, Request, RequestParser
-from dragoman.emulator.http.shell import header_fields, is_cross_site, make_question
-from dragoman.emulator.question import Question
-from dragoman.emulator.refusal import Refusal, refuse
-from dragoman.emulator.wire import Act, Answer, Cut, Refuse, Wait
+from dragoman.emulator.http.request_parser import (
+    BadRequest,
+    ContinueExpected,
+    ParsedHttpRequest,
+    ParserEvent,
+    RequestParser,
+)
+from dragoman.emulator.http.shell import header_fields, is_cross_site, make_request
+from dragoman.emulator.question import HttpRequest
+from dragoman.emulator.refusal import ApiError, encode_error
+from dragoman.emulator.wire import CloseConnection, ConnectionAction, HttpResponse, RefuseConnections, Wait
 
 _MAX_UNPARSED_BYTES = 64 * 1024  # of pipelined requests; with more, the connection stops reading
 _LINGER_S = 2.0  # for a client that still sends a request we have refused
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close at once, with a TCP reset
-_CROSS_SITE = Refusal("emulator: requests from web pages and for other host names are refused", code=403)
+_LINGER_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close at once, with a TCP reset
+_CROSS_SITE_ERROR = ApiError(
+    "emulator: requests from web pages and for other host names are refused", code=403
+)
 
 
 class ServerState(msgspec.Struct, kw_only=True):
     """What a server and its connections share."""
 
-    answer: Callable[[Question], Answer]
-    refuse: Callable[[float], Awaitable[None]]
+    handler: Callable[[HttpRequest], HttpResponse]
+    refuse_connections: Callable[[float], Awaitable[None]]
     on_access: Callable[[str], None] | None
     connections: set[Connection] = set()
 
@@ -49,10 +57,10 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._parser = RequestParser()
         self._readable = asyncio.Event()  # there is new data, or the client has left
-        self._left = asyncio.Event()
+        self._client_closed = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
-        self._unframed = False  # the end of the connection marks the end of the answer
+        self._body_ends_with_connection = False  # the end of the connection marks the end of the answer
         self.idle = True
         self._closed = asyncio.Event()
 
@@ -69,13 +77,13 @@ class Connection(asyncio.Protocol):
         self._readable.set()
 
     def eof_received(self) -> bool:
-        self._left.set()
+        self._client_closed.set()
         self._readable.set()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
-        self._left.set()
+        self._client_closed.set()
         self._readable.set()
         self._writable.set()
         self._closed.set()
@@ -96,22 +104,22 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self) -> None:
         try:
-            while (event := await self._next_event()) is not None and await self._handle(event):
+            while (event := await self._next_event()) is not None and await self._handle_event(event):
                 pass
         except _Disconnect as disconnect:
             if disconnect.reset:
                 sock = self._transport.get_extra_info("socket")
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
                 self._transport.abort()
         finally:
             self._transport.close()
         await self._closed.wait()
         self._server.connections.discard(self)
 
-    async def _next_event(self) -> Event | None:
+    async def _next_event(self) -> ParserEvent | None:
         """None: the client has left."""
         while (event := self._parser.next_event()) is None:
-            if self._left.is_set():
+            if self._client_closed.is_set():
                 return None
             self._transport.resume_reading()
             self.idle = True
@@ -120,56 +128,62 @@ class Connection(asyncio.Protocol):
         self.idle = False
         return event
 
-    async def _handle(self, event: Event) -> bool:
+    async def _handle_event(self, event: ParserEvent) -> bool:
         """Whether the connection goes on after this event."""
-        if isinstance(event, Continue):
+        if isinstance(event, ContinueExpected):
             await self._send(b"HTTP/1.1 100 Continue\r\n\r\n")
             return True
         if isinstance(event, BadRequest):
-            await self._refuse(event)
+            await self._send_bad_request(event)
             return False
         path, query = _split_target(event.target)
-        question = make_question(event.method, path, query, event.headers, event.body)
+        question = make_request(event.method, path, query, event.headers, event.body)
         answer = (
-            refuse(_CROSS_SITE, "whole") if is_cross_site(question) else _ask(self._server.answer, question)
+            encode_error(_CROSS_SITE_ERROR, "whole")
+            if is_cross_site(question)
+            else _call_handler(self._server.handler, question)
         )
         if self._server.on_access is not None:
             self._server.on_access(f"{event.method} {path} {answer.status}")
-        await self._answer(answer, event)
-        return event.keep_alive and not self._unframed
+        await self._send_response(answer, event)
+        return event.keep_alive and not self._body_ends_with_connection
 
-    async def _answer(self, answer: Answer, request: Request) -> None:
-        for act in answer.before:
-            await self._act(act)
+    async def _send_response(self, answer: HttpResponse, request: ParsedHttpRequest) -> None:
+        for act in answer.actions_before_head:
+            await self._perform(act)
         chunked = answer.streamed and request.http_version == "1.1"
-        self._unframed = answer.streamed and not chunked
-        await self._send(_head(answer, chunked, keep_alive=request.keep_alive and not self._unframed))
+        self._body_ends_with_connection = answer.streamed and not chunked
+        await self._send(
+            _encode_head(
+                answer, chunked, keep_alive=request.keep_alive and not self._body_ends_with_connection
+            )
+        )
         if request.method == "HEAD":
             return
-        for act in answer.acts:
+        for act in answer.actions:
             if isinstance(act, bytes):
-                await self._send(_chunk(act) if chunked else act)
+                await self._send(_encode_chunk(act) if chunked else act)
             else:
-                await self._act(act)
+                await self._perform(act)
         if chunked:
             await self._send(b"0\r\n\r\n")
 
-    async def _act(self, act: Act) -> None:
+    async def _perform(self, act: ConnectionAction) -> None:
         if isinstance(act, bytes):
             await self._send(act)
         elif isinstance(act, Wait):
             await self._wait(act.seconds)
-        elif isinstance(act, Cut):
+        elif isinstance(act, CloseConnection):
             # Without chunks or a length, only a reset tells the client that the answer is incomplete.
-            raise _Disconnect(reset=act.reset or self._unframed)
+            raise _Disconnect(reset=act.reset or self._body_ends_with_connection)
         else:
-            assert isinstance(act, Refuse)  # noqa: S101 (closes the choice)
-            await self._server.refuse(act.seconds)
+            assert isinstance(act, RefuseConnections)  # noqa: S101 (closes the choice)
+            await self._server.refuse_connections(act.seconds)
             raise _Disconnect(reset=True)
 
     async def _wait(self, seconds: float) -> None:
         try:
-            await asyncio.wait_for(self._left.wait(), seconds)
+            await asyncio.wait_for(self._client_closed.wait(), seconds)
         except TimeoutError:
             return
         raise _Disconnect(reset=False)
@@ -181,23 +195,25 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             raise _Disconnect(reset=False)
 
-    async def _refuse(self, bad_request: BadRequest) -> None:
+    async def _send_bad_request(self, bad_request: BadRequest) -> None:
         """Answer, then read on for a moment: a client that is still sending would get a reset instead of the answer."""
         body = f"{bad_request.reason}\n".encode()
-        answer = Answer(status=bad_request.status, content_type="text/plain; charset=utf-8", acts=(body,))
+        answer = HttpResponse(
+            status=bad_request.status, content_type="text/plain; charset=utf-8", actions=(body,)
+        )
         self._transport.resume_reading()
-        await self._send(_head(answer, chunked=False, keep_alive=False) + body)
+        await self._send(_encode_head(answer, chunked=False, keep_alive=False) + body)
         self._transport.write_eof()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._left.wait(), _LINGER_S)
+            await asyncio.wait_for(self._client_closed.wait(), _LINGER_S)
 
 
-def _ask(answer: Callable[[Question], Answer], question: Question) -> Answer:
+def _call_handler(answer: Callable[[HttpRequest], HttpResponse], question: HttpRequest) -> HttpResponse:
     """The answer of a director, which is the user's code; an exception in it becomes an answer with status 500."""
     try:
         return answer(question)
     except Exception as error:
-        return refuse(Refusal(f"emulator: {type(error).__name__}: {error}", code=500), "whole")
+        return encode_error(ApiError(f"emulator: {type(error).__name__}: {error}", code=500), "whole")
 
 
 def _split_target(target: str) -> tuple[str, str]:
@@ -208,7 +224,7 @@ def _split_target(target: str) -> tuple[str, str]:
     return unquote(address), query
 
 
-def _head(answer: Answer, chunked: bool, *, keep_alive: bool) -> bytes:
+def _encode_head(answer: HttpResponse, chunked: bool, *, keep_alive: bool) -> bytes:
     try:
         phrase = HTTPStatus(answer.status).phrase
     except ValueError:
@@ -221,6 +237,6 @@ def _head(answer: Answer, chunked: bool, *, keep_alive: bool) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
 
 
-def _chunk(data: bytes) -> bytes:
+def _encode_chunk(data: bytes) -> bytes:
     """No chunk for no data, because an empty chunk ends the message."""
     return b"%x\r\n%b\r\n" % (len(data), data) if data else b""

@@ -11,31 +11,33 @@ from contextlib import contextmanager
 from typing import Any
 
 from dragoman.emulator.http.connection import Connection, ServerState
-from dragoman.emulator.http.shell import write_address
-from dragoman.emulator.question import Question
-from dragoman.emulator.wire import Answer
+from dragoman.emulator.http.shell import base_url_of
+from dragoman.emulator.question import HttpRequest
+from dragoman.emulator.wire import HttpResponse
 
 _BACKLOG = 128
 
 OnAccess = Callable[[str], None]
 
 
-class Listener:
+class HttpServer:
     """An HTTP/1.1 server on one port. `on_access` gets a line for each request, without the query."""
 
     def __init__(
         self,
-        answer: Callable[[Question], Answer],
+        answer: Callable[[HttpRequest], HttpResponse],
         host: str = "127.0.0.1",
         port: int = 0,
         *,
         on_access: OnAccess | None = None,
     ) -> None:
-        self._state = ServerState(answer=answer, refuse=self.refuse, on_access=on_access)
+        self._state = ServerState(
+            handler=answer, refuse_connections=self.refuse_connections, on_access=on_access
+        )
         self._host = host
         self._port = port
         self._socket: socket.socket | None = None
-        self._return_timer: asyncio.TimerHandle | None = None
+        self._resume_timer: asyncio.TimerHandle | None = None
         self._accepting: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> str:
@@ -43,29 +45,29 @@ class Listener:
         self._socket = _bind(self._host, self._port)
         self._port = self._socket.getsockname()[1]
         self._listen(self._socket)
-        return write_address(self._host, self._port)
+        return base_url_of(self._host, self._port)
 
-    async def refuse(self, seconds: float) -> None:
+    async def refuse_connections(self, seconds: float) -> None:
         """Refuse new connections for this time and close the idle ones."""
-        if self._socket is None or self._return_timer is not None:  # not started, or refusing already
+        if self._socket is None or self._resume_timer is not None:  # not started, or refusing already
             return
         self._close_socket(self._socket)
         # A socket that is bound but does not listen keeps the port, and the system refuses connections to it.
         self._socket = _bind(self._host, self._port)
         loop = asyncio.get_running_loop()
-        self._return_timer = loop.call_later(seconds, self._listen, self._socket)
+        self._resume_timer = loop.call_later(seconds, self._listen, self._socket)
         await self._close_connections(lambda connection: connection.idle)
 
     async def close(self) -> None:
-        if self._return_timer is not None:
-            self._return_timer.cancel()
+        if self._resume_timer is not None:
+            self._resume_timer.cancel()
         if self._socket is not None:
             self._close_socket(self._socket)
             self._socket = None
         await self._close_connections(lambda _: True)
 
     def _listen(self, sock: socket.socket) -> None:
-        self._return_timer = None
+        self._resume_timer = None
         sock.listen(_BACKLOG)
         asyncio.get_running_loop().add_reader(sock, self._accept, sock)
 
@@ -92,10 +94,10 @@ class Listener:
             await connection.close()
 
 
-class EmulatorThread:
+class ServerThread:
     """A listener in its own thread with its own event loop."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: HttpServer) -> None:
         self._listener = listener
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]] = Future()
         self._thread = threading.Thread(target=self._run, name="dragoman-emulator", daemon=True)
@@ -118,7 +120,7 @@ class EmulatorThread:
 
     def _run(self) -> None:
         try:
-            run_listener(self._main())
+            run_server(self._main())
         except BaseException as error:
             if not self._started.done():
                 self._started.set_exception(error)
@@ -136,9 +138,11 @@ class EmulatorThread:
 
 
 @contextmanager
-def running(answer: Callable[[Question], Answer], host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+def serve_in_thread(
+    answer: Callable[[HttpRequest], HttpResponse], host: str = "127.0.0.1", port: int = 0
+) -> Iterator[str]:
     """Run the emulator in a thread while the block runs; yields the base URL."""
-    thread = EmulatorThread(Listener(answer, host, port))
+    thread = ServerThread(HttpServer(answer, host, port))
     base_url = thread.start()
     try:
         yield base_url
@@ -146,7 +150,7 @@ def running(answer: Callable[[Question], Answer], host: str = "127.0.0.1", port:
         thread.stop()
 
 
-def run_listener(main: Coroutine[Any, Any, None]) -> None:
+def run_server(main: Coroutine[Any, Any, None]) -> None:
     """`asyncio.run` with an event loop that has `add_reader` on every system."""
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.run(main)

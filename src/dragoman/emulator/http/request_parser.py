@@ -24,7 +24,7 @@ _SINGLE_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "exp
 Headers = tuple[tuple[str, str], ...]
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ParsedHttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A complete request. Header names are in lower case."""
 
     method: str
@@ -35,7 +35,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
 
 
-class Continue(msgspec.Struct, frozen=True):
+class ContinueExpected(msgspec.Struct, frozen=True):
     """The client sends the body after it has received `100 Continue`."""
 
 
@@ -46,10 +46,10 @@ class BadRequest(msgspec.Struct, frozen=True):
     reason: str
 
 
-Event = Request | Continue | BadRequest
+ParserEvent = ParsedHttpRequest | ContinueExpected | BadRequest
 
 
-class _Refused(Exception):
+class _BadRequestError(Exception):
     """Raised in a callback of the parser to end the parsing."""
 
     def __init__(self, reason: str, status: int = 400) -> None:
@@ -69,9 +69,9 @@ class RequestParser:
         self._parser = httptools.HttpRequestParser(self)
         self._data = b""
         self._position = 0  # of the first unparsed byte in `_data`
-        self._events: deque[Event] = deque()
+        self._events: deque[ParserEvent] = deque()
         self._failed = False
-        self._head: Request | None = None  # of a request whose body is not complete
+        self._head: ParsedHttpRequest | None = None  # of a request whose body is not complete
         self._target = bytearray()
         self._headers: list[tuple[str, str]] = []
         self._head_bytes = 0
@@ -89,14 +89,14 @@ class RequestParser:
             self._data = self._data[self._position :] + data
             self._position = 0
 
-    def next_event(self) -> Event | None:
+    def next_event(self) -> ParserEvent | None:
         """None: the parser needs more data."""
         while not self._events:
             if self.unparsed_bytes:
                 self._feed()
             elif self._expects_continue:
                 self._expects_continue = False
-                return Continue()
+                return ContinueExpected()
             else:
                 return None
         return self._events.popleft()
@@ -114,10 +114,10 @@ class RequestParser:
         except httptools.HttpParserUpgrade as upgrade:
             self._position += upgrade.args[0] - len(part)
             self._ignore_upgrade()
-        except _Refused as refused:
+        except _BadRequestError as refused:
             self._fail(refused.event)
         except httptools.HttpParserCallbackError as error:
-            if not isinstance(error.__context__, _Refused):
+            if not isinstance(error.__context__, _BadRequestError):
                 raise
             self._fail(error.__context__.event)
         except httptools.HttpParserError as error:
@@ -165,12 +165,12 @@ class RequestParser:
         if self._head is None:
             self._count_head_bytes(len(name) + len(value) + len(":\r\n"))
             if len(self._headers) == MAX_HEADERS:
-                raise _Refused(f"there are more than {MAX_HEADERS} headers", 431)
+                raise _BadRequestError(f"there are more than {MAX_HEADERS} headers", 431)
             self._headers.append((name.decode("ascii").lower(), value.decode("latin-1").rstrip(" \t")))
 
     def on_headers_complete(self) -> None:
         if self._head is None:
-            self._head = Request(
+            self._head = ParsedHttpRequest(
                 method=self._parser.get_method().decode("ascii"),
                 target=self._target.decode("latin-1"),
                 headers=tuple(self._headers),
@@ -210,30 +210,30 @@ class RequestParser:
 
     def _check_body_bytes(self, number: int) -> None:
         if number > self._max_body_bytes:
-            raise _Refused(f"the body is longer than {self._max_body_bytes} bytes", 413)
+            raise _BadRequestError(f"the body is longer than {self._max_body_bytes} bytes", 413)
 
 
-def _head_too_large() -> _Refused:
-    return _Refused(f"the head is longer than {MAX_HEAD_BYTES} bytes", 431)
+def _head_too_large() -> _BadRequestError:
+    return _BadRequestError(f"the head is longer than {MAX_HEAD_BYTES} bytes", 431)
 
 
-def _check_headers(request: Request) -> dict[str, str]:
+def _check_headers(request: ParsedHttpRequest) -> dict[str, str]:
     """Refuse what llhttp accepts and another parser could read differently; return the headers of `_SINGLE_HEADERS`."""
     if request.http_version not in ("1.0", "1.1"):
-        raise _Refused(_UNSUPPORTED_VERSION, 505)
+        raise _BadRequestError(_UNSUPPORTED_VERSION, 505)
     headers: dict[str, str] = {}
     for name, value in request.headers:
         if name in _SINGLE_HEADERS:
             if name in headers:
-                raise _Refused(f"there is more than one {name} header")
+                raise _BadRequestError(f"there is more than one {name} header")
             headers[name] = value
     if request.http_version == "1.1" and "host" not in headers:
-        raise _Refused("the host header is missing")
+        raise _BadRequestError("the host header is missing")
     if "transfer-encoding" in headers:
         if request.http_version == "1.0":
-            raise _Refused("HTTP/1.0 has no transfer-encoding")
+            raise _BadRequestError("HTTP/1.0 has no transfer-encoding")
         if headers["transfer-encoding"].lower() != "chunked":
-            raise _Refused("the emulator knows only the transfer-encoding chunked", 501)
+            raise _BadRequestError("the emulator knows only the transfer-encoding chunked", 501)
     if headers.get("expect", "").lower() not in ("", "100-continue"):
-        raise _Refused("the emulator knows only the expectation 100-continue", 417)
+        raise _BadRequestError("the emulator knows only the expectation 100-continue", 417)
     return headers

@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.arguments.nodes import resolve, type_of
-from dragoman.emulator.arguments.supply import VALUES, kind_of, spaced
+from dragoman.emulator.arguments.supply import VALUE_PATTERNS, kind_of_property, spaced_name
 from dragoman.emulator.model.choose import name_words
 from dragoman.emulator.model.clauses import first_word
-from dragoman.emulator.turn import Function
+from dragoman.emulator.turn import DeclaredFunction
 
-SHORT = 400
+MAX_ORDER_CHARS = 400
 
 #: Verbs that prose can order. Actions that cannot be undone need a directive.
-_VERBS = frozenset("append create edit exec execute post replace run save send update write".split())
+_ACTION_VERBS = frozenset("append create edit exec execute post replace run save send update write".split())
 _DOUBT = re.compile(
     r"\?|```|:\s*(?:\n|$)|n['’]t\b|"
     r"\b(?:no|not|never|none|nothing|nobody|neither|nor|without|avoid|instead|rather|except|unless|if|whether|"
@@ -32,7 +32,7 @@ _DOUBT = re.compile(
     r"later|tomorrow)\b",
     re.IGNORECASE,
 )
-_TELLING = re.compile(
+_REPORT = re.compile(
     r"(?:tell|show|give|report|say|summari[sz]e)(?:\s+(?:me|us))?"
     r"(?:\s+(?:it|that|them|what\s+(?:it|they)\s+says?|(?:the|its)\s+(?:results?|outputs?|contents?|answer)))?",
     re.IGNORECASE,
@@ -45,12 +45,12 @@ _PLAIN_WORDS = frozenset(
     """.split()
 )
 _WORD = re.compile(r"[^\W_][\w'’-]*")
-_CONTENT = frozenset("body content contents data message source text".split())
+_CONTENT_NAMES = frozenset("body content contents data message source text".split())
 _ADDRESSEES = frozenset("to recipient".split())
-_PAIR = frozenset("old new".split())
+_PAIRED_NAMES = frozenset("old new".split())
 
 
-class Literals(msgspec.Struct):
+class ClauseLiterals(msgspec.Struct):
     """The literal values in a clause, and the text around them."""
 
     quoted: list[str]
@@ -59,94 +59,98 @@ class Literals(msgspec.Struct):
     around: str
 
     @property
-    def spent(self) -> bool:
+    def is_empty(self) -> bool:
         return not (self.quoted or self.paths or self.emails)
 
 
-def may_act(words: str) -> bool:
+def allows_side_effects(words: str) -> bool:
     """Whether the turn is short, asks no question and contains no word of negation or doubt."""
-    return len(words.strip()) <= SHORT and _DOUBT.search(words) is None
+    return len(words.strip()) <= MAX_ORDER_CHARS and _DOUBT.search(words) is None
 
 
-def is_telling(clause: str) -> bool:
+def asks_for_report(clause: str) -> bool:
     """Whether a clause like `tell me what it says` asks only for the answer."""
-    return _TELLING.fullmatch(clause.strip()) is not None
+    return _REPORT.fullmatch(clause.strip()) is not None
 
 
-def is_order(clause: str, function: Function) -> bool:
+def orders_function(clause: str, function: DeclaredFunction) -> bool:
     """Whether the first word of the clause is part of the function's name."""
     return first_word(clause) in name_words(function)
 
 
-def find_acting(clause: str, functions: Sequence[Function], earlier: str | None) -> Function | None:
+def find_ordered_action(
+    clause: str, functions: Sequence[DeclaredFunction], earlier: str | None
+) -> DeclaredFunction | None:
     """Return the function that the clause orders, or None if there is none or more than one.
 
     Only the candidates with the shortest name are considered.
     """
-    if first_word(clause) not in _VERBS:
+    if first_word(clause) not in _ACTION_VERBS:
         return None
-    orders = [item for item in functions if is_order(clause, item)]
+    orders = [item for item in functions if orders_function(clause, item)]
     shortest = min((len(name_words(item)) for item in orders), default=0)
     plainest = [item for item in orders if len(name_words(item)) == shortest]
-    fitting = [item for item in plainest if acting_arguments(item, clause, earlier) is not None]
+    fitting = [item for item in plainest if literal_arguments(item, clause, earlier) is not None]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def acting_arguments(function: Function, clause: str, earlier: str | None) -> dict[str, Any] | None:
+def literal_arguments(function: DeclaredFunction, clause: str, earlier: str | None) -> dict[str, Any] | None:
     """Return the arguments, taken literally from the clause, or None if they are incomplete.
 
     The result of the `earlier` step can be used as content.
     """
-    if not is_order(clause, function):
+    if not orders_function(clause, function):
         return None
     found = _literals(clause)
     root = resolve(function.schema, function.schema)
     named = root.get("properties") or {}
     needed = [name for name in root.get("required") or () if name in named]
     known = (
-        _PLAIN_WORDS | set(name_words(function)) | {word for name in needed for word in spaced(name).split()}
+        _PLAIN_WORDS
+        | set(name_words(function))
+        | {word for name in needed for word in spaced_name(name).split()}
     )
     if not needed or any(word.lower() not in known for word in _WORD.findall(found.around)):
         return None
-    in_quotes = [name for name in needed if _kind(name) not in ("path", "email")]
-    if len(in_quotes) > 1 and not all(_PAIR & set(spaced(name).split()) for name in in_quotes):
+    in_quotes = [name for name in needed if _kind_of_argument(name) not in ("path", "email")]
+    if len(in_quotes) > 1 and not all(_PAIRED_NAMES & set(spaced_name(name).split()) for name in in_quotes):
         return None  # the order of two quoted texts would be a guess
     args: dict[str, Any] = {}
     for name in needed:
         node = resolve(function.schema, named[name])
         plain = type_of(node) == "string" and not node.keys() & {"enum", "const", "pattern", "anyOf", "oneOf"}
-        value = _take(name, found, earlier) if plain else None
+        value = _take_literal(name, found, earlier) if plain else None
         if value is None:
             return None
         args[name] = value
-    return args if found.spent else None
+    return args if found.is_empty else None
 
 
-def _take(name: str, found: Literals, earlier: str | None) -> str | None:
-    kind = _kind(name)
+def _take_literal(name: str, found: ClauseLiterals, earlier: str | None) -> str | None:
+    kind = _kind_of_argument(name)
     unquoted = {"path": found.paths, "email": found.emails}.get(kind, [])
     if unquoted:
         return unquoted.pop(0)
     if kind == "email":
         return None
-    if kind == "path" and found.quoted and VALUES["path"].fullmatch(found.quoted[0]) is None:
+    if kind == "path" and found.quoted and VALUE_PATTERNS["path"].fullmatch(found.quoted[0]) is None:
         return None
     if found.quoted:
         return found.quoted.pop(0)
-    return earlier if _CONTENT & set(spaced(name).split()) else None
+    return earlier if _CONTENT_NAMES & set(spaced_name(name).split()) else None
 
 
-def _kind(name: str) -> str:
-    return "email" if spaced(name) in _ADDRESSEES else kind_of(name, "")
+def _kind_of_argument(name: str) -> str:
+    return "email" if spaced_name(name) in _ADDRESSEES else kind_of_property(name, "")
 
 
-def _literals(clause: str) -> Literals:
-    around, quoted = _cut("quoted", clause)
-    around, emails = _cut("email", around)
-    around, paths = _cut("path", around)
-    return Literals([text[1:-1] for text in quoted], paths, emails, around)
+def _literals(clause: str) -> ClauseLiterals:
+    around, quoted = _extract("quoted", clause)
+    around, emails = _extract("email", around)
+    around, paths = _extract("path", around)
+    return ClauseLiterals([text[1:-1] for text in quoted], paths, emails, around)
 
 
-def _cut(kind: str, text: str) -> tuple[str, list[str]]:
-    found = [match.group() for match in VALUES[kind].finditer(text)]
-    return VALUES[kind].sub(" ", text), found
+def _extract(kind: str, text: str) -> tuple[str, list[str]]:
+    found = [match.group() for match in VALUE_PATTERNS[kind].finditer(text)]
+    return VALUE_PATTERNS[kind].sub(" ", text), found

@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from dragoman.emulator.arguments.supply import VALUES
+from dragoman.emulator.arguments.supply import VALUE_PATTERNS
 
 _LOOK_UP = re.compile(r"\b(?:google|search|look\s+up|news|latest|web|online)\b", re.IGNORECASE)
 _COMPUTE = re.compile(r"\b(?:calculate|compute|python|code|sum|plot|solve)\b", re.IGNORECASE)
 _ARITHMETIC = re.compile(r"(?<![\w.])[(\d][\d\s.()+*/-]*[\d)](?![\w])")
 _DATE = re.compile(r"\d+-\d+-\d+")
-_HELLO = 'print("offline")'
-_MOST_URLS = 20
+_GREETING_CODE = 'print("offline")'
+_MAX_URLS = 20
 _LARGEST = 10**12
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
@@ -28,19 +28,19 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 }
 
 
-class Code(msgspec.Struct, frozen=True):
+class CodeExecution(msgspec.Struct, frozen=True):
     """A program and its output."""
 
     source: str
     output: str
 
 
-def asks_to_look_up(words: str) -> bool:
+def asks_for_search(words: str) -> bool:
     return _LOOK_UP.search(words) is not None
 
 
 def find_urls(words: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(VALUES["url"].findall(words)))[:_MOST_URLS]
+    return tuple(dict.fromkeys(VALUE_PATTERNS["url"].findall(words)))[:_MAX_URLS]
 
 
 def is_reachable(url: str) -> bool:
@@ -49,7 +49,7 @@ def is_reachable(url: str) -> bool:
     return not host.endswith(".invalid")
 
 
-def write_code(words: str) -> Code | None:
+def write_code(words: str) -> CodeExecution | None:
     """Return a program for the arithmetic in the text, or None.
 
     Text that only mentions computing gets a program that prints a greeting.
@@ -58,25 +58,25 @@ def write_code(words: str) -> Code | None:
         expression = " ".join(found.group().split())
         value = _evaluate(expression) if not _DATE.search(expression) else None
         if value is not None:
-            return Code(f"print({expression})", f"{value}\n")
-    return Code(_HELLO, "offline\n") if _COMPUTE.search(words) else None
+            return CodeExecution(f"print({expression})", f"{value}\n")
+    return CodeExecution(_GREETING_CODE, "offline\n") if _COMPUTE.search(words) else None
 
 
 def _evaluate(expression: str) -> float | None:
     """Return the value of plain arithmetic with at least one operator, or None for anything else."""
     try:
         tree = ast.parse(expression, mode="eval").body
-        return _value(tree) if isinstance(tree, ast.BinOp) else None
+        return _evaluate_node(tree) if isinstance(tree, ast.BinOp) else None
     except (SyntaxError, ValueError, ArithmeticError, RecursionError):
         return None
 
 
-def _value(node: ast.expr) -> float:
+def _evaluate_node(node: ast.expr) -> float:
     match node:
         case ast.Constant(value=int() | float() as number) if abs(number) < _LARGEST:
             return number
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            result = _OPERATORS[type(op)](_value(left), _value(right))
+            result = _OPERATORS[type(op)](_evaluate_node(left), _evaluate_node(right))
             if abs(result) < _LARGEST:
                 return result
     raise ValueError("not plain arithmetic")

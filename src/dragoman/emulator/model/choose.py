@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from dragoman.emulator.turn import Function
+from dragoman.emulator.turn import DeclaredFunction
 
 _NAME_WEIGHT = 4.0
 _DESCRIPTION_LIMIT = 3
@@ -24,28 +24,28 @@ most my new no not now of on one only or other our out please she should so some
 the their them then there these they this through to too until up us use used uses using very via
 want was we were what when where which while who why will with would you your
 """
-_ACTING_WORDS = """
+_SIDE_EFFECT_TEXT = """
 agent apply bash clear cmd code command commit content create cron delete deploy drop edit enter exec execute exit
 grant insert install kill launch merge monitor move multiedit new notebook old patch pay post publish push put
 remove rename replace reset restart revoke rm run schedule script send set shell skill spawn start stop submit task
 todo transfer unlink update upload worktree workflow write
 """
-_ACTING = frozenset(_ACTING_WORDS.split())
+_SIDE_EFFECT_WORDS = frozenset(_SIDE_EFFECT_TEXT.split())
 #: These count only in function names; in parameter names they are often nouns.
-_ACTING_NAME_WORDS = """
+_SIDE_EFFECT_NAME_TEXT = """
 add append approve buy cancel chmod chown click destroy disable enable erase mkdir modify overwrite press purchase
 purge reboot refund register reject reserve restore revert save sell shutdown subscribe terminate touch trigger
 truncate uninstall upgrade withdraw wipe
 """
-_ACTING_IN_NAME = _ACTING | frozenset(_ACTING_NAME_WORDS.split())
-_ACTING_FIRST_WORDS = (
+_SIDE_EFFECT_NAME_WORDS = _SIDE_EFFECT_WORDS | frozenset(_SIDE_EFFECT_NAME_TEXT.split())
+_SIDE_EFFECT_FIRST_TEXT = (
     "book call charge close copy cp email format import lock make mark mv order print record sign sync tag"
 )
-_ACTING_FIRST = frozenset(_ACTING_FIRST_WORDS.split())
+_SIDE_EFFECT_FIRST_WORDS = frozenset(_SIDE_EFFECT_FIRST_TEXT.split())
 _STOP = frozenset(re.findall(r"\w+", _STOP_WORDS))
 
 
-def find_by_name(name: str, functions: Sequence[Function]) -> Function | None:
+def find_by_name(name: str, functions: Sequence[DeclaredFunction]) -> DeclaredFunction | None:
     """Return the function with this name.
 
     An exact match wins over one that ignores case, then a suffix, then a substring.
@@ -63,35 +63,39 @@ def find_by_name(name: str, functions: Sequence[Function]) -> Function | None:
     return None
 
 
-def find_by_words(words: str, functions: Sequence[Function]) -> Function | None:
+def find_by_similarity(words: str, functions: Sequence[DeclaredFunction]) -> DeclaredFunction | None:
     """Return the best harmless function above the threshold; the first declared one wins a tie.
 
     Tools that run, write or send anything are never chosen by similarity, because the emulator does not
     understand "do not".
     """
-    ranked = rank(words, [function for function in functions if is_harmless(function)])
+    ranked = rank_functions(words, [function for function in functions if is_read_only(function)])
     return ranked[0][1] if ranked and ranked[0][0] >= _THRESHOLD else None
 
 
-def is_harmless(function: Function) -> bool:
+def is_read_only(function: DeclaredFunction) -> bool:
     """Whether neither the name nor the parameters suggest that the function changes something."""
     properties = function.schema.get("properties")
     named = properties if isinstance(properties, Mapping) else {}
     words = {word for name in named for word in _split_name(name)}
     first = _split_name(function.name.rpartition("__")[2])[:1]  # mcp__server__name
-    return not (words & _ACTING or set(name_words(function)) & _ACTING_IN_NAME or set(first) & _ACTING_FIRST)
+    return not (
+        words & _SIDE_EFFECT_WORDS
+        or set(name_words(function)) & _SIDE_EFFECT_NAME_WORDS
+        or set(first) & _SIDE_EFFECT_FIRST_WORDS
+    )
 
 
-def find_by_verb(verb: str, functions: Sequence[Function]) -> Function | None:
+def find_by_verb(verb: str, functions: Sequence[DeclaredFunction]) -> DeclaredFunction | None:
     """Return the first harmless function with the verb in its name."""
-    return next((item for item in functions if verb in name_words(item) and is_harmless(item)), None)
+    return next((item for item in functions if verb in name_words(item) and is_read_only(item)), None)
 
 
-def name_words(function: Function) -> tuple[str, ...]:
+def name_words(function: DeclaredFunction) -> tuple[str, ...]:
     return _split_name(function.name)
 
 
-def rank(words: str, functions: Sequence[Function]) -> list[tuple[float, Function]]:
+def rank_functions(words: str, functions: Sequence[DeclaredFunction]) -> list[tuple[float, DeclaredFunction]]:
     """Return all functions with their scores, best first."""
     asked = set(_content_words(words)[:_WORDS_READ])
     scored = [(_score(asked, function), function) for function in functions]
@@ -104,7 +108,7 @@ def _split_name(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _CAMEL.split(name) if word)
 
 
-def _score(asked: set[str], function: Function) -> float:
+def _score(asked: set[str], function: DeclaredFunction) -> float:
     name = [_stem(word) for word in name_words(function)]
     telling = [word for word in name if word not in _VERBS_WITHOUT_MEANING] or name
     in_name = sum(1 for word in telling if word in asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.emulator.arguments.supply import VALUES
+from dragoman.emulator.arguments.supply import VALUE_PATTERNS
 
 _LEADING = re.compile(
     r"(?:(?:please|first|firstly|now|also|and|then|next|finally|lastly|just)\b[\s,]*)+", re.IGNORECASE
@@ -37,7 +37,7 @@ _LISTED = {
     "text": ("quoted",),
 }
 _VALUE = {
-    kind: re.compile("|".join(f"(?:{VALUES[listed].pattern})" for listed in kinds))
+    kind: re.compile("|".join(f"(?:{VALUE_PATTERNS[listed].pattern})" for listed in kinds))
     for kind, kinds in _LISTED.items()
 }
 _LIST = {
@@ -58,7 +58,7 @@ def first_word(clause: str) -> str:
     return found.group().lower() if found else ""
 
 
-def spread(clause: str, kind: str) -> list[str]:
+def expand_list(clause: str, kind: str) -> list[str]:
     """Return one clause for each value of a list: `read a and b` becomes `read a`, `read b`."""
     found = _LIST[kind].search(clause)
     if found is None:
@@ -72,16 +72,16 @@ def _clauses(words: str, hidden: str, start: int, end: int) -> list[str]:
     clauses: list[str] = []
     joined_from = start
     for begin, stop in _spans(_TOGETHER, hidden, start, end):
-        opens = first_word(_bare(words[begin:stop])) in _OPENERS
+        opens = first_word(_strip_leading(words[begin:stop])) in _OPENERS
         if opens or not clauses:
             joined_from = begin
             clauses.append(words[begin:stop])
         else:
             clauses[-1] = words[joined_from:stop]
-    return [bare for clause in clauses if (bare := _bare(clause))]
+    return [bare for clause in clauses if (bare := _strip_leading(clause))]
 
 
-def _bare(clause: str) -> str:
+def _strip_leading(clause: str) -> str:
     """Strip leading words such as `please` and `then`."""
     clause = clause.strip()
     leading = _LEADING.match(clause)
@@ -97,4 +97,4 @@ def _spans(separator: re.Pattern[str], hidden: str, start: int, end: int) -> lis
 
 
 def _hide_quoted(words: str) -> str:
-    return VALUES["quoted"].sub(lambda found: _HIDDEN * len(found.group()), words)
+    return VALUE_PATTERNS["quoted"].sub(lambda found: _HIDDEN * len(found.group()), words)

@@ -30,27 +30,27 @@ _TOGETHER = re.compile(r"[\s,;]*and(?:\s+also)?\s+", re.IGNORECASE)
 _decoder = json.JSONDecoder(strict=False)
 
 
-class Use(msgspec.Struct, frozen=True):
+class DirectiveCall(msgspec.Struct, frozen=True):
     """One call to make, by the name in the user's text."""
 
     name: str
     args: Mapping[str, Any]
 
 
-class Step(msgspec.Struct, frozen=True):
+class DirectiveStep(msgspec.Struct, frozen=True):
     """The calls of one step, with the text before them."""
 
-    uses: tuple[Use, ...]
+    calls: tuple[DirectiveCall, ...]
     text: str = ""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class DirectivePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the user's directives ask for in this turn."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[DirectiveStep, ...] = ()
     say: str | None = None
     think: str | None = None
-    cites: tuple[str, ...] = ()
+    cited_urls: tuple[str, ...] = ()
 
 
 class _Token(msgspec.Struct, frozen=True):
@@ -58,12 +58,12 @@ class _Token(msgspec.Struct, frozen=True):
     start: int
     end: int
     text: str = ""
-    use: Use | None = None
+    call: DirectiveCall | None = None
 
 
-def read_plan(words: str) -> Plan:
+def read_directives(words: str) -> DirectivePlan:
     """Return the plan in the user's text; empty if it has no directive."""
-    steps: list[Step] = []
+    steps: list[DirectiveStep] = []
     say = think = None
     cites: tuple[str, ...] = ()
     end_of_use = -1
@@ -74,46 +74,46 @@ def read_plan(words: str) -> Plan:
             cites = (*cites, token.text.split()[0])
         elif token.verb == "say":
             say = token.text if say is None else f"{say}\n{token.text}"
-        elif token.use is not None:
+        elif token.call is not None:
             together = end_of_use >= 0 and _TOGETHER.fullmatch(words, end_of_use, token.start)
             if together and steps:
-                steps[-1] = Step((*steps[-1].uses, token.use), steps[-1].text)
+                steps[-1] = DirectiveStep((*steps[-1].calls, token.call), steps[-1].text)
             else:
-                steps.append(Step((token.use,), say or ""))
+                steps.append(DirectiveStep((token.call,), say or ""))
                 say = None
             end_of_use = token.end
-    return Plan(steps=tuple(steps), say=say, think=think, cites=cites)
+    return DirectivePlan(steps=tuple(steps), say=say, think=think, cited_urls=cites)
 
 
 def _tokens(words: str) -> Iterator[_Token]:
     """Yield the directives in order, without those inside the JSON or text of another directive."""
     position = 0
-    use, word = _next_use(words, 0), _WORD.search(words)
-    while token := _first(words, use, word):
+    use, word = _next_call(words, 0), _WORD.search(words)
+    while token := _first_token(words, use, word):
         yield token
         position = max(token.end, position + 1)
         # Search again only after a match is consumed: pasted logs have thousands of these words.
         if use is not None and use.start < position:
-            use = _next_use(words, position)
+            use = _next_call(words, position)
         if word is not None and word.start() < position:
             word = _WORD.search(words, position)
 
 
-def _first(words: str, use: _Token | None, word: re.Match[str] | None) -> _Token | None:
+def _first_token(words: str, use: _Token | None, word: re.Match[str] | None) -> _Token | None:
     if word is None or (use is not None and use.start < word.start("verb")):
         return use
     text, end = _read_text(words, word.start("rest"))
     return _Token(word["verb"].lower(), word.start(), end, text)
 
 
-def _next_use(words: str, position: int) -> _Token | None:
+def _next_call(words: str, position: int) -> _Token | None:
     while match := _USE.search(words, position):
         try:
             args, end = _decoder.raw_decode(words, match.end())
         except (ValueError, RecursionError):
             position = match.end()
             continue
-        return _Token("use", match.start(), end, use=Use(match["name"], args))
+        return _Token("use", match.start(), end, call=DirectiveCall(match["name"], args))
     return None
 
 

@@ -11,15 +11,15 @@ import msgspec
 
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.contents import blob_of
-from dragoman.emulator.models import Model, no_such_model, require_model
-from dragoman.emulator.question import Question
-from dragoman.emulator.refusal import Refusal, bullets, unclear
-from dragoman.emulator.resources.catalog import EMBEDDERS
-from dragoman.emulator.resources.moments import read_moment, read_span, write_moment
-from dragoman.emulator.resources.names import DIGITS, LETTERS, make_name
-from dragoman.emulator.resources.paging import write_page
-from dragoman.emulator.resources.shelf import Shelf
-from dragoman.emulator.routes import Route
+from dragoman.emulator.models import GeminiModel, model_not_found_error, require_model
+from dragoman.emulator.question import HttpRequest
+from dragoman.emulator.refusal import ApiError, catch_all_error, field_rules_error
+from dragoman.emulator.resources.catalog import EMBEDDING_MODELS
+from dragoman.emulator.resources.moments import format_timestamp, parse_duration, parse_timestamp
+from dragoman.emulator.resources.names import DIGITS, LETTERS, make_resource_name
+from dragoman.emulator.resources.paging import paginate
+from dragoman.emulator.resources.shelf import ResourceStore
+from dragoman.emulator.routes import GeminiRoute
 from dragoman.emulator.tokens import CHARS_PER_TOKEN, count_prompt
 from dragoman.emulator.validate.fields import field_problems
 
@@ -37,14 +37,17 @@ _MODELS = {
     "vertex": re.compile(r"(?:projects/[^/]+/locations/[^/]+/)?publishers/google/models/([^/]+)"),
 }
 _UPDATABLE = frozenset({"ttl", "expireTime", "expire_time"})
-_CONFLICT = "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config."
+_CONFLICT_MESSAGE = (
+    "CachedContent can not be used with GenerateContent request setting"
+    " system_instruction, tools or tool_config."
+)
 
-_MOST_BYTES = 256 * 1024 * 1024
+_MAX_BYTES = 256 * 1024 * 1024
 _DEFAULT_PAGE = 50
-_MOST_PER_PAGE = 1000
+_MAX_PER_PAGE = 1000
 
 
-class Cache(msgspec.Struct, frozen=True, kw_only=True):
+class CachedContent(msgspec.Struct, frozen=True, kw_only=True):
     """A cache: `request` has the stored fields, `counts` its tokens by modality."""
 
     name: str
@@ -67,55 +70,55 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Caches:
+class CachedContents:
     """All caches by full name, so AI Studio and each Vertex project have separate caches."""
 
     def __init__(self) -> None:
-        self._shelf: Shelf[Cache] = Shelf(most_bytes=_MOST_BYTES)
+        self._store: ResourceStore[CachedContent] = ResourceStore(most_bytes=_MAX_BYTES)
         self._serial = 0
 
-    def create(self, route: Route, question: Question, body: Mapping[str, Any]) -> dict[str, Any]:
+    def create(self, route: GeminiRoute, question: HttpRequest, body: Mapping[str, Any]) -> dict[str, Any]:
         """Create a cache. `body` contains the data of its files, which may be deleted later."""
         self._serial += 1
         alphabet, length = (DIGITS, 19) if route.backend.is_vertex else (LETTERS, 40)
-        name = make_name("cache", self._serial, question.now, alphabet=alphabet, length=length)
-        now = read_moment(question.now)
+        name = make_resource_name("cache", self._serial, question.now, alphabet=alphabet, length=length)
+        now = parse_timestamp(question.now)
         cache = make_cache(body, route.backend, name=f"{route.resource}/{name}", now=now)
-        self._shelf.put(cache.name, cache, expires=cache.expires, size=cache.size)
+        self._store.put(cache.name, cache, expires=cache.expires, size=cache.size)
         return show_cache(cache)
 
-    def list(self, route: Route, question: Question) -> dict[str, Any]:
+    def list(self, route: GeminiRoute, question: HttpRequest) -> dict[str, Any]:
         shown = [
             show_cache(cache)
-            for cache in self._shelf.all(read_moment(question.now))
+            for cache in self._store.newest_first(parse_timestamp(question.now))
             if cache.name.startswith(f"{route.resource}/")
         ]
-        return write_page("cachedContents", shown, question.query, default=_DEFAULT_PAGE, most=_MOST_PER_PAGE)
+        return paginate("cachedContents", shown, question.query, default=_DEFAULT_PAGE, most=_MAX_PER_PAGE)
 
-    def get(self, route: Route, question: Question) -> dict[str, Any]:
-        return show_cache(self.find(route.resource, route.backend, read_moment(question.now)))
+    def get(self, route: GeminiRoute, question: HttpRequest) -> dict[str, Any]:
+        return show_cache(self.find(route.resource, route.backend, parse_timestamp(question.now)))
 
-    def patch(self, route: Route, question: Question, body: Mapping[str, Any]) -> dict[str, Any]:
-        now = read_moment(question.now)
+    def patch(self, route: GeminiRoute, question: HttpRequest, body: Mapping[str, Any]) -> dict[str, Any]:
+        now = parse_timestamp(question.now)
         cache = self.find(route.resource, route.backend, now)
         mask = question.query.get("updateMask") or question.query.get("update_mask") or ""
-        cache = prolong(cache, body, mask, now)
-        self._shelf.put(cache.name, cache, expires=cache.expires, size=cache.size)
+        cache = update_expiration(cache, body, mask, now)
+        self._store.put(cache.name, cache, expires=cache.expires, size=cache.size)
         return show_cache(cache)
 
-    def delete(self, route: Route, question: Question) -> dict[str, Any]:
-        self.find(route.resource, route.backend, read_moment(question.now))
-        self._shelf.drop(route.resource)
+    def delete(self, route: GeminiRoute, question: HttpRequest) -> dict[str, Any]:
+        self.find(route.resource, route.backend, parse_timestamp(question.now))
+        self._store.delete(route.resource)
         return {}
 
-    def find(self, name: str, backend: Backend, now: datetime) -> Cache:
-        cache = self._shelf.get(name, now)
+    def find(self, name: str, backend: Backend, now: datetime) -> CachedContent:
+        cache = self._store.get(name, now)
         if cache is None:
-            raise no_such_cache(name, backend)
+            raise cache_not_found_error(name, backend)
         return cache
 
 
-def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: datetime) -> Cache:
+def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: datetime) -> CachedContent:
     """Return a new cache from a parsed body; raise a `Refusal` if it is invalid."""
     resource = body.get("model", "")
     model_id, model = _read_model(resource, backend)
@@ -127,14 +130,14 @@ def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: dat
         if line != "contents: contents is not specified"
     ]
     if problems:
-        raise bullets(problems, _ROOT)
+        raise field_rules_error(problems, _ROOT)
     counts = count_prompt(request, model.image_tokens)
-    total, fewest = sum(counts.values()), model.least_cached_tokens
+    total, fewest = sum(counts.values()), model.min_cached_tokens
     if total < fewest:
-        raise Refusal(
+        raise ApiError(
             f"Cached content is too small. total_token_count={total}, min_total_token_count={fewest}"
         )
-    return Cache(
+    return CachedContent(
         name=name,
         model=resource,
         model_id=model_id,
@@ -147,25 +150,27 @@ def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: dat
     )
 
 
-def prolong(cache: Cache, body: Mapping[str, Any], mask: str, now: datetime) -> Cache:
+def update_expiration(
+    cache: CachedContent, body: Mapping[str, Any], mask: str, now: datetime
+) -> CachedContent:
     """Return the updated cache. Only its expiration can be changed."""
     changed = set(filter(None, mask.split(","))) or set(body) & (_UPDATABLE | {"contents", *_CACHED_FIELDS})
     if changed - _UPDATABLE:
-        raise Refusal("Only the expiration of a CachedContent can be updated.")
+        raise ApiError("Only the expiration of a CachedContent can be updated.")
     expires = _expiry(body, now)
     if expires is None:
-        raise Refusal("Either ttl or expire_time must be set.")
+        raise ApiError("Either ttl or expire_time must be set.")
     return msgspec.structs.replace(cache, expires=expires, updated=now)
 
 
-def show_cache(cache: Cache) -> dict[str, Any]:
+def show_cache(cache: CachedContent) -> dict[str, Any]:
     """Return the resource. Google never returns the contents of a cache."""
     shown: dict[str, Any] = {
         "name": cache.name,
         "model": cache.model,
-        "createTime": write_moment(cache.created),
-        "updateTime": write_moment(cache.updated),
-        "expireTime": write_moment(cache.expires),
+        "createTime": format_timestamp(cache.created),
+        "updateTime": format_timestamp(cache.updated),
+        "expireTime": format_timestamp(cache.expires),
         "usageMetadata": {"totalTokenCount": sum(cache.counts.values())},
     }
     if cache.display_name:
@@ -173,24 +178,24 @@ def show_cache(cache: Cache) -> dict[str, Any]:
     return shown
 
 
-def check_name(name: str, backend: Backend) -> None:
+def check_cache_name(name: str, backend: Backend) -> None:
     """Raise unless the name in a request has the right format."""
     if not _NAMES[backend.surface].fullmatch(name):
-        raise bullets(["cached_content: unexpected CachedContent name format"])
+        raise field_rules_error(["cached_content: unexpected CachedContent name format"])
 
 
-def no_such_cache(name: str, backend: Backend) -> Refusal:
+def cache_not_found_error(name: str, backend: Backend) -> ApiError:
     if backend.is_vertex:
-        return Refusal(f"Not found: cached content metadata for {name.rpartition('/')[2]}.", code=404)
-    return Refusal("CachedContent not found (or permission denied)", code=403)
+        return ApiError(f"Not found: cached content metadata for {name.rpartition('/')[2]}.", code=404)
+    return ApiError("CachedContent not found (or permission denied)", code=403)
 
 
-def use_cache(cache: Cache, request: Mapping[str, Any], model: str) -> Mapping[str, Any]:
+def apply_cache(cache: CachedContent, request: Mapping[str, Any], model: str) -> Mapping[str, Any]:
     """Return the request with the contents of the cache before its own."""
     if any(field in request for field in _CACHED_FIELDS):
-        raise Refusal(_CONFLICT)
+        raise ApiError(_CONFLICT_MESSAGE)
     if cache.model_id != model:
-        raise Refusal(
+        raise ApiError(
             f"Model used by GenerateContent request (models/{model}) and CachedContent "
             f"(models/{cache.model_id}) has to be the same."
         )
@@ -200,31 +205,31 @@ def use_cache(cache: Cache, request: Mapping[str, Any], model: str) -> Mapping[s
     return {**cache.request, **request, "contents": contents}
 
 
-def _read_model(resource: str, backend: Backend) -> tuple[str, Model]:
+def _read_model(resource: str, backend: Backend) -> tuple[str, GeminiModel]:
     """Return the id and the properties of a model that supports caching."""
     if resource.startswith("models/publishers/") and not backend.is_vertex:
         # Recorded: AI Studio takes a Vertex model name for the name of a model that does not exist.
-        raise no_such_model(resource.removeprefix("models/"), backend, _METHOD, resource)
+        raise model_not_found_error(resource.removeprefix("models/"), backend, _METHOD, resource)
     named = _MODELS[backend.surface].fullmatch(resource)
     if named is None:
-        raise bullets(["cached_content.model: unexpected model name format"], _ROOT)
+        raise field_rules_error(["cached_content.model: unexpected model name format"], _ROOT)
     name = named[1]
     model = require_model(name, backend, _METHOD, resource)
-    if name in EMBEDDERS or not model.least_cached_tokens:
-        raise no_such_model(name, backend, _METHOD, resource)
+    if name in EMBEDDING_MODELS or not model.min_cached_tokens:
+        raise model_not_found_error(name, backend, _METHOD, resource)
     return name, model
 
 
 def _expiry(body: Mapping[str, Any], now: datetime) -> datetime | None:
     try:
         if "expireTime" in body:
-            expires = read_moment(body["expireTime"])
+            expires = parse_timestamp(body["expireTime"])
         elif "ttl" in body:
-            expires = now + read_span(body["ttl"])
+            expires = now + parse_duration(body["ttl"])
         else:
             return None
     except (ValueError, OverflowError):  # such as the 31st of February, or the year 300,000
-        raise unclear("no such point in time") from None
+        raise catch_all_error("no such point in time") from None
     if expires <= now:
-        raise Refusal("The expiration of a CachedContent must be in the future.")
+        raise ApiError("The expiration of a CachedContent must be in the future.")
     return expires

@@ -8,54 +8,63 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.models import ALIASES, MODELS, Model, find_model, no_such_model, require_model
-from dragoman.emulator.resources.paging import write_page
-from dragoman.emulator.routes import Route
+from dragoman.emulator.models import (
+    ALIASES,
+    MODELS,
+    GeminiModel,
+    find_model,
+    model_not_found_error,
+    require_model,
+)
+from dragoman.emulator.resources.paging import paginate
+from dragoman.emulator.routes import GeminiRoute
 
 _DEFAULT_PAGE = 50
-_MOST_PER_PAGE = 1000
+_MAX_PER_PAGE = 1000
 
 
-class Embedder(msgspec.Struct, frozen=True, kw_only=True):
+class EmbeddingModel(msgspec.Struct, frozen=True, kw_only=True):
     """An embedding model; `size` is the dimension of its vectors."""
 
     id: str
     title: str
     input_limit: int
-    size: int = 3072
+    dimensions: int = 3072
     text_only: bool = False
 
 
-EMBEDDERS = {
+EMBEDDING_MODELS = {
     model.id: model
     for model in (
-        Embedder(id="gemini-embedding-2", title="Gemini Embedding 2", input_limit=8192),
-        Embedder(id="gemini-embedding-001", title="Gemini Embedding 001", input_limit=2048, text_only=True),
+        EmbeddingModel(id="gemini-embedding-2", title="Gemini Embedding 2", input_limit=8192),
+        EmbeddingModel(
+            id="gemini-embedding-001", title="Gemini Embedding 001", input_limit=2048, text_only=True
+        ),
     )
 }
 
 
-def require_speaker(route: Route) -> Model:
+def require_generative_model(route: GeminiRoute) -> GeminiModel:
     """Return the properties of a generative model, or raise Google's 404."""
-    if route.model in EMBEDDERS and route.method != "countTokens":
-        raise no_such_model(route.model, route.backend, route.method, route.resource)
+    if route.model in EMBEDDING_MODELS and route.method != "countTokens":
+        raise model_not_found_error(route.model, route.backend, route.method, route.resource)
     return require_model(route.model, route.backend, route.method, route.resource)
 
 
-def require_embedder(route: Route) -> Embedder:
+def require_embedding_model(route: GeminiRoute) -> EmbeddingModel:
     """Return the properties of an embedding model, or raise Google's 404."""
-    found = EMBEDDERS.get(route.model)
+    found = EMBEDDING_MODELS.get(route.model)
     if found is None:
-        raise no_such_model(route.model, route.backend, route.method, route.resource)
+        raise model_not_found_error(route.model, route.backend, route.method, route.resource)
     return found
 
 
-def show_model(route: Route) -> dict[str, Any]:
+def show_model(route: GeminiRoute) -> dict[str, Any]:
     """Return the response of `models.get`."""
-    if route.model in EMBEDDERS:
-        shown = _describe_embedder(EMBEDDERS[route.model])
+    if route.model in EMBEDDING_MODELS:
+        shown = _describe_embedding_model(EMBEDDING_MODELS[route.model])
     else:
-        shown = _describe(require_model(route.model, route.backend, route.method, route.resource))
+        shown = _describe_model(require_model(route.model, route.backend, route.method, route.resource))
     return {**shown, "name": route.resource} if route.backend.is_vertex else shown
 
 
@@ -64,19 +73,23 @@ def show_models(backend: Backend, query: Mapping[str, str]) -> dict[str, Any]:
     aliases = ALIASES if backend.version == "v1beta" else {}
     aliased = [(name, find_model(name, backend.version)) for name in aliases]
     shown = [
-        *map(_describe, MODELS),
-        *({**_describe(model), "name": f"models/{name}"} for name, model in aliased if model is not None),
-        *map(_describe_embedder, EMBEDDERS.values()),
+        *map(_describe_model, MODELS),
+        *(
+            {**_describe_model(model), "name": f"models/{name}"}
+            for name, model in aliased
+            if model is not None
+        ),
+        *map(_describe_embedding_model, EMBEDDING_MODELS.values()),
     ]
     field = "models"
     if backend.is_vertex:
         field = "publisherModels"
         shown = [{**model, "name": f"publishers/google/{model['name']}"} for model in shown]
-    return write_page(field, shown, query, default=_DEFAULT_PAGE, most=_MOST_PER_PAGE)
+    return paginate(field, shown, query, default=_DEFAULT_PAGE, most=_MAX_PER_PAGE)
 
 
-def _describe(model: Model) -> dict[str, Any]:
-    cached = ["createCachedContent"] if model.least_cached_tokens else []
+def _describe_model(model: GeminiModel) -> dict[str, Any]:
+    cached = ["createCachedContent"] if model.min_cached_tokens else []
     return {
         "name": f"models/{model.id}",
         "version": model.id.removeprefix("gemini-").removeprefix("gemma-"),
@@ -93,7 +106,7 @@ def _describe(model: Model) -> dict[str, Any]:
     }
 
 
-def _describe_embedder(model: Embedder) -> dict[str, Any]:
+def _describe_embedding_model(model: EmbeddingModel) -> dict[str, Any]:
     return {
         "name": f"models/{model.id}",
         "version": model.id.removeprefix("gemini-embedding-"),

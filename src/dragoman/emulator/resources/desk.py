@@ -9,20 +9,20 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.question import Question
-from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.resources.caches import Caches, check_name, use_cache
+from dragoman.emulator.question import HttpRequest
+from dragoman.emulator.refusal import ApiError
+from dragoman.emulator.resources.caches import CachedContents, apply_cache, check_cache_name
 from dragoman.emulator.resources.catalog import show_model, show_models
 from dragoman.emulator.resources.compute import compute_tokens
 from dragoman.emulator.resources.embeddings import embed_batch, embed_one, predict
-from dragoman.emulator.resources.files import Files, attach_files, names_files
-from dragoman.emulator.resources.moments import read_moment
-from dragoman.emulator.resources.uploads import Uploads
-from dragoman.emulator.routes import Collection, Method, Route
-from dragoman.emulator.wire import Answer, whole
+from dragoman.emulator.resources.files import StoredFiles, has_file_references, inline_files
+from dragoman.emulator.resources.moments import parse_timestamp
+from dragoman.emulator.resources.uploads import UploadSessions
+from dragoman.emulator.routes import Collection, GeminiRoute, Method
+from dragoman.emulator.wire import HttpResponse, json_response
 
 #: The message type of the body by (collection, method); other methods have no body.
-BODIES: Mapping[tuple[Collection, Method], str] = {
+BODY_MESSAGES: Mapping[tuple[Collection, Method], str] = {
     ("models", "embedContent"): "EmbedContentRequest",
     ("models", "batchEmbedContents"): "BatchEmbedContentsRequest",
     ("models", "predict"): "PredictRequest",
@@ -31,25 +31,25 @@ BODIES: Mapping[tuple[Collection, Method], str] = {
     ("cachedContents", "patch"): "CachedContent",
 }
 
-Handler = Callable[[Route, Question, Mapping[str, Any]], dict[str, Any]]
-_NOTHING: Mapping[str, int] = {}
+Handler = Callable[[GeminiRoute, HttpRequest, Mapping[str, Any]], dict[str, Any]]
+_NO_TOKENS: Mapping[str, int] = {}
 
 
-class Expanded(msgspec.Struct, frozen=True):
+class ExpandedRequest(msgspec.Struct, frozen=True):
     """A request with its cache and files inserted, and the tokens of the cache by modality."""
 
     request: Mapping[str, Any]
-    cached: Mapping[str, int] = _NOTHING
+    cached_tokens: Mapping[str, int] = _NO_TOKENS
 
 
-class Desk:
+class ResourceApi:
     """Answers all requests that do not generate. Thread-safe: one lock serializes all calls."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._caches = Caches()
-        self._files = Files()
-        self._uploads = Uploads(self._files)
+        self._caches = CachedContents()
+        self._files = StoredFiles()
+        self._uploads = UploadSessions(self._files)
         self._handlers: Mapping[tuple[Collection, Method], Handler] = {
             ("models", "list"): lambda route, question, _: show_models(route.backend, question.query),
             ("models", "get"): lambda route, _, __: show_model(route),
@@ -68,37 +68,39 @@ class Desk:
             ("files", "download"): lambda route, question, _: self._files.download(route, question),
         }
 
-    def answer(self, route: Route, question: Question, body: Mapping[str, Any]) -> Answer:
+    def handle(self, route: GeminiRoute, question: HttpRequest, body: Mapping[str, Any]) -> HttpResponse:
         """Answer a request. `body` is parsed as the message type in `BODIES`."""
         with self._lock:
             if route.method == "upload":
-                return self._uploads.answer(route, question)
+                return self._uploads.handle(route, question)
             handler = self._handlers.get((route.collection, route.method))
             if handler is None:
-                raise Refusal(code=501)
-            return whole(handler(route, question, body))
+                raise ApiError(code=501)
+            return json_response(handler(route, question, body))
 
-    def expand(self, route: Route, request: Mapping[str, Any], now: str) -> Expanded:
+    def expand(self, route: GeminiRoute, request: Mapping[str, Any], now: str) -> ExpandedRequest:
         """Return the request as the model sees it, with its files and its cache inserted."""
         with self._lock:
-            request = self._with_files(route, request, now)
+            request = self._inline_files(route, request, now)
             name = request.get("cachedContent")
             if not name:
-                return Expanded(request)
-            check_name(name, route.backend)
-            cache = self._caches.find(name, route.backend, read_moment(now))
-            return Expanded(use_cache(cache, request, route.model), cache.counts)
+                return ExpandedRequest(request)
+            check_cache_name(name, route.backend)
+            cache = self._caches.find(name, route.backend, parse_timestamp(now))
+            return ExpandedRequest(apply_cache(cache, request, route.model), cache.counts)
 
-    def _create_cache(self, route: Route, question: Question, body: Mapping[str, Any]) -> dict[str, Any]:
-        return self._caches.create(route, question, self._with_files(route, body, question.now))
+    def _create_cache(
+        self, route: GeminiRoute, question: HttpRequest, body: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return self._caches.create(route, question, self._inline_files(route, body, question.now))
 
-    def _with_files(self, route: Route, request: Mapping[str, Any], now: str) -> Mapping[str, Any]:
+    def _inline_files(self, route: GeminiRoute, request: Mapping[str, Any], now: str) -> Mapping[str, Any]:
         """Insert the data of the files that AI Studio requests name.
 
         Vertex reads Cloud Storage instead, which the emulator does not access.
         """
         contents = request.get("contents", ())
-        if route.backend.is_vertex or not names_files(contents):
+        if route.backend.is_vertex or not has_file_references(contents):
             return request
-        moment = read_moment(now)
-        return {**request, "contents": attach_files(contents, partial(self._files.find, now=moment), moment)}
+        moment = parse_timestamp(now)
+        return {**request, "contents": inline_files(contents, partial(self._files.find, now=moment), moment)}

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 
-def read_moment(text: str) -> datetime:
+def parse_timestamp(text: str) -> datetime:
     """Parse RFC 3339. Python truncates nanoseconds to microseconds."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def write_moment(moment: datetime) -> str:
+def format_timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def read_span(text: str) -> timedelta:
+def parse_duration(text: str) -> timedelta:
     """Parse a duration such as `300s` or `1.5s`."""
     return timedelta(seconds=float(text.removesuffix("s")))

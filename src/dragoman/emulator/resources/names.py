@@ -8,7 +8,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 DIGITS = "123456789"
 
 
-def make_name(kind: str, serial: int, now: str, *, alphabet: str, length: int) -> str:
+def make_resource_name(kind: str, serial: int, now: str, *, alphabet: str, length: int) -> str:
     """Return a name that differs for every serial number of a kind.
 
     `now` makes the names of a restarted emulator differ from those before.

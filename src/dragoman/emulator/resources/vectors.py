@@ -15,16 +15,20 @@ _BLOB_WEIGHT = 1.0
 _LETTER_WEIGHT = 0.15  # per letter: long words mean more than "the" and "of"
 _GRAM_WEIGHT = 0.3  # trigrams: "cat" and "cats" are close
 _TASK_WEIGHT = 0.1
-_SPREAD = 4  # dimensions per feature, so that two features rarely cancel out
+_DIMENSIONS_PER_FEATURE = 4  # dimensions per feature, so that two features rarely cancel out
 
 Feature = tuple[bytes, float]
 
 
-def embed(parts: Sequence[Mapping[str, Any]], task: str, title: str, size: int) -> list[float]:
+def hash_embedding(parts: Sequence[Mapping[str, Any]], task: str, title: str, size: int) -> list[float]:
     """Return a unit vector of this size; the same input always gives the same vector."""
     values = [0.0] * size
-    for feature, weight in (*_features(parts), *_words(title), (b"task " + task.encode(), _TASK_WEIGHT)):
-        digest = hashlib.blake2b(feature, digest_size=4 * _SPREAD).digest()
+    for feature, weight in (
+        *_part_features(parts),
+        *_word_features(title),
+        (b"task " + task.encode(), _TASK_WEIGHT),
+    ):
+        digest = hashlib.blake2b(feature, digest_size=4 * _DIMENSIONS_PER_FEATURE).digest()
         for start in range(0, len(digest), 4):
             number = int.from_bytes(digest[start : start + 4], "big")
             values[(number >> 1) % size] += weight if number & 1 else -weight
@@ -34,16 +38,16 @@ def embed(parts: Sequence[Mapping[str, Any]], task: str, title: str, size: int) 
     return [value / length for value in values]
 
 
-def _features(parts: Sequence[Mapping[str, Any]]) -> Iterator[Feature]:
+def _part_features(parts: Sequence[Mapping[str, Any]]) -> Iterator[Feature]:
     for part in parts:
         blob = blob_of(part)
         if blob is not None:
             yield b"kind " + blob.get("mimeType", "").encode(), _BLOB_WEIGHT
             yield b"data " + (blob.get("data") or blob.get("fileUri", "").encode()), _BLOB_WEIGHT
-        yield from _words(part.get("text", ""))
+        yield from _word_features(part.get("text", ""))
 
 
-def _words(text: str) -> Iterator[Feature]:
+def _word_features(text: str) -> Iterator[Feature]:
     for word in _WORD.findall(text.lower()):
         yield b"word " + word.encode(), _LETTER_WEIGHT * len(word)
         edged = f"<{word}>"

@@ -10,31 +10,46 @@ import msgspec
 
 from dragoman.emulator.answer.chunks import make_response_id, write_chunks
 from dragoman.emulator.answer.fold import merge_chunks
-from dragoman.emulator.answer.setting import Setting
-from dragoman.emulator.direct import Asked, Chunk
-from dragoman.emulator.model.respond import Call, Reply
-from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.script.model import Bit, Cutting, Failure, Http, Said, Step
-from dragoman.emulator.wire import JSON_TYPE, SSE_TYPE, Act, Answer, Cut, Wait, frame_sse
+from dragoman.emulator.answer.setting import ResponseContext
+from dragoman.emulator.direct import ApiRequest, Chunk
+from dragoman.emulator.model.respond import ModelCall, ModelReply
+from dragoman.emulator.refusal import ApiError
+from dragoman.emulator.script.model import (
+    CutMode,
+    RawResponse,
+    ReplyItem,
+    ScriptStep,
+    StreamError,
+    StreamItem,
+)
+from dragoman.emulator.wire import (
+    JSON_TYPE,
+    SSE_TYPE,
+    CloseConnection,
+    ConnectionAction,
+    HttpResponse,
+    Wait,
+    encode_sse_event,
+)
 
 _COUNTED = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount")
 
 
-def compose_reply(step: Step, request: Mapping[str, Any]) -> Callable[[Setting], list[Chunk]]:
+def compose_reply(step: ScriptStep, request: Mapping[str, Any]) -> Callable[[ResponseContext], list[Chunk]]:
     """Return a function that builds the chunks of a `reply` step.
 
     The model and the signer are known only when the step is played.
     """
-    said = [Said(text=step.reply)] if isinstance(step.reply, str) else step.reply or []
-    reply = Reply(
+    said = [ReplyItem(text=step.reply)] if isinstance(step.reply, str) else step.reply or []
+    reply = ModelReply(
         thought="".join(item.thought or "" for item in said),
         text="".join(item.text or "" for item in said),
-        calls=tuple(Call(item.call.name, item.call.args) for item in said if item.call is not None),
+        calls=tuple(ModelCall(item.call.name, item.call.args) for item in said if item.call is not None),
     )
 
-    def write(setting: Setting) -> list[Chunk]:
+    def write(setting: ResponseContext) -> list[Chunk]:
         chunks = [chunk for chunk in write_chunks(request, reply, setting) if not _is_empty_thought(chunk)]
-        return [*chunks[:-1], _end(chunks[-1], step)]
+        return [*chunks[:-1], _finish_last_chunk(chunks[-1], step)]
 
     return write
 
@@ -44,7 +59,7 @@ def _is_empty_thought(chunk: Chunk) -> bool:
     return bool(parts) and all(part.get("thought") and not part["text"] for part in parts)
 
 
-def _end(chunk: Chunk, step: Step) -> Chunk:
+def _finish_last_chunk(chunk: Chunk, step: ScriptStep) -> Chunk:
     """Apply the step's own finish reason and usage to the last chunk."""
     candidate = dict(chunk["candidates"][0])
     if step.finish is not None:
@@ -59,27 +74,27 @@ def _end(chunk: Chunk, step: Step) -> Chunk:
     return {**chunk, "candidates": [candidate], "usageMetadata": usage}
 
 
-def compose_chunks(bits: Sequence[Bit], asked: Asked) -> Answer:
+def compose_chunks(bits: Sequence[StreamItem], asked: ApiRequest) -> HttpResponse:
     """Return the answer of a `chunks` step, in the framing of the request."""
     if asked.framing == "whole":
         return _merge(bits, asked)
-    acts = tuple(_acts(bits, asked))
-    return Answer(
+    acts = tuple(_stream_actions(bits, asked))
+    return HttpResponse(
         status=200,
         content_type=SSE_TYPE if asked.framing == "sse" else JSON_TYPE,
-        acts=acts,
+        actions=acts,
         streamed=True,
     )
 
 
-def _acts(bits: Sequence[Bit], asked: Asked) -> Iterator[Act]:
+def _stream_actions(bits: Sequence[StreamItem], asked: ApiRequest) -> Iterator[ConnectionAction]:
     opened = False
     for bit in bits:
         chunk = _chunk(bit, asked)
         if chunk is None:
-            yield from _other_acts(bit)
+            yield from _other_actions(bit)
         elif asked.framing == "sse":
-            yield frame_sse(chunk)
+            yield encode_sse_event(chunk)
         else:
             yield (b"\n,\r\n" if opened else b"[") + msgspec.json.encode(chunk)
             opened = True
@@ -87,23 +102,23 @@ def _acts(bits: Sequence[Bit], asked: Asked) -> Iterator[Act]:
         yield b"]"
 
 
-def _merge(bits: Sequence[Bit], asked: Asked) -> Answer:
+def _merge(bits: Sequence[StreamItem], asked: ApiRequest) -> HttpResponse:
     """Return the unary response of a `chunks` step.
 
     An error is the whole response. The texts of `raw` are the body if there are no chunks.
     """
     failure = next((bit.error for bit in bits if bit.error is not None), None)
     if failure is not None:
-        return Answer(status=failure.code, acts=(msgspec.json.encode(_error(failure)),))
+        return HttpResponse(status=failure.code, actions=(msgspec.json.encode(_error_chunk(failure)),))
     chunks = [chunk for bit in bits if (chunk := _chunk(bit, asked)) is not None]
     with_content = [chunk for chunk in chunks if _has_content(chunk)]
-    other_acts = [act for bit in bits for act in _other_acts(bit)]
+    other_acts = [act for bit in bits for act in _other_actions(bit)]
     raw = b"".join(act for act in other_acts if isinstance(act, bytes))
     body = msgspec.json.encode(merge_chunks(with_content) if with_content else chunks[-1]) if chunks else raw
     waits = tuple(act for act in other_acts if isinstance(act, Wait))
-    cut = next((act for act in other_acts if isinstance(act, Cut)), None)
-    acts: tuple[Act, ...] = (body,) if cut is None else (body[: len(body) // 2], cut)
-    return Answer(status=200, before=waits, acts=acts, streamed=cut is not None)
+    cut = next((act for act in other_acts if isinstance(act, CloseConnection)), None)
+    acts: tuple[ConnectionAction, ...] = (body,) if cut is None else (body[: len(body) // 2], cut)
+    return HttpResponse(status=200, actions_before_head=waits, actions=acts, streamed=cut is not None)
 
 
 def _has_content(chunk: Chunk) -> bool:
@@ -116,12 +131,12 @@ def _has_content(chunk: Chunk) -> bool:
     )
 
 
-def _chunk(bit: Bit, asked: Asked) -> Chunk | None:
+def _chunk(bit: StreamItem, asked: ApiRequest) -> Chunk | None:
     """Return the JSON that the bit sends, or None if it sends none."""
     if bit.json is not None:
         return bit.json
     if bit.error is not None:
-        return _error(bit.error)
+        return _error_chunk(bit.error)
     if bit.parts is None:
         return None
     candidate: Chunk = {"content": {"parts": bit.parts, "role": "model"}, "index": 0}
@@ -130,10 +145,10 @@ def _chunk(bit: Bit, asked: Asked) -> Chunk | None:
     chunk: Chunk = {"candidates": [candidate]}
     if bit.usage is not None:
         chunk["usageMetadata"] = bit.usage
-    return {**chunk, "modelVersion": asked.route.model, "responseId": make_response_id(asked.raw)}
+    return {**chunk, "modelVersion": asked.route.model, "responseId": make_response_id(asked.raw_body)}
 
 
-def _other_acts(bit: Bit) -> Iterator[Act]:
+def _other_actions(bit: StreamItem) -> Iterator[ConnectionAction]:
     if bit.raw is not None:
         yield bit.raw.encode()
     if bit.wait is not None:
@@ -141,35 +156,35 @@ def _other_acts(bit: Bit) -> Iterator[Act]:
     yield from _cut(bit.cut)
 
 
-def _cut(cut: Cutting | None) -> Iterator[Act]:
+def _cut(cut: CutMode | None) -> Iterator[ConnectionAction]:
     if cut:
-        yield Cut(reset=cut == "reset")
+        yield CloseConnection(reset=cut == "reset")
 
 
-def _error(failure: Failure) -> Chunk:
-    return Refusal(failure.message or "", code=failure.code, status=failure.status or "").body()
+def _error_chunk(failure: StreamError) -> Chunk:
+    return ApiError(failure.message or "", code=failure.code, status=failure.status or "").body()
 
 
-def compose_http(http: Http) -> Answer:
+def compose_http(http: RawResponse) -> HttpResponse:
     """Return the answer of an `http` step."""
     headers = {name.lower(): value for name, value in http.headers.items()}
     content_type = headers.pop("content-type", JSON_TYPE)
     if http.pieces is not None:
-        acts = tuple(act for piece in http.pieces for act in _piece(piece))
+        acts = tuple(act for piece in http.pieces for act in _body_item_actions(piece))
     elif http.json is not None:
         acts = (msgspec.json.encode(http.json),)
     else:
         acts = ((http.body or "").encode(),)
-    return Answer(
+    return HttpResponse(
         status=http.status,
         content_type=content_type,
         headers=tuple(headers.items()),
-        acts=acts,
+        actions=acts,
         streamed=http.pieces is not None,
     )
 
 
-def _piece(piece: Any) -> Iterator[Act]:
+def _body_item_actions(piece: Any) -> Iterator[ConnectionAction]:
     if isinstance(piece, str):
         yield piece.encode()
         return
@@ -182,23 +197,23 @@ def _piece(piece: Any) -> Iterator[Act]:
     yield from _cut(piece.cut)
 
 
-def pace(step: Step) -> Callable[[Answer], Answer] | None:
+def make_pacer(step: ScriptStep) -> Callable[[HttpResponse], HttpResponse] | None:
     """Return a function that delays the framed answer and splits its writes, or None if nothing is to do."""
     if step.split is None and step.delay is None and step.pause is None:
         return None
 
-    def slow(answer: Answer) -> Answer:
-        acts = _split(answer.acts, step.split) if step.split else answer.acts
+    def slow(answer: HttpResponse) -> HttpResponse:
+        acts = _split(answer.actions, step.split) if step.split else answer.actions
         acts = _pause(acts, step.pause) if step.pause else acts
-        before = (Wait(step.delay), *answer.before) if step.delay else answer.before
-        return msgspec.structs.replace(answer, acts=acts, before=before)
+        before = (Wait(step.delay), *answer.actions_before_head) if step.delay else answer.actions_before_head
+        return msgspec.structs.replace(answer, actions=acts, actions_before_head=before)
 
     return slow
 
 
-def _split(acts: Sequence[Act], size: int) -> tuple[Act, ...]:
+def _split(acts: Sequence[ConnectionAction], size: int) -> tuple[ConnectionAction, ...]:
     """Split into writes of this size, across chunk boundaries. Waits and cuts stay in place."""
-    written: list[Act] = []
+    written: list[ConnectionAction] = []
     rest = b""
     for act in (*acts, None):
         if isinstance(act, bytes):
@@ -211,8 +226,8 @@ def _split(acts: Sequence[Act], size: int) -> tuple[Act, ...]:
     return tuple(written)
 
 
-def _pause(acts: Sequence[Act], seconds: float) -> tuple[Act, ...]:
-    paused: list[Act] = []
+def _pause(acts: Sequence[ConnectionAction], seconds: float) -> tuple[ConnectionAction, ...]:
+    paused: list[ConnectionAction] = []
     for act in acts:
         if paused and isinstance(act, bytes) and isinstance(paused[-1], bytes):
             paused.append(Wait(seconds))

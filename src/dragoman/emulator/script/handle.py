@@ -10,25 +10,25 @@ from typing import Any, Literal, Self
 import msgspec
 
 from dragoman.emulator.contents import role_of
-from dragoman.emulator.http.listen import running as listening
-from dragoman.emulator.question import Question
+from dragoman.emulator.http.listen import serve_in_thread as listening
+from dragoman.emulator.question import HttpRequest
 from dragoman.emulator.routes import find_route
-from dragoman.emulator.script.load import Source, load_data, load_script
-from dragoman.emulator.script.match import METHODS
-from dragoman.emulator.script.play import Player
-from dragoman.emulator.service import Service
-from dragoman.emulator.wire import Answer
+from dragoman.emulator.script.load import ScriptSource, load_data, load_script
+from dragoman.emulator.script.match import METHOD_NAMES
+from dragoman.emulator.script.play import ScriptPlayer
+from dragoman.emulator.service import EmulatorService
+from dragoman.emulator.wire import HttpResponse
 
-KEY = "emulator"
+API_KEY = "emulator"
 #: Environment variables that would make a Google client bypass the emulator.
-MISLEADING = ("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
+CONFLICTING_VARIABLES = ("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 
 
 class ScriptNotFollowed(AssertionError):
     """The requests did not follow the script."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded request.
 
     `method` is generate, stream, count or the name of another method; `status` is the status of the response.
@@ -80,9 +80,9 @@ class Emulator:
 
     def __init__(self, *, seed: str) -> None:
         self.url = ""
-        self.requests: list[Request] = []
-        self._player = Player()
-        self._service = Service(seed, self._player)
+        self.requests: list[RecordedRequest] = []
+        self._player = ScriptPlayer()
+        self._service = EmulatorService(seed, self._player)
 
     @property
     def env(self) -> dict[str, str]:
@@ -91,7 +91,7 @@ class Emulator:
             filter(None, ["127.0.0.1", os.environ.get("NO_PROXY") or os.environ.get("no_proxy")])
         )
         return {
-            "GEMINI_API_KEY": KEY,
+            "GEMINI_API_KEY": API_KEY,
             "GOOGLE_GEMINI_BASE_URL": self.url,
             "GOOGLE_VERTEX_BASE_URL": self.url,
             "GEMINI_BASE_URL": self.url,
@@ -108,14 +108,14 @@ class Emulator:
     def otherwise(self, value: Literal["model", "refuse"]) -> None:
         self._player.otherwise = load_data({"otherwise": value}).script.otherwise
 
-    def script(self, source: Source) -> Self:
+    def script(self, source: ScriptSource) -> Self:
         """Add a script: a file, its text or a dict."""
         self._player.add(load_script(source))
         return self
 
     def say(self, text: str) -> Self:
         """Add a step that answers with this text."""
-        return self._step(reply=[{"text": text}])
+        return self._add_steps(reply=[{"text": text}])
 
     def call(self, name: str, /, **args: Any) -> Self:
         """Add a step that calls a function."""
@@ -123,14 +123,14 @@ class Emulator:
 
     def call_all(self, *calls: tuple[str, Mapping[str, Any]]) -> Self:
         """Add a step that calls several functions in parallel."""
-        return self._step(reply=[{"call": {"name": name, "args": dict(args)}} for name, args in calls])
+        return self._add_steps(reply=[{"call": {"name": name, "args": dict(args)}} for name, args in calls])
 
     def fail(self, fault: str, argument: float | None = None) -> Self:
         """Add a step with a fault, such as `overloaded`, `quota_minute` or `cut_after`.
 
         `dragoman emulator --list-faults` lists all faults.
         """
-        return self._step(fault={fault: argument})
+        return self._add_steps(fault={fault: argument})
 
     def problems(self) -> list[str]:
         """Return how the requests deviated from the script so far."""
@@ -142,14 +142,14 @@ class Emulator:
         if problems:
             raise ScriptNotFollowed("\n".join(problems))
 
-    def answer(self, question: Question) -> Answer:
+    def handle(self, question: HttpRequest) -> HttpResponse:
         """Answer a request of the HTTP server and record it."""
-        answer = self._service.answer(question)
-        route = find_route(question.verb, question.path)
+        answer = self._service.handle(question)
+        route = find_route(question.method, question.path)
         method = route.method if route is not None else ""
         self.requests.append(
-            Request(
-                method=METHODS.get(method, method),
+            RecordedRequest(
+                method=METHOD_NAMES.get(method, method),
                 model=route.model if route is not None else "",
                 path=question.path,
                 status=answer.status,
@@ -159,7 +159,7 @@ class Emulator:
         )
         return answer
 
-    def _step(self, **step: Any) -> Self:
+    def _add_steps(self, **step: Any) -> Self:
         for one in load_data({"steps": [step]}, "step").script.steps:
             self._player.add_step(one)
         return self
@@ -167,7 +167,7 @@ class Emulator:
 
 @contextmanager
 def running(
-    script: Source | None = None,
+    script: ScriptSource | None = None,
     *,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -181,7 +181,7 @@ def running(
     emulator = Emulator(seed=seed)
     if script is not None:
         emulator.script(script)
-    with listening(emulator.answer, host, port) as emulator.url:
+    with listening(emulator.handle, host, port) as emulator.url:
         yield emulator
     if check:
         emulator.check()

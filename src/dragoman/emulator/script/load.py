@@ -13,40 +13,47 @@ import msgspec
 from dragoman.config.keys import did_you_mean
 from dragoman.emulator.script.check import check_script
 from dragoman.emulator.script.model import Script
-from dragoman.emulator.script.read import Node, Problem, Unreadable, from_data, plain, read_text
+from dragoman.emulator.script.read import (
+    DocumentNode,
+    ScriptProblem,
+    ScriptSyntaxError,
+    nodes_from_data,
+    parse_document,
+    plain_value,
+)
 from dragoman.errors import ConfigError
 
-_ROUNDS = 2000
-_MOST_PROBLEMS = 50
+_MAX_CONVERSIONS = 2000
+_MAX_PROBLEMS = 50
 _PATH = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _EXPECTED = re.compile(r"Expected `(.*)`, got `(.*)`")
 _BOUND = re.compile(r"Expected `(.*)` (.*)")
-_KINDS = {
+_TYPE_NAMES = {
     "object": "a mapping",
     "array": "a list",
     "str": "text",
     "int": "a whole number",
     "float": "a number",
 }
-_KINDS |= {"bool": "true or false", "null": "nothing"}
+_TYPE_NAMES |= {"bool": "true or false", "null": "nothing"}
 #: Scalars that YAML 1.1 reads as booleans.
 _OLD_BOOLEANS = frozenset("yes no on off y n".split())
 _OCTAL = re.compile(r"[-+]?0[0-7]+")
 
-Path_ = tuple[str | int, ...]
+NodePath = tuple[str | int, ...]
 
 
 class ScriptError(ConfigError):
     """The script is invalid; `problems` lists all reasons."""
 
-    def __init__(self, problems: list[Problem], file: str) -> None:
+    def __init__(self, problems: list[ScriptProblem], file: str) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(_write(problem, file) for problem in problems))
+        super().__init__("\n".join(_format_problem(problem, file) for problem in problems))
 
 
-class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+class LoadedScript(msgspec.Struct, frozen=True, kw_only=True):
     """A script, its file, and the line of each of its steps (0 if unknown)."""
 
     script: Script
@@ -54,10 +61,10 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[int, ...]
 
 
-Source = str | os.PathLike[str] | Mapping[str, Any]
+ScriptSource = str | os.PathLike[str] | Mapping[str, Any]
 
 
-def load_script(source: Source) -> Loaded:
+def load_script(source: ScriptSource) -> LoadedScript:
     """Load a script from a file, a text or a mapping."""
     if isinstance(source, Mapping):
         return load_data(source)
@@ -67,21 +74,21 @@ def load_script(source: Source) -> Loaded:
     try:
         return load_text(path.read_bytes().decode("utf-8", "replace"), str(source))
     except OSError as error:
-        raise ScriptError([Problem(0, "", error.strerror or str(error))], str(source)) from None
+        raise ScriptError([ScriptProblem(0, "", error.strerror or str(error))], str(source)) from None
 
 
-def load_text(text: str, file: str = "script") -> Loaded:
+def load_text(text: str, file: str = "script") -> LoadedScript:
     try:
-        root, problems = read_text(text)
-    except Unreadable as unreadable:
+        root, problems = parse_document(text)
+    except ScriptSyntaxError as unreadable:
         raise ScriptError([unreadable.problem], file) from None
     return _load(root, problems, file)
 
 
-def load_data(value: Mapping[str, Any], file: str = "script") -> Loaded:
+def load_data(value: Mapping[str, Any], file: str = "script") -> LoadedScript:
     try:
-        return _load(from_data(value), [], file)
-    except Unreadable as unreadable:
+        return _load(nodes_from_data(value), [], file)
+    except ScriptSyntaxError as unreadable:
         raise ScriptError([unreadable.problem], file) from None
 
 
@@ -89,19 +96,19 @@ def _is_text(source: str) -> bool:
     return "\n" in source or ": " in source or source.lstrip()[:1] == "{"
 
 
-def _load(root: Node, problems: list[Problem], file: str) -> Loaded:
+def _load(root: DocumentNode, problems: list[ScriptProblem], file: str) -> LoadedScript:
     converter = _Converter(root, problems)
     script = converter.convert()
     if script is not None:
         for path, what in check_script(script):
             node = _find(root, path)
             if id(node) not in converter.touched:  # the node has another problem, which is reported already
-                problems.append(Problem(node.line, node.where, what))
+                problems.append(ScriptProblem(node.line, node.path, what))
     if problems or script is None:
         problems.sort(key=lambda problem: problem.line)
-        raise ScriptError(problems[:_MOST_PROBLEMS], file)
+        raise ScriptError(problems[:_MAX_PROBLEMS], file)
     steps = root.value["steps"].value if "steps" in root.value else []
-    return Loaded(script=script, file=file, lines=tuple(node.line for node in steps))
+    return LoadedScript(script=script, file=file, lines=tuple(node.line for node in steps))
 
 
 class _Converter:
@@ -110,7 +117,7 @@ class _Converter:
     It reports the error, removes the invalid node, and converts again.
     """
 
-    def __init__(self, root: Node, problems: list[Problem]) -> None:
+    def __init__(self, root: DocumentNode, problems: list[ScriptProblem]) -> None:
         self._root = root
         self._problems = problems
         self._removed: set[tuple[int, str]] = set()
@@ -118,20 +125,20 @@ class _Converter:
 
     def convert(self) -> Script | None:
         """Return the script without its invalid parts, or None if nothing is left."""
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_CONVERSIONS):
             try:
-                return msgspec.convert(plain(self._root), Script)
+                return msgspec.convert(plain_value(self._root), Script)
             except msgspec.ValidationError as error:
                 what, _, path = str(error).rpartition(" - at `$")
                 if not what:
                     what, path = path, ""
-                if not self._report_and_remove(what, _steps_of(path.rstrip("`"))):
+                if not self._report_and_remove(what, _parse_path(path.rstrip("`"))):
                     return None
         return None
 
-    def _report_and_remove(self, what: str, path: Path_) -> bool:
+    def _report_and_remove(self, what: str, path: NodePath) -> bool:
         """Report the error and remove its node. Return False if nothing would be left."""
-        node, path = _follow(self._root, path)
+        node, path = _follow_path(self._root, path)
         if (found := _UNKNOWN.fullmatch(what)) is not None:
             hint = did_you_mean(found[1], _keys_at(path))
             self._report(node.value[found[1]], f"there is no such key{hint}")
@@ -141,16 +148,16 @@ class _Converter:
                 self._report(node, f"{found[1]} is missing")
             return self._remove(path)
         expected = _EXPECTED.fullmatch(what)
-        if expected is not None and node.text is not None and "str" in expected[1].split(" | "):
-            node.value = node.text  # text was expected: use the scalar as it was written
+        if expected is not None and node.source_text is not None and "str" in expected[1].split(" | "):
+            node.value = node.source_text  # text was expected: use the scalar as it was written
             return True
         self._report(node, _explain(what, node, path))
         return self._remove(path)
 
-    def _report(self, node: Node, what: str) -> None:
-        self._problems.append(Problem(node.line, node.where, what))
+    def _report(self, node: DocumentNode, what: str) -> None:
+        self._problems.append(ScriptProblem(node.line, node.path, what))
 
-    def _remove(self, path: Path_) -> bool:
+    def _remove(self, path: NodePath) -> bool:
         if not path:
             return False
         parent = _find(self._root, path[:-1])
@@ -161,11 +168,11 @@ class _Converter:
         return True
 
 
-def _steps_of(path: str) -> Path_:
+def _parse_path(path: str) -> NodePath:
     return tuple(name or (int(index) if index.isdigit() else "...") for name, index in _PATH.findall(path))
 
 
-def _follow(root: Node, path: Path_) -> tuple[Node, Path_]:
+def _follow_path(root: DocumentNode, path: NodePath) -> tuple[DocumentNode, NodePath]:
     """Return the node at one of msgspec's paths, and the path with all keys.
 
     msgspec writes `...` for the keys of a free mapping; that is the first entry whose value is not text.
@@ -180,7 +187,7 @@ def _follow(root: Node, path: Path_) -> tuple[Node, Path_]:
     return node, tuple(steps)
 
 
-def _find(root: Node, path: Path_) -> Node:
+def _find(root: DocumentNode, path: NodePath) -> DocumentNode:
     """Return the node at a path, or the nearest ancestor that exists."""
     node = root
     for step in path:
@@ -194,13 +201,13 @@ def _find(root: Node, path: Path_) -> Node:
     return node
 
 
-def _keys_at(path: Path_) -> list[str]:
+def _keys_at(path: NodePath) -> list[str]:
     """Return the keys of the table at this path."""
     table = next(part for part in _parts(_type_at(path)) if _is_table(part))
     return [field.encode_name for field in msgspec.structs.fields(table)]
 
 
-def _type_at(path: Path_) -> Any:
+def _type_at(path: NodePath) -> Any:
     """Return the type annotation at this path."""
     annotation: Any = Script
     for step in path:
@@ -222,23 +229,23 @@ def _is_table(part: Any) -> bool:
     return isinstance(part, type) and issubclass(part, msgspec.Struct)
 
 
-def _explain(what: str, node: Node, path: Path_) -> str:
+def _explain(what: str, node: DocumentNode, path: NodePath) -> str:
     if (expected := _EXPECTED.fullmatch(what)) is not None:
-        kinds = [_KINDS.get(kind, kind) for kind in expected[1].split(" | ") if kind != "null"]
-        got = repr(node.value) if isinstance(node.value, str) else _KINDS.get(expected[2], expected[2])
+        kinds = [_TYPE_NAMES.get(kind, kind) for kind in expected[1].split(" | ") if kind != "null"]
+        got = repr(node.value) if isinstance(node.value, str) else _TYPE_NAMES.get(expected[2], expected[2])
         return f"expected {' or '.join(kinds)}, got {got}{_hint(node, kinds)}"
     if (bound := _BOUND.fullmatch(what)) is not None:
-        return f"expected {_KINDS.get(bound[1], bound[1])} {bound[2]}, got {node.value!r}"
+        return f"expected {_TYPE_NAMES.get(bound[1], bound[1])} {bound[2]}, got {node.value!r}"
     # The remaining errors are about a value that is not in a Literal.
     parts = list(_parts(_type_at(path)))
     words = [part for part in parts if isinstance(part, str)]
-    kinds = [_KINDS[kind.__name__] for kind in (int, bool) if kind in parts]
+    kinds = [_TYPE_NAMES[kind.__name__] for kind in (int, bool) if kind in parts]
     hint = _hint(node, kinds) or did_you_mean(str(node.value), words)
     return f"expected {' or '.join([*kinds, *words])}, got {node.value!r}{hint}"
 
 
-def _hint(node: Node, kinds: list[str]) -> str:
-    text = node.text or ""
+def _hint(node: DocumentNode, kinds: list[str]) -> str:
+    text = node.source_text or ""
     if text.lower() in _OLD_BOOLEANS and "true or false" in kinds:
         return " (YAML 1.2 knows only true and false)"
     if _OCTAL.fullmatch(text):
@@ -246,7 +253,7 @@ def _hint(node: Node, kinds: list[str]) -> str:
     return ""
 
 
-def _write(problem: Problem, file: str) -> str:
+def _format_problem(problem: ScriptProblem, file: str) -> str:
     line = f":{problem.line}" if problem.line else ""
-    where = f"{problem.where}: " if problem.where else ""
-    return f"{file}{line}: {where}{problem.what}"
+    where = f"{problem.path}: " if problem.path else ""
+    return f"{file}{line}: {where}{problem.message}"

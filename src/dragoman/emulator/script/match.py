@@ -15,26 +15,26 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.contents import responses_of
-from dragoman.emulator.direct import Asked
-from dragoman.emulator.script.model import Exactly, Method, Names, Text, When
+from dragoman.emulator.direct import ApiRequest
+from dragoman.emulator.script.model import Conditions, ExactText, FunctionNames, ScriptMethod, TextCondition
 from dragoman.emulator.turn import read_tools, read_turn
-from dragoman.emulator.validate.scalars import Unreadable, read_bytes
+from dragoman.emulator.validate.scalars import InvalidScalar, read_bytes
 
 _MAX_SHOWN_CHARS = 200
 _TEXTS = (("says", "words"), ("results", "results"), ("system", "system"))
-METHODS: Mapping[str, Method] = {
+METHOD_NAMES: Mapping[str, ScriptMethod] = {
     "generateContent": "generate",
     "streamGenerateContent": "stream",
     "countTokens": "count",
 }
 
 
-class View:
+class RequestView:
     """The properties of a request that conditions test, computed on first use."""
 
-    def __init__(self, asked: Asked, number: int) -> None:
+    def __init__(self, asked: ApiRequest, number: int) -> None:
         self.number = number
-        self.method = METHODS.get(asked.route.method, asked.route.method)
+        self.method = METHOD_NAMES.get(asked.route.method, asked.route.method)
         self.model = asked.route.model
         self.headers = asked.headers
         self.request: Mapping[str, Any] = asked.request.get("generateContentRequest") or asked.request
@@ -46,14 +46,14 @@ class View:
 
     @cached_property
     def words(self) -> str:
-        return read_turn(self.contents).words
+        return read_turn(self.contents).user_text
 
     @cached_property
-    def declared(self) -> list[str]:
-        return [function.name for function in read_tools(self.request).declared]
+    def declared_functions(self) -> list[str]:
+        return [function.name for function in read_tools(self.request).declared_functions]
 
     @cached_property
-    def answered(self) -> list[str]:
+    def answered_functions(self) -> list[str]:
         return [response.get("name", "") for response in self._responses]
 
     @cached_property
@@ -72,7 +72,7 @@ class View:
         return responses_of(self.contents[-1]) if self.contents else []
 
 
-def differences(when: When, view: View) -> list[str]:
+def differences(when: Conditions, view: RequestView) -> list[str]:
     """Return a line for each condition that does not hold: `says: expected …, got …`."""
     return [line for check in _CHECKS for line in check(when, view)]
 
@@ -82,70 +82,72 @@ def write_json(value: Any) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
 
 
-def _texts(when: When, view: View) -> Iterator[str]:
+def _texts(when: Conditions, view: RequestView) -> Iterator[str]:
     for name, attribute in _TEXTS:
-        expected: Text | None = getattr(when, name)
+        expected: TextCondition | None = getattr(when, name)
         if expected is not None and not _fits(expected, got := getattr(view, attribute)):
-            yield f"{name}: expected {_show_text(expected)}, got {shorten(got)}"
+            yield f"{name}: expected {_show_text(expected)}, got {quote_text(got)}"
 
 
-def _fits(expected: Text, got: str) -> bool:
+def _fits(expected: TextCondition, got: str) -> bool:
     if isinstance(expected, str):
         return re.search(expected, got) is not None
     whole = expected.is_ is None or expected.is_ == got
     start = expected.starts is None or got.startswith(expected.starts)
-    return whole and start and (expected.sha256 is None or expected.sha256.lower() == digest(got))
+    return whole and start and (expected.sha256 is None or expected.sha256.lower() == text_sha256(got))
 
 
-def digest(text: str) -> str:
+def text_sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _show_text(expected: Text) -> str:
-    if not isinstance(expected, Exactly):
+def _show_text(expected: TextCondition) -> str:
+    if not isinstance(expected, ExactText):
         return f"/{expected}/"
     if expected.is_ is not None:
-        return shorten(expected.is_)
-    start = f"a text that starts {shorten(expected.starts)}" if expected.starts else "a text"
+        return quote_text(expected.is_)
+    start = f"a text that starts {quote_text(expected.starts)}" if expected.starts else "a text"
     return f"{start} with SHA-256 {expected.sha256}" if expected.sha256 else start
 
 
-def _model(when: When, view: View) -> Iterator[str]:
+def _model(when: Conditions, view: RequestView) -> Iterator[str]:
     if when.model is not None and not fnmatchcase(view.model, when.model):
         yield f"model: expected {when.model}, got {view.model}"
 
 
-def _method(when: When, view: View) -> Iterator[str]:
+def _method(when: Conditions, view: RequestView) -> Iterator[str]:
     if when.method is not None and view.method != when.method:
         yield f"method: expected {when.method}, got {view.method}"
 
 
-def _number(when: When, view: View) -> Iterator[str]:
+def _number(when: Conditions, view: RequestView) -> Iterator[str]:
     if when.request is not None and view.number != when.request:
         yield f"request: expected number {when.request}, got number {view.number}"
 
 
-def _declares(when: When, view: View) -> Iterator[str]:
+def _declares(when: Conditions, view: RequestView) -> Iterator[str]:
     for name in names_of(when.declares):
-        if not any(fnmatchcase(declared, name) for declared in view.declared):
-            yield f"declares: expected {name}, got {', '.join(view.declared) or 'no functions'}"
+        if not any(fnmatchcase(declared, name) for declared in view.declared_functions):
+            yield f"declares: expected {name}, got {', '.join(view.declared_functions) or 'no functions'}"
 
 
-def _answers(when: When, view: View) -> Iterator[str]:
+def _answers(when: Conditions, view: RequestView) -> Iterator[str]:
     if when.answers is None:
         return
     wanted = names_of(when.answers)
-    fits = len(wanted) == len(view.answered) and all(map(fnmatchcase, view.answered, wanted))
+    fits = len(wanted) == len(view.answered_functions) and all(
+        map(fnmatchcase, view.answered_functions, wanted)
+    )
     if not fits:
-        got = ", ".join(view.answered) or "no function results"
+        got = ", ".join(view.answered_functions) or "no function results"
         yield f"answers: expected {', '.join(wanted) or 'no function results'}, got {got}"
 
 
-def names_of(names: Names | None) -> list[str]:
+def names_of(names: FunctionNames | None) -> list[str]:
     return [] if names is None else [names] if isinstance(names, str) else names
 
 
-def _headers(when: When, view: View) -> Iterator[str]:
+def _headers(when: Conditions, view: RequestView) -> Iterator[str]:
     for name, pattern in (when.header or {}).items():
         got = view.headers.get(name.lower())
         if got is None or not re.search(pattern, got):
@@ -153,23 +155,23 @@ def _headers(when: When, view: View) -> Iterator[str]:
             yield f"header: expected {name} to be /{pattern}/, got {'another value' if got else 'no such header'}"
 
 
-def _contains(when: When, view: View) -> Iterator[str]:
+def _contains(when: Conditions, view: RequestView) -> Iterator[str]:
     if when.contains is not None:
-        yield from (f"contains: {line}" for line in missing(when.contains, view.request, ""))
+        yield from (f"contains: {line}" for line in missing_parts(when.contains, view.request, ""))
 
 
-def _any(when: When, view: View) -> Iterator[str]:
+def _any(when: Conditions, view: RequestView) -> Iterator[str]:
     tried = [differences(inner, view) for inner in when.any_ or ()]
     if tried and all(tried):
         yield "any: " + "; or ".join(", ".join(lines) for lines in tried)
 
 
-def _not(when: When, view: View) -> Iterator[str]:
+def _not(when: Conditions, view: RequestView) -> Iterator[str]:
     if when.not_ is not None and not differences(when.not_, view):
         yield f"not: expected none of {_show(when.not_)}"
 
 
-_CHECKS: tuple[Callable[[When, View], Iterator[str]], ...] = (
+_CHECKS: tuple[Callable[[Conditions, RequestView], Iterator[str]], ...] = (
     _method,
     _model,
     _number,
@@ -183,7 +185,7 @@ _CHECKS: tuple[Callable[[When, View], Iterator[str]], ...] = (
 )
 
 
-def missing(part: Any, whole: Any, where: str) -> Iterator[str]:
+def missing_parts(part: Any, whole: Any, where: str) -> Iterator[str]:
     """Yield what of `part` is not in `whole`.
 
     Mappings are compared by key, lists as ordered subsequences, everything else by value.
@@ -195,7 +197,7 @@ def missing(part: Any, whole: Any, where: str) -> Iterator[str]:
             if found is None:
                 yield f"expected {place} to be {_show(value)}, got nothing"
             else:
-                yield from missing(value, whole[found], place)
+                yield from missing_parts(value, whole[found], place)
     elif isinstance(part, list) and isinstance(whole, list):
         yield from _missing_items(part, whole, where)
     elif not _same(part, whole):
@@ -206,7 +208,7 @@ def _missing_items(part: list[Any], whole: list[Any], where: str) -> Iterator[st
     position = 0
     for index, item in enumerate(part):
         found = next(
-            (at for at in range(position, len(whole)) if not any(missing(item, whole[at], ""))), None
+            (at for at in range(position, len(whole)) if not any(missing_parts(item, whole[at], ""))), None
         )
         if found is None:
             later = " after that" if index else ""
@@ -225,7 +227,7 @@ def decode_base64(text: str) -> bytes | None:
     """Decode base64 as leniently as in a request, or return None."""
     try:
         return read_bytes(text)
-    except Unreadable:
+    except InvalidScalar:
         return None
 
 
@@ -235,10 +237,10 @@ def _camel(name: str) -> str:
 
 
 def _show(value: Any) -> str:
-    return shorten(write_json(value), quoted=False)
+    return quote_text(write_json(value), quoted=False)
 
 
-def shorten(text: str | None, *, quoted: bool = True) -> str:
+def quote_text(text: str | None, *, quoted: bool = True) -> str:
     text = text or ""
     shown = text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
     return repr(shown) if quoted else shown

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 Json = dict[str, Any]
-Names = str | list[str]
+FunctionNames = str | list[str]
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 
 
@@ -20,7 +20,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A mapping in the file; unknown keys are errors."""
 
 
-class Exactly(_Table, frozen=True):
+class ExactText(_Table, frozen=True):
     """A text that must be this one, without the power of a regular expression."""
 
     is_: Annotated[str | None, Meta(description="the whole text")] = msgspec.field(name="is", default=None)
@@ -31,32 +31,36 @@ class Exactly(_Table, frozen=True):
 
 
 #: A regular expression to search for, or an exact text.
-Text = str | Exactly
+TextCondition = str | ExactText
 
-Method = Literal["generate", "stream", "count"]
+ScriptMethod = Literal["generate", "stream", "count"]
 
 
-class When(_Table, frozen=True):
+class Conditions(_Table, frozen=True):
     """Which requests are meant; all that is said must hold."""
 
     says: Annotated[
-        Text | None, Meta(description="the words of the current user turn (a regular expression)")
+        TextCondition | None, Meta(description="the words of the current user turn (a regular expression)")
     ] = None
     model: Annotated[str | None, Meta(description="the model's name; `*` and `?` stand for anything")] = None
     method: Annotated[
-        Method | None,
+        ScriptMethod | None,
         Meta(description="the method: generate, stream or count; none said: generate or stream"),
     ] = None
     declares: Annotated[
-        Names | None, Meta(description="functions the request declares, one name or a list; `*` works")
+        FunctionNames | None,
+        Meta(description="functions the request declares, one name or a list; `*` works"),
     ] = None
     answers: Annotated[
-        Names | None, Meta(description="functions whose results are the request's last content, in order")
+        FunctionNames | None,
+        Meta(description="functions whose results are the request's last content, in order"),
     ] = None
-    results: Annotated[Text | None, Meta(description="those results as JSON text (a regular expression)")] = (
-        None
-    )
-    system: Annotated[Text | None, Meta(description="the system instruction (a regular expression)")] = None
+    results: Annotated[
+        TextCondition | None, Meta(description="those results as JSON text (a regular expression)")
+    ] = None
+    system: Annotated[
+        TextCondition | None, Meta(description="the system instruction (a regular expression)")
+    ] = None
     request: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="the number of the request, from 1; refused ones do not count"),
@@ -68,22 +72,22 @@ class When(_Table, frozen=True):
     header: Annotated[dict[str, str] | None, Meta(description="HTTP headers, each a regular expression")] = (
         None
     )
-    any_: Annotated[list[When] | None, Meta(description="a list of conditions of which one must hold")] = (
-        msgspec.field(name="any", default=None)
-    )
-    not_: Annotated[When | None, Meta(description="conditions that must not all hold")] = msgspec.field(
+    any_: Annotated[
+        list[Conditions] | None, Meta(description="a list of conditions of which one must hold")
+    ] = msgspec.field(name="any", default=None)
+    not_: Annotated[Conditions | None, Meta(description="conditions that must not all hold")] = msgspec.field(
         name="not", default=None
     )
 
 
-class CallSaid(_Table, frozen=True):
+class ReplyCall(_Table, frozen=True):
     """A function the model calls."""
 
     name: Annotated[str, Meta(description="the function")]
     args: Annotated[Json, Meta(description="its arguments")] = {}
 
 
-class Said(_Table, frozen=True):
+class ReplyItem(_Table, frozen=True):
     """One thing the model says; exactly one of the keys."""
 
     thought: Annotated[
@@ -91,11 +95,11 @@ class Said(_Table, frozen=True):
     ] = None
     text: Annotated[str | None, Meta(description="words of the answer")] = None
     call: Annotated[
-        CallSaid | None, Meta(description="a function call: `{name: …, args: {…}}`; several are parallel")
+        ReplyCall | None, Meta(description="a function call: `{name: …, args: {…}}`; several are parallel")
     ] = None
 
 
-class Failure(_Table, frozen=True):
+class StreamError(_Table, frozen=True):
     """An error in Google's shape."""
 
     code: Annotated[int, Meta(ge=400, le=599, description="the HTTP code")]
@@ -103,36 +107,36 @@ class Failure(_Table, frozen=True):
     status: Annotated[str | None, Meta(description="Google's word for it, such as UNAVAILABLE")] = None
 
 
-Cutting = Literal["reset"] | bool
+CutMode = Literal["reset"] | bool
 
 
-class Bit(_Table, frozen=True):
+class StreamItem(_Table, frozen=True):
     """One chunk of a stream, or something that happens between chunks."""
 
     parts: Annotated[list[Json] | None, Meta(description="a chunk with exactly these parts")] = None
     finish: Annotated[str | None, Meta(description="with `parts`: the finish reason of that chunk")] = None
     usage: Annotated[Json | None, Meta(description="with `parts`: the usageMetadata of that chunk")] = None
     json: Annotated[Json | None, Meta(description="a chunk that is exactly this JSON")] = None
-    error: Annotated[Failure | None, Meta(description="an error in the middle of the stream")] = None
+    error: Annotated[StreamError | None, Meta(description="an error in the middle of the stream")] = None
     raw: Annotated[str | None, Meta(description="this text on the wire, nothing added")] = None
     wait: Annotated[Seconds | None, Meta(description="silence, in seconds")] = None
-    cut: Annotated[Cutting | None, Meta(description="the connection ends here; `reset` ends it rudely")] = (
+    cut: Annotated[CutMode | None, Meta(description="the connection ends here; `reset` ends it rudely")] = (
         None
     )
 
 
-class Piece(_Table, frozen=True):
+class BodyItem(_Table, frozen=True):
     """Something that is sent, or happens, in a raw HTTP answer; exactly one of the keys."""
 
     text: Annotated[str | None, Meta(description="text, sent in one write")] = None
     base64: Annotated[str | None, Meta(description="bytes, sent in one write")] = None
     wait: Annotated[Seconds | None, Meta(description="silence, in seconds")] = None
-    cut: Annotated[Cutting | None, Meta(description="the connection ends here; `reset` ends it rudely")] = (
+    cut: Annotated[CutMode | None, Meta(description="the connection ends here; `reset` ends it rudely")] = (
         None
     )
 
 
-class Http(_Table, frozen=True):
+class RawResponse(_Table, frozen=True):
     """A whole HTTP answer as it goes over the wire; at most one of `body`, `json`, `pieces`."""
 
     status: Annotated[int, Meta(ge=200, le=599, description="the status code")] = 200
@@ -140,32 +144,33 @@ class Http(_Table, frozen=True):
     body: Annotated[str | None, Meta(description="the body as text")] = None
     json: Annotated[Any, Meta(description="the body as JSON")] = None
     pieces: Annotated[
-        list[str | Piece] | None, Meta(description="the body write by write, without content-length")
+        list[str | BodyItem] | None, Meta(description="the body write by write, without content-length")
     ] = None
 
 
-FaultSaid = str | Mapping[str, Any]
+FaultReference = str | Mapping[str, Any]
 
 
-class Step(_Table, frozen=True):
+class ScriptStep(_Table, frozen=True):
     """One answer and the requests that get it; at most one of `reply`, `chunks`, `http`."""
 
     name: Annotated[str | None, Meta(description="what messages call this step")] = None
-    when: Annotated[When | None, Meta(description="which requests fit; none said: any")] = None
+    when: Annotated[Conditions | None, Meta(description="which requests fit; none said: any")] = None
     times: Annotated[
         Annotated[int, Meta(ge=1)] | Literal["always"],
         Meta(description="how many requests get this step; a number or `always`"),
     ] = 1
     optional: Annotated[bool, Meta(description="it is no failure if no request comes for it")] = False
     expect: Annotated[
-        When | None, Meta(description="what must hold for the request that gets this step, or the test fails")
+        Conditions | None,
+        Meta(description="what must hold for the request that gets this step, or the test fails"),
     ] = None
     reply: Annotated[
-        str | list[Said] | None,
+        str | list[ReplyItem] | None,
         Meta(description="what the model says; ids, signatures, closing part and usage are added"),
     ] = None
-    chunks: Annotated[list[Bit] | None, Meta(description="the stream chunk by chunk")] = None
-    http: Annotated[Http | None, Meta(description="the HTTP answer as it goes over the wire")] = None
+    chunks: Annotated[list[StreamItem] | None, Meta(description="the stream chunk by chunk")] = None
+    http: Annotated[RawResponse | None, Meta(description="the HTTP answer as it goes over the wire")] = None
     finish: Annotated[str | None, Meta(description="with `reply`: the finish reason, STOP if not said")] = (
         None
     )
@@ -178,7 +183,7 @@ class Step(_Table, frozen=True):
     delay: Annotated[Seconds | None, Meta(description="seconds before the first byte")] = None
     pause: Annotated[Seconds | None, Meta(description="seconds between two writes")] = None
     fault: Annotated[
-        FaultSaid | list[FaultSaid] | None,
+        FaultReference | list[FaultReference] | None,
         Meta(description="a fault's name, `{name: argument}`, or a list of them"),
     ] = None
 
@@ -196,22 +201,23 @@ class Script(_Table, frozen=True):
         bool, Meta(description="`false` takes requests as they are, without Google's checks")
     ] = True
     steps: Annotated[
-        list[Step], Meta(description="tried in this order: the first that fits and is not used up is played")
+        list[ScriptStep],
+        Meta(description="tried in this order: the first that fits and is not used up is played"),
     ] = []
 
 
 #: The tables and their place in the file, in the order of the documentation.
 TABLES: Mapping[str, type[msgspec.Struct]] = {
     "The file": Script,
-    "`steps`, each": Step,
-    "`when`, `expect`, `not`, and each of `any`": When,
-    "`says`, `results` and `system` as a mapping": Exactly,
-    "`reply`, each": Said,
-    "`call`": CallSaid,
-    "`chunks`, each": Bit,
-    "`error`": Failure,
-    "`http`": Http,
-    "`pieces`, each that is not text": Piece,
+    "`steps`, each": ScriptStep,
+    "`when`, `expect`, `not`, and each of `any`": Conditions,
+    "`says`, `results` and `system` as a mapping": ExactText,
+    "`reply`, each": ReplyItem,
+    "`call`": ReplyCall,
+    "`chunks`, each": StreamItem,
+    "`error`": StreamError,
+    "`http`": RawResponse,
+    "`pieces`, each that is not text": BodyItem,
 }
 
 

@@ -13,13 +13,13 @@ import truststore
 from aiohttp import web
 from yarl import URL
 
-from dragoman.emulator.direct import DIRECTED, Asked
-from dragoman.emulator.http.shell import write_address
-from dragoman.emulator.refusal import Refusal
-from dragoman.emulator.routes import Route, find_route
-from dragoman.emulator.script.tape import Heard, hide, make_step, write_step
-from dragoman.emulator.validate import parse
-from dragoman.emulator.validate.salvage import salvage
+from dragoman.emulator.direct import DIRECTED_METHODS, ApiRequest
+from dragoman.emulator.http.shell import base_url_of
+from dragoman.emulator.refusal import ApiError
+from dragoman.emulator.routes import GeminiRoute, find_route
+from dragoman.emulator.script.tape import RecordedResponse, make_step, mask_secrets, write_step
+from dragoman.emulator.validate import parse_request
+from dragoman.emulator.validate.salvage import parse_valid_fields
 from dragoman.errors import ConfigError
 
 _KEY_HEADER = "x-goog-api-key"
@@ -73,7 +73,7 @@ class Recorder:
         site = web.TCPSite(self._runner, self._host, self._port)
         await site.start()
         bound = self._runner.addresses[0][1]
-        return write_address(self._host, bound)
+        return base_url_of(self._host, bound)
 
     async def close(self) -> None:
         if self._runner is not None:
@@ -83,7 +83,7 @@ class Recorder:
 
     async def _relay(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        url, headers, secrets = self._address(request)
+        url, headers, secrets = self._upstream_request(request)
         started = self._clock()
         try:
             session = self._session
@@ -94,16 +94,16 @@ class Recorder:
         except (aiohttp.ClientError, TimeoutError) as error:
             why = str(error) or type(error).__name__
             reason = f"the emulator cannot reach {self._upstream.host}: {why}"
-            refusal = Refusal(reason, code=503)  # the proxy's own error is not recorded
+            refusal = ApiError(reason, code=503)  # the proxy's own error is not recorded
             return web.json_response(refusal.body(), status=refusal.code)
         async with answer:
-            response, heard = await self._pass_back(request, answer, started)
+            response, heard = await self._return_response(request, answer, started)
         route = find_route(request.method, unquote(request.rel_url.raw_path))
-        if route is not None and route.method in DIRECTED:
-            self._write(_asked(route, body, request.headers), heard, secrets)
+        if route is not None and route.method in DIRECTED_METHODS:
+            self._append_step(_parse_api_request(route, body, request.headers), heard, secrets)
         return response
 
-    def _address(self, request: web.Request) -> tuple[URL, dict[str, str], list[str]]:
+    def _upstream_request(self, request: web.Request) -> tuple[URL, dict[str, str], list[str]]:
         """Return the upstream URL, the headers and the secrets of a request.
 
         A key in the query moves to its header.
@@ -123,9 +123,9 @@ class Recorder:
         token = headers.get("authorization", "").rpartition(" ")[2]
         return url, headers, [secret for secret in (key, headers.get(_KEY_HEADER, ""), token) if secret]
 
-    async def _pass_back(
+    async def _return_response(
         self, request: web.Request, answer: aiohttp.ClientResponse, started: float
-    ) -> tuple[web.StreamResponse, Heard]:
+    ) -> tuple[web.StreamResponse, RecordedResponse]:
         kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _NOT_RETURNED]
         response = web.StreamResponse(status=answer.status)
         response.headers.extend(kept)
@@ -158,12 +158,12 @@ class Recorder:
         if cut and request.transport is not None:
             request.transport.close()
         headers = {name.lower(): value for name, value in answer.headers.items()}
-        return response, Heard(
+        return response, RecordedResponse(
             status=answer.status, headers=headers, pieces=pieces, streamed=length is None, cut=cut
         )
 
-    def _write(self, asked: Asked, heard: Heard, secrets: list[str]) -> None:
-        step = write_step(make_step(asked, hide(heard, secrets), timing=self._timing), secrets)
+    def _append_step(self, asked: ApiRequest, heard: RecordedResponse, secrets: list[str]) -> None:
+        step = write_step(make_step(asked, mask_secrets(heard, secrets), timing=self._timing), secrets)
         if not self._file.exists():
             step = (
                 f"# Recorded from {self._upstream.host}.\notherwise: refuse\nvalidate: false\nsteps:\n{step}"
@@ -192,11 +192,11 @@ def _check_upstream(upstream: str) -> URL:
     return url.with_query(None).with_fragment(None)
 
 
-def _asked(route: Route, body: bytes, headers: Mapping[str, str]) -> Asked:
+def _parse_api_request(route: GeminiRoute, body: bytes, headers: Mapping[str, str]) -> ApiRequest:
     """Return the request as the emulator sees it when it plays the script."""
-    message = DIRECTED[route.method]
+    message = DIRECTED_METHODS[route.method]
     try:
-        request = parse(body, route.backend, message)
-    except Refusal:
-        request = salvage(body, route.backend, message)
-    return Asked(route=route, request=request, raw=body, headers=headers)
+        request = parse_request(body, route.backend, message)
+    except ApiError:
+        request = parse_valid_fields(body, route.backend, message)
+    return ApiRequest(route=route, request=request, raw_body=body, headers=headers)

@@ -11,18 +11,18 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.direct import Asked
-from dragoman.emulator.script.match import View, digest
+from dragoman.emulator.direct import ApiRequest
+from dragoman.emulator.script.match import RequestView, text_sha256
 
 #: A longer text is written as its beginning and its digest.
-_LONGEST = 400
-_SHOWN = 200
+_MAX_EXACT_CHARS = 400
+_SHOWN_CHARS = 200
 _KEPT_HEADERS = ("content-type", "retry-after")
-_COMPARED = ("generationConfig", "toolConfig")
-_SHORTEST_SECRET = 8
+_EXPECTED_FIELDS = ("generationConfig", "toolConfig")
+_MIN_SECRET_CHARS = 8
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded response: each piece has the seconds since the previous one.
 
     `cut` means that the connection closed before the end of the body.
@@ -35,40 +35,40 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
-def make_step(asked: Asked, heard: Heard, *, timing: bool) -> dict[str, Any]:
+def make_step(asked: ApiRequest, heard: RecordedResponse, *, timing: bool) -> dict[str, Any]:
     """Return the step as a dict.
 
     `when` distinguishes the request from concurrent ones; `expect` has its other properties.
     """
-    view = View(asked, 0)
+    view = RequestView(asked, 0)
     expect: dict[str, Any] = {}
     if view.system:
-        expect["system"] = _exactly(view.system)
-    if view.declared:
-        expect["declares"] = view.declared
+        expect["system"] = _exact_text(view.system)
+    if view.declared_functions:
+        expect["declares"] = view.declared_functions
     if view.results:
-        expect["results"] = _exactly(view.results)
-    settings = {name: view.request[name] for name in _COMPARED if name in view.request}
+        expect["results"] = _exact_text(view.results)
+    settings = {name: view.request[name] for name in _EXPECTED_FIELDS if name in view.request}
     if settings:
         expect["contains"] = msgspec.to_builtins(settings)
     step: dict[str, Any] = {
         "when": {
             "method": view.method,
             "model": view.model,
-            "says": _exactly(view.words),
-            "answers": view.answered,
+            "says": _exact_text(view.words),
+            "answers": view.answered_functions,
         }
     }
     if expect:
         step["expect"] = expect
     if timing and heard.pieces and heard.pieces[0][0] >= 0.001:
         step["delay"] = round(heard.pieces[0][0], 3)
-    return {**step, "http": _http(heard, timing=timing)}
+    return {**step, "http": _raw_response(heard, timing=timing)}
 
 
-def hide(heard: Heard, secrets: Sequence[str]) -> Heard:
+def mask_secrets(heard: RecordedResponse, secrets: Sequence[str]) -> RecordedResponse:
     """Return the response with all secrets replaced by as many `x`."""
-    found = [secret.encode() for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    found = [secret.encode() for secret in secrets if len(secret) >= _MIN_SECRET_CHARS]
     whole = b"".join(piece for _, piece in heard.pieces)
     if not any(secret in whole for secret in found):
         return heard
@@ -89,16 +89,20 @@ def write_step(step: dict[str, Any], secrets: Sequence[str] = ()) -> str:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump([step], Dumper=dumper, sort_keys=False, allow_unicode=True, width=2**30)
     for secret in secrets:
-        if len(secret) >= _SHORTEST_SECRET:
+        if len(secret) >= _MIN_SECRET_CHARS:
             text = text.replace(secret, "x" * len(secret))
     return text
 
 
-def _exactly(text: str) -> dict[str, str]:
-    return {"is": text} if len(text) <= _LONGEST else {"starts": text[:_SHOWN], "sha256": digest(text)}
+def _exact_text(text: str) -> dict[str, str]:
+    return (
+        {"is": text}
+        if len(text) <= _MAX_EXACT_CHARS
+        else {"starts": text[:_SHOWN_CHARS], "sha256": text_sha256(text)}
+    )
 
 
-def _http(heard: Heard, *, timing: bool) -> dict[str, Any]:
+def _raw_response(heard: RecordedResponse, *, timing: bool) -> dict[str, Any]:
     kept = {name: heard.headers[name] for name in _KEPT_HEADERS if name in heard.headers}
     answer: dict[str, Any] = {"status": heard.status, "headers": kept}
     body = b"".join(piece for _, piece in heard.pieces)

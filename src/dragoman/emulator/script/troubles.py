@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.emulator.direct import Fault
 from dragoman.emulator.faults import make_fault
-from dragoman.emulator.script.model import FaultSaid, Step
+from dragoman.emulator.script.model import FaultReference, ScriptStep
 from dragoman.errors import ConfigError
 
 
@@ -25,14 +25,14 @@ def fault_problem(name: str, argument: Any, *, own_chunks: bool) -> str:
     return ""
 
 
-def faults_of(step: Step) -> tuple[Fault, ...]:
-    return tuple(make_fault(name, argument) for name, argument in _named(step.fault))
+def faults_of(step: ScriptStep) -> tuple[Fault, ...]:
+    return tuple(make_fault(name, argument) for name, argument in _names_and_arguments(step.fault))
 
 
-def _named(entry: FaultSaid | list[FaultSaid] | None) -> Iterator[tuple[str, Any]]:
+def _names_and_arguments(entry: FaultReference | list[FaultReference] | None) -> Iterator[tuple[str, Any]]:
     if isinstance(entry, list):
         for item in entry:
-            yield from _named(item)
+            yield from _names_and_arguments(item)
     elif isinstance(entry, str):
         yield entry, None
     elif entry is not None:

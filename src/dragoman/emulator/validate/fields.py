@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.contents import calling_config_of, declarations_of
-from dragoman.emulator.models import Model
+from dragoman.emulator.models import GeminiModel
 from dragoman.emulator.validate.schemas import json_schema_problem, schema_problems
 from dragoman.emulator.validate.tables import PART_DATA
 
@@ -35,7 +35,7 @@ _LOGPROBS_RULE = {
 _BUDGET_LIMIT = 65_535
 
 
-def field_problems(request: Mapping[str, Any], model: Model, backend: Backend) -> list[str]:
+def field_problems(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> list[str]:
     """Return all bullets, without the root name, in the order of the request's fields."""
     return [
         *content_problems(request, in_pieces=backend.is_vertex),
@@ -119,7 +119,7 @@ def _tool_config_problems(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"{path}: allowed_function_names should be a subset of the provided function_declarations"
 
 
-def _config_problems(config: Mapping[str, Any], model: Model, backend: Backend) -> Iterator[str]:
+def _config_problems(config: Mapping[str, Any], model: GeminiModel, backend: Backend) -> Iterator[str]:
     path = "generation_config"
     if not 0 <= config.get("temperature", 0) <= 2:
         yield f"{path}.temperature: temperature must be in the range [0.0, 2.0]."
@@ -137,7 +137,7 @@ def _config_problems(config: Mapping[str, Any], model: Model, backend: Backend) 
     if "logprobs" in config and not config.get("responseLogprobs"):
         yield f"{path}.logprobs: {_LOGPROBS_RULE[backend.surface]}"
     budget = config.get("thinkingConfig", {}).get("thinkingBudget", 0)
-    if model.modern and not -1 <= budget <= _BUDGET_LIMIT:
+    if model.is_gemini3_or_later and not -1 <= budget <= _BUDGET_LIMIT:
         yield f"{path}.thinking_config.thinking_budget: thinking_budget must be in the range [-1, 65535]"
     yield from _output_problems(config, path, backend)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.contents import calling_config_of, declarations_of
-from dragoman.emulator.models import Model
-from dragoman.emulator.refusal import Refusal, unclear
+from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.refusal import ApiError, catch_all_error
 from dragoman.emulator.tokens import count_prompt
 from dragoman.emulator.validate.fields import STOP_LIMIT
 from dragoman.emulator.validate.schemas import check_vertex_schema
 
-Rule = Callable[[Mapping[str, Any], Model, Backend], None]
+Rule = Callable[[Mapping[str, Any], GeminiModel, Backend], None]
 
 #: The client executes these itself, so they can be combined (recorded on 2.5-computer-use).
 _NOT_BUILT_IN = frozenset({"functionDeclarations", "computerUse"})
@@ -33,43 +33,45 @@ _SEARCH_TOOLS = frozenset(
 )
 
 
-def check_generation(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+def check_generation(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
     for rule in _RULES:
         rule(request, model, backend)
 
 
-def _check_declarations(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+def _check_declarations(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
     del model
     seen: set[str] = set()
     for declaration in declarations_of(request):
         name = declaration["name"]
         if name in seen:
-            raise Refusal(f"Duplicate function declaration found: {name}")
+            raise ApiError(f"Duplicate function declaration found: {name}")
         seen.add(name)
         if backend.is_vertex and "parameters" in declaration:
             check_vertex_schema(name, declaration["parameters"])
     if not seen and "functionCallingConfig" in request.get("toolConfig", {}):
-        raise Refusal("Function calling config is set without function_declarations.")
+        raise ApiError("Function calling config is set without function_declarations.")
 
 
-def _check_tool_mix(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+def _check_tool_combination(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
     kinds = {kind for tool in request.get("tools", ()) for kind in tool.keys() - {"computerUse"}}
     if backend.is_vertex and len(kinds) > 1 and not kinds <= _SEARCH_TOOLS:
-        raise Refusal("Multiple tools are supported only when they are all search tools.")
+        raise ApiError("Multiple tools are supported only when they are all search tools.")
     if not (kinds - _NOT_BUILT_IN and declarations_of(request)):
         return
-    if not model.modern:
-        raise Refusal("Tool use with function calling is unsupported")
+    if not model.is_gemini3_or_later:
+        raise ApiError("Tool use with function calling is unsupported")
     if not request.get("toolConfig", {}).get("includeServerSideToolInvocations"):
-        raise Refusal(
+        raise ApiError(
             "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with "
             "Function calling."
         )
     if calling_config_of(request).get("mode") == "AUTO":
-        raise unclear("mode AUTO is not supported where built-in tools stand beside functions: use VALIDATED")
+        raise catch_all_error(
+            "mode AUTO is not supported where built-in tools stand beside functions: use VALIDATED"
+        )
 
 
-def _check_response_format(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+def _check_response_format(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
     del backend
     config = request.get("generationConfig", {})
     mime = config.get("responseMimeType") or "text/plain"
@@ -77,93 +79,97 @@ def _check_response_format(request: Mapping[str, Any], model: Model, backend: Ba
         "application/json",
         "text/x.enum",
     ):
-        raise Refusal(f"Response_schema with a response mime type '{mime}' is unsupported")
+        raise ApiError(f"Response_schema with a response mime type '{mime}' is unsupported")
     if mime == "text/x.enum" and "responseSchema" in config and not config["responseSchema"].get("enum"):
-        raise unclear("text/x.enum wants a response_schema with an enum")
+        raise catch_all_error("text/x.enum wants a response_schema with an enum")
     if mime == "text/plain":
         return
-    if not model.modern and any(tool.keys() - _NOT_BUILT_IN for tool in request.get("tools", ())):
-        raise Refusal(f"Tool use with a response mime type: '{mime}' is unsupported")
+    if not model.is_gemini3_or_later and any(
+        tool.keys() - _NOT_BUILT_IN for tool in request.get("tools", ())
+    ):
+        raise ApiError(f"Tool use with a response mime type: '{mime}' is unsupported")
     if not declarations_of(request):
         return
-    if not model.modern:
-        raise Refusal(f"Function calling with a response mime type: '{mime}' is unsupported")
+    if not model.is_gemini3_or_later:
+        raise ApiError(f"Function calling with a response mime type: '{mime}' is unsupported")
     if calling_config_of(request).get("mode") == "ANY":
-        raise Refusal(f"Function calling mode ANY with a response mime type: '{mime}' is unsupported")
+        raise ApiError(f"Function calling mode ANY with a response mime type: '{mime}' is unsupported")
 
 
-def _check_sampling(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+def _check_sampling(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
     config = request.get("generationConfig", {})
     penalised = any(config.get(name) for name in ("presencePenalty", "frequencyPenalty"))
-    if penalised and (model.modern or not backend.is_vertex):
-        raise Refusal(f"Penalty is not enabled for {'this model' if model.modern else f'models/{model.id}'}")
-    if model.modern and config.get("candidateCount", 1) > 1:
-        raise Refusal("Multiple candidates is not enabled for this model")
+    if penalised and (model.is_gemini3_or_later or not backend.is_vertex):
+        raise ApiError(
+            f"Penalty is not enabled for {'this model' if model.is_gemini3_or_later else f'models/{model.id}'}"
+        )
+    if model.is_gemini3_or_later and config.get("candidateCount", 1) > 1:
+        raise ApiError("Multiple candidates is not enabled for this model")
     if config.get("responseLogprobs") and not backend.is_vertex:
-        raise Refusal(f"Logprobs is not enabled for models/{model.id}")
+        raise ApiError(f"Logprobs is not enabled for models/{model.id}")
     if not backend.is_vertex:
         return
     stops = len(config.get("stopSequences", ()))
     if stops > STOP_LIMIT:
-        raise _vertex_range("stopSequences", stops, STOP_LIMIT + 1)
-    if config.get("maxOutputTokens", 1) > model.most_output_tokens:
-        raise _vertex_range("maxOutputTokens", config["maxOutputTokens"], model.most_output_tokens + 1)
+        raise _vertex_range_error("stopSequences", stops, STOP_LIMIT + 1)
+    if config.get("maxOutputTokens", 1) > model.max_output_tokens:
+        raise _vertex_range_error("maxOutputTokens", config["maxOutputTokens"], model.max_output_tokens + 1)
 
 
-def _check_thinking(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+def _check_thinking(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
     thinking = request.get("generationConfig", {}).get("thinkingConfig", {})
     budget = thinking.get("thinkingBudget")
     level = thinking.get("thinkingLevel", "THINKING_LEVEL_UNSPECIFIED")
     if level != "THINKING_LEVEL_UNSPECIFIED":
         if budget is not None:
-            raise Refusal("You can only set only one of thinking budget and thinking level.")
+            raise ApiError("You can only set only one of thinking budget and thinking level.")
         _check_level(level, model, backend)
     if budget is not None and not model.ignores_budget:
         _check_budget(budget, model)
 
 
-def _check_level(level: str, model: Model, backend: Backend) -> None:
+def _check_level(level: str, model: GeminiModel, backend: Backend) -> None:
     if not model.levels:
-        raise Refusal("Thinking level is not supported for this model.")
+        raise ApiError("Thinking level is not supported for this model.")
     if level not in model.levels:
         if backend.is_vertex:
-            raise Refusal(f"Thinking level is unsupported: THINKING_LEVEL_{level}")
-        raise Refusal(f"Thinking level {level} is not supported for this model.")
+            raise ApiError(f"Thinking level is unsupported: THINKING_LEVEL_{level}")
+        raise ApiError(f"Thinking level {level} is not supported for this model.")
 
 
-def _check_budget(budget: int, model: Model) -> None:
+def _check_budget(budget: int, model: GeminiModel) -> None:
     if budget == 0 and model.zero_budget:
-        raise Refusal(model.zero_budget)
+        raise ApiError(model.zero_budget)
     allowed = model.budget
-    if allowed is None or budget == -1 or (budget == 0 and allowed.zero):
+    if allowed is None or budget == -1 or (budget == 0 and allowed.allows_zero):
         return
     if not allowed.low <= budget <= allowed.high:
-        low = 0 if allowed.zero and allowed.low == 1 else allowed.low
-        raise Refusal(
+        low = 0 if allowed.allows_zero and allowed.low == 1 else allowed.low
+        raise ApiError(
             f"The thinking budget {budget} is invalid. Please choose a value between "
             f"{low} and {allowed.high}."
         )
 
 
-def _check_safety(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+def _check_safety(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
     del model, backend
     categories = [setting.get("category") for setting in request.get("safetySettings", ())]
     if len(categories) != len(set(categories)):
-        raise unclear("more than one safety setting for a category")
+        raise catch_all_error("more than one safety setting for a category")
 
 
-def _check_size(request: Mapping[str, Any], model: Model, backend: Backend) -> None:
+def _check_size(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
     del backend
     tokens = sum(count_prompt(request, model.image_tokens).values())
     if tokens > model.input_limit:
-        raise Refusal(
+        raise ApiError(
             f"The input token count ({tokens}) exceeds the maximum number of tokens allowed "
             f"({model.input_limit})."
         )
 
 
-def _vertex_range(name: str, value: int, end: int) -> Refusal:
-    return Refusal(
+def _vertex_range_error(name: str, value: int, end: int) -> ApiError:
+    return ApiError(
         f"Unable to submit request because it has a {name} value of {value} but the supported range is "
         f"from 1 (inclusive) to {end} (exclusive). Update the value and try again."
     )
@@ -171,7 +177,7 @@ def _vertex_range(name: str, value: int, end: int) -> Refusal:
 
 _RULES: tuple[Rule, ...] = (
     _check_declarations,
-    _check_tool_mix,
+    _check_tool_combination,
     _check_response_format,
     _check_sampling,
     _check_thinking,

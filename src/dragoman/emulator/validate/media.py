@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.contents import blob_of
-from dragoman.emulator.refusal import Refusal, unclear
+from dragoman.emulator.refusal import ApiError, catch_all_error
 
 _PREFIXES = ("text/", "audio/", "video/")
 _MIME_TYPES = frozenset(
@@ -38,29 +38,29 @@ def check_media(request: Mapping[str, Any], backend: Backend) -> None:
             _check_blob(blob, inside_response, backend)
     for part in request.get("systemInstruction", {}).get("parts", ()):
         if "text" not in part:
-            raise unclear("system_instruction takes text parts only")
+            raise catch_all_error("system_instruction takes text parts only")
 
 
 def _check_blob(blob: Mapping[str, Any], inside_response: bool, backend: Backend) -> None:
     mime = blob.get("mimeType", "")
     known = mime in _IN_RESPONSES if inside_response else mime in _MIME_TYPES or mime.startswith(_PREFIXES)
     if not known and ("data" in blob or mime):
-        raise Refusal(f"Unsupported MIME type: {mime}")
+        raise ApiError(f"Unsupported MIME type: {mime}")
     if "fileUri" in blob:
         _check_address(blob["fileUri"], backend)
     elif mime.startswith("image/"):
         if not _is_image(blob.get("data", b"")):
-            raise Refusal(_BAD_IMAGE)
+            raise ApiError(_BAD_IMAGE)
     elif not blob.get("data"):
-        raise unclear(f"empty {mime} data")
+        raise catch_all_error(f"empty {mime} data")
 
 
 def _check_address(address: str, backend: Backend) -> None:
     if backend.is_vertex:
         if address.startswith(_STUDIO_FILES):
-            raise Refusal(f"Permission denied: Vertex cannot read {address}", code=403)
+            raise ApiError(f"Permission denied: Vertex cannot read {address}", code=403)
     elif address.startswith("gs://"):
-        raise Refusal("Invalid or unsupported file uri: " + address)
+        raise ApiError("Invalid or unsupported file uri: " + address)
 
 
 def _is_image(data: bytes) -> bool:

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.pieces import Parsed, Piece, keep, recall
-from dragoman.emulator.refusal import Refusal, bad_fields
-from dragoman.emulator.validate.tables import Message, load_messages
-from dragoman.emulator.validate.walk import Walker
+from dragoman.emulator.pieces import CachedFragment, ParsedRequest, find_fragment, store_fragment
+from dragoman.emulator.refusal import ApiError, field_violations_error
+from dragoman.emulator.validate.tables import MessageDescriptor, load_messages
+from dragoman.emulator.validate.walk import MessageParser
 
 #: The nesting limit of objects and lists, which is the default of Google's open source JSON parser.
 _MAX_DEPTH = 100
@@ -36,20 +36,20 @@ _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode = msgspec.json.Decoder().decode
 
 
-def parse(raw: bytes, backend: Backend, message: str = "GenerateContentRequest") -> dict[str, Any]:
+def parse_request(raw: bytes, backend: Backend, message: str = "GenerateContentRequest") -> dict[str, Any]:
     """Return the canonical document, or raise Google's error with all violations."""
     table = load_messages(backend)[message]
     try:
-        return _read_pieces(raw or b"{}", table, backend)
+        return _parse_fragments(raw or b"{}", table, backend)
     except (_NeedsWholeDocument, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _read_whole(raw or b"{}", table, backend)
+        return _parse_whole(raw or b"{}", table, backend)
 
 
 class _NeedsWholeDocument(Exception):
     """The piece cannot be parsed on its own; parse the whole document instead."""
 
 
-def _read_whole(raw: bytes, message: Message, backend: Backend) -> dict[str, Any]:
+def _parse_whole(raw: bytes, message: MessageDescriptor, backend: Backend) -> dict[str, Any]:
     try:
         document = _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -58,46 +58,48 @@ def _read_whole(raw: bytes, message: Message, backend: Backend) -> dict[str, Any
         raise _too_deep() from None
     if not isinstance(document, dict):
         line = 'Invalid JSON payload received. Unknown name "": Root element must be a message.'
-        raise bad_fields([("", line)])
+        raise field_violations_error([("", line)])
     if _is_deeper(document, raw, _MAX_DEPTH):
         raise _too_deep()
-    walker = Walker(backend)
+    walker = MessageParser(backend)
     parsed = walker.read_message(document, message, None, 0)
     if walker.violations:
-        raise bad_fields(walker.violations)
+        raise field_violations_error(walker.violations)
     return parsed
 
 
-def _read_pieces(raw: bytes, message: Message, backend: Backend) -> Parsed:
+def _parse_fragments(raw: bytes, message: MessageDescriptor, backend: Backend) -> ParsedRequest:
     skeleton = {name: bytes(value) for name, value in _decode_skeleton(raw).items()}
     contents, nested = (
         skeleton.pop(name, _NULL) if name in message.fields else _NULL for name in (_CONTENTS, _NESTED)
     )
-    request = Parsed(
-        None if contents == _NULL else _read_contents(contents, message, backend),
-        _read_rest(tuple(skeleton.items()), message, backend),
+    request = ParsedRequest(
+        None if contents == _NULL else _parse_contents(contents, message, backend),
+        _parse_other_fields(tuple(skeleton.items()), message, backend),
     )
     if nested != _NULL:
         # A countTokens request that contains a whole request shares the pieces of that request.
-        request[_NESTED] = _read_pieces(nested, load_messages(backend)["GenerateContentRequest"], backend)
+        request[_NESTED] = _parse_fragments(nested, load_messages(backend)["GenerateContentRequest"], backend)
     return request
 
 
-def _read_contents(raw: bytes, message: Message, backend: Backend) -> list[Piece]:
+def _parse_contents(raw: bytes, message: MessageDescriptor, backend: Backend) -> list[CachedFragment]:
     items = map(bytes, _decode_items(raw)) if raw.startswith(b"[") else [raw]
     place = f"{message.name}.{_CONTENTS}[]"
     keys = [(backend.table, place, item) for item in items if item != _NULL]
-    found = {key: recall(key) for key in keys}
+    found = {key: find_fragment(key) for key in keys}
     fresh = [key for key, piece in found.items() if piece is None]
-    values = _read_alone(_CONTENTS, [_decode_piece(raw) for *_, raw in fresh], message, backend)
-    made = {key: keep(key, value, len(key[2])) for key, value in zip(fresh, values, strict=True)}
+    values = _parse_field(_CONTENTS, [_decode_fragment(raw) for *_, raw in fresh], message, backend)
+    made = {key: store_fragment(key, value, len(key[2])) for key, value in zip(fresh, values, strict=True)}
     return [found[key] or made[key] for key in keys]
 
 
-def _read_rest(rest: tuple[tuple[str, bytes], ...], message: Message, backend: Backend) -> Piece:
+def _parse_other_fields(
+    rest: tuple[tuple[str, bytes], ...], message: MessageDescriptor, backend: Backend
+) -> CachedFragment:
     """Return all fields but the contents as one piece, built from one cached piece per field."""
     whole = (backend.table, message.name, rest)
-    known = recall(whole)
+    known = find_fragment(whole)
     if known is not None:
         return known
     parsed: dict[str, Any] = {}
@@ -107,23 +109,23 @@ def _read_rest(rest: tuple[tuple[str, bytes], ...], message: Message, backend: B
             raise _NeedsWholeDocument
         if raw != _NULL:
             key = (backend.table, f"{message.name}.{name}", raw)
-            piece = recall(key) or keep(
-                key, _read_alone(name, _decode_piece(raw), message, backend), len(raw)
+            piece = find_fragment(key) or store_fragment(
+                key, _parse_field(name, _decode_fragment(raw), message, backend), len(raw)
             )
             parsed[field.name] = piece.value
-    return keep(whole, parsed, sum(len(raw) for _, raw in rest))
+    return store_fragment(whole, parsed, sum(len(raw) for _, raw in rest))
 
 
-def _read_alone(name: str, value: Any, message: Message, backend: Backend) -> Any:
+def _parse_field(name: str, value: Any, message: MessageDescriptor, backend: Backend) -> Any:
     """Parse one field on its own."""
-    walker = Walker(backend)
+    walker = MessageParser(backend)
     parsed = walker.read_message({name: value}, message, None, 0)
     if walker.violations:
         raise _NeedsWholeDocument
     return parsed[message.fields[name].name]
 
 
-def _decode_piece(raw: bytes) -> Any:
+def _decode_fragment(raw: bytes) -> Any:
     value = _decode(raw)
     if _is_deeper(value, raw, _MAX_DEPTH - _MAX_PARENTS):
         raise _NeedsWholeDocument
@@ -143,12 +145,12 @@ def _is_deeper(value: Any, raw: bytes, levels: int) -> bool:
     return True
 
 
-def _too_deep() -> Refusal:
-    return Refusal("Invalid JSON payload received. Message too deep.")
+def _too_deep() -> ApiError:
+    return ApiError("Invalid JSON payload received. Message too deep.")
 
 
-def _broken_json(raw: bytes) -> Refusal:
+def _broken_json(raw: bytes) -> ApiError:
     """Return the error for a syntax error. Google quotes the position; the emulator quotes the start."""
     snippet = raw[:40].decode("utf-8", "replace")
     line = f"Invalid JSON payload received. Unexpected token.\n{snippet}\n^"
-    return bad_fields([("", line)])
+    return field_violations_error([("", line)])

@@ -13,15 +13,15 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DURATION = re.compile(r"-?\d+(\.\d{1,9})?s")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
-_FLOAT_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_BOOL_WORDS = {"true": True, "false": False}
+_FLOAT_NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_BOOL_NAMES = {"true": True, "false": False}
 #: Base64url to base64. Characters of the plain alphabet become invalid, because the two must not be mixed.
 _URL_SAFE = bytes.maketrans(b"-_+/", b"+/!!")
 _SPACES = b" \t\r\n"
 _MAX_FLOAT = 3.4028234663852886e38
 
 #: The type in `Invalid value at 'x' (TYPE), …`; messages and enums use their type URL.
-TYPE_WORDS = {
+TYPE_NAMES = {
     "string": "TYPE_STRING",
     "bool": "TYPE_BOOL",
     "int32": "TYPE_INT32",
@@ -35,7 +35,7 @@ TYPE_WORDS = {
 }
 
 
-class Unreadable(ValueError):
+class InvalidScalar(ValueError):
     """The value does not fit the field.
 
     The message follows the type in the error text; if it is empty, the error shows the value.
@@ -45,27 +45,27 @@ class Unreadable(ValueError):
 def read_string(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise Unreadable
+    raise InvalidScalar
 
 
 def read_bool(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    if isinstance(value, str) and value in _BOOL_WORDS:
-        return _BOOL_WORDS[value]
-    raise Unreadable
+    if isinstance(value, str) and value in _BOOL_NAMES:
+        return _BOOL_NAMES[value]
+    raise InvalidScalar
 
 
 def _read_float(largest: float) -> Callable[[Any], float]:
     def read(value: Any) -> float:
         if isinstance(value, str):
-            if value in _FLOAT_WORDS:
-                return _FLOAT_WORDS[value]
+            if value in _FLOAT_NAMES:
+                return _FLOAT_NAMES[value]
             if not _NUMBER.fullmatch(value):
-                raise Unreadable
+                raise InvalidScalar
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or not -largest <= value <= largest:
-            raise Unreadable
+            raise InvalidScalar
         return value
 
     return read
@@ -74,14 +74,14 @@ def _read_float(largest: float) -> Callable[[Any], float]:
 def read_bytes(value: Any) -> bytes:
     """Decode base64 or base64url, but not a mixture. Padding is optional."""
     if not isinstance(value, str):
-        raise Unreadable
+        raise InvalidScalar
     try:
         raw = value.encode("ascii").translate(None, _SPACES).rstrip(b"=")
         if b"-" in raw or b"_" in raw:
             raw = raw.translate(_URL_SAFE)
         return binascii.a2b_base64(raw + b"=" * (-len(raw) % 4), strict_mode=True)
     except (binascii.Error, UnicodeEncodeError):
-        raise Unreadable(f'Base64 decoding failed for "{value}"') from None
+        raise InvalidScalar(f'Base64 decoding failed for "{value}"') from None
 
 
 def _read_int(bits: int) -> Callable[[Any], int]:
@@ -95,9 +95,9 @@ def _read_int(bits: int) -> Callable[[Any], int]:
         elif isinstance(value, int) and not isinstance(value, bool):
             number = value
         else:
-            raise Unreadable
+            raise InvalidScalar
         if not -limit <= number < limit:
-            raise Unreadable
+            raise InvalidScalar
         return number
 
     return read
@@ -107,12 +107,12 @@ def _read_pattern(pattern: re.Pattern[str]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if isinstance(value, str) and pattern.fullmatch(value):
             return value
-        raise Unreadable
+        raise InvalidScalar
 
     return read
 
 
-READERS: dict[str, Callable[[Any], Any]] = {
+SCALAR_READERS: dict[str, Callable[[Any], Any]] = {
     "string": read_string,
     "bool": read_bool,
     "int32": _read_int(32),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.emulator.arguments.nodes import follow
+from dragoman.emulator.arguments.nodes import follow_reference
 from dragoman.emulator.backend import Backend
-from dragoman.emulator.refusal import Refusal
+from dragoman.emulator.refusal import ApiError
 
 _STRING_FORMATS = ("enum", "date-time")
 _LEARN_MORE = "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling"
@@ -48,7 +48,7 @@ def json_schema_problem(schema: Any, path: str) -> Iterator[str]:
     for _ in range(_MAX_REFERENCES):
         if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
             break
-        node = follow(schema, node["$ref"])
+        node = follow_reference(schema, node["$ref"])
     if not isinstance(node, Mapping) or str(node.get("type", "")).lower() != "object":
         yield f"{path}: schema must describe an object at its root"
 
@@ -57,14 +57,14 @@ def check_vertex_schema(function: str, schema: Mapping[str, Any], path: str = "p
     """Raise unless every node has a type and no node has other fields next to `any_of` (Vertex)."""
     if schema.get("anyOf"):
         if len(schema) > 1:
-            raise _vertex(
+            raise _vertex_schema_error(
                 function,
                 path,
                 "schema specified other fields alongside any_of. When using any_of, it must be "
                 "the only field set.",
             )
     elif schema.get("type", "TYPE_UNSPECIFIED") == "TYPE_UNSPECIFIED" and "ref" not in schema:
-        raise _vertex(
+        raise _vertex_schema_error(
             function,
             path,
             "schema didn't specify the schema type field. For schema, type field must be specified.",
@@ -95,7 +95,7 @@ def _object_problems(schema: Mapping[str, Any], kind: str, path: str) -> Iterato
         yield f"{path}.required: only allowed for OBJECT type"
 
 
-def _vertex(function: str, path: str, words: str) -> Refusal:
-    return Refusal(
+def _vertex_schema_error(function: str, path: str, words: str) -> ApiError:
+    return ApiError(
         f"Unable to submit request because `{function}` functionDeclaration `{path}` {words} {_LEARN_MORE}"
     )

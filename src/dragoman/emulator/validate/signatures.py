@@ -7,13 +7,13 @@ from typing import Any
 
 from dragoman.emulator.backend import Backend
 from dragoman.emulator.contents import responses_of, role_of
-from dragoman.emulator.models import Model
-from dragoman.emulator.refusal import Refusal, unclear
-from dragoman.emulator.signature import ON_TEXT, Signer, on_call
+from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.refusal import ApiError, catch_all_error
+from dragoman.emulator.signature import TEXT_TARGET, Signer, call_target
 
 
 def check_signatures(
-    contents: Sequence[Mapping[str, Any]], model: Model, backend: Backend, signer: Signer
+    contents: Sequence[Mapping[str, Any]], model: GeminiModel, backend: Backend, signer: Signer
 ) -> None:
     """Reject wrong signatures anywhere, and missing ones in the current turn (Gemini 3).
 
@@ -27,7 +27,7 @@ def check_signatures(
         for part in parts:
             signature = part.get("thoughtSignature")
             if signature:
-                signer.verify(signature, backend, model, _target(part))
+                signer.verify(signature, backend, model, _signature_target(part))
         if index > start:
             _check_signed(parts, index)
 
@@ -35,10 +35,12 @@ def check_signatures(
 def _check_signed(parts: Sequence[Mapping[str, Any]], index: int) -> None:
     first = next((part for part in parts if part.get("functionCall", {}).get("name")), None)
     if first is not None and not first.get("thoughtSignature"):
-        raise _missing(first["functionCall"]["name"], index + 1)
+        raise _missing_signature_error(first["functionCall"]["name"], index + 1)
     for part in parts:
         if ("toolCall" in part or "toolResponse" in part) and not part.get("thoughtSignature"):
-            raise unclear(f"contents[{index}]: tool calls and tool responses come back with their signatures")
+            raise catch_all_error(
+                f"contents[{index}]: tool calls and tool responses come back with their signatures"
+            )
 
 
 def _turn_start(contents: Sequence[Mapping[str, Any]]) -> int:
@@ -49,12 +51,12 @@ def _turn_start(contents: Sequence[Mapping[str, Any]]) -> int:
     return -1
 
 
-def _target(part: Mapping[str, Any]) -> str:
-    return on_call(part["functionCall"].get("name", "")) if "functionCall" in part else ON_TEXT
+def _signature_target(part: Mapping[str, Any]) -> str:
+    return call_target(part["functionCall"].get("name", "")) if "functionCall" in part else TEXT_TARGET
 
 
-def _missing(name: str, position: int) -> Refusal:
-    return Refusal(
+def _missing_signature_error(name: str, position: int) -> ApiError:
+    return ApiError(
         "Function call is missing a thought_signature in functionCall parts. This is required for tools to "
         "work correctly, and missing thought_signature may lead to degraded model performance. Additional "
         f"data, function call `default_api:{name}` , position {position}. Please refer to "

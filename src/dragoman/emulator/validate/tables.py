@@ -32,13 +32,13 @@ _EXTRA_SPELLINGS = {
 }
 
 #: Kinds whose values are accepted without conversion if they have this Python type.
-_PLAIN = {"string": str, "bool": bool, "struct": dict}
+_PYTHON_TYPES = {"string": str, "bool": bool, "struct": dict}
 
 #: Enums that are nested in discovery documents, but not in the protos and in error texts.
 _ENUM_TYPE_NAMES = {"Schema.Type": "Type"}
 
 
-class Field:
+class FieldDescriptor:
     """One field: its canonical and snake_case names, its type, and whether it is a list or a map.
 
     Values of the type `plain` are accepted without conversion.
@@ -52,39 +52,39 @@ class Field:
         "message",
         "name",
         "oneof",
-        "plain",
-        "snake",
+        "python_type",
+        "snake_name",
         "type_name",
     )
 
     def __init__(self, name: str, entry: dict[str, Any], oneof: str) -> None:
         self.name = name
-        self.snake = to_snake(name)
+        self.snake_name = to_snake(name)
         self.is_list: bool = entry.get("rep", False)
         self.oneof = oneof
         kind: str = entry["kind"]
         self.is_map = kind.startswith("map:")
         self.kind, _, self.type_name = kind.removeprefix("map:").partition(":")
-        self.plain = None if self.is_list or self.is_map else _PLAIN.get(self.kind)
-        self.message: Message | None = None
+        self.python_type = None if self.is_list or self.is_map else _PYTHON_TYPES.get(self.kind)
+        self.message: MessageDescriptor | None = None
         self.enum: dict[str, str] = {}
 
 
-class Message:
+class MessageDescriptor:
     """One message type: its fields by every accepted spelling."""
 
     __slots__ = ("fields", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.fields: dict[str, Field] = {}
+        self.fields: dict[str, FieldDescriptor] = {}
 
 
 def to_snake(name: str) -> str:
     return re.sub(r"[A-Z]", lambda match: "_" + match.group().lower(), name)
 
 
-def load_messages(backend: Backend) -> dict[str, Message]:
+def load_messages(backend: Backend) -> dict[str, MessageDescriptor]:
     """Return all message types of the contract of a backend."""
     return _compile(backend.table)
 
@@ -97,24 +97,26 @@ def _read_tables() -> dict[str, Any]:
 
 
 @cache
-def _compile(table: str) -> dict[str, Message]:
+def _compile(table: str) -> dict[str, MessageDescriptor]:
     source = _read_tables()[table]
     entries = {**source["messages"], **unpublished_messages(table)}
     enums = {**source["enums"], **ENUMS}
-    messages = {name: Message(name) for name in entries}
+    messages = {name: MessageDescriptor(name) for name in entries}
     for name, fields in entries.items():
         for field_name, entry in fields.items():
             data = "data" if name == "Part" and field_name in PART_DATA else ""
-            field = Field(field_name, entry, entry.get("oneof", data) or data)
-            _link(field, messages, enums)
+            field = FieldDescriptor(field_name, entry, entry.get("oneof", data) or data)
+            _resolve_type(field, messages, enums)
             messages[name].fields[field.name] = field
-            messages[name].fields[field.snake] = field
+            messages[name].fields[field.snake_name] = field
     config = messages["GenerationConfig"].fields
     config.update({spelling: config[name] for spelling, name in _EXTRA_SPELLINGS.items() if table == "mldev"})
     return messages
 
 
-def _link(field: Field, messages: dict[str, Message], enums: dict[str, list[str]]) -> None:
+def _resolve_type(
+    field: FieldDescriptor, messages: dict[str, MessageDescriptor], enums: dict[str, list[str]]
+) -> None:
     if field.kind == "msg":
         field.message = messages[field.type_name]
     elif field.kind == "enum":

@@ -11,9 +11,9 @@ Decoders raise `InvalidRequest` for values that do not fit the API's format.
 """
 
 from dragoman.tools.convert import amazonq, anthropic, bedrock, gemini, openai_chat, openai_responses
-from dragoman.tools.convert.form import Form
+from dragoman.tools.convert.form import ToolFormat
 
-FORMS: dict[str, Form] = {
+FORMATS: dict[str, ToolFormat] = {
     "gemini": gemini,
     "anthropic": anthropic,
     "openai_chat": openai_chat,
@@ -22,4 +22,13 @@ FORMS: dict[str, Form] = {
     "bedrock": bedrock,
 }
 
-__all__ = ["FORMS", "Form", "amazonq", "anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"]
+__all__ = [
+    "FORMATS",
+    "ToolFormat",
+    "amazonq",
+    "anthropic",
+    "bedrock",
+    "gemini",
+    "openai_chat",
+    "openai_responses",
+]

@@ -15,11 +15,11 @@ from dragoman.dialects.amazonq.tools import decode_tools as tools_of
 from dragoman.dialects.amazonq.wire import ChatMessage, decode_chat_messages
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import Tools, as_text, neutral, plain
+from dragoman.tools.convert.form import Tools, response_as_text, to_ir_tools, to_plain_json
 
 
 def encode_tools(tools: Tools) -> list[Any]:
-    wires: list[Any] = plain(outgoing.encode_tools(neutral(tools)))
+    wires: list[Any] = to_plain_json(outgoing.encode_tools(to_ir_tools(tools)))
     return wires
 
 
@@ -57,7 +57,7 @@ def encode_results(results: Sequence[ToolResult]) -> list[Any]:
 
     Raises `InvalidRequest` for a result with files: Amazon Q has them only in the message's own `images`.
     """
-    told = [result if not result.content else as_text(result) for result in results]
+    told = [result if not result.content else response_as_text(result) for result in results]
     return [outgoing.encode_results(told)] if told else []
 
 

@@ -13,14 +13,21 @@ from dragoman.dialects.anthropic.blocks import decode_message
 from dragoman.dialects.anthropic.tools import ToolSet, decode_tool_choice, decode_tool_set
 from dragoman.dialects.anthropic.wire import WireMessage, WireToolChoice
 from dragoman.ir import Message, Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import Tools, as_text, calls_in, neutral, plain, results_in
+from dragoman.tools.convert.form import (
+    Tools,
+    find_calls,
+    find_results,
+    response_as_text,
+    to_ir_tools,
+    to_plain_json,
+)
 
 _decode_choice = msgspec.json.Decoder(WireToolChoice | None).decode
 _decode_messages = msgspec.json.Decoder(list[WireMessage]).decode
 
 
 def encode_tools(tools: Tools) -> list[Any]:
-    return outgoing.encode_tools(neutral(tools))
+    return outgoing.encode_tools(to_ir_tools(tools))
 
 
 def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
@@ -40,19 +47,19 @@ def decode_choice(wire: Any) -> ToolChoice:
 
 def encode_calls(calls: Sequence[ToolCall], text: str = "", *, signatures: bool = False) -> list[Any]:
     """Encode one assistant message; `signatures=True` adds them in thinking blocks only the gateway understands."""
-    return [plain(outgoing.encode_calls(calls, text, signatures=signatures))]
+    return [to_plain_json(outgoing.encode_calls(calls, text, signatures=signatures))]
 
 
 def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
-    return calls_in(_messages(wire))
+    return find_calls(_messages(wire))
 
 
 def encode_results(results: Sequence[ToolResult]) -> list[Any]:
-    return [outgoing.encode_results([as_text(result) for result in results])] if results else []
+    return [outgoing.encode_results([response_as_text(result) for result in results])] if results else []
 
 
 def decode_results(wire: list[Any]) -> tuple[ToolResult, ...]:
-    return results_in(_messages(wire))
+    return find_results(_messages(wire))
 
 
 def _messages(wire: list[Any]) -> list[Message]:

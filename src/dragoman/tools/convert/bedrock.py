@@ -13,14 +13,14 @@ from dragoman.dialects.bedrock.blocks import decode_message
 from dragoman.dialects.bedrock.tools import AnthropicChoice, ToolSet, decode_tool_choice, decode_tool_set
 from dragoman.dialects.bedrock.wire import OneOf, WireMessage
 from dragoman.ir import Message, Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import Tools, calls_in, neutral, plain, results_in
+from dragoman.tools.convert.form import Tools, find_calls, find_results, to_ir_tools, to_plain_json
 
 _decode_choice = msgspec.json.Decoder(OneOf | None).decode
 _decode_messages = msgspec.json.Decoder(list[WireMessage]).decode
 
 
 def encode_tools(tools: Tools) -> list[Any]:
-    return outgoing.encode_tools(neutral(tools))
+    return outgoing.encode_tools(to_ir_tools(tools))
 
 
 def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
@@ -39,11 +39,11 @@ def decode_choice(wire: Any) -> ToolChoice:
 
 def encode_calls(calls: Sequence[ToolCall], text: str = "", *, signatures: bool = False) -> list[Any]:
     """Encode one assistant message; `signatures=True` adds them as reasoning that only the gateway understands."""
-    return [plain(outgoing.encode_calls(calls, text, signatures=signatures))]
+    return [to_plain_json(outgoing.encode_calls(calls, text, signatures=signatures))]
 
 
 def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
-    return calls_in(_messages(wire))
+    return find_calls(_messages(wire))
 
 
 def encode_results(results: Sequence[ToolResult]) -> list[Any]:
@@ -51,7 +51,7 @@ def encode_results(results: Sequence[ToolResult]) -> list[Any]:
 
 
 def decode_results(wire: list[Any]) -> tuple[ToolResult, ...]:
-    return results_in(_messages(wire))
+    return find_results(_messages(wire))
 
 
 def _messages(wire: list[Any]) -> list[Message]:

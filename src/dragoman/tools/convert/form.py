@@ -14,7 +14,7 @@ from dragoman.tools.results import result_text
 Tools = Iterable[ToolDefinition | Tool]
 
 
-class Form(Protocol):
+class ToolFormat(Protocol):
     """The functions of a converter module; the package's docstring describes them."""
 
     def encode_tools(self, tools: Tools) -> list[Any]: ...
@@ -34,25 +34,25 @@ class Form(Protocol):
     def decode_results(self, wire: list[Any]) -> tuple[ToolResult, ...]: ...
 
 
-def neutral(tools: Tools) -> tuple[Tool, ...]:
+def to_ir_tools(tools: Tools) -> tuple[Tool, ...]:
     """Return the tools as `ir.Tool`s."""
     return tuple(tool.to_ir() if isinstance(tool, ToolDefinition) else tool for tool in tools)
 
 
-def plain(wire: Any) -> Any:
+def to_plain_json(wire: Any) -> Any:
     """Replace `msgspec.Raw` and Structs, which encoders leave in their output, by plain JSON values."""
     return msgspec.json.decode(msgspec.json.encode(wire))
 
 
-def calls_in(messages: Iterable[Message]) -> tuple[ToolCall, ...]:
+def find_calls(messages: Iterable[Message]) -> tuple[ToolCall, ...]:
     return tuple(part for message in messages for part in message.parts if isinstance(part, ToolCall))
 
 
-def results_in(messages: Iterable[Message]) -> tuple[ToolResult, ...]:
+def find_results(messages: Iterable[Message]) -> tuple[ToolResult, ...]:
     return tuple(part for message in messages for part in message.parts if isinstance(part, ToolResult))
 
 
-def as_text(result: ToolResult) -> ToolResult:
+def response_as_text(result: ToolResult) -> ToolResult:
     """Render a JSON `response` as text, for APIs whose results are text and files."""
     if not result.response:
         return result

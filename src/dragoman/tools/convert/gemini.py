@@ -16,7 +16,7 @@ from dragoman.dialects.gemini.client.contents import decode_contents
 from dragoman.dialects.gemini.client.tools import decode_tool_config
 from dragoman.dialects.gemini.client.tools import decode_tools as decode_declarations
 from dragoman.dialects.gemini.contents import encode_contents
-from dragoman.dialects.gemini.parts import Setting
+from dragoman.dialects.gemini.parts import EncodingContext
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.tools import declare, encode_tool_choice
 from dragoman.ir import (
@@ -32,17 +32,17 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.schema import NameMap
-from dragoman.tokens import new_token
-from dragoman.tools.convert.form import Tools, calls_in, neutral, plain, results_in
+from dragoman.tokens import new_id
+from dragoman.tools.convert.form import Tools, find_calls, find_results, to_ir_tools, to_plain_json
 
 #: Google's alias for its newest Flash model.
-NEWEST = Target(model="gemini-flash-latest")
+NEWEST_MODEL = Target(model="gemini-flash-latest")
 
 
-def encode_tools(tools: Tools, *, target: Target = NEWEST) -> list[Any]:
+def encode_tools(tools: Tools, *, target: Target = NEWEST_MODEL) -> list[Any]:
     """Encode the tools as one `functionDeclarations` entry; return an empty list if there are none."""
-    declarations = declare(neutral(tools), target)
-    return [{"functionDeclarations": plain(declarations.json)}] if declarations.declared else []
+    declarations = declare(to_ir_tools(tools), target)
+    return [{"functionDeclarations": to_plain_json(declarations.json)}] if declarations.declared else []
 
 
 def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
@@ -53,8 +53,8 @@ def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
 
 def encode_choice(choice: ToolChoice, tools: Tools = ()) -> Any:
     """Encode the choice as `toolConfig`; given the tools, check the names and map them as `encode_tools` does."""
-    declared = neutral(tools) or tuple(Tool(name=name) for name in choice.names) or (Tool(name="any"),)
-    config = encode_tool_choice(choice, declare(declared, NEWEST))
+    declared = to_ir_tools(tools) or tuple(Tool(name=name) for name in choice.names) or (Tool(name="any"),)
+    config = encode_tool_choice(choice, declare(declared, NEWEST_MODEL))
     return config or {"functionCallingConfig": {"mode": "AUTO"}}
 
 
@@ -64,7 +64,7 @@ def decode_choice(wire: Any, tools: Tools = ()) -> ToolChoice:
     return msgspec.structs.replace(choice, names=tuple(map(names.from_wire, choice.names)))
 
 
-def encode_calls(calls: Sequence[ToolCall], text: str = "", *, target: Target = NEWEST) -> list[Any]:
+def encode_calls(calls: Sequence[ToolCall], text: str = "", *, target: Target = NEWEST_MODEL) -> list[Any]:
     """Encode one model content; a first call without a thought signature gets Google's sentinel value."""
     parts: tuple[Part, ...] = (Text(text=text), *calls) if text else tuple(calls)
     return _contents(Message(role="model", parts=parts), target)
@@ -73,11 +73,11 @@ def encode_calls(calls: Sequence[ToolCall], text: str = "", *, target: Target = 
 def decode_calls(wire: list[Any], tools: Tools = ()) -> tuple[ToolCall, ...]:
     """Decode the calls in contents of a request or a response; calls without an id get a numbered one."""
     names = _names(tools)
-    calls = calls_in(decode_contents(msgspec.json.encode(wire)))
+    calls = find_calls(decode_contents(msgspec.json.encode(wire)))
     return tuple(msgspec.structs.replace(call, name=names.from_wire(call.name)) for call in calls)
 
 
-def encode_results(results: Sequence[ToolResult], *, target: Target = NEWEST) -> list[Any]:
+def encode_results(results: Sequence[ToolResult], *, target: Target = NEWEST_MODEL) -> list[Any]:
     """Encode all results of a step as one user content, as Google requires."""
     return _contents(Message(role="user", parts=tuple(results)), target)
 
@@ -85,13 +85,13 @@ def encode_results(results: Sequence[ToolResult], *, target: Target = NEWEST) ->
 def decode_results(wire: list[Any], tools: Tools = ()) -> tuple[ToolResult, ...]:
     """Decode the results; a response of the form `{"error": …}`, as Google documents it, is an error."""
     names = _names(tools)
-    found = results_in(decode_contents(msgspec.json.encode(wire)))
+    found = find_results(decode_contents(msgspec.json.encode(wire)))
     return tuple(
         msgspec.structs.replace(one, name=names.from_wire(one.name), is_error=_is_error(one)) for one in found
     )
 
 
-class Answer:
+class ToolCallReader:
     """Decodes the bytes of a Gemini response, streamed or not, in any chunking.
 
     `feed(data)` returns the calls completed by this data; `close()` returns the whole response, or raises
@@ -102,8 +102,8 @@ class Answer:
         self,
         tools: Tools = (),
         *,
-        target: Target = NEWEST,
-        new_token: Callable[[], str] = new_token,
+        target: Target = NEWEST_MODEL,
+        new_token: Callable[[], str] = new_id,
     ) -> None:
         names = _names(tools)
         self._stream = GeminiStream(names, origin_of(target), lambda: f"call_{new_token()}")
@@ -123,12 +123,12 @@ class Answer:
 
 
 def _names(tools: Tools) -> NameMap:
-    return NameMap.of(tool.name for tool in neutral(tools))
+    return NameMap.of(tool.name for tool in to_ir_tools(tools))
 
 
 def _contents(message: Message, target: Target) -> list[Any]:
     names = NameMap.of(part.name for part in message.parts if isinstance(part, ToolCall | ToolResult))
-    setting = Setting(profile_of(target.model), names, origin_of(target))
+    setting = EncodingContext(profile_of(target.model), names, origin_of(target))
     contents, _ = encode_contents((message,), setting)
     return [*map(msgspec.json.decode, contents)]
 

@@ -13,14 +13,21 @@ from dragoman.dialects.openai_chat.messages import decode_message
 from dragoman.dialects.openai_chat.tools import decode_tool_choice, decode_tool_set
 from dragoman.dialects.openai_chat.wire import WireMessage, WireToolChoice
 from dragoman.ir import Message, Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import Tools, as_text, calls_in, neutral, plain, results_in
+from dragoman.tools.convert.form import (
+    Tools,
+    find_calls,
+    find_results,
+    response_as_text,
+    to_ir_tools,
+    to_plain_json,
+)
 
 _decode_choice = msgspec.json.Decoder(str | WireToolChoice | None).decode
 _decode_messages = msgspec.json.Decoder(list[WireMessage]).decode
 
 
 def encode_tools(tools: Tools) -> list[Any]:
-    wires: list[Any] = plain(outgoing.encode_tools(neutral(tools)))
+    wires: list[Any] = to_plain_json(outgoing.encode_tools(to_ir_tools(tools)))
     return wires
 
 
@@ -43,15 +50,15 @@ def encode_calls(calls: Sequence[ToolCall], text: str = "") -> list[Any]:
 
 
 def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
-    return calls_in(_messages(wire))
+    return find_calls(_messages(wire))
 
 
 def encode_results(results: Sequence[ToolResult]) -> list[Any]:
-    return [outgoing.encode_result(as_text(result)) for result in results]
+    return [outgoing.encode_result(response_as_text(result)) for result in results]
 
 
 def decode_results(wire: list[Any]) -> tuple[ToolResult, ...]:
-    return results_in(_messages(wire))
+    return find_results(_messages(wire))
 
 
 def _messages(wire: list[Any]) -> list[Message]:

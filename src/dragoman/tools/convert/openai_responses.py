@@ -13,12 +13,19 @@ from dragoman.dialects.openai_responses.choice import decode_tool_choice
 from dragoman.dialects.openai_responses.items import decode_item
 from dragoman.dialects.openai_responses.tools import ToolSet, decode_tool_set
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire
-from dragoman.ir import Message, Sealed, Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import Tools, as_text, calls_in, neutral, plain, results_in
+from dragoman.ir import Message, SealedSignature, Tool, ToolCall, ToolChoice, ToolResult
+from dragoman.tools.convert.form import (
+    Tools,
+    find_calls,
+    find_results,
+    response_as_text,
+    to_ir_tools,
+    to_plain_json,
+)
 
 
 def encode_tools(tools: Tools) -> list[Any]:
-    wires: list[Any] = plain(outgoing.encode_tools(neutral(tools)))
+    wires: list[Any] = to_plain_json(outgoing.encode_tools(to_ir_tools(tools)))
     return wires
 
 
@@ -44,21 +51,23 @@ def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
     """Decode the calls in the `output` of a response or the `input` of a request, with their signatures."""
     messages, sealed = _messages(wire)
     by_call = {one.target: one.signature for one in sealed}
-    return tuple(msgspec.structs.replace(call, signature=by_call.get(call.id)) for call in calls_in(messages))
+    return tuple(
+        msgspec.structs.replace(call, signature=by_call.get(call.id)) for call in find_calls(messages)
+    )
 
 
 def encode_results(results: Sequence[ToolResult]) -> list[Any]:
-    return [outgoing.encode_result(as_text(result)) for result in results]
+    return [outgoing.encode_result(response_as_text(result)) for result in results]
 
 
 def decode_results(wire: list[Any]) -> tuple[ToolResult, ...]:
     messages, _ = _messages(wire)
-    return results_in(messages)
+    return find_results(messages)
 
 
-def _messages(wire: list[Any]) -> tuple[list[Message], list[Sealed]]:
+def _messages(wire: list[Any]) -> tuple[list[Message], list[SealedSignature]]:
     messages: list[Message] = []
-    sealed: list[Sealed] = []
+    sealed: list[SealedSignature] = []
     for index, one in enumerate(wire):
         raw = msgspec.json.encode(one)
         found = decode_item(jsontext.decode(decode_wire, raw, f"input[{index}]"), raw)

@@ -9,58 +9,58 @@ import msgspec
 _PATH = "Path relative to the project root, for example src/main.py. No absolute paths, no '..'."
 
 
-def _text(description: str, **more: Any) -> dict[str, Any]:
+def _string_schema(description: str, **more: Any) -> dict[str, Any]:
     return {"type": "string", "description": description, **more}
 
 
-def _flag(description: str) -> dict[str, Any]:
+def _boolean_schema(description: str) -> dict[str, Any]:
     return {"type": "boolean", "description": description, "default": False}
 
 
-def _count(description: str, maximum: int, **more: Any) -> dict[str, Any]:
+def _integer_schema(description: str, maximum: int, **more: Any) -> dict[str, Any]:
     return {"type": "integer", "description": description, "minimum": 1, "maximum": maximum, **more}
 
 
-def _schema(required: str = "", **properties: dict[str, Any]) -> bytes:
+def _object_schema(required: str = "", **properties: dict[str, Any]) -> bytes:
     schema = {"type": "object", "properties": properties, "required": required.split()}
     return msgspec.json.encode(schema)
 
 
-class Told(msgspec.Struct, frozen=True):
+class FileToolSpec(msgspec.Struct, frozen=True):
     """A tool's description and JSON Schema."""
 
     description: str
     schema: bytes
 
 
-TOLD = {
-    "list_files": Told(
+TOOL_SPECS = {
+    "list_files": FileToolSpec(
         "List the files of the project as a JSON array of paths. Files that .gitignore names are left out.",
-        _schema(
-            path=_text("Directory to list, relative to the project root.", default="."),
-            pattern=_text(
+        _object_schema(
+            path=_string_schema("Directory to list, relative to the project root.", default="."),
+            pattern=_string_schema(
                 "Glob: *.rs (any depth), src/**/*.py, *.{ts,tsx}; relative to path.", default="**/*"
             ),
-            include_ignored=_flag("Also list what .gitignore names."),
-            limit=_count("At most so many paths.", 10_000, default=1000),
+            include_ignored=_boolean_schema("Also list what .gitignore names."),
+            limit=_integer_schema("At most so many paths.", 10_000, default=1000),
         ),
     ),
-    "read_file": Told(
+    "read_file": FileToolSpec(
         "Read a text file of the project, whole or a range of lines. Large files need a range.",
-        _schema(
+        _object_schema(
             "path",
-            path=_text(_PATH),
-            offset=_count("First line to read, counted from 1.", 1_000_000_000),
-            limit=_count("How many lines to read.", 1_000_000_000),
-            line_numbers=_flag("Put its number before each line; leave them out of edit_file."),
+            path=_string_schema(_PATH),
+            offset=_integer_schema("First line to read, counted from 1.", 1_000_000_000),
+            limit=_integer_schema("How many lines to read.", 1_000_000_000),
+            line_numbers=_boolean_schema("Put its number before each line; leave them out of edit_file."),
         ),
     ),
-    "write_file": Told(
+    "write_file": FileToolSpec(
         "Write a whole file of the project, or append to it. The old content is kept as a backup.",
-        _schema(
+        _object_schema(
             "path content",
-            path=_text(_PATH),
-            content=_text("The text to write, exactly."),
+            path=_string_schema(_PATH),
+            content=_string_schema("The text to write, exactly."),
             mode={"type": "string", "enum": ["overwrite", "append"], "default": "overwrite"},
             create_parents={
                 "type": "boolean",
@@ -69,33 +69,35 @@ TOLD = {
             },
         ),
     ),
-    "edit_file": Told(
+    "edit_file": FileToolSpec(
         "Replace an exact piece of text in a file. It must occur exactly once, unless replace_all is set.",
-        _schema(
+        _object_schema(
             "path old new",
-            path=_text(_PATH),
-            old=_text("The text to replace, exactly as it is in the file, with its spaces."),
-            new=_text("The text to put in its place."),
-            replace_all=_flag("Replace every occurrence."),
+            path=_string_schema(_PATH),
+            old=_string_schema("The text to replace, exactly as it is in the file, with its spaces."),
+            new=_string_schema("The text to put in its place."),
+            replace_all=_boolean_schema("Replace every occurrence."),
         ),
     ),
-    "search_files": Told(
+    "search_files": FileToolSpec(
         "Search the files of the project for a regular expression; answers with path:line:column: text.",
-        _schema(
+        _object_schema(
             "pattern",
-            pattern=_text("Regular expression, matched line by line; (?i) at its start ignores case."),
-            path=_text("Directory to search, relative to the project root.", default="."),
-            glob=_text("Only files that match, for example *.py or src/**/*.ts.", default="**/*"),
-            max_results=_count("At most so many lines.", 1000, default=100),
-            include_ignored=_flag("Also search what .gitignore names."),
+            pattern=_string_schema(
+                "Regular expression, matched line by line; (?i) at its start ignores case."
+            ),
+            path=_string_schema("Directory to search, relative to the project root.", default="."),
+            glob=_string_schema("Only files that match, for example *.py or src/**/*.ts.", default="**/*"),
+            max_results=_integer_schema("At most so many lines.", 1000, default=100),
+            include_ignored=_boolean_schema("Also search what .gitignore names."),
         ),
     ),
-    "list_backups": Told(
+    "list_backups": FileToolSpec(
         "List what files were before they were written or edited here, newest first.",
-        _schema(path=_text("Only backups of this file.")),
+        _object_schema(path=_string_schema("Only backups of this file.")),
     ),
-    "restore_backup": Told(
+    "restore_backup": FileToolSpec(
         "Put a file back as it was before a write. What it is now is kept as a backup, too.",
-        _schema("id", id=_text("The id that write_file, edit_file or list_backups gave.")),
+        _object_schema("id", id=_string_schema("The id that write_file, edit_file or list_backups gave.")),
     ),
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman.tools.errors import ToolFailed
-from dragoman.tools.sandbox import Place, replace, sweep
+from dragoman.tools.sandbox import SandboxEntry, remove_stale_drafts, replace_file
 
 _ID = re.compile(r"\d{20}-[0-9a-f]{8}")
 _SUFFIX = ".backup"
@@ -61,8 +61,8 @@ class Backups:
             size_bytes=len(content or b""),
         )
         with self._open() as folder:
-            place = Place(folder=folder, name=head.id + _SUFFIX, path=head.id)
-            replace(place, msgspec.json.encode(head) + b"\n" + (content or b""), mode=0o600)
+            place = SandboxEntry(folder=folder, name=head.id + _SUFFIX, path=head.id)
+            replace_file(place, msgspec.json.encode(head) + b"\n" + (content or b""), mode=0o600)
             self._prune(folder)
         return head.id
 
@@ -91,7 +91,7 @@ class Backups:
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             if not self._swept:
-                sweep(folder)
+                remove_stale_drafts(folder)
                 self._swept = True
             yield folder
         finally:

@@ -9,24 +9,24 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 _MAX_LINE_BYTES = 16 * 1024 * 1024
 
 
-class Child:
+class ChildProcess:
     """A running child process; `code` is set once it has exited by itself."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self.code: int | None = None
+        self.exit_code: int | None = None
 
     async def lines(self) -> AsyncGenerator[bytes]:
         assert self._process.stdout  # noqa: S101  (a pipe, see below)
         async for line in self._process.stdout:
             yield line
-        self.code = await self._process.wait()
+        self.exit_code = await self._process.wait()
 
 
 @contextlib.asynccontextmanager
-async def started(
+async def start_process(
     argv: Sequence[str], *, stdin: bytes = b"", cwd: str = "/", keep: Sequence[int] = ()
-) -> AsyncIterator[Child]:
+) -> AsyncIterator[ChildProcess]:
     """Start a program with an empty environment; `keep` are the descriptors it inherits. Kill it at the end."""
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -40,7 +40,7 @@ async def started(
     )
     feeding = asyncio.ensure_future(_feed(process, stdin))
     try:
-        yield Child(process)
+        yield ChildProcess(process)
     finally:
         feeding.cancel()
         with contextlib.suppress(ProcessLookupError):

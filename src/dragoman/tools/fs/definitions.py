@@ -10,19 +10,19 @@ from typing import Any
 from dragoman.ir import Text
 from dragoman.tools.definition import Context, Risk, ToolDefinition, ToolOutput
 from dragoman.tools.errors import ToolError, ToolFailed
-from dragoman.tools.fs.arguments import TOLD
+from dragoman.tools.fs.arguments import TOOL_SPECS
 from dragoman.tools.fs.backups import Backup, Backups
 from dragoman.tools.fs.edit import edit_bytes
 from dragoman.tools.fs.glob import Glob
-from dragoman.tools.fs.limits import FileLimits, Meter
-from dragoman.tools.fs.read import Range, read_text
+from dragoman.tools.fs.limits import FileLimits, FileRateLimiter
+from dragoman.tools.fs.read import LineRange, read_text
 from dragoman.tools.fs.ripgrep import find_ripgrep, ripgrep_engine
-from dragoman.tools.fs.search import Query, python_engine, search
-from dragoman.tools.fs.text import PLAIN, detect
-from dragoman.tools.fs.tree import Wanted, list_tree
-from dragoman.tools.fs.write import Change, Writer, Written
+from dragoman.tools.fs.search import SearchQuery, python_engine, search
+from dragoman.tools.fs.text import UTF8, detect_encoding
+from dragoman.tools.fs.tree import ListingFilter, list_tree
+from dragoman.tools.fs.write import ContentChange, FileWriter, WriteResult
 from dragoman.tools.sandbox import Sandbox
-from dragoman.tools.sandbox.place import explained
+from dragoman.tools.sandbox.place import translate_os_errors
 
 Args = dict[str, Any]
 _DEFAULTS = FileLimits()
@@ -30,10 +30,10 @@ _DEFAULTS = FileLimits()
 
 def file_tools(root: Path, *, limits: FileLimits = _DEFAULTS) -> list[ToolDefinition]:
     """Return the file tools of one project, confined to its root directory."""
-    return Files(root, limits=limits).definitions()
+    return FileTools(root, limits=limits).definitions()
 
 
-class Files:
+class FileTools:
     """The implementation of the file tools; the agent's `/undo` and tests call it directly.
 
     Searches use ripgrep if it is installed. The constructor creates the state folder for the backups.
@@ -44,12 +44,12 @@ class Files:
     ) -> None:
         self.limits = limits
         state = limits.state_folder
-        with explained(str(state)):
+        with translate_os_errors(str(state)):
             state.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.sandbox = Sandbox(root, secrets=limits.secrets, closed=(state,))
         self.backups = Backups(state, self.sandbox.root, kept=limits.backups_kept)
-        self._meter = Meter(limits, clock)
-        self._writer = Writer(self.sandbox, self.backups, self._meter)
+        self._meter = FileRateLimiter(limits, clock)
+        self._writer = FileWriter(self.sandbox, self.backups, self._meter)
         program = find_ripgrep(self.sandbox)
         self.engine = ripgrep_engine(program) if program else python_engine
 
@@ -57,17 +57,17 @@ class Files:
         return [
             self._define("list_files", self.list_files, "read"),
             self._define("read_file", self.read_file, "read"),
-            self._define("write_file", self.write_file, "write", self._preview(write_change)),
-            self._define("edit_file", self.edit_file, "write", self._preview(edit_change)),
+            self._define("write_file", self.write_file, "write", self._preview(change_for_write)),
+            self._define("edit_file", self.edit_file, "write", self._preview(change_for_edit)),
             self._define("search_files", self.search_files, "read"),
             self._define("list_backups", self.list_backups, "read"),
             self._define("restore_backup", self.restore_backup, "write", self._preview_restore),
         ]
 
     def list_files(self, args: Args, context: Context) -> Any:
-        self._meter.read(context.session)
+        self._meter.count_read(context.session)
         limit = args.get("limit", 1000)
-        wanted = Wanted(
+        wanted = ListingFilter(
             glob=Glob(args.get("pattern") or "**/*"),
             include_ignored=args.get("include_ignored", False),
             limit=limit + 1,
@@ -79,8 +79,8 @@ class Files:
         return {"output": found[:limit], "note": note}
 
     def read_file(self, args: Args, context: Context) -> Any:
-        self._meter.read(context.session)
-        wanted = Range(offset=args.get("offset", 1), limit=args.get("limit"))
+        self._meter.count_read(context.session)
+        wanted = LineRange(offset=args.get("offset", 1), limit=args.get("limit"))
         excerpt = read_text(
             self.sandbox,
             args["path"],
@@ -92,17 +92,19 @@ class Files:
 
     def write_file(self, args: Args, context: Context) -> str:
         parents = args.get("create_parents", True)
-        change = write_change(args)
+        change = change_for_write(args)
         return _describe_write(
             self._writer.write(args["path"], change, context, tool="write_file", create_parents=parents)
         )
 
     def edit_file(self, args: Args, context: Context) -> str:
-        return _describe_write(self._writer.write(args["path"], edit_change(args), context, tool="edit_file"))
+        return _describe_write(
+            self._writer.write(args["path"], change_for_edit(args), context, tool="edit_file")
+        )
 
     async def search_files(self, args: Args, context: Context) -> Any:
-        self._meter.read(context.session)
-        query = Query(
+        self._meter.count_read(context.session)
+        query = SearchQuery(
             pattern=args["pattern"],
             path=args.get("path") or ".",
             glob=args.get("glob") or "**/*",
@@ -114,7 +116,7 @@ class Files:
         return _with_note("\n".join(map(str, found.hits)) or "nothing was found", found.note)
 
     def list_backups(self, args: Args, context: Context) -> list[Backup]:
-        self._meter.read(context.session)
+        self._meter.count_read(context.session)
         path = args.get("path")
         return self.backups.entries(self.sandbox.resolve(path) if path else "")
 
@@ -128,7 +130,7 @@ class Files:
         risk: Risk,
         preview: Callable[[Args], str] | None = None,
     ) -> ToolDefinition:
-        told = TOLD[name]
+        told = TOOL_SPECS[name]
         return ToolDefinition(
             name=name,
             description=told.description,
@@ -147,7 +149,7 @@ class Files:
         except ToolError:
             return str(args.get("path") or args.get("id"))
 
-    def _preview(self, change: Callable[[Args], Change]) -> Callable[[Args], str]:
+    def _preview(self, change: Callable[[Args], ContentChange]) -> Callable[[Args], str]:
         return lambda args: self._writer.preview(args["path"], change(args))
 
     def _preview_restore(self, args: Args) -> str:
@@ -160,15 +162,15 @@ class Files:
         return self._writer.preview(head.path, lambda _: content)
 
 
-def write_change(args: Args) -> Change:
+def change_for_write(args: Args) -> ContentChange:
     """Return the change that a `write_file` call makes: overwrite or append."""
     content = args["content"]
     if args.get("mode", "overwrite") == "overwrite":
-        return lambda _: PLAIN.encode(content)
+        return lambda _: UTF8.encode(content)
     return lambda old: _appended(old or b"", content)
 
 
-def edit_change(args: Args) -> Change:
+def change_for_edit(args: Args) -> ContentChange:
     """Return the change that an `edit_file` call makes."""
 
     def change(old: bytes | None) -> bytes:
@@ -180,13 +182,13 @@ def edit_change(args: Args) -> Change:
 
 
 def _appended(old: bytes, content: str) -> bytes:
-    encoding = detect(old)
+    encoding = detect_encoding(old)
     if encoding is None:
         raise ToolFailed("the file is binary: text cannot be appended")
     return old + encoding.encode(content, bom=False)
 
 
-def _describe_write(written: Written) -> str:
+def _describe_write(written: WriteResult) -> str:
     if not written.backup:
         return f"{written.path} has this content already: nothing was written"
     if not written.size_bytes and not written.created:

@@ -6,7 +6,7 @@ import difflib
 import re
 
 from dragoman.tools.errors import ToolFailed
-from dragoman.tools.fs.text import describe_binary, detect
+from dragoman.tools.fs.text import describe_binary, detect_encoding
 
 _MAX_PLACES = 10
 _MAX_COMPARED_LINES = 5000
@@ -18,7 +18,7 @@ def edit_bytes(data: bytes, old: str, new: str, *, replace_all: bool) -> bytes:
 
     Raises `ToolFailed` for binary data, for bytes that do not survive decoding, and as `edit_text` does.
     """
-    encoding = detect(data)
+    encoding = detect_encoding(data)
     if encoding is None:
         raise ToolFailed(f"it {describe_binary(data)} and cannot be edited as text")
     text = encoding.decode(data)
@@ -40,7 +40,7 @@ def edit_text(text: str, old: str, new: str, *, replace_all: bool = False) -> st
             old, new = crlf_old, crlf_new
     places = text.count(old)
     if places == 0:
-        raise ToolFailed(f"old was not found in the file{_hint(text, old)}")
+        raise ToolFailed(f"old was not found in the file{_explain_missing_text(text, old)}")
     if places > 1 and not replace_all:
         lines = _lines_of(text, old)
         raise ToolFailed(
@@ -59,7 +59,7 @@ def _lines_of(text: str, old: str) -> list[int]:
     return found
 
 
-def _hint(text: str, old: str) -> str:
+def _explain_missing_text(text: str, old: str) -> str:
     """Return a hint where the intended text probably is, or ""."""
     plain = re.sub(r"\\[nt\"'\\]", lambda found: _ESCAPES[found[0]], old)
     if plain != old and text.count(plain) == 1:  # pain P2: only reported, never repaired silently

@@ -34,7 +34,7 @@ class Glob:
         self._name = compile_any(map(translate, names)) if anywhere else None
         self._all = spelled == ["**/*"]
 
-    def pick(self, folder: str, names: list[str]) -> list[str]:
+    def filter_names(self, folder: str, names: list[str]) -> list[str]:
         """Return the matching names in `folder`, which is a path with a trailing slash, or empty."""
         if self._all:
             return names

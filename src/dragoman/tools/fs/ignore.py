@@ -12,10 +12,10 @@ import msgspec
 
 from dragoman.tools.fs.glob import compile_any, translate
 
-_PLAIN = re.compile(r"[^*?\[\\]+")
+_LITERAL = re.compile(r"[^*?\[\\]+")
 
 
-class Rule(msgspec.Struct, frozen=True):
+class IgnoreRule(msgspec.Struct, frozen=True):
     """One line of a .gitignore: `regex` matches the path below its folder if `rooted`, else only the last name."""
 
     regex: re.Pattern[str]
@@ -28,7 +28,7 @@ class IgnoreFile:
     """The rules of one file, with a fast pre-filter for the many names that no rule matches."""
 
     def __init__(self, text: str) -> None:
-        parsed = [_parse(line) for line in text.removeprefix("\ufeff").split("\n")]
+        parsed = [_parse_rule(line) for line in text.removeprefix("\ufeff").split("\n")]
         simple = [(rule, plain) for rule, plain in filter(None, parsed)]
         self._rules = [rule for rule, _ in simple][::-1]
         self._names = {plain for rule, plain in simple if plain[:1] not in ("", "*") and not rule.rooted}
@@ -36,10 +36,10 @@ class IgnoreFile:
         self._paths = {plain for rule, plain in simple if plain and rule.rooted}
         self._folders = {path[: path.rfind("/") + 1] for path in self._paths}
         others = [rule for rule, plain in simple if not plain]
-        self._other_names = _compile(rule for rule in others if not rule.rooted)
-        self._other_paths = _compile(rule for rule in others if rule.rooted)
+        self._other_names = _compile_rules(rule for rule in others if not rule.rooted)
+        self._other_paths = _compile_rules(rule for rule in others if rule.rooted)
 
-    def concerns(self, folder: str, names: list[str]) -> set[str]:
+    def candidates(self, folder: str, names: list[str]) -> set[str]:
         """Return the names in a folder that some rule may match."""
         known, endings = self._names, self._endings
         found = {name for name in names if name in known or name.endswith(endings)}
@@ -59,16 +59,16 @@ class IgnoreFile:
         return None
 
 
-class Ignores(msgspec.Struct, frozen=True):
+class IgnoreRules(msgspec.Struct, frozen=True):
     """The .gitignore files that apply to one folder: its own first, then those of its parents."""
 
     files: tuple[tuple[int, IgnoreFile], ...] = ()  # (length of the file's folder with its slash, rules)
 
-    def kept(self, folder: str, names: list[str], *, are_folders: bool) -> list[str]:
+    def filter_names(self, folder: str, names: list[str], *, are_folders: bool) -> list[str]:
         """Return the names that are not ignored; `folder` is a path with a trailing slash, or empty."""
         concerned: set[str] = set()
         for start, file in self.files:
-            concerned |= file.concerns(folder[start:], names)
+            concerned |= file.candidates(folder[start:], names)
         if not concerned:
             return names
         return [
@@ -77,9 +77,9 @@ class Ignores(msgspec.Struct, frozen=True):
             if name not in concerned or not self._ignored(f"{folder}{name}", name, are_folders)
         ]
 
-    def below(self, folder: str, text: str) -> Ignores:
+    def with_file(self, folder: str, text: str) -> IgnoreRules:
         """Return these rules with the .gitignore of `folder` added in front."""
-        return Ignores(((len(folder), IgnoreFile(text)), *self.files)) if text else self
+        return IgnoreRules(((len(folder), IgnoreFile(text)), *self.files)) if text else self
 
     def _ignored(self, path: str, name: str, is_folder: bool) -> bool:
         for start, file in self.files:
@@ -89,14 +89,14 @@ class Ignores(msgspec.Struct, frozen=True):
         return False
 
 
-def _compile(rules: Iterable[Rule]) -> Callable[[str], object] | None:
+def _compile_rules(rules: Iterable[IgnoreRule]) -> Callable[[str], object] | None:
     patterns = [rule.regex.pattern for rule in rules]
     return compile_any(patterns) if patterns else None
 
 
-def _parse(line: str) -> tuple[Rule, str] | None:
+def _parse_rule(line: str) -> tuple[IgnoreRule, str] | None:
     """Parse a line; return its rule, and the literal path, name or `*ending` it matches if it is that simple."""
-    line = _trimmed(line.removesuffix("\r"))
+    line = _strip_trailing_spaces(line.removesuffix("\r"))
     if not line or line.startswith("#"):
         return None
     keep = line.startswith("!")
@@ -107,16 +107,16 @@ def _parse(line: str) -> tuple[Rule, str] | None:
     regex = translate(pattern.removeprefix("/") if rooted else pattern.replace("**", "*"))
     if not pattern or regex is None:
         return None
-    return Rule(re.compile(regex, re.DOTALL), rooted, folders_only, keep), _plain(pattern, rooted)
+    return IgnoreRule(re.compile(regex, re.DOTALL), rooted, folders_only, keep), _literal(pattern, rooted)
 
 
-def _plain(pattern: str, rooted: bool) -> str:
+def _literal(pattern: str, rooted: bool) -> str:
     if rooted:
-        return pattern.removeprefix("/") if _PLAIN.fullmatch(pattern) else ""
-    return pattern if _PLAIN.fullmatch(pattern.removeprefix("*")) else ""
+        return pattern.removeprefix("/") if _LITERAL.fullmatch(pattern) else ""
+    return pattern if _LITERAL.fullmatch(pattern.removeprefix("*")) else ""
 
 
-def _trimmed(line: str) -> str:
+def _strip_trailing_spaces(line: str) -> str:
     """Strip trailing spaces, except one that is escaped with a backslash."""
     stripped = line.rstrip(" ")
     backslashes = len(stripped) - len(stripped.rstrip("\\"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman.tools.errors import ToolRefused
-from dragoman.tools.sandbox import SECRETS
+from dragoman.tools.sandbox import SECRET_NAMES
 
 _MINUTE_S = 60.0
 _MAX_SESSIONS = 1000
@@ -29,20 +29,20 @@ class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
     written_bytes_per_session: int = 256 * 1024 * 1024
     backups_kept: int = 1000
     search_s: float = 10.0
-    secrets: tuple[str, ...] = SECRETS  # names that are never opened
+    secrets: tuple[str, ...] = SECRET_NAMES  # names that are never opened
 
     @property
     def state_folder(self) -> Path:
-        return self.state or _users_folder()
+        return self.state or _default_state_folder()
 
 
-class Usage(msgspec.Struct):
+class FileUsage(msgspec.Struct):
     reads: deque[float] = msgspec.field(default_factory=deque)
     writes: deque[float] = msgspec.field(default_factory=deque)
     written_bytes: int = 0
 
 
-class Meter:
+class FileRateLimiter:
     """Counts reads and writes per session; the least recently used of too many sessions are dropped.
 
     Both methods raise `ToolRefused` when a limit is exceeded.
@@ -52,13 +52,13 @@ class Meter:
         self._limits = limits
         self._clock = clock
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[str, Usage] = OrderedDict()
+        self._sessions: OrderedDict[str, FileUsage] = OrderedDict()
 
-    def read(self, session: str) -> None:
+    def count_read(self, session: str) -> None:
         with self._lock:
             self._count(self._usage(session).reads, self._limits.reads_per_minute, "reads")
 
-    def write(self, session: str, size: int) -> None:
+    def count_write(self, session: str, size: int) -> None:
         """Count one write of `size` bytes."""
         if size > self._limits.max_write_bytes:
             limit = self._limits.max_write_bytes
@@ -71,8 +71,8 @@ class Meter:
             self._count(usage.writes, self._limits.writes_per_minute, "writes")
             usage.written_bytes += size
 
-    def _usage(self, session: str) -> Usage:
-        usage = self._sessions.setdefault(session, Usage())
+    def _usage(self, session: str) -> FileUsage:
+        usage = self._sessions.setdefault(session, FileUsage())
         self._sessions.move_to_end(session)
         if len(self._sessions) > _MAX_SESSIONS:
             self._sessions.popitem(last=False)
@@ -88,7 +88,7 @@ class Meter:
         times.append(now)
 
 
-def _users_folder() -> Path:
+def _default_state_folder() -> Path:
     given = os.environ.get("DRAGOMAN_HOME", "").strip()
     if given:
         return Path(given).expanduser().absolute()

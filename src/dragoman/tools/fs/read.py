@@ -8,14 +8,14 @@ from typing import BinaryIO
 import msgspec
 
 from dragoman.tools.errors import ToolFailed, ToolRefused
-from dragoman.tools.fs.text import describe_binary, detect
+from dragoman.tools.fs.text import describe_binary, detect_encoding
 from dragoman.tools.sandbox import Sandbox
 
 _PROBE_BYTES = 64 * 1024
 _MAX_SCAN_BYTES = 256 * 1024 * 1024  # maximum size of a file for reading a range
 
 
-class Range(msgspec.Struct, frozen=True, kw_only=True):
+class LineRange(msgspec.Struct, frozen=True, kw_only=True):
     """A range of lines: `offset` is the first line, counted from 1; `limit` is the number of lines."""
 
     offset: int = 1
@@ -34,14 +34,14 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_text(
-    sandbox: Sandbox, path: str, wanted: Range, *, max_bytes: int, numbered: bool = False
+    sandbox: Sandbox, path: str, wanted: LineRange, *, max_bytes: int, numbered: bool = False
 ) -> Excerpt:
     """Return the wanted lines as they are in the file, with line numbers if `numbered`.
 
     A range that exceeds `max_bytes` is cut, with a note. Raises `ToolRefused` for a whole file or a single line
     that exceeds it, and `ToolFailed` for a binary file or a range after its end.
     """
-    with sandbox.place(path) as place:
+    with sandbox.open_entry(path) as place:
         descriptor, status = place.open()
         with open(descriptor, "rb") as file:
             size = status.st_size
@@ -50,7 +50,7 @@ def read_text(
                 why = f"{size:,} bytes is above the limit of {max_bytes:,}{hint}"
                 raise ToolRefused(why, where=place.path)
             start = file.read(max(_PROBE_BYTES, min(size, max_bytes)))
-            encoding = detect(start, cut=len(start) < size)
+            encoding = detect_encoding(start, cut=len(start) < size)
             if encoding is None:
                 raise ToolFailed(f"{describe_binary(start)}, {size:,} bytes", where=place.path)
             file.seek(len(encoding.bom))
@@ -59,7 +59,7 @@ def read_text(
     return Excerpt(text=text, note="; ".join(filter(None, [encoding.note, _range_note(lines, wanted, cut)])))
 
 
-def _lines(file: BinaryIO, encoding: str, wanted: Range, max_bytes: int) -> tuple[list[str], bool]:
+def _lines(file: BinaryIO, encoding: str, wanted: LineRange, max_bytes: int) -> tuple[list[str], bool]:
     """Return the wanted lines, and whether they were cut at `max_bytes`."""
     taken: list[str] = []
     seen, size, ended = 0, 0, True
@@ -87,7 +87,7 @@ def _number(lines: list[str], start: int) -> list[str]:
     return [f"{number:>6}\t{line}" for number, line in enumerate(lines, max(1, start))]
 
 
-def _range_note(lines: list[str], wanted: Range, cut: bool) -> str:
+def _range_note(lines: list[str], wanted: LineRange, cut: bool) -> str:
     if wanted.whole and not cut:
         return ""
     first = max(1, wanted.offset)

@@ -17,11 +17,11 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from dragoman.tools.errors import ToolError
-from dragoman.tools.fs.children import started
+from dragoman.tools.fs.children import start_process
 from dragoman.tools.fs.glob import Glob
-from dragoman.tools.fs.search import Engine, Hit, Query, python_engine
-from dragoman.tools.fs.text import detect
-from dragoman.tools.fs.tree import Wanted, list_tree
+from dragoman.tools.fs.search import SearchEngine, SearchHit, SearchQuery, python_engine
+from dragoman.tools.fs.text import detect_encoding
+from dragoman.tools.fs.tree import ListingFilter, list_tree
 from dragoman.tools.sandbox import Sandbox
 
 _OPTIONS = (
@@ -32,7 +32,7 @@ _HINTS_PER_RESULT = 20  # hints per wanted result: some are dropped, and sorting
 _FAILED = 2  # ripgrep's exit code for errors; 1 means no match
 
 
-class Text(msgspec.Struct, frozen=True):
+class RipgrepText(msgspec.Struct, frozen=True):
     """A string in ripgrep's JSON output: text, or base64 if it is not valid UTF-8."""
 
     text: str = ""
@@ -42,24 +42,24 @@ class Text(msgspec.Struct, frozen=True):
         return self.text or base64.b64decode(self.bytes).decode("latin-1")
 
 
-class Submatch(msgspec.Struct, frozen=True):
+class RipgrepSubmatch(msgspec.Struct, frozen=True):
     start: int = 0
 
 
-class Hint(msgspec.Struct, frozen=True):
+class RipgrepMatch(msgspec.Struct, frozen=True):
     """A matching line as ripgrep reports it, before it is verified."""
 
-    path: Text = Text()
-    lines: Text = Text()
+    path: RipgrepText = RipgrepText()
+    lines: RipgrepText = RipgrepText()
     line_number: int = 0
-    submatches: tuple[Submatch, ...] = (Submatch(),)
+    submatches: tuple[RipgrepSubmatch, ...] = (RipgrepSubmatch(),)
 
 
-class Message(msgspec.Struct, frozen=True):
+class RipgrepMessage(msgspec.Struct, frozen=True):
     """One line of ripgrep's JSON output."""
 
     type: str
-    data: Hint = Hint()
+    data: RipgrepMatch = RipgrepMatch()
 
 
 def find_ripgrep(sandbox: Sandbox, name: str = "rg") -> str:
@@ -71,17 +71,17 @@ def find_ripgrep(sandbox: Sandbox, name: str = "rg") -> str:
     if not found or not os.path.isdir("/proc/self/fd"):
         return ""
     real = os.path.realpath(found)
-    return "" if sandbox.inside(real) is not None else real
+    return "" if sandbox.relative_names(real) is not None else real
 
 
-def ripgrep_engine(program: str) -> Engine:
+def ripgrep_engine(program: str) -> SearchEngine:
     """Return an engine that uses ripgrep, and Python for patterns that ripgrep rejects, such as look-around."""
 
-    async def engine(sandbox: Sandbox, query: Query) -> AsyncGenerator[Hit]:
-        with sandbox.directory(query.path) as (folder, real):
+    async def engine(sandbox: Sandbox, query: SearchQuery) -> AsyncGenerator[SearchHit]:
+        with sandbox.open_directory(query.path) as (folder, real):
             hints = await _hints(program, folder, query)
         verifier = _Verifier(sandbox, query, f"{real}/" if real else "")
-        confirmed = await asyncio.to_thread(verifier.confirmed, hints or [])
+        confirmed = await asyncio.to_thread(verifier.verify, hints or [])
         # If there were too many hints and most were dropped, valid ones may be missing: search with Python.
         incomplete = hints is not None and _too_many(hints, query) and len(confirmed) <= query.max_results
         if hints is not None and not incomplete:
@@ -95,7 +95,7 @@ def ripgrep_engine(program: str) -> Engine:
     return engine
 
 
-async def _hints(program: str, folder: int, query: Query) -> list[Hint] | None:
+async def _hints(program: str, folder: int, query: SearchQuery) -> list[RipgrepMatch] | None:
     """Return sorted hints, or None if ripgrep failed.
 
     If there are too many, run again with ripgrep's slower sorted mode, to get the first ones by path.
@@ -103,36 +103,36 @@ async def _hints(program: str, folder: int, query: Query) -> list[Hint] | None:
     found = await _run(program, folder, query, [])
     if found is not None and _too_many(found, query):
         found = await _run(program, folder, query, ["--sort=path"])
-    return found and sorted(found, key=lambda hint: (_order(str(hint.path)), hint.line_number))
+    return found and sorted(found, key=lambda hint: (_sort_key(str(hint.path)), hint.line_number))
 
 
-async def _run(program: str, folder: int, query: Query, more: list[str]) -> list[Hint] | None:
+async def _run(program: str, folder: int, query: SearchQuery, more: list[str]) -> list[RipgrepMatch] | None:
     options = [*_OPTIONS, *more, f"--max-filesize={query.max_file_bytes}", f"--regexp={query.pattern}"]
     if query.include_ignored:
         options.append("--no-ignore")
     if "/" not in query.glob:  # unlike --glob, a type does not override .gitignore
         options += ["--type-add", f"wanted:{query.glob}", "--type", "wanted"]
-    hints: list[Hint] = []
+    hints: list[RipgrepMatch] = []
     cwd = f"/proc/{os.getpid()}/fd/{folder}"
-    async with started([program, *options, "--", "."], cwd=cwd) as child:
+    async with start_process([program, *options, "--", "."], cwd=cwd) as child:
         async with contextlib.aclosing(child.lines()) as lines:
             async for line in lines:
-                message = msgspec.json.decode(line, type=Message)
+                message = msgspec.json.decode(line, type=RipgrepMessage)
                 if message.type == "match":
                     hints.append(message.data)
                 if _too_many(hints, query):
                     break
-        return None if child.code == _FAILED and not hints else hints
+        return None if child.exit_code == _FAILED and not hints else hints
 
 
-def _too_many(hints: list[Hint], query: Query) -> bool:
+def _too_many(hints: list[RipgrepMatch], query: SearchQuery) -> bool:
     return len(hints) >= query.max_results * _HINTS_PER_RESULT
 
 
 class _Verifier:
     """Verifies hints by reading the lines again through the sandbox; `prefix` is ripgrep's working directory."""
 
-    def __init__(self, sandbox: Sandbox, query: Query, prefix: str) -> None:
+    def __init__(self, sandbox: Sandbox, query: SearchQuery, prefix: str) -> None:
         self._sandbox = sandbox
         self._query = query
         self._prefix = prefix
@@ -140,11 +140,11 @@ class _Verifier:
         self._folder: tuple[str, set[str]] = ("\0", set())
         self._file: tuple[str, list[str]] = ("\0", [])
 
-    def confirmed(self, hints: list[Hint]) -> list[Hit]:
+    def verify(self, hints: list[RipgrepMatch]) -> list[SearchHit]:
         """Return the verified hits, at most one more than wanted, which shows that there are more."""
         return list(itertools.islice(filter(None, map(self._check, hints)), self._query.max_results + 1))
 
-    def _check(self, hint: Hint) -> Hit | None:
+    def _check(self, hint: RipgrepMatch) -> SearchHit | None:
         path = self._prefix + str(hint.path).removeprefix("./")
         said = str(hint.lines).rstrip("\r\n")
         try:
@@ -154,28 +154,28 @@ class _Verifier:
         if not 0 < hint.line_number <= len(lines) or lines[hint.line_number - 1] != said:
             return None
         column = len(said.encode()[: hint.submatches[0].start].decode("utf-8", "ignore")) + 1
-        return Hit(path=path, line=hint.line_number, column=column, text=said)
+        return SearchHit(path=path, line=hint.line_number, column=column, text=said)
 
     def _is_wanted(self, path: str) -> bool:
         folder, slash, name = path.rpartition("/")
-        if not self._glob.pick((folder + slash)[len(self._prefix) :], [name]):
+        if not self._glob.filter_names((folder + slash)[len(self._prefix) :], [name]):
             return False
         if folder != self._folder[0]:
-            wanted = Wanted(glob=Glob("/*"), include_ignored=self._query.include_ignored)
+            wanted = ListingFilter(glob=Glob("/*"), include_ignored=self._query.include_ignored)
             self._folder = (folder, set(list_tree(self._sandbox, folder, wanted)))
         return path in self._folder[1]
 
     def _lines(self, path: str) -> list[str]:
         if path != self._file[0]:
-            with self._sandbox.place(path) as place:
+            with self._sandbox.open_entry(path) as place:
                 data, _ = place.read(self._query.max_file_bytes)
-            encoding = detect(data)
+            encoding = detect_encoding(data)
             text = encoding.decode(data) if encoding else ""
             self._file = (path, [line.rstrip("\r") for line in text.split("\n")])
         return self._file[1]
 
 
-def _order(path: str) -> list[tuple[bool, str]]:
+def _sort_key(path: str) -> list[tuple[bool, str]]:
     """Return the sort key of a path: a folder's files come before those of its subfolders, as in a listing."""
     *folders, name = path.split("/")
     return [*((True, folder) for folder in folders), (False, name)]

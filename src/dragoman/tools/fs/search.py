@@ -16,17 +16,17 @@ import msgspec
 
 from dragoman.tools.errors import ToolFailed
 from dragoman.tools.fs import grep_child
-from dragoman.tools.fs.children import started
+from dragoman.tools.fs.children import start_process
 from dragoman.tools.fs.glob import Glob
-from dragoman.tools.fs.tree import Wanted, list_tree
+from dragoman.tools.fs.tree import ListingFilter, list_tree
 from dragoman.tools.sandbox import Sandbox
 
-_MAX_SHOWN = 500
+_MAX_LINE_CHARS = 500
 _FIRST_FILES = 2000
 _MAX_CPU_S = 60  # limit for a child process that outlives us
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class SearchQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A search: a regular expression, and the files to search in."""
 
     pattern: str
@@ -37,7 +37,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     max_file_bytes: int = 1024 * 1024
 
 
-class Hit(msgspec.Struct, frozen=True, kw_only=True):
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """The first match in a line; line and column count from 1, columns in characters."""
 
     path: str
@@ -46,29 +46,31 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
     def __str__(self) -> str:
-        text = self.text if len(self.text) <= _MAX_SHOWN else f"{self.text[:_MAX_SHOWN]}…"
+        text = self.text if len(self.text) <= _MAX_LINE_CHARS else f"{self.text[:_MAX_LINE_CHARS]}…"
         return f"{self.path}:{self.line}:{self.column}: {text}"
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class SearchResults(msgspec.Struct, frozen=True, kw_only=True):
     """The hits, and a note if they are incomplete."""
 
-    hits: list[Hit]
+    hits: list[SearchHit]
     note: str = ""
 
 
 #: Yields hits in a stable order, as they are found.
-Engine = Callable[[Sandbox, Query], AsyncGenerator[Hit]]
+SearchEngine = Callable[[Sandbox, SearchQuery], AsyncGenerator[SearchHit]]
 
 
-async def search(sandbox: Sandbox, query: Query, engine: Engine, *, timeout_s: float) -> Found:
+async def search(
+    sandbox: Sandbox, query: SearchQuery, engine: SearchEngine, *, timeout_s: float
+) -> SearchResults:
     """Return at most `max_results` hits. After `timeout_s` return what was found so far, with a note.
 
     Raises `ToolFailed` for an invalid pattern, or if nothing was found before the timeout.
     """
     if "\0" in query.pattern or not _is_unicode(query.pattern):
         raise ToolFailed("the pattern contains a character that no text has")
-    hits: list[Hit] = []
+    hits: list[SearchHit] = []
     work = asyncio.ensure_future(_collect(engine(sandbox, query), query.max_results, hits))
     try:
         done, _ = await asyncio.wait({work}, timeout=timeout_s)
@@ -79,13 +81,13 @@ async def search(sandbox: Sandbox, query: Query, engine: Engine, *, timeout_s: f
         note = f"the search was stopped after {timeout_s:g} s: a simpler pattern or fewer files would help"
         if not hits:
             raise ToolFailed(note)
-        return Found(hits=hits, note=note)
+        return SearchResults(hits=hits, note=note)
     work.result()
     note = f"only the first {query.max_results} lines are shown" if len(hits) > query.max_results else ""
-    return Found(hits=hits[: query.max_results], note=note)
+    return SearchResults(hits=hits[: query.max_results], note=note)
 
 
-async def _collect(found: AsyncGenerator[Hit], limit: int, hits: list[Hit]) -> None:
+async def _collect(found: AsyncGenerator[SearchHit], limit: int, hits: list[SearchHit]) -> None:
     """Append hits to `hits`, where they survive a timeout; one more than the limit shows that there are more."""
     async with contextlib.aclosing(found):
         async for hit in found:
@@ -94,9 +96,9 @@ async def _collect(found: AsyncGenerator[Hit], limit: int, hits: list[Hit]) -> N
                 return
 
 
-async def python_engine(sandbox: Sandbox, query: Query) -> AsyncGenerator[Hit]:
+async def python_engine(sandbox: Sandbox, query: SearchQuery) -> AsyncGenerator[SearchHit]:
     """Search in a child process, which opens files relative to the root's descriptor without following symlinks."""
-    wanted = Wanted(glob=Glob(query.glob), include_ignored=query.include_ignored)
+    wanted = ListingFilter(glob=Glob(query.glob), include_ignored=query.include_ignored)
     some = msgspec.structs.replace(wanted, limit=_FIRST_FILES)
     found = 0
     for listed in (some, wanted):  # a frequent match is found before all files are listed
@@ -110,9 +112,9 @@ async def python_engine(sandbox: Sandbox, query: Query) -> AsyncGenerator[Hit]:
             return
 
 
-async def _in_child(sandbox: Sandbox, query: Query, paths: list[str]) -> AsyncGenerator[Hit]:
+async def _in_child(sandbox: Sandbox, query: SearchQuery, paths: list[str]) -> AsyncGenerator[SearchHit]:
     readable = [path for path in paths if not any(map(sandbox.names.refusal, path.split("/")))]
-    with sandbox.directory(".") as (root, _):
+    with sandbox.open_directory(".") as (root, _):
         order = {
             "folder": root,
             "pattern": query.pattern,
@@ -122,17 +124,17 @@ async def _in_child(sandbox: Sandbox, query: Query, paths: list[str]) -> AsyncGe
         }
         argv = [sys.executable, "-I", "-S", str(Path(grep_child.__file__))]
         stdin = msgspec.json.encode(order) + b"\n" + b"\0".join(map(os.fsencode, readable))
-        async with started(argv, stdin=stdin, keep=(root,)) as child:
+        async with start_process(argv, stdin=stdin, keep=(root,)) as child:
             async for line in child.lines():
-                yield _hit(line)
+                yield _decode_hit(line)
 
 
-def _hit(line: bytes) -> Hit:
+def _decode_hit(line: bytes) -> SearchHit:
     found = msgspec.json.decode(line)
     if isinstance(found, str):
         raise ToolFailed(f"the pattern is no regular expression: {found}")
     path, number, column, text = found
-    return Hit(path=path, line=number, column=column, text=text)
+    return SearchHit(path=path, line=number, column=column, text=text)
 
 
 def _is_unicode(pattern: str) -> bool:

@@ -25,7 +25,7 @@ class Encoding(msgspec.Struct, frozen=True):
     def note(self) -> str:
         """Describe the encoding for the model; empty for UTF-8 without a byte order mark."""
         mark = " with byte order mark" if self.bom else ""
-        return "" if self == PLAIN else f"encoding: {self.name}{mark}"
+        return "" if self == UTF8 else f"encoding: {self.name}{mark}"
 
     def decode(self, data: bytes) -> str:
         return data.removeprefix(self.bom).decode(self.name, "replace")
@@ -39,10 +39,10 @@ class Encoding(msgspec.Struct, frozen=True):
             raise ToolFailed(f"the file is {self.name}, which has no character {bad!a}") from None
 
 
-PLAIN = Encoding()
+UTF8 = Encoding()
 
 
-def detect(data: bytes, *, cut: bool = False) -> Encoding | None:
+def detect_encoding(data: bytes, *, cut: bool = False) -> Encoding | None:
     """Return the encoding of a text, or None for binary data.
 
     `cut` says that `data` is only the beginning of the file and may end inside a character.
@@ -55,8 +55,8 @@ def detect(data: bytes, *, cut: bool = False) -> Encoding | None:
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        return PLAIN if cut and error.reason == "unexpected end of data" else Encoding("latin-1")
-    return PLAIN
+        return UTF8 if cut and error.reason == "unexpected end of data" else Encoding("latin-1")
+    return UTF8
 
 
 def describe_binary(data: bytes) -> str:

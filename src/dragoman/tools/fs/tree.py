@@ -12,17 +12,17 @@ import msgspec
 
 from dragoman.tools.errors import ToolError
 from dragoman.tools.fs.glob import Glob
-from dragoman.tools.fs.ignore import Ignores
-from dragoman.tools.sandbox import Place, Sandbox
+from dragoman.tools.fs.ignore import IgnoreRules
+from dragoman.tools.sandbox import Sandbox, SandboxEntry
 from dragoman.tools.sandbox.names import MAX_DEPTH, is_internal
 from dragoman.tools.sandbox.place import DRAFT_PREFIX
 
 _ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_IGNORE_BYTES = 1 << 20
-_NOTHING = Ignores()
+_NO_IGNORE_RULES = IgnoreRules()
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ListingFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which files to list; `glob` matches paths relative to the listed directory."""
 
     glob: Glob
@@ -30,14 +30,14 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = sys.maxsize
 
 
-def list_tree(sandbox: Sandbox, path: str, wanted: Wanted) -> list[str]:
+def list_tree(sandbox: Sandbox, path: str, wanted: ListingFilter) -> list[str]:
     """Return paths relative to the root: a folder's files by name, then those of its subfolders.
 
     Symlinks are listed as files but never followed.
     """
-    with sandbox.directory(path) as (folder, real):
+    with sandbox.open_directory(path) as (folder, real):
         names = real.split("/") if real else []
-        ignores = _NOTHING if wanted.include_ignored else _ignores_above(sandbox, names)
+        ignores = _NO_IGNORE_RULES if wanted.include_ignored else _ignore_rules_above(sandbox, names)
         if ignores is None:
             return []
         prefix = f"{real}/" if real else ""
@@ -47,22 +47,22 @@ def list_tree(sandbox: Sandbox, path: str, wanted: Wanted) -> list[str]:
 
 
 class _Listing:
-    def __init__(self, wanted: Wanted, closed: frozenset[tuple[int, int]], start: int) -> None:
+    def __init__(self, wanted: ListingFilter, closed: frozenset[tuple[int, int]], start: int) -> None:
         self._wanted = wanted
         self._closed = closed
         self._start = start
         self.found: list[str] = []
 
-    def visit(self, folder: int, prefix: str, ignores: Ignores, depth: int) -> None:
+    def visit(self, folder: int, prefix: str, ignores: IgnoreRules, depth: int) -> None:
         """List one folder and its subfolders; the caller owns the descriptor `folder`."""
         files, folders = _sorted_names(folder)
         if not self._wanted.include_ignored and ".gitignore" in files:
-            ignores = ignores.below(prefix, _read_rules(folder, ".gitignore"))
+            ignores = ignores.with_file(prefix, _read_rules(folder, ".gitignore"))
         below = prefix[self._start :]
-        files = ignores.kept(prefix, self._wanted.glob.pick(below, files), are_folders=False)
+        files = ignores.filter_names(prefix, self._wanted.glob.filter_names(below, files), are_folders=False)
         self.found.extend([prefix + name for name in files])
         folders = [name for name in folders if self._wanted.glob.may_enter(below + name)]
-        for name in ignores.kept(prefix, folders, are_folders=True) if depth < MAX_DEPTH else ():
+        for name in ignores.filter_names(prefix, folders, are_folders=True) if depth < MAX_DEPTH else ():
             if len(self.found) >= self._wanted.limit:
                 return
             with self._entered(folder, name) as child:
@@ -100,14 +100,14 @@ def _sorted_names(folder: int) -> tuple[list[str], list[str]]:
     return files, folders
 
 
-def _ignores_above(sandbox: Sandbox, names: list[str]) -> Ignores | None:
+def _ignore_rules_above(sandbox: Sandbox, names: list[str]) -> IgnoreRules | None:
     """Return the ignore rules of all parents of a folder, or None if the folder itself is ignored."""
-    with sandbox.directory(".") as (root, _), _Descent(root) as descent:
-        ignores = _NOTHING.below("", _read_exclude(root))
+    with sandbox.open_directory(".") as (root, _), _DirectoryCursor(root) as descent:
+        ignores = _NO_IGNORE_RULES.with_file("", _read_exclude(root))
         prefix = ""
         for name in names:
-            ignores = ignores.below(prefix, _read_rules(descent.folder, ".gitignore"))
-            if not ignores.kept(prefix, [name], are_folders=True):
+            ignores = ignores.with_file(prefix, _read_rules(descent.folder, ".gitignore"))
+            if not ignores.filter_names(prefix, [name], are_folders=True):
                 return None
             descent.enter(name)
             prefix += f"{name}/"
@@ -116,14 +116,14 @@ def _ignores_above(sandbox: Sandbox, names: list[str]) -> Ignores | None:
 
 def _read_exclude(root: int) -> str:
     """Read .git/info/exclude, directly because the sandbox refuses `.git`."""
-    with contextlib.suppress(OSError), _Descent(root) as descent:
+    with contextlib.suppress(OSError), _DirectoryCursor(root) as descent:
         descent.enter(".git")
         descent.enter("info")
         return _read_rules(descent.folder, "exclude")
     return ""
 
 
-class _Descent:
+class _DirectoryCursor:
     """A directory descriptor that descends name by name and never follows a symlink."""
 
     def __init__(self, root: int) -> None:
@@ -143,5 +143,5 @@ class _Descent:
 
 def _read_rules(folder: int, name: str) -> str:
     with contextlib.suppress(OSError, ToolError):
-        return os.fsdecode(Place(folder=folder, name=name, path=name).read(_MAX_IGNORE_BYTES)[0])
+        return os.fsdecode(SandboxEntry(folder=folder, name=name, path=name).read(_MAX_IGNORE_BYTES)[0])
     return ""

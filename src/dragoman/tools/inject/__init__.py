@@ -11,31 +11,31 @@ All functions are pure: they take dicts of Google's JSON, with camelCase or snak
 from dragoman.tools.inject.capture import captured_calls, withhold
 from dragoman.tools.inject.context import (
     CallResult,
+    CallStep,
     CapturedCall,
-    Step,
     ToolContext,
     call_key,
     open_calls,
-    stand_in,
-    stand_ins,
+    placeholder,
+    placeholder_ids,
 )
-from dragoman.tools.inject.fit import fit
-from dragoman.tools.inject.history import follows_up, question_of
+from dragoman.tools.inject.fit import adapt_to_model
+from dragoman.tools.inject.history import continues_from, question_of
 from dragoman.tools.inject.request import modify_request
 
 __all__ = [
     "CallResult",
+    "CallStep",
     "CapturedCall",
-    "Step",
     "ToolContext",
+    "adapt_to_model",
     "call_key",
     "captured_calls",
-    "fit",
-    "follows_up",
+    "continues_from",
     "modify_request",
     "open_calls",
+    "placeholder",
+    "placeholder_ids",
     "question_of",
-    "stand_in",
-    "stand_ins",
     "withhold",
 ]

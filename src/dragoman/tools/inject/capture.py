@@ -9,21 +9,21 @@ import msgspec
 
 from dragoman.dialects.gemini.partial import PartialArgs
 from dragoman.dialects.gemini.wire import PartialArg
-from dragoman.tokens import new_token
-from dragoman.tools.inject.context import CapturedCall, call_key, stand_in
-from dragoman.tools.inject.spelling import Json, objects, put, read
+from dragoman.tokens import new_id
+from dragoman.tools.inject.context import CapturedCall, call_key, placeholder
+from dragoman.tools.inject.spelling import Json, as_objects, get_field, with_field
 
 _CALL = "functionCall"
-Answer = Json | Sequence[Json]
+ResponseJson = Json | Sequence[Json]
 
 
 def captured_calls(
-    answer: Answer,
+    answer: ResponseJson,
     names: Collection[str] | None = None,
     *,
     question: str = "",
     origin: str = "",
-    new_id: Callable[[], str] = lambda: f"call_{new_token()}",
+    new_call_id: Callable[[], str] = lambda: f"call_{new_id()}",
 ) -> tuple[CapturedCall, ...]:
     """Return the calls in a whole or chunked response, in order; only calls of `names`, if given.
 
@@ -34,7 +34,7 @@ def captured_calls(
     beside = tuple(map(call_key, others))
     return tuple(
         CapturedCall(
-            id=new_id(),
+            id=new_call_id(),
             name=call["name"],
             args=call["args"],
             signature=call["signature"],
@@ -49,7 +49,7 @@ def captured_calls(
     )
 
 
-def withhold(answer: Answer, calls: Sequence[CapturedCall], *, waiting: bool = True) -> list[Json]:
+def withhold(answer: ResponseJson, calls: Sequence[CapturedCall], *, waiting: bool = True) -> list[Json]:
     """Return the chunks of the response without the calls.
 
     If the client has no call of its own in this response and `waiting` is true, a stand-in text at the end says
@@ -61,13 +61,13 @@ def withhold(answer: Answer, calls: Sequence[CapturedCall], *, waiting: bool = T
     hidden = False
     chunks: list[Json] = []
     for chunk in _chunks(answer):
-        candidates = objects(read(chunk, "candidates"))
+        candidates = as_objects(get_field(chunk, "candidates"))
         for index, candidate in enumerate(candidates):
             if not candidate.get("index"):
                 candidates[index], hidden = _without(candidate, names, hidden)
-        chunks.append(put(chunk, "candidates", candidates))
+        chunks.append(with_field(chunk, "candidates", candidates))
     if waiting and not calls[0].beside:
-        chunks[-1] = _with_text(chunks[-1], stand_in(calls))
+        chunks[-1] = _with_text(chunks[-1], placeholder(calls))
     return chunks
 
 
@@ -78,11 +78,11 @@ class _Reader:
         self._found: list[dict[str, Any]] = []
         self._partial: PartialArgs | None = None
 
-    def read(self, answer: Answer) -> list[dict[str, Any]]:
+    def read(self, answer: ResponseJson) -> list[dict[str, Any]]:
         for part in _parts(_chunks(answer)):
-            call = read(part, _CALL)
+            call = get_field(part, _CALL)
             if isinstance(call, dict):
-                self._add(call, read(part, "thoughtSignature") or "")
+                self._add(call, get_field(part, "thoughtSignature") or "")
         self._finish()
         return self._found
 
@@ -91,8 +91,8 @@ class _Reader:
             self._finish()
             known = {"id": call.get("id") or "", "name": call["name"], "args": call.get("args") or {}}
             self._found.append({**known, "signature": signature})
-        pieces = read(call, "partialArgs")
-        if self._found and (pieces or read(call, "willContinue")):
+        pieces = get_field(call, "partialArgs")
+        if self._found and (pieces or get_field(call, "willContinue")):
             self._partial = self._partial or PartialArgs()
             self._partial.feed(msgspec.convert(pieces or [], list[PartialArg]))
 
@@ -102,15 +102,15 @@ class _Reader:
             self._partial = None
 
 
-def _chunks(answer: Answer) -> list[Json]:
+def _chunks(answer: ResponseJson) -> list[Json]:
     return [answer] if isinstance(answer, dict) else list(answer)
 
 
 def _parts(chunks: Iterable[Json]) -> Iterable[Json]:
     for chunk in chunks:
-        for candidate in objects(read(chunk, "candidates")):
+        for candidate in as_objects(get_field(chunk, "candidates")):
             if not candidate.get("index"):
-                yield from objects(read(read(candidate, "content") or {}, "parts"))
+                yield from as_objects(get_field(get_field(candidate, "content") or {}, "parts"))
 
 
 def _without(candidate: Json, names: set[str], hidden: bool) -> tuple[Json, bool]:
@@ -119,24 +119,26 @@ def _without(candidate: Json, names: set[str], hidden: bool) -> tuple[Json, bool
     `hidden`, taken and returned, says whether the last call is one of `names`: pieces of its arguments that follow
     have no name and are removed too.
     """
-    content = read(candidate, "content")
+    content = get_field(candidate, "content")
     if not content:
         return candidate, hidden
     kept: list[Json] = []
-    for part in objects(read(content, "parts")):
-        call = read(part, _CALL)
+    for part in as_objects(get_field(content, "parts")):
+        call = get_field(part, _CALL)
         if isinstance(call, dict):
             hidden = call["name"] in names if call.get("name") else hidden
             if hidden:
                 continue
         kept.append(part)
-    return put(put(candidate, "content", put(content, "parts", kept)), "finishMessage", None), hidden
+    return with_field(
+        with_field(candidate, "content", with_field(content, "parts", kept)), "finishMessage", None
+    ), hidden
 
 
 def _with_text(chunk: Json, text: str) -> Json:
     """Append a text part to the first candidate."""
-    candidates = objects(read(chunk, "candidates")) or [{}]
-    content = read(candidates[0], "content") or {"role": "model"}
-    parts = [part for part in objects(read(content, "parts")) if part != {"text": ""}]
-    content = put(content, "parts", [*parts, {"text": text}])
-    return put(chunk, "candidates", [put(candidates[0], "content", content), *candidates[1:]])
+    candidates = as_objects(get_field(chunk, "candidates")) or [{}]
+    content = get_field(candidates[0], "content") or {"role": "model"}
+    parts = [part for part in as_objects(get_field(content, "parts")) if part != {"text": ""}]
+    content = with_field(content, "parts", [*parts, {"text": text}])
+    return with_field(chunk, "candidates", [with_field(candidates[0], "content", content), *candidates[1:]])

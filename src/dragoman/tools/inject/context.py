@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.tools.inject.spelling import read
+from dragoman.tools.inject.spelling import get_field
 
 #: The text that replaces withheld calls in the client's history; the id is that of the first call.
-_STAND_IN = re.compile(r"\s*\[waiting for [^\[\]]+ · ([^\s\[\]]+)\]")
+_PLACEHOLDER = re.compile(r"\s*\[waiting for [^\[\]]+ · ([^\s\[\]]+)\]")
 
 
 class CapturedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[dict[str, Any], ...] = ()
 
 
-class Step(msgspec.Struct, frozen=True):
+class CallStep(msgspec.Struct, frozen=True):
     """The calls of one response, and their results."""
 
     calls: tuple[CapturedCall, ...]
@@ -61,7 +61,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     pending_results: tuple[CallResult, ...] = ()
     last_calls: tuple[CapturedCall, ...] = ()
     keep_client_tools: bool = True
-    earlier: tuple[Step, ...] = ()
+    earlier: tuple[CallStep, ...] = ()
     built_in: Literal["keep", "drop"] = "keep"
 
 
@@ -71,24 +71,24 @@ def open_calls(context: ToolContext) -> tuple[CapturedCall, ...]:
     return tuple(call for call in context.last_calls if call.id not in answered)
 
 
-def stand_in(calls: Sequence[CapturedCall]) -> str:
+def placeholder(calls: Sequence[CapturedCall]) -> str:
     """Return the text that a client gets instead of the calls; it marks their place in the history it sends back."""
     names = ", ".join(dict.fromkeys(call.name for call in calls))
     return f"[waiting for {names} · {calls[0].id}]"
 
 
-def stand_ins(text: str) -> list[str]:
+def placeholder_ids(text: str) -> list[str]:
     """Return the call ids in all stand-ins of a text."""
-    return _STAND_IN.findall(text)
+    return _PLACEHOLDER.findall(text)
 
 
-def without_stand_in(text: str, call_id: str) -> str:
-    return _STAND_IN.sub(lambda found: "" if found[1] == call_id else found[0], text)
+def remove_placeholder(text: str, call_id: str) -> str:
+    return _PLACEHOLDER.sub(lambda found: "" if found[1] == call_id else found[0], text)
 
 
 def call_key(call: Mapping[str, Any]) -> str:
     """Return a key that identifies a `functionCall` in a history: its id, or a hash of name and arguments."""
-    named: str | None = read(call, "id")
+    named: str | None = get_field(call, "id")
     if named:
         return named
     said = msgspec.json.encode([call.get("name"), call.get("args") or {}], order="deterministic")

@@ -12,14 +12,14 @@ import msgspec
 from dragoman.dialects.gemini.contents import SENTINEL
 from dragoman.tools.inject.context import (
     CallResult,
+    CallStep,
     CapturedCall,
-    Step,
     ToolContext,
     call_key,
-    stand_ins,
-    without_stand_in,
+    placeholder_ids,
+    remove_placeholder,
 )
-from dragoman.tools.inject.spelling import Json, objects, put, read
+from dragoman.tools.inject.spelling import Json, as_objects, get_field, with_field
 
 _CALL, _RESPONSE, _SIGNATURE = "functionCall", "functionResponse", "thoughtSignature"
 _NO_RESULT = {"error": "no result came for this call"}
@@ -33,36 +33,36 @@ def with_results(body: Json, context: ToolContext) -> Json:
     last step belongs to the model's last turn.
     """
     known = {result.id for result in context.pending_results}
-    last = Step(context.last_calls, context.pending_results)
+    last = CallStep(context.last_calls, context.pending_results)
     pending = any(call.id in known for call in last.calls)
     steps = [step for step in (*context.earlier, *([last] if pending else [])) if step.calls]
     places = _HistoryIndex(body)
     if not steps or not places.turns:
         return body
-    marked: dict[int, Step] = {}
-    appended: list[Step] = []
+    marked: dict[int, CallStep] = {}
+    appended: list[CallStep] = []
     for step in steps:
         place = places.find(step)
-        if place is None and step is last and not places.asks_again(step):
+        if place is None and step is last and not places.repeats_question(step):
             place = places.last_of_model()
         if place:  # not None and not 0: calls must follow a user turn
             marked.setdefault(place, step)
-        elif place is None and places.may_go_on and (step is last or places.asks_again(step)):
+        elif place is None and places.ends_with_user and (step is last or places.repeats_question(step)):
             appended.append(step)
     if not marked and not appended:
         return body
-    return put(body, "contents", [*_rewritten(places.turns, marked), *_as_turns(appended)])
+    return with_field(body, "contents", [*_rewrite_turns(places.turns, marked), *_as_turns(appended)])
 
 
-def follows_up(body: Json, calls: Sequence[CapturedCall]) -> bool:
+def continues_from(body: Json, calls: Sequence[CapturedCall]) -> bool:
     """Return whether a request continues from these calls: its history shows them, or it repeats the question."""
-    places, step = _HistoryIndex(body), Step(tuple(calls))
-    return places.find(step) is not None or places.asks_again(step)
+    places, step = _HistoryIndex(body), CallStep(tuple(calls))
+    return places.find(step) is not None or places.repeats_question(step)
 
 
 def question_of(body: Json) -> str:
     """Return a hash of the request's last turn, which identifies the question."""
-    contents = objects(read(body, "contents"))
+    contents = as_objects(get_field(body, "contents"))
     said = msgspec.json.encode(contents[-1:], order="deterministic")
     return blake2b(said, digest_size=16).hexdigest()
 
@@ -74,55 +74,55 @@ class _HistoryIndex:
     """
 
     def __init__(self, body: Json) -> None:
-        contents = objects(read(body, "contents"))
+        contents = as_objects(get_field(body, "contents"))
         self._question = question_of(body)
         self.turns: list[list[Json]] = []
         for by_model, run in groupby(contents, key=_is_model):
             said = list(run)
             self.turns += [said] if by_model else [[content] for content in said]
-        self._shown = {trace: index for index, turn in enumerate(self.turns) for trace in _traces(turn)}
+        self._shown = {trace: index for index, turn in enumerate(self.turns) for trace in _call_keys(turn)}
 
-    def find(self, step: Step) -> int | None:
+    def find(self, step: CallStep) -> int | None:
         first = step.calls[0]
         traces = (first.id, *map(_key, step.calls), *first.beside)
         return next((self._shown[trace] for trace in traces if trace in self._shown), None)
 
-    def asks_again(self, step: Step) -> bool:
+    def repeats_question(self, step: CallStep) -> bool:
         return step.calls[0].question == self._question
 
     def last_of_model(self) -> int | None:
         return next((i for i in reversed(range(len(self.turns))) if _is_model(self.turns[i][0])), None)
 
     @property
-    def may_go_on(self) -> bool:
+    def ends_with_user(self) -> bool:
         return not _is_model(self.turns[-1][0])
 
 
-def _traces(turn: list[Json]) -> Iterable[str]:
+def _call_keys(turn: list[Json]) -> Iterable[str]:
     for part in _parts(turn) if _is_model(turn[0]) else ():
-        call = read(part, _CALL)
+        call = get_field(part, _CALL)
         if isinstance(call, dict):
             yield call_key(call)
         text = part.get("text")
         if isinstance(text, str):
-            yield from stand_ins(text)
+            yield from placeholder_ids(text)
 
 
 def _parts(turn: list[Json]) -> list[Json]:
-    return [part for content in turn for part in objects(read(content, "parts"))]
+    return [part for content in turn for part in as_objects(get_field(content, "parts"))]
 
 
 def _is_model(content: Json) -> bool:
     return content.get("role") == "model"
 
 
-def _rewritten(turns: list[list[Json]], marked: dict[int, Step]) -> list[Json]:
+def _rewrite_turns(turns: list[list[Json]], marked: dict[int, CallStep]) -> list[Json]:
     out: list[Json] = []
-    step: Step | None = None
+    step: CallStep | None = None
     order: list[CapturedCall | None] = []
     for index, turn in enumerate(turns):
         if step is not None:  # the results of the previous turn's calls come here
-            if any(read(part, _RESPONSE) for part in _parts(turn)):
+            if any(get_field(part, _RESPONSE) for part in _parts(turn)):
                 turn = [_with_responses(turn[0], step, order)]
             else:
                 out.append(_responses(step))
@@ -133,7 +133,7 @@ def _rewritten(turns: list[list[Json]], marked: dict[int, Step]) -> list[Json]:
     return [*out, _responses(step)] if step is not None else out
 
 
-def _as_turns(steps: list[Step]) -> list[Json]:
+def _as_turns(steps: list[CallStep]) -> list[Json]:
     return [
         content
         for step in steps
@@ -144,11 +144,11 @@ def _as_turns(steps: list[Step]) -> list[Json]:
     ]
 
 
-def _with_calls(turn: list[Json], step: Step) -> tuple[list[Json], list[CapturedCall | None]]:
+def _with_calls(turn: list[Json], step: CallStep) -> tuple[list[Json], list[CapturedCall | None]]:
     """Return the model's turn with the calls inserted, and the order of all its calls; None is a client's call."""
     parts = _parts(turn)
-    theirs = [part for part in parts if read(part, _CALL)]
-    shown = [call_key(read(part, _CALL)) for part in theirs]
+    theirs = [part for part in parts if get_field(part, _CALL)]
+    shown = [call_key(get_field(part, _CALL)) for part in theirs]
     ours = {_key(call): call for call in step.calls}
     if ours.keys() & set(shown):  # the calls were not withheld from this client
         return turn, [ours.get(key) for key in shown]
@@ -157,43 +157,46 @@ def _with_calls(turn: list[Json], step: Step) -> tuple[list[Json], list[Captured
         order.insert(call.index, call)
     waiting = iter(theirs)
     calls = [next(waiting) if call is None else _call_part(call) for call in order]
-    return [put(turn[0], "parts", [*_other_parts(parts, step), *_signed_once(calls)])], order
+    return [with_field(turn[0], "parts", [*_other_parts(parts, step), *_with_single_sentinel(calls)])], order
 
 
-def _other_parts(parts: list[Json], step: Step) -> list[Json]:
+def _other_parts(parts: list[Json], step: CallStep) -> list[Json]:
     """Return the other parts of the turn, without the stand-in of this step.
 
     A turn without calls and without the stand-in was matched only by position; its parts are dropped.
     """
-    others = [part for part in parts if not read(part, _CALL)]
-    named = [part for part in others if step.calls[0].id in stand_ins(str(part.get("text") or ""))]
+    others = [part for part in parts if not get_field(part, _CALL)]
+    named = [part for part in others if step.calls[0].id in placeholder_ids(str(part.get("text") or ""))]
     if not named and len(others) == len(parts):
         return []
     said: list[Json] = []
     for part in others:
         if part in named:
-            part = {**part, "text": without_stand_in(part["text"], step.calls[0].id)}
-            if not part["text"] and not read(part, _SIGNATURE):
+            part = {**part, "text": remove_placeholder(part["text"], step.calls[0].id)}
+            if not part["text"] and not get_field(part, _SIGNATURE):
                 continue
         said.append(part)
     return said
 
 
-def _signed_once(calls: list[Json]) -> list[Json]:
+def _with_single_sentinel(calls: list[Json]) -> list[Json]:
     """Keep Google's sentinel only on the first call, the only one for which a signature is required."""
-    bare = [put(part, _SIGNATURE, None) if read(part, _SIGNATURE) == SENTINEL else part for part in calls]
-    if bare == calls or read(bare[0], _SIGNATURE):
+    bare = [
+        with_field(part, _SIGNATURE, None) if get_field(part, _SIGNATURE) == SENTINEL else part
+        for part in calls
+    ]
+    if bare == calls or get_field(bare[0], _SIGNATURE):
         return bare
-    return [put(bare[0], _SIGNATURE, SENTINEL), *bare[1:]]
+    return [with_field(bare[0], _SIGNATURE, SENTINEL), *bare[1:]]
 
 
-def _with_responses(content: Json, step: Step, order: list[CapturedCall | None]) -> Json:
+def _with_responses(content: Json, step: CallStep, order: list[CapturedCall | None]) -> Json:
     """Return the content with the client's results and ours, in the order of the calls."""
-    parts = objects(read(content, "parts"))
-    theirs = [part for part in parts if read(part, _RESPONSE)]
+    parts = as_objects(get_field(content, "parts"))
+    theirs = [part for part in parts if get_field(part, _RESPONSE)]
     if len(theirs) >= len(order):
         return content
-    brought = {read(read(part, _RESPONSE), "id") for part in theirs} - {None}
+    brought = {get_field(get_field(part, _RESPONSE), "id") for part in theirs} - {None}
     waiting = iter(theirs)
     results = {result.id: result for result in step.results}
     responses = [
@@ -203,10 +206,10 @@ def _with_responses(content: Json, step: Step, order: list[CapturedCall | None])
         for call in order
     ]
     told = [part for part in (*responses, *waiting) if part is not None]
-    return put(content, "parts", [*told, *(part for part in parts if not read(part, _RESPONSE))])
+    return with_field(content, "parts", [*told, *(part for part in parts if not get_field(part, _RESPONSE))])
 
 
-def _responses(step: Step) -> Json:
+def _responses(step: CallStep) -> Json:
     """Return the results as a separate turn: Google allows no text beside results, and user text starts a turn."""
     results = {result.id: result for result in step.results}
     return {"role": "user", "parts": [_response_part(call, results.get(call.id)) for call in step.calls]}

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.tools.inject.context import ToolContext
 from dragoman.tools.inject.history import with_results
-from dragoman.tools.inject.spelling import Json, objects, put, read, spelled
+from dragoman.tools.inject.spelling import Json, as_objects, find_key, get_field, with_field
 
 _DECLARATIONS, _CALLING, _ALLOWED = "functionDeclarations", "functionCallingConfig", "allowedFunctionNames"
 _SERVER_SIDE = "includeServerSideToolInvocations"
@@ -25,32 +25,32 @@ def modify_request(body: Json, context: ToolContext) -> Json:
 
 
 def _with_tools(body: Json, context: ToolContext) -> Json:
-    if read(body, "cachedContent"):  # cached content has its own tools; Google rejects others beside it
+    if get_field(body, "cachedContent"):  # cached content has its own tools; Google rejects others beside it
         return body
     if not context.tools and not context.tool_config and context.keep_client_tools:
         return body
     own = {declaration["name"] for declaration in context.tools}
-    kept = objects(read(body, "tools")) if context.keep_client_tools else []
+    kept = as_objects(get_field(body, "tools")) if context.keep_client_tools else []
     kept = [tool for tool in (_without(tool, own) for tool in kept) if tool]
     theirs = _names(kept)
     if context.tools and context.built_in == "drop":
         kept = [tool for tool in map(_functions_only, kept) if tool]
     tools = _joined(kept, context.tools)
     config = _config(body, context, theirs, tools)
-    if tools == objects(read(body, "tools")) and config == (read(body, "toolConfig") or {}):
+    if tools == as_objects(get_field(body, "tools")) and config == (get_field(body, "toolConfig") or {}):
         return body
-    return put(put(body, "tools", tools), "toolConfig", config)
+    return with_field(with_field(body, "tools", tools), "toolConfig", config)
 
 
 def _without(tool: Json, names: set[str]) -> Json:
     """Return a client's tool without the functions of these names."""
-    declared = objects(read(tool, _DECLARATIONS))
+    declared = as_objects(get_field(tool, _DECLARATIONS))
     left = [declaration for declaration in declared if declaration.get("name") not in names]
-    return tool if left == declared else put(tool, _DECLARATIONS, left)
+    return tool if left == declared else with_field(tool, _DECLARATIONS, left)
 
 
 def _functions_only(tool: Json) -> Json:
-    allowed = (spelled(tool, _DECLARATIONS), *_LIKE_FUNCTIONS)
+    allowed = (find_key(tool, _DECLARATIONS), *_LIKE_FUNCTIONS)
     return {name: value for name, value in tool.items() if name in allowed}
 
 
@@ -59,24 +59,24 @@ def _joined(tools: list[Json], more: tuple[Json, ...]) -> list[Json]:
     if not more:
         return tools
     for index, tool in enumerate(tools):
-        declared = objects(read(tool, _DECLARATIONS))
+        declared = as_objects(get_field(tool, _DECLARATIONS))
         if declared:
-            return [*tools[:index], put(tool, _DECLARATIONS, [*declared, *more]), *tools[index + 1 :]]
+            return [*tools[:index], with_field(tool, _DECLARATIONS, [*declared, *more]), *tools[index + 1 :]]
     return [*tools, {_DECLARATIONS: list(more)}]
 
 
 def _config(body: Mapping[str, Any], context: ToolContext, theirs: list[str], tools: list[Json]) -> Json:
-    config: Json = (read(body, "toolConfig") or {}) if context.keep_client_tools else {}
+    config: Json = (get_field(body, "toolConfig") or {}) if context.keep_client_tools else {}
     for name, value in (context.tool_config or {}).items():
-        config = put(config, name, value)
+        config = with_field(config, name, value)
     names = _names(tools)
-    calling = read(config, _CALLING)
+    calling = get_field(config, _CALLING)
     if calling:
-        own = context.tool_config is not None and read(context.tool_config, _CALLING)
+        own = context.tool_config is not None and get_field(context.tool_config, _CALLING)
         calling = _calling(calling, names, [] if own else theirs)
         # A forced call applies to the question; once there are results, the model may answer with text.
         forced = own and context.pending_results and _mode(calling) == "ANY"
-        config = put(config, _CALLING, None if forced or not names else calling)
+        config = with_field(config, _CALLING, None if forced or not names else calling)
     return _beside_built_in(config) if names and any(map(_is_built_in, tools)) else config
 
 
@@ -85,8 +85,8 @@ def _beside_built_in(config: Json) -> Json:
 
     Google rejects AUTO in this combination; without a mode its default here is VALIDATED.
     """
-    free = _mode(read(config, _CALLING) or {}) == "AUTO"
-    return put(put(config, _CALLING, None) if free else config, _SERVER_SIDE, True)
+    free = _mode(get_field(config, _CALLING) or {}) == "AUTO"
+    return with_field(with_field(config, _CALLING, None) if free else config, _SERVER_SIDE, True)
 
 
 def _is_built_in(tool: Json) -> bool:
@@ -99,13 +99,13 @@ def _calling(calling: Json, declared: list[str], theirs: list[str]) -> Json:
     If none of the allowed functions is declared, the config is dropped. A client that forces a call (mode ANY) is
     restricted to its own functions.
     """
-    allowed = read(calling, _ALLOWED) or []
+    allowed = get_field(calling, _ALLOWED) or []
     if allowed:
         left = [name for name in allowed if name in declared]
         if not left:
             return {}
-        return calling if left == allowed else put(calling, _ALLOWED, left)
-    return put(calling, _ALLOWED, theirs) if theirs and _mode(calling) == "ANY" else calling
+        return calling if left == allowed else with_field(calling, _ALLOWED, left)
+    return with_field(calling, _ALLOWED, theirs) if theirs and _mode(calling) == "ANY" else calling
 
 
 def _mode(calling: Json) -> str:
@@ -113,4 +113,4 @@ def _mode(calling: Json) -> str:
 
 
 def _names(tools: list[Json]) -> list[str]:
-    return [entry.get("name", "") for tool in tools for entry in objects(read(tool, _DECLARATIONS))]
+    return [entry.get("name", "") for tool in tools for entry in as_objects(get_field(tool, _DECLARATIONS))]

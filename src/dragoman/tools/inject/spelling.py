@@ -16,30 +16,30 @@ Json = dict[str, Any]
 _CAPITAL = re.compile(r"[A-Z]")
 
 
-def spelled(thing: Mapping[str, Any], name: str) -> str:
+def find_key(thing: Mapping[str, Any], name: str) -> str:
     """Return the key of a field as it is spelled in the object; camelCase if the field is absent."""
-    snake = _snake(name)
+    snake = _to_snake_case(name)
     return snake if name not in thing and snake in thing else name
 
 
-def read(thing: Mapping[str, Any], name: str) -> Any:
-    return thing.get(spelled(thing, name))
+def get_field(thing: Mapping[str, Any], name: str) -> Any:
+    return thing.get(find_key(thing, name))
 
 
-def objects(value: Any) -> list[Json]:
+def as_objects(value: Any) -> list[Json]:
     """Return the objects in a list, or a single object as a list; other values are ignored."""
     entries = value if isinstance(value, list) else [value]
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
-def put(thing: Mapping[str, Any], name: str, value: Any) -> Json:
+def with_field(thing: Mapping[str, Any], name: str, value: Any) -> Json:
     """Return a copy with the field set, in its existing spelling, or removed if the value is empty."""
-    key = spelled(thing, name)
+    key = find_key(thing, name)
     if value:
         return {**thing, key: value}
     return {own: kept for own, kept in thing.items() if own != key}
 
 
 @lru_cache(maxsize=256)
-def _snake(name: str) -> str:
+def _to_snake_case(name: str) -> str:
     return _CAPITAL.sub(lambda found: "_" + found[0].lower(), name)

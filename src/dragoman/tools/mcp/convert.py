@@ -8,7 +8,7 @@ import mcp_types as mcp
 import msgspec
 
 from dragoman.config.tools import McpServer
-from dragoman.ir import Media, Text, remote_name
+from dragoman.ir import Media, Text, mcp_tool_name
 from dragoman.tools.definition import Executor, ToolDefinition, ToolOutput
 from dragoman.tools.errors import InvalidTool
 
@@ -25,7 +25,7 @@ def convert_tool(
     hints = tool.annotations
     try:
         return ToolDefinition(
-            name=remote_name(server, tool.name),
+            name=mcp_tool_name(server, tool.name),
             description=tool.description or tool.title or "",
             schema=msgspec.json.encode(tool.input_schema),
             execute=execute,

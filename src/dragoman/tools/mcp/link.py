@@ -22,15 +22,15 @@ from dragoman.config.tools import McpServer
 from dragoman.tools.definition import Context, ToolDefinition, ToolOutput
 from dragoman.tools.errors import ToolFailed
 from dragoman.tools.mcp.convert import convert_result, convert_tool
-from dragoman.tools.mcp.pipes import Stderr, open_streams
-from dragoman.tools.mcp.servers import Change, Timing
+from dragoman.tools.mcp.pipes import StderrReader, open_streams
+from dragoman.tools.mcp.servers import McpTiming, ToolsChanged
 
 _MAX_PAGES = 100
 # Error codes of a lost connection. Over HTTP a restarted server rejects the old session as an invalid request.
 _LOST_CODES = {mcp_types.CONNECTION_CLOSED, mcp_types.INVALID_REQUEST}
 
 
-class Link:
+class McpConnection:
     """A supervised connection: `run()` it in its own task and end it with `stop()`.
 
     `settled()` waits until the first attempt to connect has succeeded or failed. `problem` describes what is wrong
@@ -38,7 +38,12 @@ class Link:
     """
 
     def __init__(
-        self, name: str, server: McpServer, cwd: Path, timing: Timing, on_change: Change | None = None
+        self,
+        name: str,
+        server: McpServer,
+        cwd: Path,
+        timing: McpTiming,
+        on_change: ToolsChanged | None = None,
     ) -> None:
         self.name = name
         self.definitions: tuple[ToolDefinition, ...] = ()
@@ -60,7 +65,7 @@ class Link:
         with self._scope:
             while True:
                 began_s = anyio.current_time()
-                await self._live()
+                await self._run_once()
                 if anyio.current_time() - began_s >= self._timing.settled_s:
                     pause_s = self._timing.first_pause_s
                 await anyio.sleep(pause_s)
@@ -69,7 +74,7 @@ class Link:
     def stop(self) -> None:
         self._scope.cancel()
 
-    async def settled(self) -> None:
+    async def wait_for_first_attempt(self) -> None:
         await self._tried.wait()
 
     async def call(self, tool: str, args: dict[str, Any], context: Context) -> ToolOutput:
@@ -90,11 +95,11 @@ class Link:
                 error.code == mcp_types.INVALID_REQUEST and not self._server.url
             ):
                 raise ToolFailed(f"{self.name}: {error.message}") from None
-            self._lose(client)
+            self._mark_lost(client)
             reason = f"the MCP server {self.name} went away while {tool} ran; it is being restarted"
             raise ToolFailed(reason) from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._lose(client)
+            self._mark_lost(client)
             raise ToolFailed(f"the MCP server {self.name} is gone; it is being restarted") from None
         except (RuntimeError, ValueError) as error:
             # The SDK raises these for a response that is no result, or does not match the tool's output schema.
@@ -110,7 +115,7 @@ class Link:
             raise ToolFailed(f"the MCP server {self.name} is not running{why}") from None
         return self._client
 
-    def _lose(self, client: mcp.Client) -> None:
+    def _mark_lost(self, client: mcp.Client) -> None:
         if self._client is client:
             self._end()
 
@@ -121,15 +126,15 @@ class Link:
         self._lost = True
         self._wake.set()
 
-    async def _live(self) -> None:
+    async def _run_once(self) -> None:
         """Run one connection until it ends, and set `problem` to the reason."""
         self._lost = False
-        stderr = Stderr()
+        stderr = StderrReader()
         scope = anyio.CancelScope(deadline=anyio.current_time() + self._timing.start_s)
         try:
             with scope:
                 async with self._open(stderr) as client:
-                    await self._take_tools(client)
+                    await self._list_tools(client)
                     scope.deadline = math.inf
                     self._client, self.problem = client, ""
                     self._ready.set()
@@ -144,11 +149,11 @@ class Link:
             self.problem = _describe(error)
         finally:
             self._end()
-            if stderr.last_words:
-                self.problem += f"; its last words: {stderr.last_words}"
+            if stderr.tail:
+                self.problem += f"; its last words: {stderr.tail}"
             self._tried.set()
 
-    def _open(self, stderr: Stderr) -> mcp.Client:
+    def _open(self, stderr: StderrReader) -> mcp.Client:
         return mcp.Client(
             open_streams(self._server, self._cwd, stderr, on_end=self._end),
             client_info=mcp_types.Implementation(name="dragoman", version="1"),
@@ -168,7 +173,7 @@ class Link:
                 await self._wake.wait()
                 self._wake.clear()
                 if not self._lost:
-                    await self._take_tools(client)
+                    await self._list_tools(client)
             group.cancel_scope.cancel()
 
     async def _listen(self, client: mcp.Client) -> None:
@@ -180,7 +185,7 @@ class Link:
         except (ListenNotSupportedError, SubscriptionLost, mcp.MCPError):
             return
 
-    async def _take_tools(self, client: mcp.Client) -> None:
+    async def _list_tools(self, client: mcp.Client) -> None:
         tools: list[mcp_types.Tool] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):

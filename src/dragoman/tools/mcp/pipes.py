@@ -24,12 +24,12 @@ Streams = tuple[Any, Any]
 # Prints its process id and then becomes the server: the SDK does not expose the id of the process it starts.
 _LAUNCHER = ("/bin/sh", "-c", 'echo $$ >&2; exec "$@"', "sh")
 _MAX_STDERR_BYTES = 2000  # bytes of stderr
-_LAST_WORDS_S = 0.5  # wait for stderr output that is still in the pipe after the server's exit
+_STDERR_WAIT_S = 0.5  # wait for stderr output that is still in the pipe after the server's exit
 _CONNECT_S = 30.0
 _READ_S = 300.0  # a server may take long to respond; each call has its own timeout
 
 
-class Stderr(asyncio.Protocol):
+class StderrReader(asyncio.Protocol):
     """Reads a server's stderr: first the launcher's line with the process group, then the server's messages.
 
     Only the end of the messages is kept, for the error message when the server dies. The pipe is always read, so it
@@ -56,13 +56,13 @@ class Stderr(asyncio.Protocol):
         return int(self._first) if self._first.strip().isdigit() else 0
 
     @property
-    def last_words(self) -> str:
+    def tail(self) -> str:
         return self._kept.decode(errors="replace").strip()
 
 
 @asynccontextmanager
 async def open_streams(
-    server: McpServer, cwd: Path, stderr: Stderr, *, on_end: Callable[[], None]
+    server: McpServer, cwd: Path, stderr: StderrReader, *, on_end: Callable[[], None]
 ) -> AsyncIterator[Streams]:
     """Connect and yield a reading and a writing stream; `on_end` is called when the reading stream ends."""
     connect = _over_http(server) if server.url else _over_pipes(server, cwd, stderr)
@@ -81,7 +81,7 @@ async def _over_http(server: McpServer) -> AsyncIterator[Streams]:
 
 
 @asynccontextmanager
-async def _over_pipes(server: McpServer, cwd: Path, stderr: Stderr) -> AsyncIterator[Streams]:
+async def _over_pipes(server: McpServer, cwd: Path, stderr: StderrReader) -> AsyncIterator[Streams]:
     """Start the program; the SDK passes on only basic variables (PATH, HOME…) and those in the settings."""
     program, *args = *_LAUNCHER, *server.command
     parameters = StdioServerParameters(command=program, args=args, env=server.env, cwd=cwd)
@@ -93,7 +93,7 @@ async def _over_pipes(server: McpServer, cwd: Path, stderr: Stderr) -> AsyncIter
     finally:
         _end_group(stderr.group)
         with contextlib.closing(transport), anyio.CancelScope(shield=True):
-            await asyncio.wait({stderr.ended}, timeout=_LAST_WORDS_S)
+            await asyncio.wait({stderr.ended}, timeout=_STDERR_WAIT_S)
 
 
 def _end_group(group: int) -> None:

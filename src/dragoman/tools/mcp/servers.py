@@ -17,12 +17,12 @@ from dragoman.tools.definition import ToolDefinition
 from dragoman.tools.mcp.settings import check_server
 
 if TYPE_CHECKING:
-    from dragoman.tools.mcp.link import Link
+    from dragoman.tools.mcp.link import McpConnection
 
-Change = Callable[[str, tuple[ToolDefinition, ...]], None]
+ToolsChanged = Callable[[str, tuple[ToolDefinition, ...]], None]
 
 
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
+class McpTiming(msgspec.Struct, frozen=True, kw_only=True):
     """Timeouts and restart delays, in seconds."""
 
     start_s: float = 30.0  # until a server has listed its tools; npx may have to download it first
@@ -45,15 +45,15 @@ class McpServers:
         servers: Mapping[str, McpServer],
         *,
         cwd: Path | None = None,
-        timing: Timing = Timing(),  # noqa: B008 (a value)
-        on_change: Change | None = None,
+        timing: McpTiming = McpTiming(),  # noqa: B008 (a value)
+        on_change: ToolsChanged | None = None,
     ) -> None:
         self._servers = {name: server for name, server in servers.items() if server.enabled}
         # Not the project's folder: `npx` and `python -m` would run code that lies there.
         self._cwd = cwd or Path.home()
         self._timing = timing
         self._on_change = on_change
-        self._links: dict[str, Link] = {}
+        self._connections: dict[str, McpConnection] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> McpServers:
@@ -61,7 +61,7 @@ class McpServers:
         for name, server in checked.items():
             self._start(name, server)
         try:
-            await asyncio.gather(*(link.settled() for link in self._links.values()))
+            await asyncio.gather(*(link.wait_for_first_attempt() for link in self._connections.values()))
         except BaseException:
             await self.stop()
             raise
@@ -72,45 +72,47 @@ class McpServers:
 
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """Return the current tools of all servers that were started."""
-        return tuple(one for link in self._links.values() for one in link.definitions)
+        return tuple(one for link in self._connections.values() for one in link.definitions)
 
     async def tools_of(self, name: str, *, wait_s: float) -> tuple[ToolDefinition, ...]:
         """Return the tools of one server; start it if necessary and wait at most `wait_s` for it.
 
         Returns an empty tuple if the server is not ready by then. Raises `ConfigError` if it is unknown or disabled.
         """
-        if name not in self._links:
+        if name not in self._connections:
             if name not in self._servers:
                 raise ConfigError("this server is switched off", where=f"mcp.servers.{name}")
             server = check_server(name, self._servers[name])
-            await asyncio.to_thread(_import_link)  # importing the SDK is slow
-            if name not in self._links:  # another task may have started it during the import
+            await asyncio.to_thread(_import_connection)  # importing the SDK is slow
+            if name not in self._connections:  # another task may have started it during the import
                 self._start(name, server)
-        link = self._links[name]
+        link = self._connections[name]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
-                await link.settled()
+                await link.wait_for_first_attempt()
         return link.definitions
 
     @property
     def problems(self) -> dict[str, str]:
         """The current problems, by server name."""
-        return {name: link.problem for name, link in self._links.items() if link.problem}
+        return {name: link.problem for name, link in self._connections.items() if link.problem}
 
     def _start(self, name: str, server: McpServer) -> None:
-        link: Link = _import_link().Link(name, server, self._cwd, self._timing, self._on_change)
-        self._links[name] = link
+        link: McpConnection = _import_connection().Link(
+            name, server, self._cwd, self._timing, self._on_change
+        )
+        self._connections[name] = link
         self._tasks.append(asyncio.create_task(link.run(), name=f"mcp-{name}"))
 
     async def stop(self) -> None:
         """Stop all servers and wait until they have ended."""
-        for link in self._links.values():
+        for link in self._connections.values():
             link.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
 
-def _import_link() -> Any:
+def _import_connection() -> Any:
     """Import `link` lazily: the `mcp` package is an extra. Raise `ConfigError` if it is not installed."""
     try:
         return importlib.import_module("dragoman.tools.mcp.link")

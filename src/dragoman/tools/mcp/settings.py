@@ -13,13 +13,15 @@ from dragoman.config import is_loopback
 from dragoman.config.tools import McpServer
 from dragoman.errors import ConfigError
 
-_NAME = re.compile(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*")  # `__` separates server and tool in a tool's name
+_SERVER_NAME = re.compile(
+    r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*"
+)  # `__` separates server and tool in a tool's name
 
 
 def check_server(name: str, server: McpServer) -> McpServer:
     """Return the settings with the absolute path of the program. Raise `ConfigError` if they are invalid."""
     where = f"mcp.servers.{name}"
-    if not _NAME.fullmatch(name):
+    if not _SERVER_NAME.fullmatch(name):
         raise ConfigError("a server's name has letters, digits, - and single _", where=where)
     if bool(server.command) == bool(server.url):
         raise ConfigError("a server has either a command or a url", where=where)

@@ -15,7 +15,7 @@ MAX_DEPTH = 128  # every level holds an open descriptor during a walk
 
 #: Names of files and folders, at any depth, that usually hold secrets. They are never opened, because their content
 #: would be sent to the model's provider. An empty tuple disables the check.
-SECRETS = tuple(
+SECRET_NAMES = tuple(
     (
         ".env .env.* .netrc .npmrc .pypirc .ssh .aws .gnupg .kube "
         "id_rsa id_dsa id_ecdsa id_ed25519 *.pem *.key credentials.json"
@@ -28,23 +28,23 @@ _INTERNALS = {".git": "git's own folder: what is in it runs at the next commit"}
 _IGNORABLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 
-class Names:
+class PathRules:
     """Decides which paths and names are refused; `refusal(name)` returns the reason, or ""."""
 
-    def __init__(self, secrets: Sequence[str] = SECRETS) -> None:
+    def __init__(self, secrets: Sequence[str] = SECRET_NAMES) -> None:
         patterns = "|".join(fnmatch.translate(pattern.casefold()) for pattern in secrets)
         self._secret = re.compile(patterns) if patterns else None
         self.refusal = functools.lru_cache(maxsize=4096)(self._refusal)
 
     def split(self, path: str) -> list[str]:
         """Split a relative path into names. Raise `ToolRefused` if it is absolute, has `..` or a refused name."""
-        reason = _bad_text(path)
+        reason = _text_refusal(path)
         if reason:
-            raise ToolRefused(reason, where=shown(path))
+            raise ToolRefused(reason, where=printable_path(path))
         names = [name for name in path.split("/") if name not in ("", ".")]
-        reason = _bad_names(names) or next(filter(None, map(self.refusal, names)), "")
+        reason = _names_refusal(names) or next(filter(None, map(self.refusal, names)), "")
         if reason:
-            raise ToolRefused(reason, where=shown(path))
+            raise ToolRefused(reason, where=printable_path(path))
         return names
 
     def _refusal(self, name: str) -> str:
@@ -53,7 +53,7 @@ class Names:
         if folded in _INTERNALS:
             return _INTERNALS[folded]
         if self._secret and self._secret.match(folded) and not _EXAMPLES.fullmatch(folded):
-            return f"{shown(name)} is the name of a file with secrets"
+            return f"{printable_path(name)} is the name of a file with secrets"
         return ""
 
 
@@ -62,13 +62,13 @@ def is_internal(name: str) -> bool:
     return name.casefold() in _INTERNALS
 
 
-def shown(path: str) -> str:
+def printable_path(path: str) -> str:
     """Return a path for messages: one line, without control characters or invalid Unicode, shortened."""
     text = path if path.isprintable() else ascii(path)
     return text if len(text) <= 200 else f"{text[:197]}…"
 
 
-def _bad_text(path: str) -> str:
+def _text_refusal(path: str) -> str:
     if not path:
         return "the path is empty"
     if "\0" in path:
@@ -84,7 +84,7 @@ def _bad_text(path: str) -> str:
     return ""
 
 
-def _bad_names(names: list[str]) -> str:
+def _names_refusal(names: list[str]) -> str:
     if ".." in names:
         return "paths with '..' are refused: give it relative to the project root"
     if names and names[0].startswith("~") and (len(names) > 1 or names[0] == "~"):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from dragoman.tools.errors import ToolFailed, ToolRefused
-from dragoman.tools.sandbox.names import shown
+from dragoman.tools.sandbox.names import printable_path
 
 DRAFT_PREFIX = ".dragoman-draft-"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -31,7 +31,7 @@ _KINDS = {
 }
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The entry `name` in the open directory `folder`; `path` is its path below the root, with links resolved.
 
     The name "." means the directory itself. The descriptor is valid inside the `with` block that returned this.
@@ -55,11 +55,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         on the descriptor, because the entry may have been replaced in between. Raises `ToolFailed` for a directory
         and `ToolRefused` for any other special file.
         """
-        _must_be_file(os.stat(self.name, dir_fd=self.folder, follow_symlinks=False), self.path)
+        _require_regular_file(os.stat(self.name, dir_fd=self.folder, follow_symlinks=False), self.path)
         descriptor = os.open(self.name, _READ, dir_fd=self.folder)
         try:
             status = os.fstat(descriptor)
-            _must_be_file(status, self.path)
+            _require_regular_file(status, self.path)
         except BaseException:
             os.close(descriptor)
             raise
@@ -72,7 +72,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
             data = file.read(max_bytes + 1)
         if len(data) > max_bytes:
             why = f"{max(status.st_size, len(data)):,} bytes is above the limit of {max_bytes:,}"
-            raise ToolRefused(why, where=shown(self.path))
+            raise ToolRefused(why, where=printable_path(self.path))
         return data, status
 
     def remove(self) -> None:
@@ -80,8 +80,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         _sync_folder(self.folder)
 
 
-def replace(
-    place: Place, data: bytes, *, like: os.stat_result | None = None, mode: int | None = None
+def replace_file(
+    place: SandboxEntry, data: bytes, *, like: os.stat_result | None = None, mode: int | None = None
 ) -> None:
     """Replace the content of a file atomically and durably: write a draft, fsync it, rename it.
 
@@ -106,27 +106,29 @@ def replace(
     _sync_folder(place.folder)
 
 
-def sweep(folder: int) -> None:
+def remove_stale_drafts(folder: int) -> None:
     """Remove the drafts of processes that died while they were writing to this directory."""
     try:
-        names = _names(folder)
+        names = _list_names(folder)
     except OSError:  # the directory may be entered but not listed
         return
     for name in names:
-        if name.startswith(DRAFT_PREFIX) and not _alive(name[len(DRAFT_PREFIX) :].partition("-")[0]):
+        if name.startswith(DRAFT_PREFIX) and not _is_running(name[len(DRAFT_PREFIX) :].partition("-")[0]):
             with contextlib.suppress(OSError):
                 os.unlink(name, dir_fd=folder)
 
 
 @contextlib.contextmanager
-def explained(path: str) -> Iterator[None]:
+def translate_os_errors(path: str) -> Iterator[None]:
     """Convert `OSError`s to `ToolRefused` or `ToolFailed`."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-            raise ToolRefused(f"{error.strerror}", where=shown(path)) from None
-        raise ToolFailed(_MESSAGES.get(error.errno or 0) or f"{error.strerror}", where=shown(path)) from None
+            raise ToolRefused(f"{error.strerror}", where=printable_path(path)) from None
+        raise ToolFailed(
+            _MESSAGES.get(error.errno or 0) or f"{error.strerror}", where=printable_path(path)
+        ) from None
 
 
 _MESSAGES = {
@@ -136,10 +138,12 @@ _MESSAGES = {
 }
 
 
-def _must_be_file(status: os.stat_result, path: str) -> None:
+def _require_regular_file(status: os.stat_result, path: str) -> None:
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
-        raise _NOT_A_FILE.get(kind, ToolRefused)(_KINDS.get(kind, "is no regular file"), where=shown(path))
+        raise _NOT_A_FILE.get(kind, ToolRefused)(
+            _KINDS.get(kind, "is no regular file"), where=printable_path(path)
+        )
 
 
 def _copy_attributes(descriptor: int, like: os.stat_result | None, mode: int) -> None:
@@ -160,7 +164,7 @@ def _sync_folder(folder: int) -> None:
             os.close(readable)
 
 
-def _names(folder: int) -> list[str]:
+def _list_names(folder: int) -> list[str]:
     readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
         return os.listdir(readable)
@@ -168,7 +172,7 @@ def _names(folder: int) -> list[str]:
         os.close(readable)
 
 
-def _alive(pid: str) -> bool:
+def _is_running(pid: str) -> bool:
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dragoman.tools.errors import ToolFailed, ToolRefused
-from dragoman.tools.sandbox.names import MAX_DEPTH, SECRETS, Names, shown
-from dragoman.tools.sandbox.place import Place, explained
+from dragoman.tools.sandbox.names import MAX_DEPTH, SECRET_NAMES, PathRules, printable_path
+from dragoman.tools.sandbox.place import SandboxEntry, translate_os_errors
 
 _MAX_LINKS = 40  # the limit of Linux
 _ENTER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -29,32 +29,34 @@ class Sandbox:
     All methods that take a path raise `ToolRefused` for a forbidden one and `ToolFailed` for other problems.
     """
 
-    def __init__(self, root: Path, *, secrets: Sequence[str] = SECRETS, closed: Sequence[Path] = ()) -> None:
-        self.names = Names(secrets)
+    def __init__(
+        self, root: Path, *, secrets: Sequence[str] = SECRET_NAMES, closed: Sequence[Path] = ()
+    ) -> None:
+        self.names = PathRules(secrets)
         self.root = Path(os.path.realpath(root))
         self._aliases = {self.root.parts, Path(os.path.abspath(root)).parts}
         folders = [*map(Path, _SYSTEM_FOLDERS), *closed]
-        self.closed = frozenset(filter(None, map(_identity, folders)))
-        with explained(str(root)):
+        self.closed = frozenset(filter(None, map(_inode, folders)))
+        with translate_os_errors(str(root)):
             self._root = os.open(self.root, _ENTER)
         weakref.finalize(self, os.close, self._root)
 
     @contextlib.contextmanager
-    def place(self, path: str, *, create_parents: bool = False) -> Iterator[Place]:
+    def open_entry(self, path: str, *, create_parents: bool = False) -> Iterator[SandboxEntry]:
         """Yield the entry that a path leads to: one that does not exist yet, or was no symlink when checked."""
         with self._walk(path, create=create_parents) as walk:
             if path.endswith("/"):
-                raise ToolFailed("ends with '/', and a file is wanted", where=shown(path))
-            with explained(path):
+                raise ToolFailed("ends with '/', and a file is wanted", where=printable_path(path))
+            with translate_os_errors(path):
                 name = walk.to_entry()
-            place = Place(folder=walk.folder, name=name, path=_joined(walk.trail, name))
-            with explained(path):
+            place = SandboxEntry(folder=walk.folder, name=name, path=_join_path(walk.trail, name))
+            with translate_os_errors(path):
                 yield place
 
     @contextlib.contextmanager
-    def directory(self, path: str) -> Iterator[tuple[int, str]]:
+    def open_directory(self, path: str) -> Iterator[tuple[int, str]]:
         """Yield a descriptor for listing a directory, and the directory's path below the root."""
-        with self._walk(path or ".") as walk, explained(path):
+        with self._walk(path or ".") as walk, translate_os_errors(path):
             walk.to_directory()
             descriptor = os.open(".", _LIST, dir_fd=walk.folder)
             try:
@@ -64,14 +66,14 @@ class Sandbox:
 
     def resolve(self, path: str) -> str:
         """Return the path below the root with links resolved, for permission rules; it need not exist."""
-        with self._walk(path) as walk, explained(path):
+        with self._walk(path) as walk, translate_os_errors(path):
             try:
                 name = walk.to_entry()
             except FileNotFoundError:  # a folder that would have to be created
                 return "/".join([*walk.trail, *walk.missing()])
-            return _joined(walk.trail, name)
+            return _join_path(walk.trail, name)
 
-    def inside(self, target: str) -> list[str] | None:
+    def relative_names(self, target: str) -> list[str] | None:
         """Return the names of an absolute path relative to the root, or None if it is outside."""
         parts = Path(target).parts
         for root in self._aliases:
@@ -93,10 +95,12 @@ class Sandbox:
 
     def _with_hint(self, refused: ToolRefused, path: str) -> ToolRefused:
         """Add the correct relative path to the refusal of an absolute path inside the root."""
-        names = self.inside(path) if path.startswith("/") and "\0" not in path else None
+        names = self.relative_names(path) if path.startswith("/") and "\0" not in path else None
         if names is None or ".." in names:
             return refused
-        return ToolRefused(f"{refused.message} (here: {shown('/'.join(names) or '.')})", where=refused.where)
+        return ToolRefused(
+            f"{refused.message} (here: {printable_path('/'.join(names) or '.')})", where=refused.where
+        )
 
 
 class _Walk:
@@ -144,7 +148,7 @@ class _Walk:
     def missing(self) -> list[str]:
         """Return the names that would have to be created, after a name on the way was not found."""
         if ".." in self._todo:
-            raise ToolFailed("a link on the way leads nowhere", where=shown(self._path))
+            raise ToolFailed("a link on the way leads nowhere", where=printable_path(self._path))
         return [self._name, *reversed(self._todo)]
 
     def _step(self, name: str) -> None:
@@ -162,7 +166,9 @@ class _Walk:
                 raise
             target = _link_target(self.folder, name)
             if target is None:
-                raise ToolFailed(f"{shown(name)} is not a directory", where=shown(self._path)) from None
+                raise ToolFailed(
+                    f"{printable_path(name)} is not a directory", where=printable_path(self._path)
+                ) from None
             self._follow(name, target)
 
     def _enter(self, name: str) -> None:
@@ -178,7 +184,7 @@ class _Walk:
         self.trail.append(name)
         status = os.fstat(descriptor)
         if (status.st_dev, status.st_ino) in self._sandbox.closed:
-            raise self._refused(f"{shown(name)} is closed to tools")
+            raise self._refused(f"{printable_path(name)} is closed to tools")
         if len(self._stack) > MAX_DEPTH:
             raise self._refused(f"it leads deeper than {MAX_DEPTH} folders")
 
@@ -188,10 +194,10 @@ class _Walk:
             raise self._refused("too many links: they lead in a circle")
         names: list[str] | None = target.split("/")
         if target.startswith("/"):
-            names = self._sandbox.inside(target)
+            names = self._sandbox.relative_names(target)
             self._back(len(self._stack))
         if names is None:
-            raise self._refused(f"the link {shown(name)} leads out of the project")
+            raise self._refused(f"the link {printable_path(name)} leads out of the project")
         self._todo.extend(part for part in reversed(names) if part not in ("", "."))
 
     def _back(self, steps: int) -> None:
@@ -205,10 +211,10 @@ class _Walk:
             raise self._refused(reason)
 
     def _refused(self, reason: str) -> ToolRefused:
-        return ToolRefused(reason, where=shown(self._path))
+        return ToolRefused(reason, where=printable_path(self._path))
 
 
-def _joined(trail: list[str], name: str) -> str:
+def _join_path(trail: list[str], name: str) -> str:
     return "/".join(trail if name == "." and trail else [*trail, name])
 
 
@@ -224,7 +230,7 @@ def _link_target(folder: int, name: str) -> str | None:
         raise
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _inode(path: Path) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
     except OSError:

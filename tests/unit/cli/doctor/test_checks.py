@@ -11,21 +11,21 @@ import pytest
 
 from dragoman.cli.doctor.checks.environment import check_environment
 from dragoman.cli.doctor.checks.files import check_files
-from dragoman.cli.doctor.checks.google import Asked, _judge_clock
+from dragoman.cli.doctor.checks.google import UpstreamProbe, _clock_findings
 from dragoman.cli.doctor.checks.network import check_ca, check_proxy
 from dragoman.cli.doctor.checks.state import check_disk
-from dragoman.cli.doctor.finding import Finding, Situation
-from dragoman.cli.doctor.report import is_well, summary
+from dragoman.cli.doctor.finding import DoctorContext, Finding
+from dragoman.cli.doctor.report import all_passed, summary
 from dragoman.cli.settings import Settings
 from dragoman.config import load
 
 
-def situation(tmp_path: Path, env: Mapping[str, str] | None = None, *clients: str) -> Situation:
+def situation(tmp_path: Path, env: Mapping[str, str] | None = None, *clients: str) -> DoctorContext:
     env = {"HOME": str(tmp_path), **(env or {})}
     settings = Settings(
         loaded=load(file_text=None, file_name="", env=env, flags={}), file=None, home=tmp_path
     )
-    return Situation(env=env, home=tmp_path, settings=settings, clients=clients)
+    return DoctorContext(env=env, home=tmp_path, settings=settings, clients=clients)
 
 
 def told(findings: list[Finding]) -> list[tuple[str, str]]:
@@ -206,14 +206,14 @@ def test_a_project_that_leads_elsewhere_is_not_changed(
 )
 def test_the_clock_is_compared_with_googles(behind_s: int, status: str, words: str) -> None:
     now_s = 1_800_000_000
-    asked = Asked(model="m", date=formatdate(now_s - behind_s, usegmt=True))
-    (found,) = _judge_clock([Asked(model="silent"), asked], now_s)
+    asked = UpstreamProbe(model="m", date=formatdate(now_s - behind_s, usegmt=True))
+    (found,) = _clock_findings([UpstreamProbe(model="silent"), asked], now_s)
     assert (found.status, words in found.what) == (status, True)
-    assert not list(_judge_clock([Asked(model="m", date="nonsense")], now_s))
+    assert not list(_clock_findings([UpstreamProbe(model="m", date="nonsense")], now_s))
 
 
 def test_the_summary_counts() -> None:
     fine = [("key", Finding(status="ok", what="a")), ("key", Finding(status="warn", what="b"))]
     assert summary(fine) == "everything works (1 ok, 0 note, 1 warn)"
-    assert is_well(fine)
-    assert not is_well([*fine, ("port", Finding(status="fail", what="c"))])
+    assert all_passed(fine)
+    assert not all_passed([*fine, ("port", Finding(status="fail", what="c"))])

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from dragoman import emulator
-from dragoman.cli.doctor.checks import CHECKS, TITLES
+from dragoman.cli.doctor.checks import CHECK_TITLES, CHECKS
 from dragoman.cli.doctor.checks.arrivals import PROBES
-from dragoman.cli.doctor.checks.versions import PROVEN
-from dragoman.cli.doctor.command import _mend
-from dragoman.cli.doctor.finding import Finding, Repair, Situation
+from dragoman.cli.doctor.checks.versions import TESTED_VERSIONS
+from dragoman.cli.doctor.command import _make_repairs
+from dragoman.cli.doctor.finding import DoctorContext, Finding, Repair
 from dragoman.cli.launch.table import CLIENTS
 from tests.e2e.agents import PACKAGES
 from tests.e2e.conftest import NEW
@@ -64,12 +64,12 @@ def look(dragoman: Dragoman, check: str, *flags: str, **env: str) -> list[dict[s
 
 
 def test_every_check_has_a_title_and_every_client_a_probe() -> None:
-    assert list(TITLES) == list(CHECKS)
+    assert list(CHECK_TITLES) == list(CHECKS)
     assert PROBES.keys() == CLIENTS.keys()
 
 
 def test_proven_versions_are_those_of_our_tests() -> None:
-    assert {"claude": NEW[0]} | {name: version for name, (_, version) in PACKAGES.items()} == PROVEN
+    assert {"claude": NEW[0]} | {name: version for name, (_, version) in PACKAGES.items()} == TESTED_VERSIONS
 
 
 def test_an_empty_machine_is_well(dragoman: Dragoman, home: Path) -> None:
@@ -92,7 +92,9 @@ def test_a_request_of_a_client_is_seen_to_arrive(
     assert arrival["status"] == "ok"
     assert "request arrived at /v1/messages, answer shown" in arrival["what"]
     (version,) = findings(done, "clients")
-    assert version["what"] == f"Claude Code 9.9.9, newer than {PROVEN['claude']}, which our tests run"
+    assert (
+        version["what"] == f"Claude Code 9.9.9, newer than {TESTED_VERSIONS['claude']}, which our tests run"
+    )
     assert not list((tmp_path / "tmp").glob("dragoman-*"))
 
 
@@ -243,11 +245,11 @@ def test_a_repair_waits_for_a_yes(
         done.append("closed")
         return "it is closed"
 
-    repair = Repair(question="close it", act=act)
+    repair = Repair(question="close it", apply=act)
     found = [("disk", Finding(status="warn", what="open", repair=repair))]
     monkeypatch.setattr("sys.stdin", Terminal(answer))
-    at = Situation(env={}, home=Path("/nowhere"))
-    after = _mend(found, at, argparse.Namespace(yes=False, json=False))
+    at = DoctorContext(env={}, home=Path("/nowhere"))
+    after = _make_repairs(found, at, argparse.Namespace(yes=False, json=False))
     assert bool(done) is mended
     assert "close it? [y/N]" in capsys.readouterr().err
     assert (after == found) is not mended

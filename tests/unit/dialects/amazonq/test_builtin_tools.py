@@ -17,7 +17,7 @@ from dragoman.dialects.amazonq import AmazonQ
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError
 from dragoman.exchange import Exchange
-from dragoman.facts import Settings
+from dragoman.facts import TranslationOptions
 from dragoman.mending import InvalidArguments
 from tests.unit.dialects.amazonq.building import body, tool, with_tools
 from tests.unit.dialects.amazonq.rust_cli import read
@@ -98,7 +98,7 @@ MENDED: list[tuple[str, Json, Json]] = [
 def _exchange(*names: str, strict: bool = False) -> Exchange:
     """A request with these tools, their schemas byte for byte."""
     numbers = itertools.count()
-    settings = Settings(strict_tool_validation=strict)
+    settings = TranslationOptions(strict_tool_validation=strict)
     exchange = Exchange(AmazonQ(), new_token=lambda: f"{next(numbers):016d}", settings=settings)
     raw = body(with_tools(*(tool(name, f"@{name}") for name in names)))
     for name in names:

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects.amazonq import AmazonQ
 from dragoman.dialects.amazonq.errors import stream_error
-from dragoman.errors import DragomanError, InvalidRequest, NotAllowed, UpstreamCut, UpstreamError
+from dragoman.errors import DragomanError, InvalidRequest, NotAllowed, UpstreamError, UpstreamIncomplete
 
 CASES: list[tuple[DragomanError, int, str, str | None]] = [
     (InvalidRequest("no"), 400, "ValidationException", "REQUEST_BODY_INVALID"),
@@ -80,7 +80,7 @@ CASES: list[tuple[DragomanError, int, str, str | None]] = [
         "INSUFFICIENT_MODEL_CAPACITY",
     ),
     (UpstreamError("cannot be reached", kind="overloaded"), 503, "ServiceUnavailableException", None),
-    (UpstreamCut("broke", kind="overloaded"), 503, "ServiceUnavailableException", None),
+    (UpstreamIncomplete("broke", kind="overloaded"), 503, "ServiceUnavailableException", None),
     (DragomanError("shutting down", kind="overloaded"), 503, "ServiceUnavailableException", None),
     (UpstreamError("no", kind="timeout", status=504), 503, "ServiceUnavailableException", None),
     (UpstreamError("no", kind="cancelled", status=499), 500, "InternalServerException", None),
@@ -132,7 +132,7 @@ def test_the_place_of_a_mistake_is_told() -> None:
         ),
         (InvalidRequest("no"), "validationError", "ValidationException", "REQUEST_BODY_INVALID"),
         (
-            UpstreamCut("no", kind="overloaded"),
+            UpstreamIncomplete("no", kind="overloaded"),
             "serviceUnavailableError",
             "ServiceUnavailableException",
             None,

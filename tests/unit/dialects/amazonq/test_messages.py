@@ -16,7 +16,7 @@ from dragoman.ir import (
     Media,
     Message,
     Part,
-    Sealed,
+    SealedSignature,
     Text,
     Thought,
     ToolCall,
@@ -224,9 +224,11 @@ def test_a_call_of_a_renamed_tool_gets_no_signature_back(signature: str | None) 
     renamed = assistant("x", use("t1", "dummy"), use("t2"), **reasoning(signature=signature))
     exchange = Exchange(AmazonQ(), new_token=lambda: "n")
     exchange.decode(body(user(), renamed, results(result(TEXT), result(TEXT, identity="t2")), user()))
-    assert "t1" not in exchange.wanted
-    assert "t2" in exchange.wanted
-    sent = json.loads(exchange.encode(Target(model="gemini-3.8-flash"), {"t1": Sealed(SIGNATURE, "t1")}))
+    assert "t1" not in exchange.missing_keys
+    assert "t2" in exchange.missing_keys
+    sent = json.loads(
+        exchange.encode(Target(model="gemini-3.8-flash"), {"t1": SealedSignature(SIGNATURE, "t1")})
+    )
     calls = [part for part in sent["contents"][1]["parts"] if "functionCall" in part]
     assert [part["functionCall"]["name"] for part in calls] == ["dummy", "fs_read"]
     assert not any("thoughtSignature" in part for part in calls)

@@ -10,8 +10,8 @@ import pytest
 
 from dragoman.dialects.amazonq import AmazonQ
 from dragoman.dialects.base import Target
-from dragoman.errors import UpstreamCut
-from dragoman.eventstream import encode_event, encode_exception, event_head
+from dragoman.errors import UpstreamIncomplete
+from dragoman.eventstream import encode_event, encode_event_headers, encode_exception
 from dragoman.exchange import Exchange
 from tests.unit.dialects.amazonq.building import body, tool, with_tools
 from tests.unit.dialects.amazonq.conversations import google_answers
@@ -50,13 +50,13 @@ def test_every_stream_of_every_conversation_is_readable(name: str, fields: Json)
     pieces.append(exchange.finish())
     reading = read(b"".join(pieces))
     assert bool(reading.failure) == (exchange.failure is not None)
-    assert [used.name for used in reading.tools] == exchange.facts.calls
+    assert [used.name for used in reading.tools] == exchange.summary.calls
     if not fields:
         assert (reading.thoughts, reading.signatures) == ("", [])
 
 
 def event(kind: str, **payload: Any) -> bytes:
-    return encode_event(event_head(kind), json.dumps(payload).encode())
+    return encode_event(encode_event_headers(kind), json.dumps(payload).encode())
 
 
 def used(identity: str = "t1", name: str = "x", **more: Any) -> bytes:
@@ -159,5 +159,5 @@ def test_every_violation_is_found(bad: bytes) -> None:
 
 
 def test_a_stream_that_ends_inside_a_frame_is_cut() -> None:
-    with pytest.raises(UpstreamCut):
+    with pytest.raises(UpstreamIncomplete):
         read(OPENED + DONE[:-1])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.ir import ANY_TOOL, RemoteServer, ToolFilter
+from dragoman.ir import ANY_TOOL, RemoteMcpServer, ToolFilter
 from tests.unit.dialects.anthropic.building import decode, refused, tool
 
 Json = dict[str, Any]
@@ -38,7 +38,7 @@ def toolset(**more: Any) -> Json:
 def test_a_server_is_read(server: Json, sets: list[Json], expected: Json) -> None:
     decoded = decode(tools=[tool("f"), *sets], mcp_servers=[{**SERVER, **server}])
     base: Json = {"label": "s", "url": "https://s", "where": "mcp_servers[0]", "trusts": ANY_TOOL}
-    assert decoded.request.remotes == (RemoteServer(**base, **expected),)
+    assert decoded.request.remotes == (RemoteMcpServer(**base, **expected),)
     assert [one.name for one in decoded.request.tools] == ["f"]
     assert decoded.notes == ()
 

@@ -10,12 +10,12 @@ from dragoman.dialects import anthropic
 from dragoman.ir import (
     ON_TEXT,
     Citation,
-    Cited,
+    CitedText,
     Event,
     ServerCall,
     ServerResult,
     Signature,
-    Signed,
+    SignatureDelta,
     Source,
     Text,
     TextDelta,
@@ -188,10 +188,10 @@ def cited(source: Source) -> Json:
 CITED: list[Event] = [
     TextDelta("It is "),
     TextDelta("known that "),
-    Cited("a", (A, B)),
-    Cited("b", (B,)),
+    CitedText("a", (A, B)),
+    CitedText("b", (B,)),
     TextDelta(" and c"),
-    Signed(OWN, ON_TEXT),
+    SignatureDelta(OWN, ON_TEXT),
 ]
 
 
@@ -208,7 +208,7 @@ def test_text_with_sources_is_a_block_of_its_own() -> None:
 
 
 def test_citations_come_before_the_words_of_their_block() -> None:
-    events = [event["data"] for event in parse(stream_bytes(whole_stream([Cited("a", (A, B))])))]
+    events = [event["data"] for event in parse(stream_bytes(whole_stream([CitedText("a", (A, B))])))]
     assert [event.get("delta", event).get("type") for event in events[1:7]] == [
         "content_block_start",
         "citations_delta",

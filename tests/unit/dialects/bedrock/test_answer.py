@@ -13,14 +13,14 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
     Native,
     ServerCall,
     ServerResult,
-    Signed,
+    SignatureDelta,
     Source,
     StopReason,
     TextDelta,
@@ -80,33 +80,36 @@ TABLE: dict[str, tuple[list[Event], list[Json]]] = {
         ],
     ),
     "a2 a signed thought keeps its own": (
-        [ThoughtDelta("hm"), Signed(OTHER, ON_THOUGHT), *call("t1", SIGNATURE)],
+        [ThoughtDelta("hm"), SignatureDelta(OTHER, ON_THOUGHT), *call("t1", SIGNATURE)],
         [reasoning("hm", seal(OTHER, ON_THOUGHT)), reasoning("", seal(SIGNATURE, "t1")), used("t1")],
     ),
     "a signature on a thought that was not shown": (
-        [Signed(OTHER, ON_THOUGHT), TextDelta("hi")],
+        [SignatureDelta(OTHER, ON_THOUGHT), TextDelta("hi")],
         [reasoning("", seal(OTHER, ON_THOUGHT)), {"text": "hi"}],
     ),
     "an answer that was nothing but thought": (
-        [ThoughtDelta("hm"), Signed(OTHER, AFTER_TEXT)],
+        [ThoughtDelta("hm"), SignatureDelta(OTHER, AFTER_TEXT)],
         [reasoning("hm", seal(OTHER, AFTER_TEXT))],
     ),
     "a text's signature behind a thought": (
-        [ThoughtDelta("hm"), Signed(OTHER, ON_TEXT)],
+        [ThoughtDelta("hm"), SignatureDelta(OTHER, ON_TEXT)],
         [reasoning("hm", seal(OTHER, AFTER_TEXT))],
     ),
     "text signed in the middle": (
-        [TextDelta("a"), Signed(OTHER, ON_TEXT), TextDelta("b")],
+        [TextDelta("a"), SignatureDelta(OTHER, ON_TEXT), TextDelta("b")],
         [{"text": "ab"}],
     ),
-    "a text's signature is the store's": ([TextDelta("hi"), Signed(OTHER, ON_TEXT)], [{"text": "hi"}]),
+    "a text's signature is the store's": (
+        [TextDelta("hi"), SignatureDelta(OTHER, ON_TEXT)],
+        [{"text": "hi"}],
+    ),
     "what only Gemini says": ([Native(json=b"{}"), TextDelta("hi")], [{"text": "hi"}]),
     "what Google looked up is told in the text alone": (
         [
             ServerCall(id="s1", kind="web_search"),
             ServerResult(call_id="s1", kind="web_search"),
             TextDelta("It "),
-            Cited("rains.", (Source(url="https://h"),)),
+            CitedText("rains.", (Source(url="https://h"),)),
         ],
         [{"text": "It rains."}],
     ),
@@ -138,9 +141,9 @@ ATOMS: list[list[Event]] = [
     [ThoughtDelta("b")],
     call("t1", SIGNATURE),
     call("t2"),
-    [Signed(SIGNATURE, ON_TEXT)],
-    [Signed(OTHER, AFTER_TEXT)],
-    [Signed(OTHER, ON_THOUGHT)],
+    [SignatureDelta(SIGNATURE, ON_TEXT)],
+    [SignatureDelta(OTHER, AFTER_TEXT)],
+    [SignatureDelta(OTHER, ON_THOUGHT)],
 ]
 
 

@@ -11,7 +11,7 @@ from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.bedrock import decode as decode_module
 from dragoman.dialects.bedrock.encode import Echo
 from dragoman.ir import Message, Text, ToolCall
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from tests.unit.dialects.bedrock.building import (
     CLIENT,
     Json,
@@ -213,7 +213,7 @@ def test_a_message_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         read.append(where)
         return original(raw, where)
 
-    monkeypatch.setattr(decode_module, "_MESSAGES", Memo(1 << 20))
+    monkeypatch.setattr(decode_module, "_MESSAGES", LruCache(1 << 20))
     monkeypatch.setattr(decode_module, "_message", counting)
     first = request(user("once"), assistant("upon"))
     second = request(user("once"), assistant("upon"), user("a time"))

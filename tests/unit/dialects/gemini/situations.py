@@ -12,7 +12,7 @@ from dragoman.ir import (
     Finished,
     Native,
     Signature,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -46,18 +46,18 @@ SITUATIONS: dict[str, tuple[list[Any], list[Event]]] = {
     ),
     "a2 text signed at the end": (
         [chunk({"text": "a"}), chunk({"text": "", "thoughtSignature": "s"}, finish="STOP")],
-        [TextDelta("a"), Signed(signed("s"), AFTER_TEXT), end()],
+        [TextDelta("a"), SignatureDelta(signed("s"), AFTER_TEXT), end()],
     ),
     "a2 text signed on itself": (
         [chunk({"text": "a", "thoughtSignature": "s"}, finish="STOP")],
-        [TextDelta("a"), Signed(signed("s"), ON_TEXT), end()],
+        [TextDelta("a"), SignatureDelta(signed("s"), ON_TEXT), end()],
     ),
     "a2 thoughts, signed": (
         [
             chunk({"text": "t", "thought": True}),
             chunk({"text": "", "thought": True, "thoughtSignature": "s"}, {"text": "a"}, finish="STOP"),
         ],
-        [ThoughtDelta("t"), Signed(signed("s"), ON_THOUGHT), TextDelta("a"), end()],
+        [ThoughtDelta("t"), SignatureDelta(signed("s"), ON_THOUGHT), TextDelta("a"), end()],
     ),
     "e1 an empty text between thoughts": (
         [
@@ -312,7 +312,7 @@ SITUATIONS: dict[str, tuple[list[Any], list[Event]]] = {
         [
             TextDelta("a"),
             ThoughtDelta("t"),
-            Signed(signed("u"), ON_THOUGHT),
+            SignatureDelta(signed("u"), ON_THOUGHT),
             *called(FIRST, b'{"path":"x"}'),
             Usage(input_tokens=5),
             end("tool_calls"),

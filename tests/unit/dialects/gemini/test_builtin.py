@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
-from dragoman.dialects.gemini.grounded import GroundedStream
+from dragoman.dialects.gemini.grounded import ServerToolsStream
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.ir import Location, OutputFormat, Request, ServerTool, ToolChoice
 from tests.unit.dialects.gemini.speaking import NEW, OLD, READ, Json, body_of, encode, notes_of, user
@@ -97,7 +97,7 @@ def test_nothing_of_it_without_server_tools() -> None:
     encoded = encode(tools=(READ,))
     assert "toolConfig" not in json.loads(encoded.body)
     assert isinstance(encoded.reader(), GeminiStream)
-    assert isinstance(encode(server_tools=(SEARCH,)).reader(), GroundedStream)
+    assert isinstance(encode(server_tools=(SEARCH,)).reader(), ServerToolsStream)
     dropped = encode(server_tools=(SEARCH,), tools=(READ,), to=OLD)
     assert isinstance(dropped.reader(), GeminiStream)
 

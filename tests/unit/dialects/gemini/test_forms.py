@@ -71,7 +71,7 @@ def test_c11_a_history_that_google_refuses_is_told() -> None:
     body = {"model": "m", "max_tokens": 9, "messages": [*messages, {"role": "user", "content": [result]}]}
     exchange = Exchange(anthropic, new_token=lambda: "x")
     exchange.decode(json.dumps(body).encode())
-    sent = json.loads(exchange.encode(Target(model="gemini-3.5-flash", told_history=True)))
+    sent = json.loads(exchange.encode(Target(model="gemini-3.5-flash", history_as_text=True)))
     assert [content["role"] for content in sent["contents"]] == ["user", "model", "user"]
     assert "functionCall" not in json.dumps(sent)
     assert "functionResponse" not in json.dumps(sent)

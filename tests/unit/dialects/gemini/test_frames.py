@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.dialects.gemini import frames as frames_module
 from dragoman.dialects.gemini.frames import ArrayFrames, FrameDecoder, WholeFrame
-from dragoman.errors import UpstreamGarbage
+from dragoman.errors import UpstreamProtocolError
 from dragoman.sse import SseDecoder
 
 SIZES = [0, 1, 2, 3, 5]
@@ -82,26 +82,26 @@ def test_an_event_above_the_cap_takes_no_short_way(
     monkeypatch.setattr(frames_module, "SseDecoder", lambda: SseDecoder(20))
     decoder = FrameDecoder()
     decoder.feed(b"data: {}\r\n\r\n")
-    with pytest.raises(UpstreamGarbage, match="longer than 20 bytes"):
+    with pytest.raises(UpstreamProtocolError, match="longer than 20 bytes"):
         decoder.feed((event + b"\r\n\r\n") * number)
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("data", [b'[{"a":1},{"b"', b'{"a":"x', b'{"a":"\\', b"[}", b"[{}}"])
 def test_e7_an_array_that_stops_in_the_middle_is_no_end(data: bytes, size: int) -> None:
-    with pytest.raises(UpstreamGarbage, match="in the middle"):
+    with pytest.raises(UpstreamProtocolError, match="in the middle"):
         frames(data, size)
 
 
 @pytest.mark.parametrize("size", [0, 1, 8])
 def test_an_element_above_the_cap_is_refused(size: int) -> None:
-    with pytest.raises(UpstreamGarbage, match="longer than 20 bytes"):
+    with pytest.raises(UpstreamProtocolError, match="longer than 20 bytes"):
         frames(b'[{"a":"0123456789abcdef"}]', size, ArrayFrames(20))
 
 
 @pytest.mark.parametrize("size", [0, 1, 8])
 def test_a_whole_answer_above_the_cap_is_refused(size: int) -> None:
-    with pytest.raises(UpstreamGarbage, match="longer than 20 bytes"):
+    with pytest.raises(UpstreamProtocolError, match="longer than 20 bytes"):
         frames(b'{"a":"0123456789abcdef"}', size, WholeFrame(20))
 
 

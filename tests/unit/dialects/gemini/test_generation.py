@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
-from dragoman.errors import InvalidRequest, UpstreamGarbage
+from dragoman.errors import InvalidRequest, UpstreamProtocolError
 from dragoman.ir import OutputFormat, Request, Sampling, Text, Thinking, ToolChoice
 from tests.unit.dialects.gemini.speaking import NEW, OLD, READ, body_of, config_of, encode, notes_of, user
 
@@ -248,7 +248,7 @@ def test_h3_the_count_is_read(body: bytes, tokens: int) -> None:
 )
 def test_h3_a_count_that_cannot_be_read_is_a_typed_error(body: bytes) -> None:
     """So that the caller falls back to the estimate instead of failing."""
-    with pytest.raises(UpstreamGarbage):
+    with pytest.raises(UpstreamProtocolError):
         gemini.decode_count(body)
 
 

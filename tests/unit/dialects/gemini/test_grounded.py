@@ -17,7 +17,7 @@ from dragoman.dialects.base import Target
 from dragoman.dialects.gemini import grounded
 from dragoman.ir import (
     AFTER_TEXT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
@@ -27,7 +27,7 @@ from dragoman.ir import (
     ServerResult,
     ServerTool,
     Signature,
-    Signed,
+    SignatureDelta,
     Source,
     Started,
     TextDelta,
@@ -36,7 +36,7 @@ from dragoman.ir import (
     Usage,
     collect,
 )
-from dragoman.ir.grammar import check
+from dragoman.ir.grammar import check_events
 from dragoman.notes import Note
 from tests.unit.dialects.gemini.speaking import NEW, OLD, READ, Json, array, calling, chunk, sse, user
 
@@ -100,7 +100,7 @@ def heard(data: bytes, *tools: ServerTool, size: int = 0, **options: Any) -> tup
     for start in range(0, len(data), step):
         events += stream.feed(data[start : start + step])
     events += stream.close()
-    assert check(events) is None
+    assert check_events(events) is None
     return events, list(stream.notes)
 
 
@@ -151,9 +151,9 @@ SEARCHED_EVENTS: list[Event] = [
     Usage(input_tokens=3, searches=3),
     ServerResult(call_id=f"{FIRST}-a", kind="web_search", sources=(NIPPON, WIKI)),
     ServerResult(call_id=f"{SECOND}-b", kind="web_search"),
-    Cited("Tokyo has 37 million. ", (NIPPON,)),
-    Cited("Delhi has 33 million.", (WIKI, NIPPON)),
-    Signed(Signature("s", "gemini-g3"), AFTER_TEXT),
+    CitedText("Tokyo has 37 million. ", (NIPPON,)),
+    CitedText("Delhi has 33 million.", (WIKI, NIPPON)),
+    SignatureDelta(Signature("s", "gemini-g3"), AFTER_TEXT),
     END,
 ]
 
@@ -184,7 +184,7 @@ def test_text_before_a_search_is_not_held_back() -> None:
     assert stream.feed(sse(chunk({"text": "Found."}))) == []
     sources = {"groundingChunks": [web(WIKI)], "groundingSupports": [support("Found.", 0)]}
     rest = stream.feed(sse(beside(chunk(finish="STOP"), groundingMetadata=sources))) + stream.close()
-    assert rest[-2:] == [Cited("Found.", (WIKI,)), END]
+    assert rest[-2:] == [CitedText("Found.", (WIKI,)), END]
 
 
 def test_where_nothing_was_searched_nothing_is_held_back() -> None:
@@ -212,7 +212,7 @@ def test_k1_a_search_that_is_told_at_the_end_comes_before_the_text_too(to: Any) 
         STARTED,
         ServerCall(id=FIRST, kind="web_search", name="web_search", args=b'{"queries":["q","r"]}'),
         ServerResult(call_id=FIRST, kind="web_search", sources=(NIPPON,)),
-        Cited("Es ist grün", (NIPPON,)),
+        CitedText("Es ist grün", (NIPPON,)),
         TextDelta(". Ja"),
         END,
     ]
@@ -265,7 +265,7 @@ def test_pages_that_were_read_are_told_one_by_one() -> None:
                 kind="web_fetch",
                 sources=(Source(url="https://b.org", error="paywall"),),
             ),
-            Cited("A says so", (page,)),
+            CitedText("A says so", (page,)),
             END,
         ]
 
@@ -362,16 +362,16 @@ def test_everything_behind_a_search_keeps_its_order() -> None:
         ServerCall,
         ServerResult,
         ThoughtDelta,
-        Cited,
+        CitedText,
         ServerCall,
         ServerResult,
         ServerCall,
         ServerResult,
-        Cited,
+        CitedText,
         ToolCall,
         Finished,
     ]
-    assert [event.text for event in events if isinstance(event, Cited)] == ["one", "two"]
+    assert [event.text for event in events if isinstance(event, CitedText)] == ["one", "two"]
     found = [event.sources for event in events if isinstance(event, ServerResult)]
     assert found == [(WIKI,), (), ()]
 
@@ -424,8 +424,8 @@ def test_k1_sources_of_sites_the_client_does_not_want_are_withheld() -> None:
     events, notes = heard(sse(*SEARCHED), picky)
     results = [event for event in events if isinstance(event, ServerResult)]
     assert results[0].sources == (WIKI,)
-    assert [event for event in events if isinstance(event, Cited)] == [
-        Cited("Delhi has 33 million.", (WIKI,))
+    assert [event for event in events if isinstance(event, CitedText)] == [
+        CitedText("Delhi has 33 million.", (WIKI,))
     ]
     assert collect(events).parts[4].text.startswith("Tokyo has 37")  # type: ignore[union-attr]
     assert [(note.kind, note.where) for note in notes] == [("withheld", "answer")]

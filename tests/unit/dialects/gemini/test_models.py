@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.dialects.gemini import profile_of
-from dragoman.dialects.gemini.models import Profile
+from dragoman.dialects.gemini.models import ModelProfile
 
 #: model -> ids, signatures, media in results, ends with user, JSON beside functions
 SHEET = {
@@ -53,7 +53,7 @@ def test_a_path_before_the_name_changes_nothing(model: str, prefix: str) -> None
     assert profile_of(prefix + model) == profile_of(model)
 
 
-def newest(model: str) -> Profile:
+def newest(model: str) -> ModelProfile:
     import msgspec
 
     return msgspec.structs.replace(profile_of(model), family="any")

@@ -10,14 +10,14 @@ import pytest
 from dragoman.dialects.gemini import contents
 from dragoman.dialects.gemini.contents import SENTINEL, encode_contents
 from dragoman.dialects.gemini.models import profile_of
-from dragoman.dialects.gemini.parts import Setting
+from dragoman.dialects.gemini.parts import EncodingContext
 from dragoman.dialects.gemini.stream import _MAX_SNAPSHOTS, GeminiStream
 from dragoman.ir import Media, Message, Native, Role, Text, TextDelta, ToolCall, ToolResult, Usage
 from dragoman.notes import Note
 from dragoman.schema import NameMap
 
-SETTING = Setting(profile_of("gemini-3.8-flash"), NameMap.of(()), "x")
-OTHER = Setting(profile_of("gemini-2.5-flash"), SETTING.names, "x")
+SETTING = EncodingContext(profile_of("gemini-3.8-flash"), NameMap.of(()), "x")
+OTHER = EncodingContext(profile_of("gemini-2.5-flash"), SETTING.names, "x")
 
 
 def _said(role: Role, text: str) -> Message:
@@ -69,7 +69,7 @@ def test_of_a_next_turn_only_what_is_new_is_encoded(monkeypatch: pytest.MonkeyPa
     encoded: list[Message] = []
     encode = contents._encode
 
-    def counted(message: Message, *more: Any) -> contents.Content:
+    def counted(message: Message, *more: Any) -> contents.EncodedContent:
         encoded.append(message)
         return encode(message, *more)
 
@@ -104,7 +104,7 @@ def test_the_sentinel_is_put_into_its_own_call_where_the_model_speaks_first() ->
         Message(role="model", parts=(Text(text=""),)),
         Message(role="model", parts=(Text(text="b"),)),
     )
-    setting = Setting(profile_of("gemini-3-pro-preview"), NameMap.of(["read"]), "x")
+    setting = EncodingContext(profile_of("gemini-3-pro-preview"), NameMap.of(["read"]), "x")
     encoded, notes = encode_contents(said, setting)
     first, second = json.loads(b"[%b]" % b",".join(encoded))
     assert first["parts"][0]["thoughtSignature"] == SENTINEL

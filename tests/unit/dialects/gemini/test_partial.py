@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects.gemini.partial import PartialArgs
 from dragoman.dialects.gemini.wire import PartialArg
-from dragoman.errors import UpstreamGarbage
+from dragoman.errors import UpstreamProtocolError
 
 
 def assemble(*pieces: dict[str, Any]) -> Any:
@@ -96,14 +96,14 @@ def test_e10_pieces_are_put_at_their_places(pieces: list[dict[str, Any]], expect
     ],
 )
 def test_c10_a_path_that_leads_nowhere_is_refused_not_skipped(path: str) -> None:
-    with pytest.raises(UpstreamGarbage):
+    with pytest.raises(UpstreamProtocolError):
         assemble(at(path, stringValue="x"))
 
 
 def test_c10_a_name_inside_a_list_is_refused() -> None:
-    with pytest.raises(UpstreamGarbage):
+    with pytest.raises(UpstreamProtocolError):
         assemble(at("$.a[0]", stringValue="x"), at("$.a.b", stringValue="y"))
-    with pytest.raises(UpstreamGarbage):
+    with pytest.raises(UpstreamProtocolError):
         assemble(at("$.a[0]", stringValue="x"), at("$.a.b.c", stringValue="y"))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.wire import NATIVE_FIELDS, Chunk, decode_chunk
-from dragoman.errors import UpstreamCut, UpstreamError, UpstreamGarbage
+from dragoman.errors import UpstreamError, UpstreamIncomplete, UpstreamProtocolError
 from dragoman.ir import (
     Event,
     Failed,
@@ -21,7 +21,7 @@ from dragoman.ir import (
     ToolCall,
     Usage,
 )
-from dragoman.ir.grammar import check
+from dragoman.ir.grammar import check_events
 from tests.unit.dialects.gemini.situations import FIRST, SITUATIONS, STARTED, WRONG, called, end
 from tests.unit.dialects.gemini.speaking import (
     array,
@@ -36,7 +36,7 @@ from tests.unit.dialects.gemini.speaking import (
 
 
 def failure(events: list[Event]) -> UpstreamError:
-    assert check(events) is None
+    assert check_events(events) is None
     last = events[-1]
     assert isinstance(last, Failed)
     assert isinstance(last.error, UpstreamError)
@@ -138,7 +138,7 @@ def test_situation(name: str, frame: Any, size: int) -> None:
     chunks, expected = SITUATIONS[name]
     events = read(frame(*chunks), size=size)
     assert events == [STARTED, *expected]
-    assert check(events) is None
+    assert check_events(events) is None
 
 
 def test_a_whole_answer_is_a_stream_of_one_chunk() -> None:
@@ -235,7 +235,7 @@ def test_the_reader_of_a_request_knows_its_names_origin_and_ids() -> None:
 )
 def test_e7_a_stream_without_a_finish_is_cut_and_may_be_retried(frame: Any, chunks: list[Any]) -> None:
     error = failure(read(frame(*chunks)))
-    assert isinstance(error, UpstreamCut)
+    assert isinstance(error, UpstreamIncomplete)
     assert error.retryable
 
 
@@ -293,7 +293,7 @@ def test_d5_e6_whatever_comes_the_stream_ends_in_a_typed_error(data: bytes, size
     good = sse(chunk({"text": "a"})) if data.startswith(b"data") else b""
     events = read(good + data, size=size)
     error = failure(events)
-    assert isinstance(error, UpstreamGarbage)
+    assert isinstance(error, UpstreamProtocolError)
     assert error.retryable
     assert comparable(events) == comparable(read(good + data))
 
@@ -331,8 +331,8 @@ def test_an_oversized_event_fails_the_stream(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_nothing_at_all_is_a_cut() -> None:
-    assert isinstance(failure(read(b"")), UpstreamCut)
-    assert isinstance(failure(read(b" \r\n")), UpstreamCut)
-    assert isinstance(failure(read(b"data: [DONE]\n\n")), UpstreamCut)
-    assert isinstance(failure(read(b"<html>Bad gateway</html>")), UpstreamCut)
-    assert isinstance(failure(read(b"}{")), UpstreamCut)
+    assert isinstance(failure(read(b"")), UpstreamIncomplete)
+    assert isinstance(failure(read(b" \r\n")), UpstreamIncomplete)
+    assert isinstance(failure(read(b"data: [DONE]\n\n")), UpstreamIncomplete)
+    assert isinstance(failure(read(b"<html>Bad gateway</html>")), UpstreamIncomplete)
+    assert isinstance(failure(read(b"}{")), UpstreamIncomplete)

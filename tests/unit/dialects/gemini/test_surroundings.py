@@ -22,7 +22,7 @@ from dragoman.ir import (
     Tool,
     ToolChoice,
 )
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 from tests.unit.dialects.gemini.speaking import NEW, OLD, READ, model, user
 
 ASKED = Request(model="m", messages=(user("q"),), system=(Text(text="Be brief."),), tools=(READ,))
@@ -57,14 +57,14 @@ ELSEWHERE: list[dict[str, Any]] = [
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """The requests whose surroundings were not known."""
     made: list[Request] = []
-    work_out = surroundings._surround
+    work_out = surroundings._make_envelope
 
-    def counted(request: Request, target: Target) -> surroundings.Surroundings:
+    def counted(request: Request, target: Target) -> surroundings.UpstreamEnvelope:
         made.append(request)
         return work_out(request, target)
 
-    monkeypatch.setattr(surroundings, "_surround", counted)
-    monkeypatch.setattr(surroundings, "_SURROUNDINGS", Memo(1 << 20))
+    monkeypatch.setattr(surroundings, "_make_envelope", counted)
+    monkeypatch.setattr(surroundings, "_ENVELOPES", LruCache(1 << 20))
     return made
 
 
@@ -129,7 +129,7 @@ def test_another_place_has_other_surroundings(worked_out: list[Request], change:
     ],
 )
 def test_bodies_that_lack_something(request_: Request, without: tuple[str, ...], expected: bytes) -> None:
-    target = Target(model=NEW, without=without)
+    target = Target(model=NEW, omit_fields=without)
     assert gemini.encode_request(request_, target, lambda: "id").body == expected
     assert gemini.encode_count(request_, msgspec.structs.replace(target, backend="vertex")) == expected
 
@@ -137,7 +137,7 @@ def test_bodies_that_lack_something(request_: Request, without: tuple[str, ...],
 def test_a_system_prompt_that_is_too_long_is_not_kept(
     worked_out: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surroundings, "_SURROUNDINGS", Memo(1_000))
+    monkeypatch.setattr(surroundings, "_ENVELOPES", LruCache(1_000))
     long = msgspec.structs.replace(ASKED, system=(Text(text="s" * 1_000),))
     assert _body(long) == _body(long)
     assert worked_out == [long, long]
@@ -147,6 +147,6 @@ def test_what_is_known_holds_no_history(worked_out: list[Request]) -> None:
     message = Message(role="user", parts=(Text(text="only mine"),))
     _body(msgspec.structs.replace(ASKED, messages=(message,)))
     assert len(worked_out) == 1
-    kept = surroundings.surround(ASKED, TARGET)
+    kept = surroundings.make_envelope(ASKED, TARGET)
     assert b"only mine" not in b"".join(kept.rest)
     assert len(worked_out) == 1

@@ -10,9 +10,9 @@ import pytest
 from dragoman.dialects.base import Answer, Target
 from dragoman.dialects.gemini import decode_error
 from dragoman.dialects.gemini.client import Framing, GeminiClient
-from dragoman.errors import DragomanError, UpstreamCut
+from dragoman.errors import DragomanError, UpstreamIncomplete
 from dragoman.ir import (
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
@@ -133,7 +133,7 @@ def test_e_a_broken_stream_ends_with_an_error_and_never_with_a_reason(framing: F
 
 def test_e_an_array_that_fails_before_its_first_element_is_still_json() -> None:
     stream = GeminiClient(MODEL, "array").stream(Answer(id="r", model=MODEL))
-    out = stream.open() + stream.feed(Failed(UpstreamCut("gone", kind="overloaded")))
+    out = stream.open() + stream.feed(Failed(UpstreamIncomplete("gone", kind="overloaded")))
     assert json.loads(out)[0]["error"]["message"] == "gone"
 
 
@@ -199,7 +199,7 @@ def test_a_stream_that_is_kept_can_be_told_again_in_one_piece() -> None:
     started.open()
     started.receive(sse(*TURN))
     started.finish()
-    assert json.loads(started.whole())["candidates"] == whole(*TURN)["candidates"]
+    assert json.loads(started.whole_body())["candidates"] == whole(*TURN)["candidates"]
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\r", "\n", "\0", "\x0b", "\x1e"])
@@ -268,7 +268,7 @@ def test_what_the_gateway_ran_has_no_part_of_its_own_and_text_with_sources_is_te
         Started("m", "r"),
         call,
         result,
-        Cited("a", (Source(url="u"),)),
+        CitedText("a", (Source(url="u"),)),
         Finished(reason="end", raw="STOP"),
     ]
     stream = client.stream(Answer(id="resp_1", model="m"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.gemini.client.tools import json_schema
-from dragoman.emulator.service import Question, Service
+from dragoman.emulator.service import EmulatorService, HttpRequest
 from dragoman.errors import InvalidRequest
 from tests.unit.dialects.gemini_client.asking import HI, MODEL, sent, talk
 
@@ -26,7 +26,7 @@ def declared(parameters: Any, **target: Any) -> Any:
 def is_taken(declaration: Any) -> bool:
     body = json.dumps({"contents": HI, "tools": [{"functionDeclarations": [declaration]}]}).encode()
     path = f"/v1beta/models/{MODEL}:generateContent"
-    return Service("s").answer(Question(verb="POST", path=path, body=body)).status == 200
+    return EmulatorService("s").handle(HttpRequest(method="POST", path=path, body=body)).status == 200
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
@@ -24,7 +24,7 @@ from dragoman.ir import (
     Response,
     ServerCall,
     ServerResult,
-    Signed,
+    SignatureDelta,
     Source,
     StopReason,
     TextDelta,
@@ -103,15 +103,15 @@ TABLE: dict[str, tuple[list[Event], Json]] = {
         },
     ),
     "signed text": (
-        [TextDelta("hi"), Signed(SIGNATURE, ON_TEXT)],
+        [TextDelta("hi"), SignatureDelta(SIGNATURE, ON_TEXT)],
         {"content": "hi", "extra_content": signed(SIGNATURE, ON_TEXT)},
     ),
     "signed behind text": (
-        [TextDelta("hi"), Signed(SIGNATURE, AFTER_TEXT)],
+        [TextDelta("hi"), SignatureDelta(SIGNATURE, AFTER_TEXT)],
         {"content": "hi", "extra_content": signed(SIGNATURE, AFTER_TEXT)},
     ),
     "a text's signature behind a call": (
-        [TextDelta("hi"), *call("call_1"), Signed(SIGNATURE, ON_TEXT)],
+        [TextDelta("hi"), *call("call_1"), SignatureDelta(SIGNATURE, ON_TEXT)],
         {
             "content": "hi",
             "tool_calls": [function("call_1")],
@@ -119,19 +119,19 @@ TABLE: dict[str, tuple[list[Event], Json]] = {
         },
     ),
     "a text's signature behind a thought": (
-        [TextDelta("hi"), ThoughtDelta("hm"), Signed(SIGNATURE, ON_TEXT)],
+        [TextDelta("hi"), ThoughtDelta("hm"), SignatureDelta(SIGNATURE, ON_TEXT)],
         {"content": "hi", "reasoning_content": "hm", "extra_content": signed(SIGNATURE, AFTER_TEXT)},
     ),
     "a2 a signed thought": (
-        [ThoughtDelta("hm"), Signed(SIGNATURE, ON_THOUGHT), TextDelta("hi")],
+        [ThoughtDelta("hm"), SignatureDelta(SIGNATURE, ON_THOUGHT), TextDelta("hi")],
         {"content": "hi", "reasoning_content": "hm", "extra_content": signed(SIGNATURE, ON_THOUGHT)},
     ),
     "the last signature counts": (
-        [TextDelta("a"), Signed(OTHER, ON_TEXT), TextDelta("b"), Signed(SIGNATURE, ON_TEXT)],
+        [TextDelta("a"), SignatureDelta(OTHER, ON_TEXT), TextDelta("b"), SignatureDelta(SIGNATURE, ON_TEXT)],
         {"content": "ab", "extra_content": signed(SIGNATURE, ON_TEXT)},
     ),
     "two signatures on end": (
-        [TextDelta("a"), Signed(OTHER, ON_TEXT), Signed(SIGNATURE, ON_TEXT)],
+        [TextDelta("a"), SignatureDelta(OTHER, ON_TEXT), SignatureDelta(SIGNATURE, ON_TEXT)],
         {"content": "a", "extra_content": signed(SIGNATURE, AFTER_TEXT)},
     ),
     "what only Gemini says": ([Native(json=b"{}"), TextDelta("hi")], {"content": "hi"}),
@@ -162,9 +162,9 @@ ATOMS: list[list[Event]] = [
     call("call_1", SIGNATURE),
     call("call_2"),
     call("call_3", None, b'{"input":"x"}', "patch"),
-    [Signed(SIGNATURE, ON_TEXT)],
-    [Signed(OTHER, AFTER_TEXT)],
-    [Signed(OTHER, ON_THOUGHT)],
+    [SignatureDelta(SIGNATURE, ON_TEXT)],
+    [SignatureDelta(OTHER, AFTER_TEXT)],
+    [SignatureDelta(OTHER, ON_THOUGHT)],
 ]
 
 
@@ -346,9 +346,9 @@ def test_k3_sources_are_annotations_of_the_message() -> None:
     said: list[Event] = [
         TextDelta("Ü is "),
         *RAN,
-        Cited("a", (A, B)),
+        CitedText("a", (A, B)),
         ThoughtDelta("hm"),
-        Cited("b", (B,)),
+        CitedText("b", (B,)),
         TextDelta("."),
     ]
     events = whole_stream(said)
@@ -381,5 +381,5 @@ def test_without_sources_there_is_no_such_field() -> None:
 
 
 def test_a_signature_behind_a_search_is_no_text_s() -> None:
-    events = whole_stream([TextDelta("a"), *RAN, Signed(SIGNATURE, ON_TEXT)])
+    events = whole_stream([TextDelta("a"), *RAN, SignatureDelta(SIGNATURE, ON_TEXT)])
     assert streamed(events)["choices"][0]["message"]["extra_content"] == signed(SIGNATURE, AFTER_TEXT)

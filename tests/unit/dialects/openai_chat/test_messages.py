@@ -10,7 +10,7 @@ import pytest
 from dragoman.dialects.openai_chat.messages import legacy_id
 from dragoman.ir import (
     AFTER_TEXT,
-    AS_BROUGHT,
+    ANY_ORIGIN,
     ON_TEXT,
     ON_THOUGHT,
     Part,
@@ -238,11 +238,11 @@ SIGNED: dict[str, tuple[Json, tuple[Part, ...]]] = {
     ),
     "a call of Google's own endpoint": (
         assistant(None, call(extra_content=google("Ej+/_-Q="))),
-        (ToolCall(id="call_1", name="Read", signature=Signature("Ej+/_-Q=", AS_BROUGHT)),),
+        (ToolCall(id="call_1", name="Read", signature=Signature("Ej+/_-Q=", ANY_ORIGIN)),),
     ),
     "text of Google's own endpoint": (
         assistant("hi", extra_content=google("EjQK")),
-        (said("hi", Signature("EjQK", AS_BROUGHT)),),
+        (said("hi", Signature("EjQK", ANY_ORIGIN)),),
     ),
     "somebody else's extras": (assistant("hi", extra_content={"other": 1}), (said("hi"),)),
     "no signature": (assistant("hi", extra_content={"google": {}}), (said("hi"),)),

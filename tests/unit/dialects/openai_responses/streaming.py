@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from dragoman.dialects import openai_responses
 from dragoman.dialects.base import Answer
 from dragoman.dialects.openai_responses.echo import Echo
-from dragoman.dialects.openai_responses.tools import Face
+from dragoman.dialects.openai_responses.tools import ClientTool
 from dragoman.ir import Event, TextDelta
 from tests.corpus.responses import assembled, parse_events
 from tests.unit.dialects import streaming as shared
@@ -25,19 +25,19 @@ Json = dict[str, Any]
 
 call = partial(shared.call, name="read")
 FACES = {
-    "ns.deep": Face("function_call", "deep", "ns"),
-    "apply_patch": Face("custom_tool_call", "apply_patch"),
-    "ns.exec": Face("custom_tool_call", "exec", "ns"),
-    "tool_search": Face("tool_search_call", "tool_search"),
-    "local_shell": Face("local_shell_call", "local_shell"),
-    "shell": Face("shell_call", "shell"),
-    "patch": Face("apply_patch_call", "patch"),
+    "ns.deep": ClientTool("function_call", "deep", "ns"),
+    "apply_patch": ClientTool("custom_tool_call", "apply_patch"),
+    "ns.exec": ClientTool("custom_tool_call", "exec", "ns"),
+    "tool_search": ClientTool("tool_search_call", "tool_search"),
+    "local_shell": ClientTool("local_shell_call", "local_shell"),
+    "shell": ClientTool("shell_call", "shell"),
+    "patch": ClientTool("apply_patch_call", "patch"),
 }
 SDK_EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
 
 def answer(*, carries: bool = True, compacts: bool = False, includes: Iterable[str] = ()) -> Answer:
-    echo = Echo(faces=FACES, carries=carries, compacts=compacts, includes=frozenset(includes))
+    echo = Echo(client_tools=FACES, carries=carries, compacts=compacts, includes=frozenset(includes))
     return Answer(id="resp_1", model="gpt-5", input_tokens=7, created_s=1_700_000_000, echo=echo)
 
 

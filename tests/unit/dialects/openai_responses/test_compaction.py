@@ -8,10 +8,10 @@ import pytest
 
 from dragoman.dialects import openai_responses
 from dragoman.dialects.base import Answer
-from dragoman.dialects.openai_responses.compact import Compaction
+from dragoman.dialects.openai_responses.compact import CompactClient
 from dragoman.dialects.openai_responses.compaction import (
     PREFACE,
-    WISH,
+    SUMMARY_PROMPT,
     compact_request,
     compact_response,
     open_summary,
@@ -44,7 +44,7 @@ def test_g3_the_endpoint_asks_compacts_and_goes_on() -> None:
     asked = compact_request(given)
     decoded = openai_responses.decode_request(asked, {})
     assert not decoded.request.stream
-    assert decoded.request.messages[-1].parts == (Text(text=WISH),)
+    assert decoded.request.messages[-1].parts == (Text(text=SUMMARY_PROMPT),)
     answer = Answer(id="resp_1", model="gpt-5", created_s=9, echo=decoded.echo)
     response = openai_responses.encode_response(collect(whole_stream(text("a is fixed"))), answer)
     compacted = json.loads(compact_response(response, input_items(given, "t")))
@@ -78,7 +78,7 @@ def test_g3_any_input_can_be_compacted(given: bytes, count: int) -> None:
 
 
 def test_g3_the_endpoint_as_a_dialect_of_its_own() -> None:
-    dialect = Compaction("t")
+    dialect = CompactClient("t")
     decoded = dialect.decode_request(body(user("fix a")), {})
     answer = Answer(id="resp_1", model="gpt-5", echo=decoded.echo)
     events = whole_stream(text("a is fixed"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.openai_responses.compaction import PREFACE, UNREADABLE, WISH, seal_summary
+from dragoman.dialects.openai_responses.compaction import PREFACE, SUMMARY_PROMPT, UNREADABLE, seal_summary
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
@@ -352,7 +352,7 @@ def test_g3_a_trigger_asks_for_a_summary_and_for_nothing_else() -> None:
     trigger = {"type": "compaction_trigger"}
     text = {"format": {"type": "json_object"}}
     got = decode(user("q"), call(), output(), trigger, tools=[function()], tool_choice="required", text=text)
-    assert got.request.messages[-1].parts == (Text(text=WISH),)
+    assert got.request.messages[-1].parts == (Text(text=SUMMARY_PROMPT),)
     assert (got.request.tool_choice.mode, got.request.output) == ("none", None)
     assert [tool.name for tool in got.request.tools] == ["read"]
     assert got.echo.compacts
@@ -361,4 +361,4 @@ def test_g3_a_trigger_asks_for_a_summary_and_for_nothing_else() -> None:
 def test_g3_instructions_alone_can_be_compacted() -> None:
     got = request(message("developer", "base"), {"type": "compaction_trigger"})
     assert [text.text for text in got.system] == ["base"]
-    assert [said.parts for said in got.messages] == [(Text(text=WISH),)]
+    assert [said.parts for said in got.messages] == [(Text(text=SUMMARY_PROMPT),)]

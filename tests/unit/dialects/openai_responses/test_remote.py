@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects.openai_responses.echo import Echo
 from dragoman.dialects.openai_responses.session import inheritable
-from dragoman.ir import ANY_TOOL, RemoteServer, Text, ToolCall, ToolChoice, ToolFilter, ToolResult
+from dragoman.ir import ANY_TOOL, RemoteMcpServer, Text, ToolCall, ToolChoice, ToolFilter, ToolResult
 from tests.unit.dialects.openai_responses.building import (
     body,
     decode,
@@ -51,7 +51,7 @@ SECRET: Json = {**LABEL, "server_url": "https://s", "headers": {"X": "one"}, "au
 )
 def test_a_server_is_read(more: Json, expected: Json) -> None:
     decoded = decode(tools=[function(), {**LABEL, **more}])
-    assert decoded.request.remotes == (RemoteServer(label="s", where="tools[1]", **expected),)
+    assert decoded.request.remotes == (RemoteMcpServer(label="s", where="tools[1]", **expected),)
     assert decoded.notes == ()
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import UpstreamCut
+from dragoman.errors import UpstreamIncomplete
 from dragoman.ir import (
-    Cited,
+    CitedText,
     Event,
     Failed,
     ServerCall,
@@ -216,7 +216,7 @@ def test_k3_what_google_wants_back_rides_in_a_reasoning_item() -> None:
     assert alone == item
 
 
-CITED: list[Event] = [TextDelta("Ü is "), Cited("a🙂", (A, B)), Cited("b", (B,)), TextDelta(".")]
+CITED: list[Event] = [TextDelta("Ü is "), CitedText("a🙂", (A, B)), CitedText("b", (B,)), TextDelta(".")]
 
 
 def citation(source: Source, start: int, end: int) -> Json:
@@ -244,7 +244,7 @@ def test_sources_are_annotations_of_the_text() -> None:
 
 
 def test_an_answer_may_begin_with_what_is_cited_and_go_on_elsewhere() -> None:
-    events = whole_stream([Cited("a", (A,)), SEARCH, FOUND, Cited("b", (B,))])
+    events = whole_stream([CitedText("a", (A,)), SEARCH, FOUND, CitedText("b", (B,))])
     first, _, last = items(events)
     assert first["content"][0]["annotations"] == [citation(A, 0, 1)]
     assert last["content"][0]["annotations"] == [citation(B, 0, 1)]
@@ -262,12 +262,12 @@ def test_sources_without_a_place_are_told_at_the_end_once() -> None:
 
 
 def test_a_summary_shows_neither_tools_nor_sources() -> None:
-    (item,) = items(whole_stream([SEARCH, FOUND, Cited("a", (A,))]), answer(compacts=True))
+    (item,) = items(whole_stream([SEARCH, FOUND, CitedText("a", (A,))]), answer(compacts=True))
     assert item["type"] == "compaction"
 
 
 def test_an_answer_that_breaks_off_closes_what_runs() -> None:
-    events: list[Event] = [Started(), SEARCH, TextDelta("half"), Failed(UpstreamCut("cut"))]
+    events: list[Event] = [Started(), SEARCH, TextDelta("half"), Failed(UpstreamIncomplete("cut"))]
     data = stream_bytes(events)
     assert names(data)[-3:] == ["output_item.done", "output_item.done", "failed"]
     body = parse_events(data)[-1]["data"]["response"]

@@ -15,11 +15,11 @@ from dragoman.dialects.openai_responses.session import (
     forces_a_call,
     inheritable,
     input_items,
-    lasting,
     links_of,
     output_items,
     references,
     since_compaction,
+    storable_items,
     unanswerable,
 )
 from dragoman.errors import InvalidRequest
@@ -179,7 +179,7 @@ def test_a_choice_that_forces_a_call_is_told_from_one_that_does_not(choice: byte
 
 def test_g3_a_session_keeps_no_trigger() -> None:
     items = input_items(body(user("a"), {"type": "compaction_trigger"}), "t")
-    assert loads(lasting(items)) == loads(items[:1])
+    assert loads(storable_items(items)) == loads(items[:1])
 
 
 def test_only_the_new_items_are_looked_at_and_their_ids_tell_their_places() -> None:

@@ -12,7 +12,7 @@ import pytest
 from dragoman.dialects import openai_responses
 from dragoman.dialects.base import Answer
 from dragoman.dialects.openai_responses.compaction import open_summary
-from dragoman.errors import DragomanError, UpstreamCut
+from dragoman.errors import DragomanError, UpstreamIncomplete
 from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
@@ -21,7 +21,7 @@ from dragoman.ir import (
     Failed,
     Finished,
     Native,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -43,7 +43,7 @@ from tests.unit.dialects.openai_responses.streaming import (
 from tests.unit.dialects.streaming import OTHER, SIGNATURE, whole_stream
 
 THOUGHT: list[Event] = [ThoughtDelta("h"), ThoughtDelta("m")]
-SIGNED = Signed(SIGNATURE, ON_THOUGHT)
+SIGNED = SignatureDelta(SIGNATURE, ON_THOUGHT)
 BLOCKED = Finished(reason="blocked", raw="SAFETY", detail="no")
 
 #: name -> events, and the output: (type, what it holds) per item
@@ -95,11 +95,11 @@ TABLE: dict[str, tuple[list[Event], list[tuple[str, Any]]]] = {
         [("message", "a"), ("reasoning", ("", seal(SIGNATURE, ON_THOUGHT)))],
     ),
     "nothing but a signed thought": (
-        [*THOUGHT, Signed(SIGNATURE, AFTER_TEXT)],
+        [*THOUGHT, SignatureDelta(SIGNATURE, AFTER_TEXT)],
         [("reasoning", ("hm", seal(SIGNATURE, AFTER_TEXT)))],
     ),
     "signed text is found in the store": (
-        [*text("a"), Signed(SIGNATURE, ON_TEXT), *text("b"), Signed(OTHER, AFTER_TEXT)],
+        [*text("a"), SignatureDelta(SIGNATURE, ON_TEXT), *text("b"), SignatureDelta(OTHER, AFTER_TEXT)],
         [("message", "ab")],
     ),
     "unsigned call behind a thought": (
@@ -111,8 +111,8 @@ ATOMS: tuple[list[Event], ...] = (
     text("a"),
     THOUGHT,
     [SIGNED],
-    [Signed(SIGNATURE, ON_TEXT)],
-    [Signed(SIGNATURE, AFTER_TEXT)],
+    [SignatureDelta(SIGNATURE, ON_TEXT)],
+    [SignatureDelta(SIGNATURE, AFTER_TEXT)],
     call("call_1"),
     call("call_2", SIGNATURE),
     call("call_3", name="apply_patch", args=b'{"input":"x"}'),
@@ -365,7 +365,7 @@ def _failed(events: Sequence[Event], error: DragomanError) -> list[dict[str, Any
 
 
 def test_e7_g2_a_failure_closes_what_is_open_and_is_the_last_word() -> None:
-    events = _failed([Started(), *THOUGHT, *text("a")], UpstreamCut("cut", kind="overloaded"))
+    events = _failed([Started(), *THOUGHT, *text("a")], UpstreamIncomplete("cut", kind="overloaded"))
     assert [event["type"] for event in events].count("response.output_item.done") == 2
     last = events[-1]
     assert last["type"] == "response.failed"

@@ -12,7 +12,7 @@ from dragoman.dialects.openai_responses.echo import Echo
 from dragoman.dialects.openai_responses.tool_search import found_remotely, output_item, search_tool
 from dragoman.ir import (
     Event,
-    RemoteServer,
+    RemoteMcpServer,
     ServerCall,
     ServerResult,
     Text,
@@ -219,7 +219,7 @@ def test_tools_of_a_server_are_shown_as_that_server_with_these_tools() -> None:
 
 def test_and_so_they_come_back() -> None:
     servers = [
-        RemoteServer(label="git", allowed=ToolFilter(names=("log", "push"))),
-        RemoteServer(label="mail"),
+        RemoteMcpServer(label="git", allowed=ToolFilter(names=("log", "push"))),
+        RemoteMcpServer(label="mail"),
     ]
     assert list(found_remotely(servers)) == ["mcp__git__log", "mcp__git__push"]

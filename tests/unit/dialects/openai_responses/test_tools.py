@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.openai_responses.builtin import INPUT_SCHEMA
-from dragoman.dialects.openai_responses.tools import Face
+from dragoman.dialects.openai_responses.tools import ClientTool
 from dragoman.ir import Location, ServerTool, ToolChoice
 from tests.unit.dialects.openai_responses.building import (
     Json,
@@ -63,7 +63,7 @@ def test_g1_a_free_form_tool_is_a_function_with_one_text_and_shows_its_grammar()
     assert tool.description.startswith("Freeform patch\n\n")
     assert "lark" in tool.description
     assert tool.description.endswith("start: /.+/")
-    assert decode(tools=[PATCH]).echo.face("apply_patch") == Face("custom_tool_call", "apply_patch")
+    assert decode(tools=[PATCH]).echo.face("apply_patch") == ClientTool("custom_tool_call", "apply_patch")
     plain = {"type": "custom", "name": "say", "format": {"type": "text"}}
     assert request(tools=[plain]).tools[0].description == ""
 
@@ -76,7 +76,7 @@ def test_a_namespace_is_flat_for_gemini_and_deep_for_the_client() -> None:
         "multi_agent_v1.wait_agent",
         "functions.exec",
     ]
-    assert got.echo.face("functions.exec") == Face("custom_tool_call", "exec", "functions")
+    assert got.echo.face("functions.exec") == ClientTool("custom_tool_call", "exec", "functions")
     assert [text.text for text in got.request.system] == [
         "The tools whose names begin with `multi_agent_v1.`: Helpers."
     ]
@@ -97,7 +97,7 @@ def test_tools_openai_defines_and_the_client_runs(name: str) -> None:
     (tool,) = got.request.tools
     assert (tool.name, json.loads(tool.schema)["required"]) == (name, required)
     assert tool.description
-    assert got.echo.face(name) == Face(item, name)
+    assert got.echo.face(name) == ClientTool(item, name)
     assert got.notes == ()
 
 

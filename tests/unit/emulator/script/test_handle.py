@@ -11,10 +11,10 @@ import requests
 
 import dragoman.emulator
 from dragoman.emulator import running
-from dragoman.emulator.script.handle import Emulator, Request, ScriptNotFollowed
+from dragoman.emulator.script.handle import Emulator, RecordedRequest, ScriptNotFollowed
 from dragoman.emulator.script.load import ScriptError
 from tests.unit.emulator.asking import answered, calls, hello, talk, text, user
-from tests.unit.emulator.script.staging import WEATHER, asking
+from tests.unit.emulator.script.staging import WEATHER, user_request
 
 PATH = "/v1beta/models/gemini-3.8-flash:generateContent"
 
@@ -27,7 +27,7 @@ def post(emulator: Emulator, body: Any, *, path: str = PATH) -> Any:
 def test_short_forms_append_steps() -> None:
     with running() as emulator:
         emulator.call("get_weather", city="Paris", name="x").call_all(("f", {"a": 1}), ("g", {})).say("done")
-        first = post(emulator, asking("x", tools=WEATHER))
+        first = post(emulator, user_request("x", tools=WEATHER))
         assert calls(first) == [("get_weather", {"city": "Paris", "name": "x"})]
         assert calls(post(emulator, hello())) == [("f", {"a": 1}), ("g", {})]
         assert text(post(emulator, hello())) == "done"
@@ -102,7 +102,7 @@ def test_what_came_can_be_looked_at() -> None:
     "body", [b"", b"{", b"[]", b'{"contents":"x"}', b'{"contents":[1,{"parts":[2]}]}', b"\xff"]
 )
 def test_a_body_that_is_no_request_can_be_looked_at_too(body: bytes) -> None:
-    request = Request(method="generate", model="m", path="/", status=400, headers={}, body=body)
+    request = RecordedRequest(method="generate", model="m", path="/", status=400, headers={}, body=body)
     assert isinstance(request.json, dict)
     assert isinstance(request.contents, list)
     assert request.last_text == ""
@@ -110,7 +110,9 @@ def test_a_body_that_is_no_request_can_be_looked_at_too(body: bytes) -> None:
 
 def test_results_are_not_taken_for_words() -> None:
     body = talk(user("words"), answered("f"))
-    request = Request(method="generate", model="m", path="/", status=200, headers={}, body=_encode(body))
+    request = RecordedRequest(
+        method="generate", model="m", path="/", status=200, headers={}, body=_encode(body)
+    )
     assert request.last_text == "words"
 
 
@@ -148,6 +150,6 @@ def test_the_names_of_the_package_are_what_it_says() -> None:
 def test_a_request_of_any_shape_can_be_looked_at(contents: object) -> None:
     """A failed test's report shows every request, the broken ones too."""
     body = msgspec.json.encode({"contents": contents})
-    seen = Request(method="generate", model="m", path="/", status=400, headers={}, body=body)
+    seen = RecordedRequest(method="generate", model="m", path="/", status=400, headers={}, body=body)
     hi = b'"hi"' in body and isinstance(contents, list)
     assert repr(seen) == f"<generate m 400 {'hi' if hi else ''!r}>"

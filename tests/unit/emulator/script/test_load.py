@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.emulator.script.load import ScriptError, load_data, load_script, load_text
-from dragoman.emulator.script.read import Problem
+from dragoman.emulator.script.read import ScriptProblem
 
 GOOD = """\
 # A script with a bit of everything.
@@ -204,11 +204,11 @@ def test_a_value_that_is_no_script_is_a_script_error(value: Any) -> None:
 
 
 def must_load_or_complain(text: str) -> None:
-    found: list[Problem] = []
+    found: list[ScriptProblem] = []
     try:
         loaded = load_text(text, "fuzz")
     except ScriptError as error:
-        found += error.problems or [Problem(0, "", "no problem is named")]
+        found += error.problems or [ScriptProblem(0, "", "no problem is named")]
     else:
         assert len(loaded.lines) == len(loaded.script.steps)
     assert all(problem.line >= 1 for problem in found), found

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.emulator.direct import Asked
+from dragoman.emulator.direct import ApiRequest
 from dragoman.emulator.routes import find_route
-from dragoman.emulator.script.match import View, differences
-from dragoman.emulator.script.model import When
-from dragoman.emulator.validate import parse
+from dragoman.emulator.script.match import RequestView, differences
+from dragoman.emulator.script.model import Conditions
+from dragoman.emulator.validate import parse_request
 from tests.unit.emulator.asking import Json, answered, called, talk, user
 from tests.unit.emulator.script.staging import WEATHER
 
@@ -32,19 +32,20 @@ REQUEST = talk(
 )
 
 
-def view(body: Json = REQUEST, *, method: str = "generateContent", number: int = 1) -> View:
+def view(body: Json = REQUEST, *, method: str = "generateContent", number: int = 1) -> RequestView:
     route = find_route("POST", f"/v1beta/models/gemini-3.8-flash:{method}")
     assert route is not None
     message = "CountTokensRequest" if method == "countTokens" else "GenerateContentRequest"
     raw = msgspec.json.encode(body)
-    request = parse(raw, route.backend, message)
-    return View(
-        Asked(route=route, request=request, raw=raw, headers={"x-trace": "abc", "x-key": "secret"}), number
+    request = parse_request(raw, route.backend, message)
+    return RequestView(
+        ApiRequest(route=route, request=request, raw_body=raw, headers={"x-trace": "abc", "x-key": "secret"}),
+        number,
     )
 
 
 def unlike(**when: Any) -> list[str]:
-    return differences(msgspec.convert(when, When), view())
+    return differences(msgspec.convert(when, Conditions), view())
 
 
 @pytest.mark.parametrize(
@@ -133,9 +134,9 @@ def test_bytes_are_compared_in_either_alphabet() -> None:
     seen = view(talk(picture))
     for spelling in (PICTURE, PICTURE.replace("+", "-").replace("/", "_").rstrip("=")):
         wanted = {"contains": {"contents": [{"parts": [{"inline_data": {"data": spelling}}]}]}}
-        assert differences(msgspec.convert(wanted, When), seen) == []
+        assert differences(msgspec.convert(wanted, Conditions), seen) == []
     other = {"contains": {"contents": [{"parts": [{"inlineData": {"data": "AAAA"}}]}]}}
-    assert differences(msgspec.convert(other, When), seen)
+    assert differences(msgspec.convert(other, Conditions), seen)
 
 
 def test_counting_looks_into_the_request_that_is_counted() -> None:
@@ -153,4 +154,4 @@ def test_several_results_are_one_list() -> None:
 
 def test_a_long_text_is_shown_short() -> None:
     seen = view(talk(user("a" * 5000)))
-    assert len(differences(When(says="b"), seen)[0]) < 300
+    assert len(differences(Conditions(says="b"), seen)[0]) < 300

@@ -22,18 +22,18 @@ from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.emulator.direct import Asked
+from dragoman.emulator.direct import ApiRequest
 from dragoman.emulator.routes import find_route
 from dragoman.emulator.script.compose import compose_http
 from dragoman.emulator.script.handle import running
 from dragoman.emulator.script.load import load_script, load_text
-from dragoman.emulator.script.match import View, differences
+from dragoman.emulator.script.match import RequestView, differences
 from dragoman.emulator.script.record import Recorder
-from dragoman.emulator.script.tape import Heard, make_step, write_step
-from dragoman.emulator.wire import Cut, Wait
+from dragoman.emulator.script.tape import RecordedResponse, make_step, write_step
+from dragoman.emulator.wire import CloseConnection, Wait
 from dragoman.errors import ConfigError
 from tests.unit.emulator.asking import hello
-from tests.unit.emulator.script.staging import asking
+from tests.unit.emulator.script.staging import user_request
 
 # google-genai 3.1 subclasses aiohttp's session, which aiohttp 3.14 discourages; it can go when the SDK stops.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
@@ -133,7 +133,7 @@ async def test_a_changed_agent_is_told_what_changed(tmp_path: Path) -> None:
             genai.errors.ClientError, match=r"step 1 .*says: expected .*use get_weather .*, got .*say hi"
         ):
             await chat(replayed.url, "say hi")
-        changed = {**asking("say good bye"), "systemInstruction": {"parts": [{"text": "Be long."}]}}
+        changed = {**user_request("say good bye"), "systemInstruction": {"parts": [{"text": "Be long."}]}}
         message = json.loads(await post(replayed.url + STREAM, changed))[0]["error"]["message"]
         assert "system: expected 'Be brief.', got 'Be long.'" in message
     assert any("never used" in problem for problem in replayed.problems())
@@ -156,7 +156,7 @@ async def test_bytes_and_borders_of_a_stream_come_back_exactly(tmp_path: Path) -
     step = load_script(file).script.steps[0]
     assert step.http is not None
     answer = compose_http(step.http)
-    assert answer.pieces == pieces
+    assert answer.body_writes == pieces
     assert answer.content_type == "text/event-stream"
     assert answer.streamed
     with running(file) as replayed:
@@ -182,7 +182,7 @@ async def test_a_key_is_passed_on_and_never_written(tmp_path: Path, place: str) 
         async with recording(real.url, file) as url:
             query = f"?key={KEY}" if place == "query" else ""
             headers = {"header": {"x-goog-api-key": KEY}, "bearer": {"Authorization": f"Bearer {KEY}"}}
-            await post(url + GENERATE + query, asking(f"my key is {KEY}"), **headers.get(place, {}))
+            await post(url + GENERATE + query, user_request(f"my key is {KEY}"), **headers.get(place, {}))
     wanted = "authorization" if place == "bearer" else "x-goog-api-key"
     assert real.requests[0].headers[wanted].endswith(KEY)
     assert real.requests[0].status == 200
@@ -208,7 +208,7 @@ async def test_an_answer_that_breaks_off_breaks_off_again(tmp_path: Path) -> Non
             await post(url + STREAM, hello())
     step = load_script(file).script.steps[0]
     assert step.http is not None
-    assert compose_http(step.http).acts == (b"data: 1\r\n\r\n", Cut())
+    assert compose_http(step.http).actions == (b"data: 1\r\n\r\n", CloseConnection())
 
 
 async def test_refusals_of_the_service_are_recorded_too(tmp_path: Path) -> None:
@@ -251,21 +251,23 @@ def test_a_recording_never_overwrites(tmp_path: Path) -> None:
             Recorder(address, tmp_path / "new.yaml")
 
 
-def asked(words: str = "x") -> Asked:
+def asked(words: str = "x") -> ApiRequest:
     route = find_route("POST", STREAM)
     assert route is not None
-    return Asked(route=route, request=asking(words), raw=b"", headers={})
+    return ApiRequest(route=route, request=user_request(words), raw_body=b"", headers={})
 
 
 def test_timing_is_recorded_when_it_is_wanted() -> None:
-    heard = Heard(status=200, headers={}, pieces=[(0.5, b"a"), (0.25, b"b"), (0, b"c")], streamed=True)
+    heard = RecordedResponse(
+        status=200, headers={}, pieces=[(0.5, b"a"), (0.25, b"b"), (0, b"c")], streamed=True
+    )
     for timing, delay, acts in [
         (True, 0.5, (b"a", Wait(0.25), b"b", b"c")),
         (False, None, (b"a", b"b", b"c")),
     ]:
         step = load_text("steps:\n" + write_step(make_step(asked(), heard, timing=timing))).script.steps[0]
         assert step.http is not None
-        assert (step.delay, compose_http(step.http).acts) == (delay, acts)
+        assert (step.delay, compose_http(step.http).actions) == (delay, acts)
 
 
 @settings(max_examples=100, deadline=None)
@@ -274,22 +276,24 @@ def test_timing_is_recorded_when_it_is_wanted() -> None:
     st.booleans(),
 )
 def test_any_bytes_survive_the_file(pieces: list[bytes], streamed: bool) -> None:
-    heard = Heard(status=200, headers={}, pieces=[(0, piece) for piece in pieces], streamed=streamed)
+    heard = RecordedResponse(
+        status=200, headers={}, pieces=[(0, piece) for piece in pieces], streamed=streamed
+    )
     step = load_text("steps:\n" + write_step(make_step(asked(), heard, timing=False))).script.steps[0]
     assert step.http is not None
     answer = compose_http(step.http)
     assert answer.body == b"".join(pieces)
-    assert not streamed or answer.pieces == tuple(pieces)
+    assert not streamed or answer.body_writes == tuple(pieces)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=600))
 def test_any_words_are_recognised_again(words: str) -> None:
     said = asked(words)
-    heard = Heard(status=200, headers={}, pieces=[], streamed=False)
+    heard = RecordedResponse(status=200, headers={}, pieces=[], streamed=False)
     loaded = load_text("otherwise: refuse\nsteps:\n" + write_step(make_step(said, heard, timing=False)))
     assert loaded.script.steps[0].when is not None
-    assert differences(loaded.script.steps[0].when, View(said, 1)) == []
+    assert differences(loaded.script.steps[0].when, RequestView(said, 1)) == []
 
 
 RECORD = """

@@ -13,8 +13,8 @@ from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.ir import Media, Signature, Text, Tool, ToolCall, ToolChoice, ToolResult
 from dragoman.tools import ToolDefinition
 from dragoman.tools.convert import (
-    FORMS,
-    Form,
+    FORMATS,
+    ToolFormat,
     amazonq,
     anthropic,
     bedrock,
@@ -35,11 +35,11 @@ SIGNED = ToolCall(id="c1", name="weather", args=b"{}", signature=Signature("EjQK
 PICTURE = Media(mime="image/png", data="aGk=")
 PAPER = Media(mime="application/pdf", data="aGk=")
 
-every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+every_form = pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 
 
 @every_form
-def test_tools_come_back_as_they_went(form: Form) -> None:
+def test_tools_come_back_as_they_went(form: ToolFormat) -> None:
     wire = form.encode_tools([WEATHER, NOW.to_ir()])
     back = {tool.name: tool for tool in form.decode_tools(json.loads(json.dumps(wire)))}
     assert set(back) == {"weather", "now"}
@@ -49,7 +49,7 @@ def test_tools_come_back_as_they_went(form: Form) -> None:
 
 
 @every_form
-def test_calls_come_back_as_they_went(form: Form) -> None:
+def test_calls_come_back_as_they_went(form: ToolFormat) -> None:
     for text in ("", "Let me look."):
         wire = json.loads(json.dumps(form.encode_calls(CALLS, text)))
         back = [msgspec.structs.replace(call, signature=None) for call in form.decode_calls(wire)]
@@ -61,7 +61,7 @@ def test_calls_come_back_as_they_went(form: Form) -> None:
 
 
 @every_form
-def test_results_come_back_as_they_went(form: Form) -> None:
+def test_results_come_back_as_they_went(form: ToolFormat) -> None:
     wire = json.loads(json.dumps([*form.encode_calls(CALLS), *form.encode_results(RESULTS)]))
     back = form.decode_results(wire)
     assert [one.call_id for one in back] == ["c1", "c2"]
@@ -75,7 +75,7 @@ def test_results_come_back_as_they_went(form: Form) -> None:
 
 
 @every_form
-def test_json_results_are_said_in_every_form(form: Form) -> None:
+def test_json_results_are_said_in_every_form(form: ToolFormat) -> None:
     result = ToolResult(call_id="c1", name="weather", response=b'{"degrees":7}')
     wire = form.encode_results([result])
     assert "degrees" in json.dumps(wire)
@@ -143,16 +143,16 @@ CHOICES: dict[str, list[tuple[ToolChoice, Any]]] = {
 
 @pytest.mark.parametrize(
     ("form", "choice", "wire"),
-    [(FORMS[name], choice, wire) for name, rows in CHOICES.items() for choice, wire in rows],
+    [(FORMATS[name], choice, wire) for name, rows in CHOICES.items() for choice, wire in rows],
 )
-def test_choices_are_spelled_as_each_api_spells_them(form: Form, choice: ToolChoice, wire: Any) -> None:
+def test_choices_are_spelled_as_each_api_spells_them(form: ToolFormat, choice: ToolChoice, wire: Any) -> None:
     assert form.encode_choice(choice) == wire
     assert form.decode_choice(wire) == choice
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai_chat", "openai_responses"])
 def test_what_only_google_has_is_the_default_elsewhere(name: str) -> None:
-    form = FORMS[name]
+    form = FORMATS[name]
     assert form.decode_choice(form.encode_choice(ToolChoice(mode="validated"))) == ToolChoice()
     assert form.decode_choice(form.encode_choice(ToolChoice(mode="none", names=("now",)))).mode == "none"
     assert form.decode_choice(None) == ToolChoice()
@@ -171,7 +171,7 @@ def test_what_only_google_has_is_the_default_elsewhere(name: str) -> None:
         (amazonq, ToolChoice(names=("a",))),
     ],
 )
-def test_a_choice_that_an_api_cannot_say_is_refused(form: Form, choice: ToolChoice) -> None:
+def test_a_choice_that_an_api_cannot_say_is_refused(form: ToolFormat, choice: ToolChoice) -> None:
     with pytest.raises(InvalidRequest, match="tool_choice"):
         form.encode_choice(choice)
 
@@ -206,7 +206,7 @@ def test_a_call_without_arguments_has_an_empty_object(call: dict[str, Any]) -> N
     content = {"role": "model", "parts": [{"text": "hm"}, {"functionCall": call}]}
     assert gemini.decode_calls([content])[0].args == b"{}"
     answer = {"candidates": [{"content": content, "finishReason": "STOP"}]}
-    reader = gemini.Answer()
+    reader = gemini.ToolCallReader()
     reader.feed(json.dumps(answer).encode())
     (found,) = (part for part in reader.close().parts if isinstance(part, ToolCall))
     assert (found.name, found.args) == ("now", b"{}")
@@ -266,7 +266,7 @@ def test_streamed_calls_are_given_as_soon_as_they_are_whole() -> None:
         chunk({"functionCall": {}}, finish="STOP"),
     ]
     tokens = iter(["a" * 16, "b" * 16])
-    answer = gemini.Answer([WEATHER, NOW], new_token=lambda: next(tokens))
+    answer = gemini.ToolCallReader([WEATHER, NOW], new_token=lambda: next(tokens))
     given = [answer.feed(data) for data in stream]
     assert [[call.name for call in calls] for calls in given] == [[], ["now"], [], [], ["weather"]]
     first, second = given[1][0], given[4][0]
@@ -283,14 +283,14 @@ def test_streamed_calls_are_given_as_soon_as_they_are_whole() -> None:
 
 def test_a_stream_sliced_anyhow_gives_the_same_calls() -> None:
     data = chunk({"functionCall": {"name": "now", "args": {"a": "é"}}}) + chunk(finish="STOP")
-    answer = gemini.Answer(new_token=lambda: "a" * 16)
+    answer = gemini.ToolCallReader(new_token=lambda: "a" * 16)
     calls = [call for byte in data for call in answer.feed(bytes([byte]))]
     assert [call.arguments for call in calls] == [{"a": "é"}]
     answer.close()
 
 
 def test_a_broken_answer_is_no_answer() -> None:
-    answer = gemini.Answer()
+    answer = gemini.ToolCallReader()
     answer.feed(chunk({"functionCall": {"name": "now"}}))
     with pytest.raises(DragomanError, match="stopped before its end"):
         answer.close()
@@ -315,7 +315,7 @@ LINKED = Media(mime="image/png", uri="https://example.com/a.png")
 
 @pytest.mark.parametrize("form", [anthropic, openai_chat, openai_responses, gemini, bedrock])
 @pytest.mark.parametrize("files", [(PICTURE,), (PAPER,), (PICTURE, PAPER)])
-def test_files_in_results_come_back(form: Form, files: tuple[Media, ...]) -> None:
+def test_files_in_results_come_back(form: ToolFormat, files: tuple[Media, ...]) -> None:
     result = ToolResult(call_id="c1", name="weather", content=(Text(text="seen"), *files))
     (back,) = form.decode_results([*form.encode_calls(CALLS[:1]), *form.encode_results([result])])
     assert tuple(part for part in back.content if isinstance(part, Media)) == files
@@ -325,7 +325,7 @@ def test_files_in_results_come_back(form: Form, files: tuple[Media, ...]) -> Non
 
 
 @pytest.mark.parametrize("form", [anthropic, openai_chat, openai_responses])
-def test_files_by_address_come_back(form: Form) -> None:
+def test_files_by_address_come_back(form: ToolFormat) -> None:
     paper = Media(mime="application/pdf", uri="https://example.com/a.pdf")
     for media in (LINKED, paper) if form is not openai_chat else (LINKED,):
         result = ToolResult(call_id="c1", content=(media,))
@@ -426,7 +426,7 @@ def test_amazon_has_no_room_for_files_in_results() -> None:
         (gemini, [{"role": "model", "parts": [{"functionCall": {}}]}], "contents[0].parts[0].functionCall"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_place(form: Form, wire: list[Any], where: str) -> None:
+def test_what_cannot_be_read_is_refused_with_its_place(form: ToolFormat, wire: list[Any], where: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         form.decode_calls(wire)
     assert caught.value.where == where

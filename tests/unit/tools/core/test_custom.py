@@ -125,7 +125,7 @@ def test_what_others_can_write_is_not_run(folder: Path) -> None:
 
 def test_a_file_of_somebody_else_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a.py").write_text(GREET)
-    monkeypatch.setattr(custom, "_trusted", lambda: (54321,))
+    monkeypatch.setattr(custom, "_trusted_owners", lambda: (54321,))
     with pytest.raises(InvalidTool, match="others could put code there"):
         load_tools(folder)
 
@@ -133,7 +133,7 @@ def test_a_file_of_somebody_else_is_not_run(folder: Path, monkeypatch: pytest.Mo
 def test_where_owners_mean_nothing_none_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a.py").write_text(GREET)
     folder.chmod(0o777)
-    monkeypatch.setattr(custom, "_OWNERS", False)
+    monkeypatch.setattr(custom, "_HAS_FILE_OWNERS", False)
     assert len(load_tools(folder)) == 1
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from dragoman import ir
 from dragoman.tools import Context, InvalidTool, ToolDefinition, ToolFailed, tool
-from dragoman.tools.definition import definition_of, is_async, marked
+from dragoman.tools.definition import definition_of, find_definition, is_async
 from tests.unit.tools.core import samples
 
 
@@ -225,12 +225,12 @@ def test_the_decorator_leaves_the_function_what_it_is() -> None:
 
     assert (bare(2), dressed(3)) == (2, 3)
     assert definition_of(bare).name == "bare"
-    found = marked(dressed)
+    found = find_definition(dressed)
     assert found is not None
     assert (found.name, found.risk, found.deterministic, found.timeout_s) == ("renamed", "read", True, 1)
     assert definition_of(found) is found
-    assert marked(samples.google) is None
-    assert marked(5) is None
+    assert find_definition(samples.google) is None
+    assert find_definition(5) is None
 
 
 def test_models_of_every_kind_describe_arguments() -> None:

@@ -15,7 +15,7 @@ from dragoman.ir import Text, ToolCall
 from dragoman.tools import (
     Context,
     Decision,
-    Execution,
+    ExecutionRecord,
     Handler,
     Registry,
     ToolDefinition,
@@ -24,16 +24,16 @@ from dragoman.tools import (
     ToolRefused,
     result_text,
 )
-from dragoman.tools.metrics import UNKNOWN
+from dragoman.tools.metrics import UNKNOWN_TOOL
 
 
 class Notebook:
     """A journal that keeps."""
 
     def __init__(self) -> None:
-        self.entries: list[Execution] = []
+        self.entries: list[ExecutionRecord] = []
 
-    def record(self, entry: Execution) -> None:
+    def record(self, entry: ExecutionRecord) -> None:
         self.entries.append(entry)
 
 
@@ -76,7 +76,7 @@ async def test_an_unknown_tool_is_answered_with_the_real_ones() -> None:
     result = await handler.execute(asking("ad"))
     expected = "There is no tool named 'ad'. Did you mean add? The tools are: add, read_file."
     assert (result_text(result), result.is_error) == (expected, True)
-    assert handler.metrics[UNKNOWN].calls == 1
+    assert handler.metrics[UNKNOWN_TOOL].calls == 1
     assert "ad" not in handler.metrics, "a model can invent any number of names"
     assert "no tools at all" in result_text(await handler_of().execute(asking("x")))
     many = [ToolDefinition(name=f"tool{index}") for index in range(60)]
@@ -301,7 +301,7 @@ async def test_every_execution_is_written_down() -> None:
     await handler.execute(asking("add", a="1"), Context(session="s", caller="me"))
     await handler.execute(asking("subtract", a=1))
     first, second = journal.entries
-    assert first == Execution(
+    assert first == ExecutionRecord(
         session="s",
         caller="me",
         tool="add",
@@ -324,7 +324,7 @@ async def test_every_execution_is_written_down() -> None:
 
 async def test_a_journal_that_cannot_write_is_no_detail() -> None:
     class Full:
-        def record(self, entry: Execution) -> None:
+        def record(self, entry: ExecutionRecord) -> None:
             raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.base import Target
-from dragoman.tools.inject import CallResult, CapturedCall, ToolContext, fit, modify_request, open_calls
+from dragoman.tools.inject import (
+    CallResult,
+    CapturedCall,
+    ToolContext,
+    adapt_to_model,
+    modify_request,
+    open_calls,
+)
 from tests.unit.dialects.playing import SENTINEL
 
 Json = dict[str, Any]
@@ -184,27 +191,27 @@ FORCED = ToolContext(
     ],
 )
 def test_built_in_tools_stay_only_where_google_takes_both(model: str, backend: str, built_in: str) -> None:
-    assert fit(FORCED, body(), Target(model=model, backend=backend)).built_in == built_in
+    assert adapt_to_model(FORCED, body(), Target(model=model, backend=backend)).built_in == built_in
 
 
 def test_json_output_and_functions_go_together_only_on_newer_models_and_unforced() -> None:
     old, new = Target(model="gemini-2.5-flash"), Target(model="gemini-3.8-flash")
-    assert fit(FORCED, body(**JSON_OUTPUT), old).tools == ()
-    assert fit(FORCED, body(**JSON_OUTPUT), old).tool_config is None
-    assert fit(FORCED, body(**JSON_OUTPUT), new).tool_config == {"retrievalConfig": {"a": 1}}
-    assert fit(FORCED, body(**JSON_OUTPUT), new).tools == (WEATHER,)
+    assert adapt_to_model(FORCED, body(**JSON_OUTPUT), old).tools == ()
+    assert adapt_to_model(FORCED, body(**JSON_OUTPUT), old).tool_config is None
+    assert adapt_to_model(FORCED, body(**JSON_OUTPUT), new).tool_config == {"retrievalConfig": {"a": 1}}
+    assert adapt_to_model(FORCED, body(**JSON_OUTPUT), new).tools == (WEATHER,)
     for plain in (body(), body(generation_config={"response_mime_type": "text/plain"})):
-        assert fit(FORCED, plain, old).tool_config == FORCED.tool_config
+        assert adapt_to_model(FORCED, plain, old).tool_config == FORCED.tool_config
     free = ToolContext(tools=(WEATHER,), tool_config={"functionCallingConfig": {"mode": "AUTO"}})
-    assert fit(free, body(**JSON_OUTPUT), new).tool_config == free.tool_config
+    assert adapt_to_model(free, body(**JSON_OUTPUT), new).tool_config == free.tool_config
 
 
 def test_signatures_and_ids_are_the_models_own_or_googles_sentinel() -> None:
     own = CapturedCall(id="1", name="weather", sent_id="g1", signature="c2ln", origin="gemini-g3")
     second = CapturedCall(id="2", name="clock", sent_id="g2", index=1)
     context = ToolContext(last_calls=(own, second))
-    assert fit(context, body(), Target(model="gemini-3.8-flash")).last_calls == (own, second)
-    first, *_ = fit(context, body(), Target(model="gemini-4-argon")).last_calls
+    assert adapt_to_model(context, body(), Target(model="gemini-3.8-flash")).last_calls == (own, second)
+    first, *_ = adapt_to_model(context, body(), Target(model="gemini-4-argon")).last_calls
     assert first.signature == SENTINEL
-    first, other = fit(context, body(), Target(model="gemini-2.5-flash")).last_calls
+    first, other = adapt_to_model(context, body(), Target(model="gemini-2.5-flash")).last_calls
     assert (first.signature, first.sent_id, other.sent_id) == ("", "", "")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.tools.inject import captured_calls, stand_in, withhold
+from dragoman.tools.inject import captured_calls, placeholder, withhold
 
 Json = dict[str, Any]
 
@@ -33,7 +33,7 @@ def test_parallel_calls_are_captured_in_their_order_with_the_signature() -> None
     streamed = [chunk({"text": "Let me see."}), chunk(RAIN), chunk(NOON), chunk(READ), {"usageMetadata": {}}]
     for answer in (whole, streamed):
         new_id = iter("ab").__next__
-        calls = captured_calls(answer, {"weather", "clock"}, question="q", origin="o", new_id=new_id)
+        calls = captured_calls(answer, {"weather", "clock"}, question="q", origin="o", new_call_id=new_id)
         assert [(call.id, call.sent_id, call.name, call.index) for call in calls] == [
             ("a", "g1", "weather", 0),
             ("b", "g2", "clock", 1),
@@ -92,8 +92,8 @@ def test_the_client_is_told_what_is_waited_for_instead_of_the_calls() -> None:
     ]
     calls = captured_calls(answer)
     seen = withhold(answer, calls)
-    assert parts_of(seen) == [{"text": "Let me see."}, {"text": stand_in(calls)}]
-    assert "weather, clock" in stand_in(calls)
+    assert parts_of(seen) == [{"text": "Let me see."}, {"text": placeholder(calls)}]
+    assert "weather, clock" in placeholder(calls)
     assert "finishMessage" not in seen[2]["candidates"][0]
     assert seen[3]["candidates"][0]["finishReason"] == "STOP"
     assert answer[1] == chunk(RAIN)
@@ -113,4 +113,4 @@ def test_a_last_chunk_without_candidates_still_tells() -> None:
         {"usageMetadata": {"totalTokenCount": 1}},
     ]
     calls = captured_calls(answer)
-    assert parts_of(withhold(answer, calls)) == [{"text": stand_in(calls)}]
+    assert parts_of(withhold(answer, calls)) == [{"text": placeholder(calls)}]

@@ -9,14 +9,14 @@ import pytest
 
 from dragoman.tools.inject import (
     CallResult,
+    CallStep,
     CapturedCall,
-    Step,
     ToolContext,
     captured_calls,
-    follows_up,
+    continues_from,
     modify_request,
+    placeholder,
     question_of,
-    stand_in,
 )
 from tests.unit.dialects.playing import SENTINEL
 
@@ -40,7 +40,7 @@ CALLS = {"role": "model", "parts": [RAIN_CALL, NOON_CALL]}
 RAIN_RESPONSE = {"functionResponse": {"name": "weather", "response": {"output": "rain"}, "id": "g1"}}
 NOON_RESPONSE = {"functionResponse": {"name": "clock", "response": {"output": "noon"}, "id": "g2"}}
 RESPONSES = {"role": "user", "parts": [RAIN_RESPONSE, NOON_RESPONSE]}
-WAITING = stand_in((RAIN, NOON))
+WAITING = placeholder((RAIN, NOON))
 
 
 def said(role: str, *texts: str) -> Json:
@@ -179,7 +179,7 @@ def test_calls_without_ids_are_known_by_what_they_say() -> None:
             }
         ]
     }
-    (call,) = captured_calls(answer, {"weather"}, new_id=lambda: "call_r")
+    (call,) = captured_calls(answer, {"weather"}, new_call_id=lambda: "call_r")
     shown = {"functionCall": {"name": "read_file", "args": {"y": 2, "x": 1}}}
     talk = [
         said("user", "both"),
@@ -188,7 +188,7 @@ def test_calls_without_ids_are_known_by_what_they_say() -> None:
         said("model", "well"),
         said("user", "go on"),
     ]
-    assert follows_up({"contents": talk}, (call,))
+    assert continues_from({"contents": talk}, (call,))
     context = ToolContext(last_calls=(call,), pending_results=(CallResult(id="call_r", response={}),))
     made = rewritten(*talk, context=context)
     assert [part["functionCall"]["name"] for part in made[1]["parts"]] == ["weather", "read_file"]
@@ -199,16 +199,16 @@ def test_earlier_steps_are_told_again_where_the_history_shows_them() -> None:
     first = CapturedCall(id="call_1", name="weather", sent_id="g0")
     context = ToolContext(
         earlier=(
-            Step((first,), (CallResult(id="call_1", response={"output": "snow"}),)),
-            Step((CapturedCall(id="call_0", name="gone", sent_id="gx"),)),
-            Step(()),
+            CallStep((first,), (CallResult(id="call_1", response={"output": "snow"}),)),
+            CallStep((CapturedCall(id="call_0", name="gone", sent_id="gx"),)),
+            CallStep(()),
         ),
         last_calls=BOTH.last_calls,
         pending_results=BOTH.pending_results,
     )
     made = rewritten(
         said("user", "snow?"),
-        said("model", stand_in((first,))),
+        said("model", placeholder((first,))),
         said("user", "and rain?"),
         said("model", WAITING),
         said("user", "go on"),
@@ -221,12 +221,12 @@ def test_earlier_steps_are_told_again_where_the_history_shows_them() -> None:
 def test_a_request_follows_up_on_calls_its_history_shows() -> None:
     question = {"contents": [said("user", "rain?")]}
     calls = (CapturedCall(id="call_r", name="weather", question=question_of(question)), NOON)
-    shown = [said("user", "rain?"), said("model", f"So:{stand_in(calls)}"), said("user", "x")]
-    assert follows_up(question, calls)
-    assert follows_up({"contents": shown}, calls)
-    assert not follows_up({"contents": [said("user", "a title, please")]}, calls)
-    assert not follows_up({"contents": [said("user", stand_in(calls)), said("user", "x")]}, calls)
-    assert not follows_up({}, calls)
+    shown = [said("user", "rain?"), said("model", f"So:{placeholder(calls)}"), said("user", "x")]
+    assert continues_from(question, calls)
+    assert continues_from({"contents": shown}, calls)
+    assert not continues_from({"contents": [said("user", "a title, please")]}, calls)
+    assert not continues_from({"contents": [said("user", placeholder(calls)), said("user", "x")]}, calls)
+    assert not continues_from({}, calls)
 
 
 def test_a_response_with_a_reference_is_text_unless_files_come_with_it() -> None:

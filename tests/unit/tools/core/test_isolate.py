@@ -15,7 +15,7 @@ import pytest
 from dragoman.ir import ToolCall
 from dragoman.tools import Context, Handler, InvalidTool, Registry, ToolDefinition, result_text
 from dragoman.tools import child as children
-from dragoman.tools.isolate import Frame, Order, Reference, isolated
+from dragoman.tools.isolate import FunctionReference, WorkerMessage, WorkerRequest, subprocess_executor
 from tests.unit.tools.core import samples
 
 
@@ -89,7 +89,7 @@ async def test_a_bare_executor_can_have_its_own_process_too() -> None:
 
 
 async def test_an_answer_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.tools.isolate.MAX_FRAME_BYTES", 1000)
+    monkeypatch.setattr("dragoman.tools.isolate.MAX_MESSAGE_BYTES", 1000)
     done = await Handler(Registry([samples.choosy])).run(asking("choosy", what="long"))
     assert result_text(done.result) == "the answer is longer than 1000 bytes"
 
@@ -111,7 +111,7 @@ async def test_modules_are_never_taken_from_the_working_directory(
 )
 def test_what_another_process_could_not_find_is_refused(function: Any) -> None:
     with pytest.raises(InvalidTool, match="must be a function of a module"):
-        isolated(function)
+        subprocess_executor(function)
 
 
 def test_a_program_without_a_module_is_found_by_its_file(tmp_path: Path) -> None:
@@ -130,24 +130,27 @@ def test_a_program_without_a_module_is_found_by_its_file(tmp_path: Path) -> None
     assert done.stdout == "42\n"
 
 
-def order(qualname: str, *, module: str = samples.__name__, plain: bool = False, **args: Any) -> Order:
-    reference = Reference(module=module, qualname=qualname, file=samples.__file__, plain=plain)
-    return Order(reference=reference, args=args, session="s", caller="c")
+def order(
+    qualname: str, *, module: str = samples.__name__, plain: bool = False, **args: Any
+) -> WorkerRequest:
+    reference = FunctionReference(module=module, qualname=qualname, file=samples.__file__, plain=plain)
+    return WorkerRequest(reference=reference, args=args, session="s", caller="c")
 
 
 def test_the_other_side_tells_progress_and_one_end() -> None:
-    told: list[Frame] = []
-    last = children.answer(order("with_context", text="t"), told.append)
-    assert (told, last.kind) == ([Frame(kind="progress", text="working on t")], "output")
+    told: list[WorkerMessage] = []
+    last = children.run_request(order("with_context", text="t"), told.append)
+    assert (told, last.kind) == ([WorkerMessage(kind="progress", text="working on t")], "output")
     assert result_text(last.output) == "s/c: t"
-    assert result_text(children.answer(order("asleep", text="ab"), told.append).output) == "ba"
+    assert result_text(children.run_request(order("asleep", text="ab"), told.append).output) == "ba"
     kinds = [
-        children.answer(order("choosy", what=one), told.append).kind for one in ("refuse", "fail", "crash")
+        children.run_request(order("choosy", what=one), told.append).kind
+        for one in ("refuse", "fail", "crash")
     ]
     assert kinds == ["refused", "failed", "error"]
-    assert children.answer(order("plain_executor", plain=True), told.append).kind == "output"
+    assert children.run_request(order("plain_executor", plain=True), told.append).kind == "output"
     for module in ("__main__", "no.such.module"):
-        assert children.answer(order("google", module=module, city="a"), told.append).kind == "output"
+        assert children.run_request(order("google", module=module, city="a"), told.append).kind == "output"
 
 
 def test_a_module_whose_own_imports_fail_is_not_loaded_twice(
@@ -155,7 +158,7 @@ def test_a_module_whose_own_imports_fail_is_not_loaded_twice(
 ) -> None:
     (tmp_path / "needy_tools.py").write_text("import not_installed_anywhere")
     monkeypatch.syspath_prepend(str(tmp_path))
-    frame = children.answer(order("x", module="needy_tools"), print)
+    frame = children.run_request(order("x", module="needy_tools"), print)
     assert "not_installed_anywhere" in frame.text
 
 
@@ -168,7 +171,7 @@ def test_the_process_speaks_lines_of_json(monkeypatch: pytest.MonkeyPatch) -> No
         check=True,
         timeout=60,
     )
-    assert msgspec.json.decode(done.stdout, type=Frame).kind == "output"
+    assert msgspec.json.decode(done.stdout, type=WorkerMessage).kind == "output"
     assert done.stderr == b"this is no answer\n"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.tools import Context
-from dragoman.tools.running import OutOfTime, run
+from dragoman.tools.running import ExecutorTimeout, run_with_timeout
 
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who")
 
@@ -30,7 +30,7 @@ async def test_a_sync_executor_has_its_thread_its_context_and_its_progress_in_or
 
     WHO.set("me")
     context = Context(progress=lambda line: told.append((line, threading.get_ident())))
-    assert await run(work, {"a": 1}, context, timeout_s=5) == "me 1 dragoman-tool"
+    assert await run_with_timeout(work, {"a": 1}, context, timeout_s=5) == "me 1 dragoman-tool"
     here = threading.get_ident()
     assert told == [("one", here), ("two", here)], "told where the loop runs"
 
@@ -42,7 +42,9 @@ async def test_an_async_executor_runs_in_the_loop() -> None:
         context.progress("here")
         return threading.get_ident()
 
-    assert await run(work, {}, Context(progress=told.append), timeout_s=5) == threading.get_ident()
+    assert (
+        await run_with_timeout(work, {}, Context(progress=told.append), timeout_s=5) == threading.get_ident()
+    )
     assert told == ["here"]
 
 
@@ -51,7 +53,7 @@ async def test_a_sync_executor_may_return_something_to_wait_for() -> None:
         await asyncio.sleep(0)
         return "later"
 
-    assert await run(lambda _args, _context: later(), {}, Context(), timeout_s=5) == "later"
+    assert await run_with_timeout(lambda _args, _context: later(), {}, Context(), timeout_s=5) == "later"
 
 
 async def test_a_task_that_does_not_listen_is_left_alone_after_a_grace() -> None:
@@ -65,8 +67,8 @@ async def test_a_task_that_does_not_listen_is_left_alone_after_a_grace() -> None
                 continue
         raise ValueError("nobody hears this")
 
-    with pytest.raises(OutOfTime):
-        await run(stubborn, {}, Context(), timeout_s=0.01, grace_s=0.01)
+    with pytest.raises(ExecutorTimeout):
+        await run_with_timeout(stubborn, {}, Context(), timeout_s=0.01, grace_s=0.01)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     assert len(left) == 1
     release.set()
@@ -89,8 +91,8 @@ async def test_what_a_thread_returns_too_late_is_dropped_without_a_word() -> Non
         raise ValueError("late")
 
     for work in (returns, raises):
-        with pytest.raises(OutOfTime):
-            await run(work, {}, Context(), timeout_s=0.01)
+        with pytest.raises(ExecutorTimeout):
+            await run_with_timeout(work, {}, Context(), timeout_s=0.01)
     release.set()
     for thread in tool_threads():
         await asyncio.to_thread(thread.join, 10)
@@ -106,8 +108,8 @@ def test_a_thread_that_outlives_the_loop_does_not_hold_the_program() -> None:
         context.progress("into the void")
         return "void"
 
-    with pytest.raises(OutOfTime):
-        asyncio.run(run(stuck, {}, Context(), timeout_s=0.01))
+    with pytest.raises(ExecutorTimeout):
+        asyncio.run(run_with_timeout(stuck, {}, Context(), timeout_s=0.01))
     thread = tool_threads()[0]
     assert thread.daemon
     release.set()
@@ -124,7 +126,7 @@ async def test_cancelling_the_caller_tells_the_thread() -> None:
             pass
         seen.set()
 
-    task = asyncio.create_task(run(work, {}, Context(), timeout_s=60))
+    task = asyncio.create_task(run_with_timeout(work, {}, Context(), timeout_s=60))
     await asyncio.to_thread(began.wait, 10)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -136,4 +138,4 @@ async def test_a_caller_that_is_stopped_stops_its_tools() -> None:
     def work(_args: dict[str, Any], context: Context) -> bool:
         return context.stopped()
 
-    assert await run(work, {}, Context(stopped=lambda: True), timeout_s=5) is True
+    assert await run_with_timeout(work, {}, Context(stopped=lambda: True), timeout_s=5) is True

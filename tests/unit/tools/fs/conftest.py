@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.definition import Context
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.sandbox import Sandbox
 
 ANYONE = Context(session="s")
@@ -35,5 +35,5 @@ def sandbox(root: Path) -> Sandbox:
 
 
 @pytest.fixture
-def files(root: Path, tmp_path: Path) -> Files:
-    return Files(root, limits=FileLimits(state=tmp_path / "state"))
+def files(root: Path, tmp_path: Path) -> FileTools:
+    return FileTools(root, limits=FileLimits(state=tmp_path / "state"))

@@ -11,23 +11,23 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.errors import ToolFailed
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.fs.backups import Backups
 from tests.unit.tools.fs.conftest import ANYONE
 
 
-def write(files: Files, path: str, content: str) -> str:
+def write(files: FileTools, path: str, content: str) -> str:
     said = files.write_file({"path": path, "content": content}, ANYONE)
     found = re.search(r"backup ([\d\w-]+)", said)
     assert found
     return found[1]
 
 
-def restore(files: Files, backup: str) -> str:
+def restore(files: FileTools, backup: str) -> str:
     return files.restore_backup({"id": backup}, ANYONE)
 
 
-def test_an_overwritten_file_comes_back_byte_for_byte(files: Files, root: Path) -> None:
+def test_an_overwritten_file_comes_back_byte_for_byte(files: FileTools, root: Path) -> None:
     (root / "f").write_bytes(b"\xff\0old\n")
     (root / "f").chmod(0o640)
     backup = write(files, "f", "new")
@@ -39,7 +39,7 @@ def test_an_overwritten_file_comes_back_byte_for_byte(files: Files, root: Path) 
 
 
 def test_a_restored_file_is_as_open_as_it_was_though_new_ones_are_the_owners_alone(
-    files: Files, root: Path
+    files: FileTools, root: Path
 ) -> None:
     (root / "f").write_bytes(b"old")
     (root / "f").chmod(0o640)
@@ -55,7 +55,7 @@ def test_a_restored_file_is_as_open_as_it_was_though_new_ones_are_the_owners_alo
     assert stat.S_IMODE((root / "g").stat().st_mode) == 0o600
 
 
-def test_a_new_file_goes_away_again_and_that_can_be_undone(files: Files, root: Path) -> None:
+def test_a_new_file_goes_away_again_and_that_can_be_undone(files: FileTools, root: Path) -> None:
     backup = write(files, "d/f", "new")
     assert "gone" in restore(files, backup)
     assert not (root / "d/f").exists()
@@ -67,7 +67,7 @@ def test_a_new_file_goes_away_again_and_that_can_be_undone(files: Files, root: P
     assert (root / "d/f").read_text() == "new"
 
 
-def test_backups_are_listed_newest_first_by_where_the_file_really_is(files: Files, root: Path) -> None:
+def test_backups_are_listed_newest_first_by_where_the_file_really_is(files: FileTools, root: Path) -> None:
     for content in ("1", "22", "333"):
         write(files, "f", content)
     (root / "link").symlink_to("f")
@@ -79,7 +79,7 @@ def test_backups_are_listed_newest_first_by_where_the_file_really_is(files: File
     assert len(files.list_backups({}, ANYONE)) == 4
 
 
-def test_backups_are_for_their_owner_alone_and_outside_the_project(files: Files, root: Path) -> None:
+def test_backups_are_for_their_owner_alone_and_outside_the_project(files: FileTools, root: Path) -> None:
     write(files, "f", "x")
     kept = list(files.backups.folder.iterdir())
     assert [stat.S_IMODE(path.stat().st_mode) for path in kept] == [0o600]
@@ -101,7 +101,7 @@ def test_projects_do_not_see_each_others_backups(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backup", ["", "../x", "00000000000000000001-abcdef01", "x" * 29, "1-2\n"])
-def test_an_id_is_an_id(files: Files, backup: str) -> None:
+def test_an_id_is_an_id(files: FileTools, backup: str) -> None:
     with pytest.raises(ToolFailed, match="backup"):
         restore(files, backup)
 

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.ir import ToolCall, ToolResult
 from dragoman.tools.definition import Context
-from dragoman.tools.fs import FileLimits, Files, file_tools
+from dragoman.tools.fs import FileLimits, FileTools, file_tools
 from dragoman.tools.handler import Handler
 from dragoman.tools.registry import Registry
 from dragoman.tools.results import result_text
@@ -131,14 +131,14 @@ def test_a_preview_over_bytes_says_so_and_shows_the_text(registry: Registry, roo
     assert shown.endswith("\n+x\n")
 
 
-def test_a_preview_of_restoring_bytes_is_a_sentence(registry: Registry, files: Files, root: Path) -> None:
+def test_a_preview_of_restoring_bytes_is_a_sentence(registry: Registry, files: FileTools, root: Path) -> None:
     (root / "f").write_bytes(b"\x89PNG")
     files.write_file({"path": "f", "content": "x"}, Context())
     backup = files.backups.entries()[0].id
     assert preview(registry, "restore_backup", id=backup) == "f becomes 4 bytes\n"
 
 
-def test_a_preview_of_restoring(files: Files, root: Path) -> None:
+def test_a_preview_of_restoring(files: FileTools, root: Path) -> None:
     registry = Registry(files.definitions())
     call(registry, "write_file", path="f", content="one\n")
     call(registry, "write_file", path="f", content="two\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.errors import ToolFailed
-from dragoman.tools.fs import Files
+from dragoman.tools.fs import FileTools
 from dragoman.tools.fs.edit import edit_bytes, edit_text
 from tests.unit.tools.fs.conftest import ANYONE
 
@@ -67,7 +67,7 @@ def test_encoding_of_the_file_stays() -> None:
         edit_bytes(b"\x89PNG", "P", "Q", replace_all=False)
 
 
-def test_a_file_that_is_not_there_cannot_be_edited(files: Files, root: Path) -> None:
+def test_a_file_that_is_not_there_cannot_be_edited(files: FileTools, root: Path) -> None:
     with pytest.raises(ToolFailed, match="no such file"):
         files.edit_file({"path": "f", "old": "a", "new": "b"}, ANYONE)
     assert list(root.iterdir()) == []

@@ -16,7 +16,7 @@ def matching(pattern: str) -> list[str]:
     for path in PATHS:
         folder, slash, name = path.rpartition("/")
         parents = ["/".join(folder.split("/")[: depth + 1]) for depth in range(len(folder.split("/")))]
-        if glob.pick(folder + slash, [name]):
+        if glob.filter_names(folder + slash, [name]):
             assert not folder or all(map(glob.may_enter, parents)), "a listing would not get there"
             found.append(path)
     return found
@@ -80,4 +80,4 @@ def test_braces_are_bounded() -> None:
 def test_a_pattern_cannot_be_catastrophic(pattern: str) -> None:
     """Without atomic groups this does not end within a lifetime; with them it is done at once."""
     glob = Glob(pattern)
-    assert glob.pick("a/" * 120, ["a" * 250]) == []
+    assert glob.filter_names("a/" * 120, ["a" * 250]) == []

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.tools.fs.glob import Glob
-from dragoman.tools.fs.tree import Wanted, list_tree
+from dragoman.tools.fs.tree import ListingFilter, list_tree
 from dragoman.tools.sandbox import Sandbox
 from tests.requirements import require_program
 
@@ -83,7 +83,7 @@ def by_git(root: Path) -> list[str]:
 
 
 def by_us(root: Path, path: str = ".") -> list[str]:
-    return sorted(list_tree(Sandbox(root, secrets=()), path, Wanted(glob=Glob("**/*"))))
+    return sorted(list_tree(Sandbox(root, secrets=()), path, ListingFilter(glob=Glob("**/*"))))
 
 
 @pytest.mark.parametrize("text", IGNORES, ids=ascii)

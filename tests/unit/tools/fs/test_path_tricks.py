@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.errors import ToolError, ToolRefused
-from dragoman.tools.sandbox import Names, Sandbox, replace
-from dragoman.tools.sandbox.names import MAX_DEPTH, shown
+from dragoman.tools.sandbox import PathRules, Sandbox, replace_file
+from dragoman.tools.sandbox.names import MAX_DEPTH, printable_path
 from tests.fuzz.canary import snapshot
 
 TRAVERSAL = """
@@ -60,12 +60,12 @@ def test_refused_for_reading_and_writing(path: str, tmp_path: Path) -> None:
     (root / "a/b").mkdir(parents=True)
     before = snapshot(tmp_path)
     sandbox = Sandbox(root)
-    with pytest.raises(ToolRefused), sandbox.place(path) as place:
+    with pytest.raises(ToolRefused), sandbox.open_entry(path) as place:
         place.read(100)
-    with pytest.raises(ToolRefused), sandbox.place(path, create_parents=True) as place:
-        replace(place, b"x")
+    with pytest.raises(ToolRefused), sandbox.open_entry(path, create_parents=True) as place:
+        replace_file(place, b"x")
     if path:
-        with pytest.raises(ToolRefused), sandbox.directory(path):
+        with pytest.raises(ToolRefused), sandbox.open_directory(path):
             pass
     assert snapshot(tmp_path) == before
 
@@ -74,8 +74,8 @@ def test_refused_for_reading_and_writing(path: str, tmp_path: Path) -> None:
 def test_harmless_names_are_names_and_stay_as_they_are(path: str, tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()
-    with Sandbox(root).place(path, create_parents=True) as place:
-        replace(place, b"x")
+    with Sandbox(root).open_entry(path, create_parents=True) as place:
+        replace_file(place, b"x")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["project"]
     written = [str(found.relative_to(root)) for found in root.rglob("*") if found.is_file()]
     assert written == [path]
@@ -84,17 +84,17 @@ def test_harmless_names_are_names_and_stay_as_they_are(path: str, tmp_path: Path
 def test_a_reason_is_one_harmless_line() -> None:
     for path in REFUSED:
         with pytest.raises(ToolError) as caught:
-            Names().split(path)
+            PathRules().split(path)
         said = str(caught.value)
         assert said.isprintable()
         assert len(said) < 400
-    assert shown("a\x1b[2J") == r"'a\x1b[2J'"
+    assert printable_path("a\x1b[2J") == r"'a\x1b[2J'"
 
 
 def test_secrets_are_a_setting_and_git_is_not() -> None:
-    assert Names(()).split(".env") == [".env"]
-    assert Names(("*.sql",)).split("id_rsa") == ["id_rsa"]
+    assert PathRules(()).split(".env") == [".env"]
+    assert PathRules(("*.sql",)).split("id_rsa") == ["id_rsa"]
     with pytest.raises(ToolRefused, match="secrets"):
-        Names(("*.SQL",)).split("dump.Sql")
+        PathRules(("*.SQL",)).split("dump.Sql")
     with pytest.raises(ToolRefused):
-        Names(()).split(".git/config")
+        PathRules(()).split(".git/config")

@@ -8,16 +8,16 @@ import pytest
 
 from dragoman.tools.errors import ToolFailed, ToolRefused
 from dragoman.tools.fs import read
-from dragoman.tools.fs.read import Range, read_text
-from dragoman.tools.fs.text import Encoding, detect
+from dragoman.tools.fs.read import LineRange, read_text
+from dragoman.tools.fs.text import Encoding, detect_encoding
 from dragoman.tools.sandbox import Sandbox
 
 LIMIT = 1000
-WHOLE = Range()
+WHOLE = LineRange()
 
 
 def reading(
-    sandbox: Sandbox, wanted: Range = WHOLE, *, max_bytes: int = LIMIT, numbered: bool = False
+    sandbox: Sandbox, wanted: LineRange = WHOLE, *, max_bytes: int = LIMIT, numbered: bool = False
 ) -> tuple[str, str]:
     excerpt = read_text(sandbox, "f", wanted, max_bytes=max_bytes, numbered=numbered)
     return excerpt.text, excerpt.note
@@ -33,8 +33,8 @@ def test_a_file_above_the_limit_is_refused_and_a_range_of_it_is_not(sandbox: San
     (root / "f").write_text("line\n" * 1000)
     with pytest.raises(ToolRefused, match="5,000 bytes is above the limit of 1,000: read a range"):
         reading(sandbox)
-    assert reading(sandbox, Range(offset=900, limit=2)) == ("line\nline\n", "lines 900 to 901")
-    text, note = reading(sandbox, Range(offset=2))
+    assert reading(sandbox, LineRange(offset=900, limit=2)) == ("line\nline\n", "lines 900 to 901")
+    text, note = reading(sandbox, LineRange(offset=2))
     assert len(text) == LIMIT
     assert note == "lines 2 to 201, and there is more: it would be too long at once"
 
@@ -45,27 +45,27 @@ def test_there_is_an_end_to_how_far_a_range_makes_us_look(
     monkeypatch.setattr(read, "_MAX_SCAN_BYTES", 4000)
     (root / "f").write_text("line\n" * 1000)
     with pytest.raises(ToolRefused, match="above the limit"):
-        reading(sandbox, Range(offset=1, limit=1))
+        reading(sandbox, LineRange(offset=1, limit=1))
 
 
 def test_one_endless_line_is_not_loaded_whole(sandbox: Sandbox, root: Path) -> None:
     (root / "f").write_text("x" * 5000 + "\nsecond\n")
     with pytest.raises(ToolRefused, match="line 1 alone"):
-        reading(sandbox, Range(limit=1))
-    assert reading(sandbox, Range(offset=2, limit=1)) == ("second\n", "lines 2 to 2")
+        reading(sandbox, LineRange(limit=1))
+    assert reading(sandbox, LineRange(offset=2, limit=1)) == ("second\n", "lines 2 to 2")
 
 
 @pytest.mark.parametrize(("text", "lines"), [("a\nb\n", 2), ("a\nb", 2), ("", 0)])
 def test_a_line_behind_the_end_is_said(sandbox: Sandbox, root: Path, text: str, lines: int) -> None:
     (root / "f").write_text(text)
     with pytest.raises(ToolFailed, match=f"line 3 was asked for, and the file has {lines}"):
-        reading(sandbox, Range(offset=3))
+        reading(sandbox, LineRange(offset=3))
 
 
 def test_lines_are_numbered_when_asked(sandbox: Sandbox, root: Path) -> None:
     (root / "f").write_text("a\nb\nc")
-    assert reading(sandbox, Range(offset=2), numbered=True)[0] == "     2\tb\n     3\tc"
-    assert reading(sandbox, Range(offset=0, limit=1), numbered=True) == ("     1\ta\n", "lines 1 to 1")
+    assert reading(sandbox, LineRange(offset=2), numbered=True)[0] == "     2\tb\n     3\tc"
+    assert reading(sandbox, LineRange(offset=0, limit=1), numbered=True) == ("     1\ta\n", "lines 1 to 1")
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_binary_files_are_named_and_not_shown(sandbox: Sandbox, root: Path, data
 
 
 def test_a_character_cut_at_the_end_of_a_beginning_is_no_other_encoding() -> None:
-    assert detect("aé".encode()[:2], cut=True) == Encoding()
-    assert detect(b"\xe9a", cut=True) == Encoding("latin-1")
-    assert detect("aé".encode()[:2]) == Encoding("latin-1")
+    assert detect_encoding("aé".encode()[:2], cut=True) == Encoding()
+    assert detect_encoding(b"\xe9a", cut=True) == Encoding("latin-1")
+    assert detect_encoding("aé".encode()[:2]) == Encoding("latin-1")
 
 
 def test_text_that_an_encoding_does_not_have_is_said() -> None:

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.errors import ToolError, ToolFailed, ToolRefused
-from dragoman.tools.sandbox import Place, Sandbox, replace
+from dragoman.tools.sandbox import Sandbox, SandboxEntry, replace_file
 from dragoman.tools.sandbox.names import MAX_DEPTH
 
 
 def content(sandbox: Sandbox, path: str) -> bytes:
-    with sandbox.place(path) as place:
+    with sandbox.open_entry(path) as place:
         return place.read(1 << 20)[0]
 
 
 def put(sandbox: Sandbox, path: str, data: bytes = b"new") -> None:
-    with sandbox.place(path, create_parents=True) as place:
-        replace(place, data)
+    with sandbox.open_entry(path, create_parents=True) as place:
+        replace_file(place, data)
 
 
 def test_a_file_is_read_by_its_path(sandbox: Sandbox, root: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_file_that_becomes_a_fifo_between_look_and_open_is_refused(
             os.mkfifo(root / "f")
         return real(path, flags, *rest, **more)
 
-    with sandbox.place("f") as place:
+    with sandbox.open_entry("f") as place:
         monkeypatch.setattr(os, "open", swap_first)
         with pytest.raises(ToolRefused, match="FIFO"):
             place.read(10)
@@ -164,8 +164,8 @@ def test_a_file_that_becomes_a_fifo_between_look_and_open_is_refused(
 def test_a_file_that_becomes_a_link_between_look_and_open_is_refused(
     sandbox: Sandbox, root: Path, outside: Path
 ) -> None:
-    def looked_and_then_opened(path: str, reader: Callable[[Place], object]) -> None:
-        with sandbox.place(path) as place:
+    def looked_and_then_opened(path: str, reader: Callable[[SandboxEntry], object]) -> None:
+        with sandbox.open_entry(path) as place:
             (root / path).symlink_to(outside / "canary.txt")
             reader(place)
 
@@ -180,9 +180,9 @@ def test_a_file_that_becomes_a_link_between_look_and_open_is_refused(
 def test_writing_over_a_link_that_appeared_replaces_the_link(
     sandbox: Sandbox, root: Path, outside: Path
 ) -> None:
-    with sandbox.place("f") as place:
+    with sandbox.open_entry("f") as place:
         (root / "f").symlink_to(outside / "canary.txt")
-        replace(place, b"new")
+        replace_file(place, b"new")
     assert not (root / "f").is_symlink()
     assert (outside / "canary.txt").read_text() == "CANARY"
 
@@ -228,10 +228,10 @@ def test_a_directory_that_moves_out_during_a_write_takes_only_itself_along(
     sandbox: Sandbox, root: Path, outside: Path
 ) -> None:
     (root / "d").mkdir()
-    with sandbox.place("d/canary.txt") as place:
+    with sandbox.open_entry("d/canary.txt") as place:
         (root / "d").rename(outside / "d")
         (root / "d").symlink_to(outside)
-        replace(place, b"new")
+        replace_file(place, b"new")
     assert (outside / "canary.txt").read_text() == "CANARY"
 
 
@@ -284,7 +284,7 @@ def test_no_descriptor_is_left_open(sandbox: Sandbox, root: Path, outside: Path)
     for path in ("d/f", "l/x", "d/none", "d/f/x", "../x", "d"):
         with pytest.raises(ToolError) if path != "d/f" else open(os.devnull):
             content(sandbox, path)
-    with sandbox.directory("d"):
+    with sandbox.open_directory("d"):
         pass
     assert len(os.listdir("/proc/self/fd")) == before
     del sandbox

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from dragoman.tools.errors import ToolFailed
-from dragoman.tools.fs import FileLimits, Files, grep_child, search
+from dragoman.tools.fs import FileLimits, FileTools, grep_child, search
 from dragoman.tools.fs.ripgrep import find_ripgrep, ripgrep_engine
-from dragoman.tools.fs.search import Engine, Hit, Query, python_engine
+from dragoman.tools.fs.search import SearchEngine, SearchHit, SearchQuery, python_engine
 from dragoman.tools.results import result_text, to_output
 from dragoman.tools.sandbox import Sandbox
 from tests.requirements import require_program
@@ -40,18 +40,20 @@ def fake(tmp_path: Path) -> str:
 
 
 @pytest.fixture(params=["python", "fake", "ripgrep"])
-def engine(request: pytest.FixtureRequest, fake: str) -> Engine:
+def engine(request: pytest.FixtureRequest, fake: str) -> SearchEngine:
     if request.param == "python":
         return python_engine
     return ripgrep_engine(fake if request.param == "fake" else require_program("rg", package="ripgrep"))
 
 
-def hits(sandbox: Sandbox, engine: Engine, pattern: str, **more: Any) -> list[tuple[str, int, int, str]]:
-    found = asyncio.run(search.search(sandbox, Query(pattern=pattern, **more), engine, timeout_s=60))
+def hits(
+    sandbox: Sandbox, engine: SearchEngine, pattern: str, **more: Any
+) -> list[tuple[str, int, int, str]]:
+    found = asyncio.run(search.search(sandbox, SearchQuery(pattern=pattern, **more), engine, timeout_s=60))
     return [(hit.path, hit.line, hit.column, hit.text) for hit in found.hits]
 
 
-def test_hits_have_line_and_column(sandbox: Sandbox, root: Path, engine: Engine) -> None:
+def test_hits_have_line_and_column(sandbox: Sandbox, root: Path, engine: SearchEngine) -> None:
     (root / "b").mkdir()
     (root / "b/f").write_text("é needle\r\nnone\n  needle needle\n")
     (root / "a").write_text("needle")
@@ -63,7 +65,7 @@ def test_hits_have_line_and_column(sandbox: Sandbox, root: Path, engine: Engine)
     assert hits(sandbox, engine, "nothing like it") == []
 
 
-def test_a_search_is_limited_to_a_path_and_a_glob(sandbox: Sandbox, root: Path, engine: Engine) -> None:
+def test_a_search_is_limited_to_a_path_and_a_glob(sandbox: Sandbox, root: Path, engine: SearchEngine) -> None:
     for path in ("x.py", "src/x.py", "src/x.rs", "src/deep/x.py", ".github/x.py"):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text("needle")
@@ -79,7 +81,7 @@ def test_a_search_is_limited_to_a_path_and_a_glob(sandbox: Sandbox, root: Path, 
 
 
 def test_ignored_secret_binary_and_large_files_are_not_searched(
-    sandbox: Sandbox, root: Path, engine: Engine
+    sandbox: Sandbox, root: Path, engine: SearchEngine
 ) -> None:
     (root / ".gitignore").write_text("out/\n*.log\n")
     (root / "src").mkdir()
@@ -100,19 +102,19 @@ def test_ignored_secret_binary_and_large_files_are_not_searched(
     assert every == ["latin", "out/f", "src/a.log", "src/keep.log", "src/ok"]
 
 
-def test_links_are_not_followed(sandbox: Sandbox, root: Path, outside: Path, engine: Engine) -> None:
+def test_links_are_not_followed(sandbox: Sandbox, root: Path, outside: Path, engine: SearchEngine) -> None:
     (root / "folder").symlink_to(outside)
     (root / "file").symlink_to(outside / "canary.txt")
     assert hits(sandbox, engine, "CANARY") == []
 
 
-def test_a_pattern_is_never_an_option(sandbox: Sandbox, root: Path, engine: Engine) -> None:
+def test_a_pattern_is_never_an_option(sandbox: Sandbox, root: Path, engine: SearchEngine) -> None:
     (root / "f").write_text("--files -e --pre=x\n")
     for pattern in ("--files", "-e", "--pre=x", "-"):
         assert [hit[:2] for hit in hits(sandbox, engine, pattern)] == [("f", 1)]
 
 
-def test_more_than_wanted_is_cut_and_said(files: Files, root: Path, engine: Engine) -> None:
+def test_more_than_wanted_is_cut_and_said(files: FileTools, root: Path, engine: SearchEngine) -> None:
     files.engine = engine
     for number in range(9):
         (root / f"f{number}").write_text("needle\n" * 40)
@@ -121,7 +123,7 @@ def test_more_than_wanted_is_cut_and_said(files: Files, root: Path, engine: Engi
     assert text_of(files, pattern="absent") == "nothing was found"
 
 
-def text_of(files: Files, **args: Any) -> str:
+def text_of(files: FileTools, **args: Any) -> str:
     return result_text(to_output(asyncio.run(files.search_files(args, ANYONE))))
 
 
@@ -139,7 +141,7 @@ def test_what_ripgrep_does_not_understand_is_left_to_python(sandbox: Sandbox, ro
 
 
 def test_a_flood_of_hits_that_do_not_count_hides_nothing(
-    sandbox: Sandbox, root: Path, engine: Engine
+    sandbox: Sandbox, root: Path, engine: SearchEngine
 ) -> None:
     (root / "a").mkdir()
     (root / "a/.env").write_text("needle\n" * 100)
@@ -176,12 +178,12 @@ def test_what_ripgrep_says_of_a_file_outside_is_not_believed(
 
 
 def test_a_catastrophic_pattern_is_stopped_and_its_process_is_gone(
-    files: Files, root: Path, monkeypatch: pytest.MonkeyPatch
+    files: FileTools, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "_MAX_CPU_S", 10**6)  # its own limit is not what is meant here
     (root / "f").write_text("x" * 40 + "\n")
     limits = FileLimits(state=files.limits.state, search_s=2)
-    slow = Files(root, limits=limits)
+    slow = FileTools(root, limits=limits)
     slow.engine = python_engine
     with pytest.raises(ToolFailed, match="stopped after 2 s"):
         text_of(slow, pattern="(x+x+)+y")
@@ -200,11 +202,11 @@ def test_files_behind_the_first_batch_are_searched_too(
 
 
 def test_what_was_found_is_given_when_the_time_is_over(sandbox: Sandbox) -> None:
-    async def endless(_sandbox: Sandbox, _query: Query) -> AsyncGenerator[Hit]:
-        yield Hit(path="f", line=1, column=1, text="needle")
+    async def endless(_sandbox: Sandbox, _query: SearchQuery) -> AsyncGenerator[SearchHit]:
+        yield SearchHit(path="f", line=1, column=1, text="needle")
         await asyncio.Event().wait()
 
-    found = asyncio.run(search.search(sandbox, Query(pattern="x"), endless, timeout_s=0.05))
+    found = asyncio.run(search.search(sandbox, SearchQuery(pattern="x"), endless, timeout_s=0.05))
     assert [hit.path for hit in found.hits] == ["f"]
     assert found.note.startswith("the search was stopped after 0.05 s")
 
@@ -213,7 +215,7 @@ def test_a_search_that_is_cancelled_leaves_no_process(sandbox: Sandbox, root: Pa
     (root / "f").write_text("x" * 40 + "\n")
 
     async def cancelled() -> None:
-        query = Query(pattern="(x+x+)+y")
+        query = SearchQuery(pattern="(x+x+)+y")
         task = asyncio.ensure_future(search.search(sandbox, query, python_engine, timeout_s=60))
         while not _children():
             await asyncio.sleep(0.01)
@@ -247,14 +249,14 @@ def test_a_ripgrep_that_the_project_brought_is_not_run(
     assert find_ripgrep(sandbox) == ""
     monkeypatch.setenv("PATH", str(Path(fake).parent))
     assert find_ripgrep(sandbox) == os.path.realpath(fake)
-    assert Files(root, limits=FileLimits(state=root.parent / "s")).engine is not python_engine
+    assert FileTools(root, limits=FileLimits(state=root.parent / "s")).engine is not python_engine
     monkeypatch.setenv("PATH", "/nowhere")
     assert find_ripgrep(sandbox) == ""
-    assert Files(root, limits=FileLimits(state=root.parent / "s")).engine is python_engine
+    assert FileTools(root, limits=FileLimits(state=root.parent / "s")).engine is python_engine
 
 
 def test_a_long_line_is_shown_short() -> None:
-    assert str(Hit(path="f", line=1, column=2, text="x" * 600)) == f"f:1:2: {'x' * 500}…"
+    assert str(SearchHit(path="f", line=1, column=2, text="x" * 600)) == f"f:1:2: {'x' * 500}…"
 
 
 def test_a_match_stays_in_its_line() -> None:

@@ -10,14 +10,14 @@ import pytest
 
 from dragoman.tools.errors import ToolFailed
 from dragoman.tools.fs.glob import Glob
-from dragoman.tools.fs.tree import Wanted, list_tree
+from dragoman.tools.fs.tree import ListingFilter, list_tree
 from dragoman.tools.sandbox import Sandbox
 from dragoman.tools.sandbox.names import MAX_DEPTH
 from dragoman.tools.sandbox.place import DRAFT_PREFIX
 
 
 def listed(sandbox: Sandbox, path: str = ".", pattern: str = "**/*", **more: Any) -> list[str]:
-    return list_tree(sandbox, path, Wanted(glob=Glob(pattern), **more))
+    return list_tree(sandbox, path, ListingFilter(glob=Glob(pattern), **more))
 
 
 def test_a_folders_files_come_before_its_folders(sandbox: Sandbox, root: Path) -> None:

@@ -11,40 +11,40 @@ from typing import Any
 import pytest
 
 from dragoman.tools.errors import ToolFailed, ToolRefused
-from dragoman.tools.fs import FileLimits, Files
+from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.fs.backups import Backups
-from dragoman.tools.sandbox import Place, replace
-from dragoman.tools.sandbox.place import DRAFT_PREFIX, sweep
+from dragoman.tools.sandbox import SandboxEntry, replace_file
+from dragoman.tools.sandbox.place import DRAFT_PREFIX, remove_stale_drafts
 from tests.unit.tools.fs.conftest import ANYONE
 
 DEAD_PID = 2**22 + 1  # above the kernel's highest
 
 
-def write(files: Files, path: str = "f", content: str = "new", **more: Any) -> str:
+def write(files: FileTools, path: str = "f", content: str = "new", **more: Any) -> str:
     return files.write_file({"path": path, "content": content, **more}, ANYONE)
 
 
-def test_a_new_file_is_written_with_its_folders(files: Files, root: Path) -> None:
+def test_a_new_file_is_written_with_its_folders(files: FileTools, root: Path) -> None:
     assert write(files, "new/dir/f.txt", "é\n").startswith("new/dir/f.txt created, 3 bytes (backup ")
     assert (root / "new/dir/f.txt").read_bytes() == "é\n".encode()
     with pytest.raises(ToolFailed, match="no such file"):
         write(files, "other/f.txt", create_parents=False)
 
 
-def test_nothing_is_created_on_the_way_to_a_refusal(files: Files, root: Path) -> None:
+def test_nothing_is_created_on_the_way_to_a_refusal(files: FileTools, root: Path) -> None:
     with pytest.raises(ToolRefused):
         write(files, "a/b/.git/c")
     assert list(root.iterdir()) == []
 
 
-def test_the_mode_of_a_file_stays_and_the_user_id_bits_do_not(files: Files, root: Path) -> None:
+def test_the_mode_of_a_file_stays_and_the_user_id_bits_do_not(files: FileTools, root: Path) -> None:
     (root / "f").write_text("old")
     (root / "f").chmod(0o4751)
     write(files)
     assert stat.S_IMODE((root / "f").stat().st_mode) == 0o751
 
 
-def test_the_owner_stays_where_we_may(files: Files, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_owner_stays_where_we_may(files: FileTools, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "f").write_text("old")
     asked: list[tuple[int, int]] = []
 
@@ -57,14 +57,14 @@ def test_the_owner_stays_where_we_may(files: Files, root: Path, monkeypatch: pyt
     status = (root / "f").stat()
     foreign = os.stat_result([*status[:4], status.st_uid + 1, *status[5:]])
     folder = os.open(root, os.O_RDONLY)
-    replace(Place(folder=folder, name="f", path="f"), b"new", like=foreign)
+    replace_file(SandboxEntry(folder=folder, name="f", path="f"), b"new", like=foreign)
     os.close(folder)
     assert asked == [(status.st_uid + 1, status.st_gid)]
     assert real is os.fstat
     assert (root / "f").read_text() == "new"
 
 
-def test_append_adds_and_creates(files: Files, root: Path) -> None:
+def test_append_adds_and_creates(files: FileTools, root: Path) -> None:
     write(files, content="a\n", mode="append")
     write(files, content="b\n", mode="append")
     assert (root / "f").read_text() == "a\nb\n"
@@ -76,7 +76,7 @@ def test_append_adds_and_creates(files: Files, root: Path) -> None:
         write(files, "binary", mode="append")
 
 
-def test_the_same_content_is_not_written_again(files: Files, root: Path) -> None:
+def test_the_same_content_is_not_written_again(files: FileTools, root: Path) -> None:
     (root / "f").write_text("new")
     before = (root / "f").stat().st_ino
     assert "nothing was written" in write(files)
@@ -85,7 +85,7 @@ def test_the_same_content_is_not_written_again(files: Files, root: Path) -> None
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_draft(
-    files: Files, root: Path, monkeypatch: pytest.MonkeyPatch
+    files: FileTools, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "f").write_text("old")
     files.backups.save("warm", b"", mode=0, session="", tool="")
@@ -121,13 +121,13 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_we_say_so(
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "rename", renamed)
     folder = os.open(root, os.O_RDONLY)
-    replace(Place(folder=folder, name="f", path="f"), b"new")
+    replace_file(SandboxEntry(folder=folder, name="f", path="f"), b"new")
     os.close(folder)
     assert done == ["sync file", "rename", "sync folder"]
 
 
 def test_a_write_without_its_backup_does_not_happen(
-    files: Files, root: Path, monkeypatch: pytest.MonkeyPatch
+    files: FileTools, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "f").write_text("old")
 
@@ -141,7 +141,7 @@ def test_a_write_without_its_backup_does_not_happen(
 
 
 def test_what_somebody_saved_meanwhile_is_not_overwritten(
-    files: Files, root: Path, monkeypatch: pytest.MonkeyPatch
+    files: FileTools, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "f").write_text("old")
     real = Backups.save
@@ -156,7 +156,7 @@ def test_what_somebody_saved_meanwhile_is_not_overwritten(
     assert (root / "f").read_text() == "by an editor"
 
 
-def test_edits_of_one_file_in_one_turn_all_count(files: Files, root: Path) -> None:
+def test_edits_of_one_file_in_one_turn_all_count(files: FileTools, root: Path) -> None:
     (root / "f").write_text("".join(f"<{number}>\n" for number in range(20)))
     with ThreadPoolExecutor(8) as pool:
         calls = [
@@ -167,21 +167,21 @@ def test_edits_of_one_file_in_one_turn_all_count(files: Files, root: Path) -> No
     assert (root / "f").read_text() == "done\n" * 20
 
 
-def test_a_directory_is_not_written(files: Files, root: Path) -> None:
+def test_a_directory_is_not_written(files: FileTools, root: Path) -> None:
     (root / "d").mkdir()
     for path in ("d", "."):
         with pytest.raises(ToolFailed, match="is a directory"):
             write(files, path)
 
 
-def test_a_file_too_large_to_keep_is_not_overwritten(files: Files, root: Path) -> None:
+def test_a_file_too_large_to_keep_is_not_overwritten(files: FileTools, root: Path) -> None:
     with (root / "f").open("wb") as file:
         file.truncate(64 * 1024 * 1024 + 1)
     with pytest.raises(ToolRefused, match="above the limit"):
         write(files)
 
 
-def test_drafts_of_the_dead_are_swept_and_those_of_the_living_are_not(files: Files, root: Path) -> None:
+def test_drafts_of_the_dead_are_swept_and_those_of_the_living_are_not(files: FileTools, root: Path) -> None:
     names = [f"{DRAFT_PREFIX}{pid}-x" for pid in (DEAD_PID, os.getpid(), "nonsense", 10**30, 1)]
     for name in names:
         (root / name).write_text("half")
@@ -197,12 +197,12 @@ def test_a_folder_that_cannot_be_listed_is_not_swept(root: Path, monkeypatch: py
         raise PermissionError
 
     monkeypatch.setattr(os, "listdir", denied)
-    sweep(folder)
+    remove_stale_drafts(folder)
     os.close(folder)
 
 
 def test_the_state_folder_inside_the_project_is_closed(root: Path) -> None:
-    files = Files(root, limits=FileLimits(state=root / "state"))
+    files = FileTools(root, limits=FileLimits(state=root / "state"))
     write(files)
     assert files.list_files({}, ANYONE) == ["f"]
     with pytest.raises(ToolRefused, match="closed"):
@@ -212,4 +212,4 @@ def test_the_state_folder_inside_the_project_is_closed(root: Path) -> None:
 def test_a_state_folder_that_cannot_be_made_is_said(root: Path) -> None:
     (root / "file").write_text("")
     with pytest.raises(ToolFailed):
-        Files(root, limits=FileLimits(state=root / "file/state"))
+        FileTools(root, limits=FileLimits(state=root / "file/state"))

@@ -29,7 +29,7 @@ CHECKS: dict[str, Check] = {
     "arrival": check_arrivals,
 }
 #: Titles, shown while a check runs.
-TITLES = {
+CHECK_TITLES = {
     "settings": "settings",
     "key": "Google key",
     "proxy": "proxy",

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.cli.client_env import CLAUDE_CONFLICTS
-from dragoman.cli.doctor.finding import Finding, Situation, Status
+from dragoman.cli.doctor.finding import DoctorContext, Finding, Status
 from dragoman.cli.launch.table import COPILOT_CONFLICTS, GOOGLE_CONFLICTS
 
 
-class _Group(msgspec.Struct, frozen=True, kw_only=True):
+class _ConflictGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Conflicting variables of one family of clients."""
 
     clients: tuple[str, ...]
@@ -20,25 +20,25 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-_GROUPS = (
-    _Group(
+_CONFLICT_GROUPS = (
+    _ConflictGroup(
         clients=("claude",),
         names=CLAUDE_CONFLICTS,
         why="Claude Code prefers it to the gateway's address or key; dragoman claude takes it away for its run",
     ),
-    _Group(
+    _ConflictGroup(
         clients=("gemini", "qwen"),
         names=GOOGLE_CONFLICTS,
         why="programs on Google's SDK prefer it to the gateway's address or key; the launchers take it away",
     ),
-    _Group(
+    _ConflictGroup(
         clients=("copilot",),
         names=COPILOT_CONFLICTS,
         why="Copilot prefers it; dragoman copilot takes it away",
     ),
 )
 #: Variables with a base URL, and the path that the gateway's URL needs there.
-_ADDRESSES = {
+_BASE_URL_VARIABLES = {
     "ANTHROPIC_BASE_URL": "",
     "OPENAI_BASE_URL": "/v1",
     "OPENAI_API_BASE": "/v1",
@@ -47,15 +47,15 @@ _ADDRESSES = {
 }
 
 
-def check_environment(at: Situation) -> Iterator[Finding]:
-    findings = [finding for look in _LOOKS for finding in look(at)]
+def check_environment(at: DoctorContext) -> Iterator[Finding]:
+    findings = [finding for look in _ENVIRONMENT_CHECKS for finding in look(at)]
     yield from findings or [Finding(status="ok", what="nothing that leads elsewhere")]
 
 
-def _conflicts(at: Situation) -> Iterator[Finding]:
+def _check_conflicts(at: DoctorContext) -> Iterator[Finding]:
     # these configure the gateway itself
     ours = set(at.settings.loaded.sources.values()) if at.settings else set()
-    for group in _GROUPS:
+    for group in _CONFLICT_GROUPS:
         names = sorted(name for name in group.names if at.env.get(name) and f"env {name}" not in ours)
         if names and (not at.clients or set(group.clients) & set(at.clients)):
             yield Finding(
@@ -66,9 +66,9 @@ def _conflicts(at: Situation) -> Iterator[Finding]:
             )
 
 
-def _addresses(at: Situation) -> Iterator[Finding]:
+def _check_base_urls(at: DoctorContext) -> Iterator[Finding]:
     ours = at.settings.config.server.port if at.settings else 0
-    for name, path in _ADDRESSES.items():
+    for name, path in _BASE_URL_VARIABLES.items():
         given = at.env.get(name, "").strip().rstrip("/")
         if not given:
             continue
@@ -84,7 +84,7 @@ def _addresses(at: Situation) -> Iterator[Finding]:
         yield Finding(status=status, what=what, fix=fix)
 
 
-def _loop(at: Situation) -> Iterator[Finding]:
+def _check_own_address(at: DoctorContext) -> Iterator[Finding]:
     """Report a gateway whose upstream is itself: it would send requests to itself forever."""
     if at.settings is None:
         return
@@ -100,4 +100,8 @@ def _loop(at: Situation) -> Iterator[Finding]:
         )
 
 
-_LOOKS: tuple[Callable[[Situation], Iterator[Finding]], ...] = (_loop, _addresses, _conflicts)
+_ENVIRONMENT_CHECKS: tuple[Callable[[DoctorContext], Iterator[Finding]], ...] = (
+    _check_own_address,
+    _check_base_urls,
+    _check_conflicts,
+)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.client_env import settings_conflicts
-from dragoman.cli.doctor.finding import Finding, Repair, Situation
+from dragoman.cli.doctor.finding import DoctorContext, Finding, Repair
 from dragoman.cli.doctor.repairs import remove_keys
-from dragoman.cli.home import user_folder
+from dragoman.cli.home import home_directory
 from dragoman.cli.launch.table import GOOGLE_CONFLICTS
 
 _MANAGED_CLAUDE = (
@@ -21,14 +21,14 @@ _MANAGED_CLAUDE = (
 )
 
 
-def check_files(at: Situation) -> Iterator[Finding]:
-    looks = [look for client, look in _LOOKS.items() if not at.clients or client in at.clients]
+def check_files(at: DoctorContext) -> Iterator[Finding]:
+    looks = [look for client, look in _FILE_CHECKS.items() if not at.clients or client in at.clients]
     findings = [finding for look in looks for finding in look(at)]
     yield from findings or [Finding(status="ok", what="none of them leads elsewhere")]
 
 
-def _claude(at: Situation) -> Iterator[Finding]:
-    folder = Path(at.env.get("CLAUDE_CONFIG_DIR") or user_folder(at.env) / ".claude")
+def _check_claude(at: DoctorContext) -> Iterator[Finding]:
+    folder = Path(at.env.get("CLAUDE_CONFIG_DIR") or home_directory(at.env) / ".claude")
     own = folder / "settings.json"
     project = [Path(".claude/settings.json").absolute(), Path(".claude/settings.local.json").absolute()]
     for file in dict.fromkeys((own, *project, *_MANAGED_CLAUDE)):
@@ -49,15 +49,15 @@ def _claude(at: Situation) -> Iterator[Finding]:
                 + (" (dragoman doctor --fix does)" if mine else "; this file is not only yours"),
                 repair=Repair(
                     question=f"take {', '.join(found)} out of {file} (a copy is kept)",
-                    act=partial(remove_keys, file, found),
+                    apply=partial(remove_keys, file, found),
                 )
                 if mine
                 else None,
             )
 
 
-def _codex(at: Situation) -> Iterator[Finding]:
-    file = Path(at.env.get("CODEX_HOME") or user_folder(at.env) / ".codex") / "config.toml"
+def _check_codex(at: DoctorContext) -> Iterator[Finding]:
+    file = Path(at.env.get("CODEX_HOME") or home_directory(at.env) / ".codex") / "config.toml"
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -82,8 +82,8 @@ def _codex(at: Situation) -> Iterator[Finding]:
         )
 
 
-def _gemini(at: Situation) -> Iterator[Finding]:
-    home = Path(at.env.get("GEMINI_CLI_HOME") or user_folder(at.env))
+def _check_gemini(at: DoctorContext) -> Iterator[Finding]:
+    home = Path(at.env.get("GEMINI_CLI_HOME") or home_directory(at.env))
     file = home / ".gemini" / "settings.json"
     document, problem = _read_json(file)
     if problem:
@@ -93,7 +93,7 @@ def _gemini(at: Situation) -> Iterator[Finding]:
             why="dragoman gemini runs without these settings",
             fix="make it plain JSON",
         )
-    enforced = _at(document, "security", "auth", "enforcedType")
+    enforced = _settings_table(document, "security", "auth", "enforcedType")
     if enforced not in (None, "gemini-api-key"):
         yield Finding(
             status="fail",
@@ -112,10 +112,10 @@ def _gemini(at: Situation) -> Iterator[Finding]:
             )
 
 
-def _qwen(at: Situation) -> Iterator[Finding]:
-    file = user_folder(at.env) / ".qwen" / "settings.json"
+def _check_qwen(at: DoctorContext) -> Iterator[Finding]:
+    file = home_directory(at.env) / ".qwen" / "settings.json"
     document, _ = _read_json(file)
-    if _at(document, "security", "auth", "baseUrl"):
+    if _settings_table(document, "security", "auth", "baseUrl"):
         yield Finding(
             status="note",
             what=f"{file} sets security.auth.baseUrl",
@@ -123,11 +123,11 @@ def _qwen(at: Situation) -> Iterator[Finding]:
         )
 
 
-_LOOKS: dict[str, Callable[[Situation], Iterator[Finding]]] = {
-    "claude": _claude,
-    "codex": _codex,
-    "gemini": _gemini,
-    "qwen": _qwen,
+_FILE_CHECKS: dict[str, Callable[[DoctorContext], Iterator[Finding]]] = {
+    "claude": _check_claude,
+    "codex": _check_codex,
+    "gemini": _check_gemini,
+    "qwen": _check_qwen,
 }
 
 
@@ -143,7 +143,7 @@ def _read_json(file: Path) -> tuple[Any, str]:
         return None, "is not plain JSON"
 
 
-def _at(document: Any, *names: str) -> Any:
+def _settings_table(document: Any, *names: str) -> Any:
     for name in names:
         document = document.get(name) if isinstance(document, dict) else None
     return document

@@ -9,24 +9,24 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
-from dragoman.cli.banner import GET_KEY, describe_upstream
-from dragoman.cli.doctor.finding import Finding, Situation
+from dragoman.cli.banner import API_KEY_URL, describe_upstream
+from dragoman.cli.doctor.finding import DoctorContext, Finding
 from dragoman.config import Config
 from dragoman.dialects.gemini import ALIASES
 from dragoman.dialects.gemini.errors import decode_error
 from dragoman.errors import DragomanError
 from dragoman.upstream.auth import DefaultCredentials
 from dragoman.upstream.client import UpstreamClient
-from dragoman.upstream.hosts import Host
+from dragoman.upstream.hosts import Endpoint
 
 _TIMEOUT_S = 20.0
-_SKEW_S = 120.0  # Google rejects tokens from five minutes on
-_STUDIO_KEY = ("AIza", "AQ.")
+_MAX_CLOCK_SKEW_S = 120.0  # Google rejects tokens from five minutes on
+_STUDIO_KEY_PREFIXES = ("AIza", "AQ.")
 _QUESTION = b'{"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}'
 
 #: Advice for each kind of error.
 _ADVICE = {
-    "authentication": f"make a key at {GET_KEY} and set GEMINI_API_KEY",
+    "authentication": f"make a key at {API_KEY_URL} and set GEMINI_API_KEY",
     "permission": "look whether the key may use the Gemini API, and whether the certificate's CA is known here",
     "rate_limit": "wait a minute; other keys can be set in upstream.api_keys",
     "quota": "the quota is used up until it is renewed; other keys can be set in upstream.api_keys",
@@ -35,7 +35,7 @@ _ADVICE = {
 }
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class UpstreamProbe(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one request to a model, and the Date header of Google's answer."""
 
     model: str
@@ -44,7 +44,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     date: str = ""
 
 
-def check_key(at: Situation) -> Iterator[Finding]:
+def check_key(at: DoctorContext) -> Iterator[Finding]:
     if at.settings is None:
         return
     config = at.settings.config
@@ -58,21 +58,21 @@ def check_key(at: Situation) -> Iterator[Finding]:
             why="the settings ask for it"
             if asked
             else "answers come from the built-in emulator, not from Gemini",
-            fix="" if asked else f"export GEMINI_API_KEY=…  ({GET_KEY})",
+            fix="" if asked else f"export GEMINI_API_KEY=…  ({API_KEY_URL})",
         )
         return
     source = at.settings.loaded.sources.get("upstream.api_key", "upstream.api_keys")
     yield Finding(status="ok", what=f"{leads}" + (f", {len(keys)} key(s), from {source}" if keys else ""))
-    odd = [number for number, key in enumerate(keys, 1) if not key.startswith(_STUDIO_KEY)]
+    odd = [number for number, key in enumerate(keys, 1) if not key.startswith(_STUDIO_KEY_PREFIXES)]
     if odd and config.backend == "gemini" and not config.upstream.base_url:
         numbers = ", ".join(map(str, odd))
         yield Finding(
             status="note",
-            what=f"key {numbers} does not begin like a key of AI Studio ({' or '.join(_STUDIO_KEY)})",
+            what=f"key {numbers} does not begin like a key of AI Studio ({' or '.join(_STUDIO_KEY_PREFIXES)})",
         )
 
 
-def check_upstream(at: Situation) -> Iterator[Finding]:
+def check_upstream(at: DoctorContext) -> Iterator[Finding]:
     """Check reachability, models and clock with the same requests."""
     if at.settings is None or at.settings.config.backend == "emulator":
         return
@@ -84,7 +84,7 @@ def check_upstream(at: Situation) -> Iterator[Finding]:
         yield Finding(status="note", what="not asked: clients bring their own key")
         return
     try:
-        answers = asyncio.run(_ask(config))
+        answers = asyncio.run(_probe_upstream(config))
     except DragomanError as error:
         yield Finding(
             status="fail",
@@ -92,11 +92,11 @@ def check_upstream(at: Situation) -> Iterator[Finding]:
             fix=_ADVICE.get(error.kind, error.message.partition("\n")[2]),
         )
         return
-    yield from _judge(answers)
-    yield from _judge_clock(answers, time.time())
+    yield from _model_findings(answers)
+    yield from _clock_findings(answers, time.time())
 
 
-def _models(config: Config) -> list[str]:
+def _configured_models(config: Config) -> list[str]:
     models = config.models
     named = [
         models.default,
@@ -110,9 +110,9 @@ def _models(config: Config) -> list[str]:
     return list(dict.fromkeys(model for model in named if model))
 
 
-async def _ask(config: Config) -> list[Asked]:
+async def _probe_upstream(config: Config) -> list[UpstreamProbe]:
     upstream = config.upstream
-    host = Host(
+    host = Endpoint(
         backend=config.backend,
         base_url=upstream.base_url,
         version=upstream.api_version,
@@ -124,10 +124,12 @@ async def _ask(config: Config) -> list[Asked]:
         idle_timeout_s=_TIMEOUT_S,
         total_timeout_s=_TIMEOUT_S,
     )
-    models = [model if host.has_aliases else ALIASES.get(model, model) for model in _models(config)]
+    models = [
+        model if host.resolves_aliases else ALIASES.get(model, model) for model in _configured_models(config)
+    ]
     try:
         asked = [
-            _ask_with(client, host, models if number == 1 else models[:1], headers, number)
+            _probe_key(client, host, models if number == 1 else models[:1], headers, number)
             for number, headers in enumerate(await _credentials(config), 1)
         ]
         return [answer for answers in await asyncio.gather(*asked) for answer in answers]
@@ -143,28 +145,33 @@ async def _credentials(config: Config) -> list[dict[str, str]]:
     return [await DefaultCredentials(config.upstream.project).headers()]
 
 
-async def _ask_with(
-    client: UpstreamClient, host: Host, models: list[str], headers: dict[str, str], key: int
-) -> list[Asked]:
-    first = await _count(client, host, models[0], headers, key)
+async def _probe_key(
+    client: UpstreamClient, host: Endpoint, models: list[str], headers: dict[str, str], key: int
+) -> list[UpstreamProbe]:
+    first = await _count_tokens(client, host, models[0], headers, key)
     # the other models would get the same error
     if first.error is not None and first.error.kind != "not_found":
         return [first]
-    return [first, *await asyncio.gather(*(_count(client, host, one, headers, key) for one in models[1:]))]
+    return [
+        first,
+        *await asyncio.gather(*(_count_tokens(client, host, one, headers, key) for one in models[1:])),
+    ]
 
 
-async def _count(client: UpstreamClient, host: Host, model: str, headers: dict[str, str], key: int) -> Asked:
+async def _count_tokens(
+    client: UpstreamClient, host: Endpoint, model: str, headers: dict[str, str], key: int
+) -> UpstreamProbe:
     try:
         async with client.post(host.url(model, "countTokens"), headers, _QUESTION, stream=False) as answer:
             body = await answer.read()
             date = answer.headers.get("date", "")
             error = None if answer.status == 200 else decode_error(answer.status, answer.headers, body)
-            return Asked(model=model, key=key, error=error, date=date)
+            return UpstreamProbe(model=model, key=key, error=error, date=date)
     except DragomanError as error:
-        return Asked(model=model, key=key, error=error)
+        return UpstreamProbe(model=model, key=key, error=error)
 
 
-def _judge(answers: list[Asked]) -> Iterator[Finding]:
+def _model_findings(answers: list[UpstreamProbe]) -> Iterator[Finding]:
     fine = list(dict.fromkeys(asked.model for asked in answers if asked.error is None))
     several = any(asked.key > 1 for asked in answers)
     if fine:
@@ -184,7 +191,7 @@ def _judge(answers: list[Asked]) -> Iterator[Finding]:
         yield Finding(status="fail", what=what, fix=_ADVICE.get(asked.error.kind, ""))
 
 
-def _judge_clock(answers: list[Asked], now_s: float) -> Iterator[Finding]:
+def _clock_findings(answers: list[UpstreamProbe], now_s: float) -> Iterator[Finding]:
     dates = [asked.date for asked in answers if asked.date]
     if not dates:
         return
@@ -192,7 +199,7 @@ def _judge_clock(answers: list[Asked], now_s: float) -> Iterator[Finding]:
         skew_s = now_s - parsedate_to_datetime(dates[0]).timestamp()
     except ValueError:
         return
-    if abs(skew_s) > _SKEW_S:
+    if abs(skew_s) > _MAX_CLOCK_SKEW_S:
         way = "ahead of" if skew_s > 0 else "behind"
         yield Finding(
             status="warn",

@@ -9,16 +9,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from dragoman.cli.doctor.finding import Finding, Situation
+from dragoman.cli.doctor.finding import DoctorContext, Finding
 from dragoman.errors import UpstreamError
-from dragoman.upstream.hosts import AI_STUDIO, vertex_base
+from dragoman.upstream.hosts import AI_STUDIO, vertex_base_url
 from dragoman.upstream.proxy import SOCKS_SCHEMES, parse_proxy
 
 _CA_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
-def check_proxy(at: Situation) -> Iterator[Finding]:
+def check_proxy(at: DoctorContext) -> Iterator[Finding]:
     proxies = getproxies()
     if not proxies.keys() & {"http", "https", "all"}:
         yield Finding(status="ok", what="none")
@@ -58,7 +58,7 @@ def check_proxy(at: Situation) -> Iterator[Finding]:
     yield Finding(status="ok", what=f"{host} is asked through {found.host}:{found.port or 1080}")
 
 
-def check_ca(at: Situation) -> Iterator[Finding]:
+def check_ca(at: DoctorContext) -> Iterator[Finding]:
     broken = [name for name in _CA_FILES if at.env.get(name) and not Path(at.env[name]).is_file()]
     for name in broken:
         yield Finding(
@@ -83,15 +83,15 @@ def check_ca(at: Situation) -> Iterator[Finding]:
         )
 
 
-def _named(at: Situation) -> list[str]:
+def _named(at: DoctorContext) -> list[str]:
     given = at.env.get("no_proxy") or at.env.get("NO_PROXY") or ""
     return [name.strip() for name in given.split(",") if name.strip()]
 
 
-def _upstream(at: Situation) -> str:
+def _upstream(at: DoctorContext) -> str:
     if at.settings is None:
         return AI_STUDIO
     upstream = at.settings.config.upstream
     if upstream.base_url:
         return upstream.base_url
-    return vertex_base(upstream.location) if at.settings.config.backend == "vertex" else AI_STUDIO
+    return vertex_base_url(upstream.location) if at.settings.config.backend == "vertex" else AI_STUDIO

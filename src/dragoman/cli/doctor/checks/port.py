@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from dragoman.cli.doctor.finding import Finding, Situation
-from dragoman.cli.gateway import health_of
+from dragoman.cli.doctor.finding import DoctorContext, Finding
+from dragoman.cli.gateway import get_health
 from dragoman.config import is_loopback
 
 
-def check_port(at: Situation) -> Iterator[Finding]:
+def check_port(at: DoctorContext) -> Iterator[Finding]:
     if at.settings is None:
         return
     config = at.settings.config
@@ -19,7 +19,7 @@ def check_port(at: Situation) -> Iterator[Finding]:
         yield Finding(status="ok", what="any free one")
         return
     near = host if is_loopback(host) else "127.0.0.1"
-    health = health_of(near, port)
+    health = get_health(near, port)
     if health is not None and health.get("service") == "dragoman":
         backend = health.get("backend", "")
         yield Finding(status="ok", what=f"a gateway answers on {near}:{port} (backend {backend})")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dragoman.cli.doctor.finding import Finding, Situation
+from dragoman.cli.doctor.finding import DoctorContext, Finding
 
 
-def check_settings(at: Situation) -> Iterator[Finding]:
+def check_settings(at: DoctorContext) -> Iterator[Finding]:
     if at.settings is None:
         what, _, hint = at.settings_error.partition("\n")
         yield Finding(

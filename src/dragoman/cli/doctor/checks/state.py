@@ -10,20 +10,20 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from dragoman.cli.doctor.finding import Finding, Repair, Situation
-from dragoman.cli.home import KEY_FILE, gateway_key
-from dragoman.cli.launch.borrow import repair
-from dragoman.cli.launch.ledger import has_ledger
+from dragoman.cli.doctor.finding import DoctorContext, Finding, Repair
+from dragoman.cli.home import KEY_FILE, load_gateway_key
+from dragoman.cli.launch.borrow import restore_leftovers
+from dragoman.cli.launch.ledger import has_override_log
 from dragoman.cli.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.store import StoreUnavailable, open_store
 
-_FULL_BYTES = 50 * 1024 * 1024
-_TIGHT_BYTES = 500 * 1024 * 1024
-_OTHERS = 0o077
+_DISK_FULL_BYTES = 50 * 1024 * 1024
+_DISK_LOW_BYTES = 500 * 1024 * 1024
+_OTHERS_MODE = 0o077
 
 
-def check_state(at: Situation) -> Iterator[Finding]:
+def check_state(at: DoctorContext) -> Iterator[Finding]:
     home = at.home
     if not home.exists():
         yield Finding(status="ok", what=f"{home} will be made at the first start")
@@ -38,7 +38,7 @@ def check_state(at: Situation) -> Iterator[Finding]:
         return
     yield Finding(status="ok", what=str(home))
     yield from _open_to_others(home)
-    yield from _lent(home)
+    yield from _check_overrides(home)
 
 
 def _open_to_others(home: Path) -> Iterator[Finding]:
@@ -46,59 +46,61 @@ def _open_to_others(home: Path) -> Iterator[Finding]:
         return
     key = home / KEY_FILE
     for path, mode in ((home, 0o700), (key, 0o600)):
-        if path.exists() and path.stat().st_mode & _OTHERS:
+        if path.exists() and path.stat().st_mode & _OTHERS_MODE:
             yield Finding(
                 status="warn",
                 what=f"{path} can be read by others",
                 why="whoever has the gateway key can spend your Google quota",
                 fix=f"chmod {mode:o} {path}",
-                repair=Repair(question=f"close {path} to others", act=partial(_close, path, mode)),
+                repair=Repair(question=f"close {path} to others", apply=partial(_restrict_mode, path, mode)),
             )
     if not key.exists():
         return
     try:
-        gateway_key(home)
+        load_gateway_key(home)
     except ConfigError as error:
         yield Finding(
             status="fail", what=str(error).partition("\n")[0], fix="delete the file and a new key is made"
         )
 
 
-def _close(path: Path, mode: int) -> str:
+def _restrict_mode(path: Path, mode: int) -> str:
     before = path.stat().st_mode & 0o777
     path.chmod(mode)
     return f"{path} is {mode:o} now (it was {before:o})"
 
 
-def _lent(home: Path) -> Iterator[Finding]:
+def _check_overrides(home: Path) -> Iterator[Finding]:
     """Report settings that a running or killed launcher has overridden."""
-    if has_ledger(home):
+    if has_override_log(home):
         yield Finding(
             status="note",
             what="settings of Amazon Q or Kiro are lent",
             why="a launcher uses them now, or was cut off",
             fix="the next start of any launcher puts back what nobody uses",
-            repair=Repair(question="put back what no running launcher uses", act=partial(_put_back, home)),
+            repair=Repair(
+                question="put back what no running launcher uses", apply=partial(_restore_overrides, home)
+            ),
         )
 
 
-def _put_back(home: Path) -> str:
-    repair(home)
-    return "a launcher still uses them" if has_ledger(home) else "put back as they were"
+def _restore_overrides(home: Path) -> str:
+    restore_leftovers(home)
+    return "a launcher still uses them" if has_override_log(home) else "put back as they were"
 
 
-def check_disk(at: Situation) -> Iterator[Finding]:
+def check_disk(at: DoctorContext) -> Iterator[Finding]:
     place = next((path for path in (at.home, *at.home.parents) if path.exists()), Path("/"))
     free = shutil.disk_usage(place).free
     room = f"{free / 1e9:.1f} GB free at {place}"
-    if free < _FULL_BYTES:
+    if free < _DISK_FULL_BYTES:
         yield Finding(
             status="fail",
             what=room,
             why="conversations and signatures cannot be kept",
             fix="make room, or move DRAGOMAN_HOME",
         )
-    elif free < _TIGHT_BYTES:
+    elif free < _DISK_LOW_BYTES:
         yield Finding(
             status="warn", what=room, fix="make room, or lower store.max_bytes and observe.capture_bytes"
         )
@@ -106,7 +108,7 @@ def check_disk(at: Situation) -> Iterator[Finding]:
         yield Finding(status="ok", what=room)
 
 
-def check_store(at: Situation) -> Iterator[Finding]:
+def check_store(at: DoctorContext) -> Iterator[Finding]:
     if at.settings is None:
         return
     url = at.settings.config.store.url
@@ -114,7 +116,7 @@ def check_store(at: Situation) -> Iterator[Finding]:
         yield Finding(status="ok", what="SQLite; made at the first start")
         return
     try:
-        asyncio.run(_try(at.settings))
+        asyncio.run(_open_and_close_store(at.settings))
     except (StoreUnavailable, ConfigError, sqlite3.Error, OSError) as error:
         yield Finding(
             status="fail",
@@ -128,9 +130,9 @@ def check_store(at: Situation) -> Iterator[Finding]:
         yield Finding(status="ok", what="Redis answers" if url else "SQLite opens")
 
 
-async def _try(settings: Settings) -> None:
+async def _open_and_close_store(settings: Settings) -> None:
     store = open_store(settings.config)
     try:
-        await store.recall(["doctor"])
+        await store.get_values(["doctor"])
     finally:
         await store.close()

@@ -6,12 +6,12 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping
 
-from dragoman.cli.doctor.finding import Finding, Situation
+from dragoman.cli.doctor.finding import DoctorContext, Finding
 from dragoman.cli.launch.start import find_program
 from dragoman.cli.launch.table import CLIENTS
 
 #: The versions that the test suite runs; Amazon Q and Kiro are not available there.
-PROVEN = {
+TESTED_VERSIONS = {
     "claude": "2.1.325",
     "codex": "0.166.0",
     "gemini": "0.61.0",
@@ -20,11 +20,11 @@ PROVEN = {
     "pi": "0.73.1",
     "copilot": "1.0.102",
 }
-_NUMBER = re.compile(r"\d+\.\d+(?:\.\d+)*")
-_TIMEOUT_S = 20.0
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
+_VERSION_TIMEOUT_S = 20.0
 
 
-def check_versions(at: Situation) -> Iterator[Finding]:
+def check_versions(at: DoctorContext) -> Iterator[Finding]:
     if not at.clients:
         names = ", ".join(CLIENTS)
         yield Finding(
@@ -38,10 +38,10 @@ def check_versions(at: Situation) -> Iterator[Finding]:
         if program is None:
             yield Finding(status="fail", what=f"{client.title} is not installed", fix=client.source)
             continue
-        yield _compare(name, client.title, program, version_of(program, at.env))
+        yield _compare(name, client.title, program, get_version(program, at.env))
 
 
-def version_of(program: str, env: Mapping[str, str]) -> str:
+def get_version(program: str, env: Mapping[str, str]) -> str:
     """Return the version that the program prints, or ""."""
     try:
         done = subprocess.run(  # noqa: S603
@@ -50,17 +50,17 @@ def version_of(program: str, env: Mapping[str, str]) -> str:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_TIMEOUT_S,
+            timeout=_VERSION_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    found = _NUMBER.search(done.stdout + done.stderr)
+    found = _VERSION.search(done.stdout + done.stderr)
     return found[0] if done.returncode == 0 and found else ""
 
 
 def _compare(name: str, title: str, program: str, version: str) -> Finding:
-    proven = PROVEN.get(name, "")
+    proven = TESTED_VERSIONS.get(name, "")
     if not version:
         return Finding(
             status="warn",
@@ -74,12 +74,12 @@ def _compare(name: str, title: str, program: str, version: str) -> Finding:
         )
     if version == proven:
         return Finding(status="ok", what=f"{title} {version}, the one our tests run")
-    older = _number(version) < _number(proven)
+    older = _version_tuple(version) < _version_tuple(proven)
     return Finding(
         status="ok",
         what=f"{title} {version}, {'older' if older else 'newer'} than {proven}, which our tests run",
     )
 
 
-def _number(version: str) -> tuple[int, ...]:
+def _version_tuple(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))

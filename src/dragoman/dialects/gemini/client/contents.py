@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from dragoman.dialects.gemini.client.wire import Object, read_flag, read_list, read_object, read_text
-from dragoman.dialects.history import HISTORY_BYTES, read_pieces
+from dragoman.dialects.history import HISTORY_CACHE_BYTES, decode_items
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
-    AS_BROUGHT,
-    Course,
+    ANY_ORIGIN,
+    IncrementalFold,
     Media,
     Message,
     Native,
@@ -23,10 +23,10 @@ from dragoman.ir import (
     Thought,
     ToolCall,
     ToolResult,
-    keep_course,
-    take_course,
+    store_fold,
+    take_fold,
 )
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 #: Google documents `user` and `model`; `function` and `tool` are older roles for function responses.
 _ROLES: dict[str, Role] = {
@@ -38,13 +38,15 @@ _ROLES: dict[str, Role] = {
     "system": "system",
 }
 
-MESSAGES: Memo[bytes, Message] = Memo(HISTORY_BYTES, "gemini contents")
+MESSAGES: LruCache[bytes, Message] = LruCache(HISTORY_CACHE_BYTES, "gemini contents")
 
 
 def decode_contents(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
     """Decode `contents`, a list or a string; calls and responses without ids are matched by name and order."""
     elements = elements_of(raw)
-    return link_contents(read_pieces(MESSAGES, "contents", elements, decode_content)) or spoken(raw)
+    return link_contents(
+        decode_items(MESSAGES, "contents", elements, decode_content)
+    ) or decode_text_contents(raw)
 
 
 def elements_of(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
@@ -53,7 +55,7 @@ def elements_of(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
     return [] if text[:1] == b'"' else read_list(text, "contents")
 
 
-def spoken(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
+def decode_text_contents(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
     """Decode contents without elements: a string is one user message; raise `InvalidRequest` otherwise."""
     text = bytes(raw).lstrip()
     if text[:1] != b'"':
@@ -92,7 +94,7 @@ def _signature(part: Object, where: str) -> Signature | None:
     data = (
         read_text(part["thoughtSignature"], f"{where}.thoughtSignature") if "thoughtSignature" in part else ""
     )
-    return Signature(data, AS_BROUGHT) if data else None
+    return Signature(data, ANY_ORIGIN) if data else None
 
 
 def _text(part: Object, where: str) -> Part:
@@ -207,12 +209,12 @@ def link_contents(pieces: Sequence[Message]) -> tuple[Message, ...]:
     if not messages:
         return ()
     first = _link(_Link(messages[0]), messages[0], 0)
-    course: Course[_Link] = take_course(messages, "links")
-    for index in range(1 + len(course.worked), len(messages)):
-        last = course.worked[-1] if course.worked else first
+    course: IncrementalFold[_Link] = take_fold(messages, "links")
+    for index in range(1 + len(course.results), len(messages)):
+        last = course.results[-1] if course.results else first
         course.add(messages[index], _link(last, messages[index], index))
-    keep_course(messages, "links", course)
-    return (first.message, *map(_LINKED, course.worked))
+    store_fold(messages, "links", course)
+    return (first.message, *map(_LINKED, course.results))
 
 
 _LINKED = operator.attrgetter("message")
@@ -236,7 +238,7 @@ def _with_call_ids(message: Message, index: int) -> Message:
     """Give calls without an id one that is made of their position."""
     if all(part.id for part in message.parts if isinstance(part, ToolCall)):
         return message
-    cached: tuple[int, Message] | None = message.notebook.get("numbered")
+    cached: tuple[int, Message] | None = message.derived.get("numbered")
     if cached is None or cached[0] != index:
         parts = tuple(
             msgspec.structs.replace(part, id=f"call-{index}-{place}")
@@ -244,7 +246,7 @@ def _with_call_ids(message: Message, index: int) -> Message:
             else part
             for place, part in enumerate(message.parts)
         )
-        cached = message.notebook["numbered"] = index, Message(role=message.role, parts=parts)
+        cached = message.derived["numbered"] = index, Message(role=message.role, parts=parts)
     return cached[1]
 
 
@@ -254,10 +256,10 @@ def _with_result_ids(message: Message, waiting: tuple[ToolCall, ...]) -> Message
     if all(result.call_id for result in results):
         return message
     calls = tuple((call.id, call.name) for call in waiting)
-    cached: tuple[tuple[tuple[str, str], ...], Message] | None = message.notebook.get("answering")
+    cached: tuple[tuple[tuple[str, str], ...], Message] | None = message.derived.get("answering")
     if cached is None or cached[0] != calls:
         parts = _addressed(message.parts, waiting)
-        cached = message.notebook["answering"] = calls, Message(role=message.role, parts=parts)
+        cached = message.derived["answering"] = calls, Message(role=message.role, parts=parts)
     return cached[1]
 
 

@@ -13,9 +13,9 @@ from dragoman.dialects.gemini.client.contents import (
     MESSAGES,
     decode_content,
     decode_contents,
+    decode_text_contents,
     elements_of,
     link_contents,
-    spoken,
 )
 from dragoman.dialects.gemini.client.tools import decode_tool_config, decode_tools
 from dragoman.dialects.gemini.client.wire import (
@@ -26,7 +26,7 @@ from dragoman.dialects.gemini.client.wire import (
     read_text,
     read_whole,
 )
-from dragoman.dialects.skim import Place, Skimmer
+from dragoman.dialects.skim import IncrementalBodyReader, ToolsField
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Message, Request, Sampling, Text, Thinking
 
@@ -48,12 +48,12 @@ _READ = frozenset({"model", "contents", "systemInstruction", "tools", "toolConfi
 
 
 _NO_TOOLS = msgspec.Raw(b"[]")
-_BODIES: Skimmer[Object, Message] = Skimmer(
+_BODIES: IncrementalBodyReader[Object, Message] = IncrementalBodyReader(
     "gemini",
-    lambda body: read_object(jsontext.whole_characters(body), ""),
+    lambda body: read_object(jsontext.replace_lone_surrogates(body), ""),
     key="contents",
     elements=lambda fields: elements_of(fields.get("contents", b"[]")),
-    tools=Place(
+    tools=ToolsField(
         lambda fields: fields.get("tools", _NO_TOOLS), lambda fields, tools: fields.update(tools=tools)
     ),
 )
@@ -61,24 +61,24 @@ _BODIES: Skimmer[Object, Message] = Skimmer(
 
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
     """Decode a request; `model` and `stream` come from the URL. Unchanged parts come from the cache."""
-    skimmed = _BODIES.skim(body)
+    skimmed = _BODIES.read(body)
 
     def contents() -> tuple[Message, ...]:
         history = skimmed.history(MESSAGES, "contents", decode_content)
-        return link_contents(history.pieces) or spoken(skimmed.wire["contents"])
+        return link_contents(history.items) or decode_text_contents(skimmed.wire["contents"])
 
     key = model, stream
-    cached: tuple[tuple[str, bool], Request] | None = skimmed.notebook.get("frame")
+    cached: tuple[tuple[str, bool], Request] | None = skimmed.derived.get("frame")
     if cached is not None and cached[0] == key:
         return Decoded(msgspec.structs.replace(cached[1], messages=contents()))
     request = _request(skimmed.wire, model, contents, tools=skimmed.tools, stream=stream)
-    skimmed.notebook["frame"] = key, msgspec.structs.replace(request, messages=())
+    skimmed.derived["frame"] = key, msgspec.structs.replace(request, messages=())
     return Decoded(request)
 
 
 def decode_count_request(body: bytes, model: str) -> Decoded:
     """Decode the body of `countTokens`: `contents`, or a `generateContentRequest`."""
-    fields = read_object(jsontext.whole_characters(body), "")
+    fields = read_object(jsontext.replace_lone_surrogates(body), "")
     wrapped = fields.get("generateContentRequest")
     fields = read_object(wrapped, "generateContentRequest") if wrapped else fields
     tools = bytes(fields.get("tools", _NO_TOOLS))
@@ -100,7 +100,9 @@ def _request(
     declared, built_in = decode_tools(tools)
     choice, tool_config = decode_tool_config(bytes(fields.get("toolConfig", b"{}")))
     sampling, config = _generation_config(fields.get("generationConfig"))
-    rest = [(name, jsontext.checked(bytes(raw), name)) for name, raw in fields.items() if name not in _READ]
+    rest = [
+        (name, jsontext.validate_text(bytes(raw), name)) for name, raw in fields.items() if name not in _READ
+    ]
     return Request(
         model=model or named,
         messages=contents(),
@@ -148,5 +150,5 @@ def _generation_config(raw: msgspec.Raw | None) -> tuple[Sampling, list[tuple[st
         elif name == "candidateCount" and read_whole(value, place) != 1:
             raise InvalidRequest("only one candidate is given here", where=place)
         else:
-            rest.append((place, jsontext.checked(bytes(value), place)))
+            rest.append((place, jsontext.validate_text(bytes(value), place)))
     return Sampling(**known), rest

@@ -19,7 +19,7 @@ from dragoman.ir import (
     ToolCall,
     Usage,
 )
-from dragoman.ir.response import Said
+from dragoman.ir.response import AnswerPart
 
 #: Native fields of the response itself; all others belong to the candidate.
 RESPONSE_FIELDS = frozenset({"promptFeedback", "usageMetadata"})
@@ -29,7 +29,7 @@ _json = msgspec.json.Encoder().encode
 def encode_response(response: Response, answer: Answer) -> bytes:
     parts = [wire for part in response.parts for wire in encode_part(part)]
     fields = {native.field: msgspec.Raw(native.json) for native in response.native}
-    ending = Ending(fields, response.usage, response.finished)
+    ending = LastChunk(fields, response.usage, response.finished)
     return _json(envelope(parts, answer, response.model, response.response_id, ending))
 
 
@@ -37,7 +37,7 @@ def encode_count(tokens: int) -> bytes:
     return b'{"totalTokens":%d}' % tokens
 
 
-class Ending(msgspec.Struct, frozen=True):
+class LastChunk(msgspec.Struct, frozen=True):
     """The values that only the last chunk, or a response that is not streamed, has."""
 
     fields: dict[str, msgspec.Raw]
@@ -46,7 +46,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 def envelope(
-    parts: list[Any], answer: Answer, model: str, response_id: str, ending: Ending | None = None
+    parts: list[Any], answer: Answer, model: str, response_id: str, ending: LastChunk | None = None
 ) -> dict[str, Any]:
     """Return one response or chunk as a dict; if the prompt was blocked, it has no candidates."""
     candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"} if parts else {}}
@@ -64,7 +64,7 @@ def envelope(
     return {**body, "modelVersion": model or answer.model, "responseId": response_id or answer.id}
 
 
-def encode_part(part: Said) -> list[Any]:
+def encode_part(part: AnswerPart) -> list[Any]:
     match part:
         case Text():
             return [signed({"text": part.text}, part.signature)] if part.text or part.signature else []

@@ -20,7 +20,7 @@ from dragoman.errors import InvalidRequest
 _GATEWAY_FIELDS = frozenset({"input", "contents", "conversation", "stream", "model"})
 
 
-class NativeCall(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A decoded request to `/v1/gemini`; `rest` has the fields that are passed on to Google."""
 
     model: str
@@ -30,10 +30,10 @@ class NativeCall(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool
 
 
-def read_call(body: bytes) -> NativeCall:
+def read_call(body: bytes) -> ConversationRequest:
     """Decode a request; raise `InvalidRequest` if it has neither `input` nor `contents`."""
-    fields = read_object(jsontext.whole_characters(body), "")
-    return NativeCall(
+    fields = read_object(jsontext.replace_lone_surrogates(body), "")
+    return ConversationRequest(
         model=read_text(fields["model"], "model").removeprefix("models/") if "model" in fields else "",
         contents=_contents(fields),
         rest={name: raw for name, raw in fields.items() if name not in _GATEWAY_FIELDS},
@@ -42,7 +42,9 @@ def read_call(body: bytes) -> NativeCall:
     )
 
 
-def request_body(call: NativeCall, earlier: Sequence[bytes], tools: bytes, tool_config: bytes) -> bytes:
+def request_body(
+    call: ConversationRequest, earlier: Sequence[bytes], tools: bytes, tool_config: bytes
+) -> bytes:
     """Return the complete Gemini request.
 
     `earlier` are the stored contents; the stored `tools` and `tool_config` apply if the request has none.

@@ -7,19 +7,19 @@ from typing import Any, assert_never
 import msgspec
 
 from dragoman.dialects.base import Answer
-from dragoman.dialects.gemini.client.encode import Ending, call_part, envelope, signed
+from dragoman.dialects.gemini.client.encode import LastChunk, call_part, envelope, signed
 from dragoman.dialects.gemini.client.errors import error_body
 from dragoman.errors import DragomanError
 from dragoman.ir import (
     ON_THOUGHT,
-    Cited,
+    CitedText,
     Event,
     Failed,
     Finished,
     Native,
     ServerCall,
     ServerResult,
-    Signed,
+    SignatureDelta,
     Started,
     TextDelta,
     ThoughtDelta,
@@ -52,13 +52,13 @@ class SseStream:
 
     def feed(self, event: Event) -> bytes:
         match event:
-            case TextDelta() | Cited():
+            case TextDelta() | CitedText():
                 return self._part({"text": event.text})
             case ThoughtDelta():
                 return self._part({"text": event.text, "thought": True})
             case ToolCall():
                 return self._part(call_part(event))
-            case Signed():
+            case SignatureDelta():
                 thought = {"thought": True} if event.target == ON_THOUGHT else {}
                 return self._part(signed({"text": "", **thought}, event.signature))
             case Native() if not event.field:
@@ -90,12 +90,12 @@ class SseStream:
 
     def _finish(self, finished: Finished) -> bytes:
         parts = [] if finished.reason == "blocked" else [{"text": ""}]
-        return self._chunk(parts, Ending(self._fields, self._usage, finished))
+        return self._chunk(parts, LastChunk(self._fields, self._usage, finished))
 
     def _part(self, part: Any) -> bytes:
         return self._chunk([part])
 
-    def _chunk(self, parts: list[Any], ending: Ending | None = None) -> bytes:
+    def _chunk(self, parts: list[Any], ending: LastChunk | None = None) -> bytes:
         started = self._started
         self._response_id = self._response_id or started.response_id or self._answer.id
         return self._frame(_json(envelope(parts, self._answer, started.model, self._response_id, ending)))

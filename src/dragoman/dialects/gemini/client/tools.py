@@ -11,7 +11,7 @@ from dragoman import jsontext
 from dragoman.dialects.gemini.client.wire import camel, read_enum, read_list, read_object, read_text
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Tool, ToolChoice
-from dragoman.memo import Memo
+from dragoman.memo import LruCache
 
 Places = tuple[tuple[str, bytes], ...]
 Mode = Literal["auto", "any", "none", "validated"]
@@ -29,12 +29,12 @@ _MODES: dict[str, Mode] = {
     "4": "validated",
 }
 _WHOLE = re.compile("[0-9]{1,18}")  # ProtoJSON writes 64-bit integers as strings
-_TOOLS: Memo[bytes, tuple[tuple[Tool, ...], Places]] = Memo(32 * 1024 * 1024, "gemini tool sets")
+_TOOLS: LruCache[bytes, tuple[tuple[Tool, ...], Places]] = LruCache(32 * 1024 * 1024, "gemini tool sets")
 
 
 def decode_tools(raw: bytes) -> tuple[tuple[Tool, ...], Places]:
     """Return the functions, and the built-in tools as native fields; decoded sets are cached."""
-    return _TOOLS.get(raw, 3 * len(raw), lambda: _decode_tools(jsontext.checked(raw, "tools")))
+    return _TOOLS.get(raw, 3 * len(raw), lambda: _decode_tools(jsontext.validate_text(raw, "tools")))
 
 
 def _decode_tools(raw: bytes) -> tuple[tuple[Tool, ...], Places]:
@@ -99,7 +99,7 @@ def _member(key: str, value: Any) -> Any:
 def decode_tool_config(raw: bytes) -> tuple[ToolChoice, Places]:
     """Return the tool choice, and all other members as native fields."""
     where = "toolConfig"
-    config = read_object(jsontext.checked(raw, where), where)
+    config = read_object(jsontext.validate_text(raw, where), where)
     calling = config.pop("functionCallingConfig", None)
     rest = [(f"{where}.{name}", bytes(value)) for name, value in config.items()]
     if calling is None:
