@@ -12,7 +12,7 @@ run: $(VENV)/.runtime
 	$(BIN)/dragoman serve
 
 # The core first, measured to the last branch; then everything else.
-CORE := tests/unit/core tests/unit/dialects tests/unit/ir tests/unit/repair tests/unit/schema tests/unit/test_exchange.py \
+CORE := tests/unit/core tests/unit/dialects tests/unit/ir tests/unit/repair tests/unit/schema tests/unit/translation/test_exchange.py \
         tests/unit/tools/core tests/unit/agent tests/corpus tests/golden
 
 # Have targets of their own.
@@ -67,7 +67,7 @@ test-browser: $(VENV)/.dev
 # The pictures of the dashboard in docs/images, made by the same tests; look at them before you commit them.
 # They are set in Inter, JetBrains Mono and P052 (Debian: fonts-inter fonts-jetbrains-mono fonts-urw-base35).
 screenshots: $(VENV)/.dev
-	DRAGOMAN_SCREENSHOTS=1 $(BIN)/pytest -q -n 0 -m browser tests/browser/test_looks.py -k pictures
+	DRAGOMAN_SCREENSHOTS=1 $(BIN)/pytest -q -n 0 -m browser tests/browser/test_appearance.py -k pictures
 
 # Spoilt requests to every route, and atheris on everything that reads bytes of strangers: so many rounds, so many
 # seconds for each reader; what atheris learnt is kept for the next time.
@@ -79,7 +79,7 @@ fuzz: $(VENV)/.dev
 
 # Write the golden files anew; read the diff before you commit it.
 bless: $(VENV)/.dev
-	DRAGOMAN_BLESS=1 $(BIN)/pytest -q tests/golden tests/house/test_docs.py tests/house/test_matrix.py tests/house/test_dialect_pages.py tests/unit/observe/test_docs.py tests/unit/emulator/script/test_documents.py
+	DRAGOMAN_BLESS=1 $(BIN)/pytest -q tests/golden tests/house/test_docs.py tests/house/test_fault_matrix_page.py tests/house/test_dialect_pages.py tests/unit/observe/test_docs.py tests/unit/emulator/script/test_script_documents.py
 
 # The site, with strict links and without a network, into build/site.
 docs: $(VENV)/.docs

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.bytecode_steps import print_steps
 from benchmarks.contenders import ASGI_SERVERS, best_floor
 from benchmarks.emulator import print_emulator
 from benchmarks.figures import Report
-from benchmarks.files import print_files
+from benchmarks.file_tools import print_files
 from benchmarks.growth import print_growth
 from benchmarks.peers import PEERS
 from benchmarks.profile import print_profile
 from benchmarks.report import make_report, read_json, render, write_json
 from benchmarks.scale import print_scale
-from benchmarks.steps import print_steps
 from benchmarks.suite import run_suite
 from benchmarks.tool_search import print_tool_search
 from benchmarks.workloads import WORKLOADS, Workload

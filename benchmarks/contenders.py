@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchmarks.http import GATEWAY_KEY
+from benchmarks.http_client import GATEWAY_KEY
 from benchmarks.peers import Peer
 from benchmarks.procfs import rss_kib, tree
-from benchmarks.wires import Style
+from benchmarks.request_encoders import Style
 
 _ROOT = Path(__file__).parents[1]
 _START_S = 20.0
@@ -59,7 +59,7 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def start_fake() -> Iterator[Contender]:
-    with _run_server("direct", ("floor",), [sys.executable, "-m", "benchmarks.fake"]) as fake:
+    with _run_server("direct", ("floor",), [sys.executable, "-m", "benchmarks.fake_gemini"]) as fake:
         yield fake
 
 
@@ -72,7 +72,7 @@ def start_floor(kind: str, upstream: str, folder: Path) -> Iterator[Contender]:
             yield floor
         return
     place = urlsplit(upstream)
-    command = [sys.executable, "-m", "benchmarks.splice", str(place.hostname), str(place.port)]
+    command = [sys.executable, "-m", "benchmarks.tcp_proxy", str(place.hostname), str(place.port)]
     with _run_server("splice", ("floor",), command) as floor:
         yield floor
 
@@ -85,7 +85,7 @@ def start_dragoman(
     name = "before" if before else "dragoman" if workers == 1 else f"dragoman-{workers}"
     home = folder / f"home-{name}"
     home.mkdir()
-    command = [sys.executable, "-m", "benchmarks.gateway", upstream, str(home), str(workers)]
+    command = [sys.executable, "-m", "benchmarks.run_gateway", upstream, str(home), str(workers)]
     env = {**os.environ, "PYTHONPATH": str(before / "src")} if before else None
     with _run_server(name, _OURS, command, env=env, folder=before or _ROOT) as gateway:
         yield gateway

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.answers import AnswerSpec
-from benchmarks.tools import SCHEMAS, define_tools, write_prose
+from benchmarks.fake_answers import AnswerSpec
+from benchmarks.tool_definitions import SCHEMAS, define_tools, write_prose
 
 _encode = msgspec.json.Encoder().encode
 _ROUNDS_PER_PROMPT = 6

@@ -7,18 +7,18 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from benchmarks.answers import AnswerSpec
 from benchmarks.conversation import AGENT, SMALL, Conversation, Shape
+from benchmarks.fake_answers import AnswerSpec
 from dragoman.dialects import anthropic
 from dragoman.dialects.base import Target
-from dragoman.emulator import pieces
+from dragoman.emulator import parsed_request
 from dragoman.emulator.models import find_model
 from dragoman.emulator.routes import find_route
 from dragoman.emulator.service import EmulatorService, HttpRequest
 from dragoman.emulator.signature import Signer
 from dragoman.emulator.validate import check_request, parse_request
-from dragoman.exchange import Exchange
-from dragoman.memo import LruCache
+from dragoman.incremental.lru import LruCache
+from dragoman.translation.exchange import Exchange
 
 _MODEL = "gemini-3.8-flash"
 _PATH = f"/v1beta/models/{_MODEL}:generateContent"
@@ -104,7 +104,7 @@ def _answer(service: EmulatorService, body: bytes) -> None:
 
 
 def _forget() -> None:
-    pieces.FRAGMENT_CACHE = LruCache(_MEMORY_BYTES)
+    parsed_request.FRAGMENT_CACHE = LruCache(_MEMORY_BYTES)
 
 
 def _nothing() -> None:

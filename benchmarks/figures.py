@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from benchmarks.contenders import ASGI_SERVERS
-from benchmarks.load import Measurement
+from benchmarks.load_generator import Measurement
 from benchmarks.suite import Results, Row, ServerFootprint
 from benchmarks.workloads import Workload
 

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import msgspec
 import uvloop
 
-from benchmarks.answers import AnswerSpec
-from benchmarks.checks import read_answer
+from benchmarks.answer_checks import read_answer
 from benchmarks.contenders import Contender, best_floor, start_dragoman, start_fake, start_floor
 from benchmarks.conversation import Conversation, Shape
-from benchmarks.http import build_post, connect
+from benchmarks.fake_answers import AnswerSpec
+from benchmarks.http_client import build_post, connect
 from benchmarks.procfs import cpu_s
 
 _TURN_BYTES = 2_000  # of a history

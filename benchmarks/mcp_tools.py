@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.tools import write_prose
+from benchmarks.tool_definitions import write_prose
 
 Json = dict[str, Any]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.http import GATEWAY_KEY
+from benchmarks.http_client import GATEWAY_KEY
 from benchmarks.packages import install_node, install_python
-from benchmarks.wires import Style
+from benchmarks.request_encoders import Style
 
 _MODEL = "claude-sonnet-4-5"  # the name in the requests; all of it goes to the one model of the fake Gemini
 _UPSTREAM_MODEL = "gemini-flash-latest"

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-
-mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from benchmarks.figures import OURS, Figures, Report
 from benchmarks.report import short
+
+mpl.use("Agg")
+
 
 _COLOURS = {
     OURS: "#1a73e8",

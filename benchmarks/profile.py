@@ -13,18 +13,18 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.answers import AnswerSpec, encode_answer, encode_stream
 from benchmarks.conversation import AGENT, SMALL, Conversation
-from dragoman.counting import estimate_tokens
+from benchmarks.fake_answers import AnswerSpec, encode_answer, encode_stream
 from dragoman.dialects import anthropic, gemini
 from dragoman.dialects.base import Target
-from dragoman.dialects.gemini.frames import FrameDecoder
+from dragoman.dialects.gemini.stream_framing import FrameDecoder
 from dragoman.dialects.gemini.wire import decode_chunk
-from dragoman.exchange import Exchange
+from dragoman.ids import new_id
 from dragoman.ir import SealedSignature, unseal
-from dragoman.repair import SignatureRestorer, repair
 from dragoman.store import SqliteStore
-from dragoman.tokens import new_id
+from dragoman.translation.exchange import Exchange
+from dragoman.translation.repair import SignatureRestorer, repair
+from dragoman.translation.token_estimate import estimate_tokens
 
 _TARGET = Target(model="gemini-flash-latest")
 _TURNS = 30

@@ -13,10 +13,10 @@ import msgspec
 
 from benchmarks.contenders import Contender, start_dragoman, start_fake
 from benchmarks.conversation import AGENT, SMALL
-from benchmarks.crowd import StreamMemory, measure_streams
-from benchmarks.load import Measurement
+from benchmarks.load_generator import Measurement
+from benchmarks.open_streams import StreamMemory, measure_streams
 from benchmarks.procfs import rss_kib
-from benchmarks.state import KINDS, measure_redis, measure_sqlite
+from benchmarks.store_cost import KINDS, measure_redis, measure_sqlite
 from benchmarks.suite import make_job, start_load
 from benchmarks.workloads import WORKLOADS, Workload
 

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchmarks.answers import AnswerSpec
-from benchmarks.checks import UnexpectedStop, WrongAnswer, read_answer
+from benchmarks.answer_checks import UnexpectedStop, WrongAnswer, read_answer
 from benchmarks.contenders import (
     Contender,
     start_asgi_server,
@@ -26,12 +25,13 @@ from benchmarks.contenders import (
     start_peer,
 )
 from benchmarks.conversation import SMALL, Conversation
-from benchmarks.http import GATEWAY_KEY, HttpAnswer
-from benchmarks.load import Failure, Job, Measurement
+from benchmarks.fake_answers import AnswerSpec
+from benchmarks.http_client import GATEWAY_KEY, HttpAnswer
+from benchmarks.load_generator import Failure, Job, Measurement
 from benchmarks.packages import NotInstalled
 from benchmarks.peers import PEERS
 from benchmarks.procfs import rss_kib
-from benchmarks.wires import HEADERS, PATHS, Style, encode_request
+from benchmarks.request_encoders import HEADERS, PATHS, Style, encode_request
 from benchmarks.workloads import Workload
 
 _ROOT = Path(__file__).parents[1]
@@ -223,7 +223,7 @@ def make_job(contender: Contender, fake: Contender, workload: Workload, seed: st
 @contextmanager
 def start_load() -> Iterator[Ask]:
     """The load process; it ends when its input does."""
-    command = [sys.executable, "-m", "benchmarks.load"]
+    command = [sys.executable, "-m", "benchmarks.load_generator"]
     process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None

@@ -14,11 +14,11 @@ from benchmarks.mcp_tools import mcp_tools
 from dragoman.dialects import anthropic
 from dragoman.dialects.base import Target
 from dragoman.emulator.service import EmulatorService, HttpRequest
-from dragoman.exchange import Exchange
+from dragoman.gateway.auth.authenticator import Caller
+from dragoman.gateway.gateway_tools.protocol import GatewayToolRunner, ToolRequest
+from dragoman.gateway.gateway_tools.search import ToolSearchProvider
 from dragoman.ir import unseal
-from dragoman.server.auth import Caller
-from dragoman.server.own import GatewayToolRunner, ToolRequest
-from dragoman.server.tool_search import ToolSearchProvider
+from dragoman.translation.exchange import Exchange
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from benchmarks.conversation import AGENT, BIG, SMALL, Shape
-from benchmarks.wires import Style
+from benchmarks.request_encoders import Style
 
 #: How much of a request the gateway has seen before: all but the last turn, only the tools, nothing.
 History = Literal["next turn", "new conversation", "new tools"]

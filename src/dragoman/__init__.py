@@ -1,6 +1,6 @@
 """Dragoman: run any tool-calling client on Google Gemini.
 
-    from dragoman import Exchange, Target, anthropic, new_token
+    from dragoman import Exchange, Target, anthropic, new_id
 
 This module exports the public API. The names are imported on first use, so that the command line starts quickly.
 """
@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from dragoman.dialects.bedrock import ConverseClient
     from dragoman.dialects.gemini.client import GeminiClient
     from dragoman.errors import ConfigError, DragomanError, InvalidRequest, NotAllowed, UpstreamError
-    from dragoman.exchange import Exchange
-    from dragoman.facts import ResponseSummary, TranslationOptions
+    from dragoman.ids import new_id
     from dragoman.ir import ToolCall, ToolChoice, ToolResult
     from dragoman.notes import Note
-    from dragoman.tokens import new_id
     from dragoman.tools import (
         Context,
         Handler,
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
         result_text,
         tool,
     )
+    from dragoman.translation.exchange import Exchange, ResponseSummary, TranslationOptions
 
 __version__ = "0.1.0"
 
@@ -40,8 +39,8 @@ _HOME = {
     "Context": "dragoman.tools",
     "ConverseClient": "dragoman.dialects.bedrock",
     "DragomanError": "dragoman.errors",
-    "Exchange": "dragoman.exchange",
-    "Facts": "dragoman.facts",
+    "Exchange": "dragoman.translation.exchange",
+    "Facts": "dragoman.translation.exchange",
     "GeminiClient": "dragoman.dialects.gemini.client",
     "Handler": "dragoman.tools",
     "InvalidRequest": "dragoman.errors",
@@ -49,7 +48,7 @@ _HOME = {
     "Note": "dragoman.notes",
     "Registry": "dragoman.tools",
     "Reply": "dragoman.dialects.base",
-    "Settings": "dragoman.facts",
+    "Settings": "dragoman.translation.exchange",
     "Target": "dragoman.dialects.base",
     "ToolCall": "dragoman.ir",
     "ToolChoice": "dragoman.ir",
@@ -61,7 +60,7 @@ _HOME = {
     "UpstreamError": "dragoman.errors",
     "anthropic": "dragoman.dialects",
     "gemini": "dragoman.dialects",
-    "new_token": "dragoman.tokens",
+    "new_token": "dragoman.ids",
     "openai_chat": "dragoman.dialects",
     "openai_responses": "dragoman.dialects",
     "result_text": "dragoman.tools",

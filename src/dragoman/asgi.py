@@ -10,14 +10,12 @@ workers, connection limits and time-outs) is the server's own. The server must s
 
 from __future__ import annotations
 
-from dragoman.cli.home import make_state_folder
-from dragoman.cli.settings import find_client_key, print_setting_notes, read_settings
+from dragoman.cli.settings import find_client_key, make_state_folder, print_setting_notes, read_settings
 from dragoman.config import Config
 from dragoman.errors import DragomanError
-from dragoman.server.app import GatewayApp
-from dragoman.server.http import AsgiApp, Receive, Scope, Send
-from dragoman.server.lifespan import open_gateway_app
-from dragoman.server.run import admin_keys_of
+from dragoman.gateway.app import GatewayApp, open_gateway_app
+from dragoman.gateway.asgi import AsgiApp, Receive, Scope, Send
+from dragoman.process.serve import admin_keys_of
 
 
 def app() -> AsgiApp:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attacks.target import HEADER, POOL, ROWS, Target, gateway_process
+from tests.attacks.gateway_target import HEADER, POOL, ROWS, Target, gateway_process
 
 
 @pytest.fixture(scope="session")

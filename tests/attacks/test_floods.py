@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks import http2
+from tests.attacks import http2_attacks
 from tests.attacks.attacker import Attack
-from tests.attacks.target import ATTACKER_KEY, Target, attack_for, measured, survive
-from tests.balancers import balancer
+from tests.attacks.gateway_target import ATTACKER_KEY, Target, attack_for, measured, survive
+from tests.load_balancers import balancer
 
 _PIPELINED = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 200
 _PIPELINED_KEY = (
@@ -29,58 +29,67 @@ def pipelined_large_answers() -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("pieces", [pipelined, pipelined_large_answers], ids=lambda pieces: pieces.__name__)
-async def test_pipelined_requests_whose_answers_nobody_reads(target: Target, pieces: http2.Pieces) -> None:
+async def test_pipelined_requests_whose_answers_nobody_reads(
+    target: Target, pieces: http2_attacks.Pieces
+) -> None:
     attack = Attack(pieces=pieces, connections=60, reads=False, reconnects=False)
     await survive(target, f"HTTP/1.1 {pieces.__name__}", attack, seconds=3)
 
 
 HTTP2 = [
-    http2.rapid_reset,
-    http2.rapid_reset_of_calls,
-    http2.rapid_reset_within_the_limit,
-    http2.made_you_reset_by_window,
-    http2.made_you_reset_by_zero_window,
-    http2.made_you_reset_by_data,
-    http2.made_you_reset_by_length,
-    http2.made_you_reset_by_priority,
-    http2.data_on_closed_streams,
-    http2.resets_on_closed_streams,
-    http2.windows_on_closed_streams,
-    http2.continuations,
-    http2.empty_continuations,
-    http2.settings_flood,
-    http2.ping_flood,
-    http2.empty_data,
-    http2.priority_flood,
-    http2.tiny_windows,
-    http2.closed_windows,
-    http2.window_overflow,
-    http2.changing_windows,
-    http2.hpack_bomb,
-    http2.table_size_updates,
-    http2.too_many_streams,
+    http2_attacks.rapid_reset,
+    http2_attacks.rapid_reset_of_calls,
+    http2_attacks.rapid_reset_within_the_limit,
+    http2_attacks.made_you_reset_by_window,
+    http2_attacks.made_you_reset_by_zero_window,
+    http2_attacks.made_you_reset_by_data,
+    http2_attacks.made_you_reset_by_length,
+    http2_attacks.made_you_reset_by_priority,
+    http2_attacks.data_on_closed_streams,
+    http2_attacks.resets_on_closed_streams,
+    http2_attacks.windows_on_closed_streams,
+    http2_attacks.continuations,
+    http2_attacks.empty_continuations,
+    http2_attacks.settings_flood,
+    http2_attacks.ping_flood,
+    http2_attacks.empty_data,
+    http2_attacks.priority_flood,
+    http2_attacks.tiny_windows,
+    http2_attacks.closed_windows,
+    http2_attacks.window_overflow,
+    http2_attacks.changing_windows,
+    http2_attacks.hpack_bomb,
+    http2_attacks.table_size_updates,
+    http2_attacks.too_many_streams,
 ]
 
 
 @pytest.mark.parametrize("pieces", HTTP2, ids=lambda pieces: pieces.__name__)
-async def test_http2_flood(target: Target, pieces: http2.Pieces) -> None:
+async def test_http2_flood(target: Target, pieces: http2_attacks.Pieces) -> None:
     await survive(target, f"HTTP/2 {pieces.__name__}", Attack(pieces=pieces), seconds=1)
 
 
-UNREAD = [http2.unread_answers, http2.ping_flood, http2.settings_flood, http2.made_you_reset_by_window]
+UNREAD = [
+    http2_attacks.unread_answers,
+    http2_attacks.ping_flood,
+    http2_attacks.settings_flood,
+    http2_attacks.made_you_reset_by_window,
+]
 
 
 @pytest.mark.parametrize("pieces", UNREAD, ids=lambda pieces: pieces.__name__)
-async def test_http2_answers_that_nobody_reads(target: Target, pieces: http2.Pieces) -> None:
+async def test_http2_answers_that_nobody_reads(target: Target, pieces: http2_attacks.Pieces) -> None:
     """The server must stop reading when its own answers pile up."""
     attack = Attack(pieces=pieces, reads=False, reconnects=False)
     await survive(target, f"HTTP/2 {pieces.__name__}, unread", attack, seconds=1.5)
 
 
 @pytest.mark.parametrize(
-    "pieces", [http2.unfinished_streams, http2.unfinished_calls], ids=lambda pieces: pieces.__name__
+    "pieces",
+    [http2_attacks.unfinished_streams, http2_attacks.unfinished_calls],
+    ids=lambda pieces: pieces.__name__,
 )
-async def test_http2_streams_that_are_never_finished(target: Target, pieces: http2.Pieces) -> None:
+async def test_http2_streams_that_are_never_finished(target: Target, pieces: http2_attacks.Pieces) -> None:
     attack = Attack(pieces=pieces, connections=100, reconnects=False)
     await survive(target, f"HTTP/2 {pieces.__name__}", attack, seconds=3)
 
@@ -91,7 +100,7 @@ async def test_a_proxy_keeps_resets_away_from_the_gateway(target: Target, name: 
 
     The memory of the gateway then grows by about 100 MB a second, for as long as that goes on.
     """
-    attack = Attack(pieces=http2.rapid_reset_within_the_limit)
+    attack = Attack(pieces=http2_attacks.rapid_reset_within_the_limit)
     with balancer(name, [target.url, target.url], tmp_path) as url:
         async with measured(target, f"{name} rapid_reset_within_the_limit", url=url) as row:
             row.outcome = await attack_for(attack, int(url.rpartition(":")[2]), 3)

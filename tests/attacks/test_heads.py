@@ -9,9 +9,17 @@ from collections.abc import Iterator
 import pytest
 
 from tests.attacks.attacker import Attack
-from tests.attacks.frames import CONTINUATION, END_HEADERS, END_STREAM, HEADERS, frame, header_block, opening
-from tests.attacks.target import ATTACKER_KEY, Target, survive
-from tests.attacks.wire import exchange, statuses
+from tests.attacks.gateway_target import ATTACKER_KEY, Target, survive
+from tests.attacks.http2_frames import (
+    CONTINUATION,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    frame,
+    header_block,
+    opening,
+)
+from tests.attacks.raw_connection import exchange, statuses
 
 _LINE = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n"
 _CHUNKED = (

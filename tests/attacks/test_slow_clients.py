@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.attacks.attacker import Attack
-from tests.attacks.frames import (
+from tests.attacks.gateway_target import ATTACKER_KEY, Target, answers, attack_for, gateway_process, measured
+from tests.attacks.http2_frames import (
     DATA,
     END_HEADERS,
     END_STREAM,
@@ -26,7 +27,6 @@ from tests.attacks.frames import (
     opening,
     setting,
 )
-from tests.attacks.target import ATTACKER_KEY, Target, answers, attack_for, gateway_process, measured
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.faults.harness import Arrived, FakeGoogle, chunk, streams
 from tests.faults.harness import answers as answers_with

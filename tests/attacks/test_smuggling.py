@@ -17,10 +17,10 @@ import aiohttp
 import msgspec
 import pytest
 
-from tests.attacks.ambiguous import CASES, Case, first_target, smuggled_target
-from tests.attacks.wire import exchange
-from tests.balancers import balancer
+from tests.attacks.ambiguous_requests import CASES, Case, first_target, smuggled_target
+from tests.attacks.raw_connection import exchange
 from tests.faults.harness import serving
+from tests.load_balancers import balancer
 
 _AT_ONCE = 40
 _MARK = "x-forwarded-by-the-proxy"

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
-from dragoman.emulator.script.handle import Emulator
-from tests.browser.play import acted_google
+from dragoman.emulator.testing import Emulator
+from tests.browser.sdk_conversations import acted_google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.requirements import require_program
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from playwright.sync_api import TimeoutError as TooLate
 
 from tests.browser.conftest import PATIENCE_MS, SETTINGS, Open, Witness
-from tests.browser.play import SESSION, fix_the_build, perform, summarise_with_genai
+from tests.browser.sdk_conversations import SESSION, fix_the_build, perform, summarise_with_genai
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PATIENCE_MS, SETTINGS, Open
-from tests.browser.history import make_records, write_past
-from tests.browser.play import summarise_with_genai
+from tests.browser.ledger_builder import make_records, write_past
+from tests.browser.sdk_conversations import summarise_with_genai
 from tests.e2e.gateway import Gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]

@@ -8,10 +8,10 @@ import os
 
 import pytest
 
-from tests.chaos.cell import play_cells
-from tests.chaos.rows import Cell, Fault, harmless
-from tests.chaos.tongues import TONGUES
-from tests.chaos.world import open_world
+from tests.chaos.dialect_clients import TONGUES
+from tests.chaos.environment import open_world
+from tests.chaos.matrix_cell import play_cells
+from tests.chaos.matrix_rows import Cell, Fault, harmless
 
 _ROUNDS = int(os.environ.get("DRAGOMAN_CHAOS_ROUNDS", "1"))
 

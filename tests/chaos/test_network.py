@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.cell import play_cells
-from tests.chaos.network import NETWORK, WEATHER
-from tests.chaos.proxy import Weather
-from tests.chaos.rows import Fault
-from tests.chaos.world import limits, open_world
+from tests.chaos.environment import limits, open_world
+from tests.chaos.faulty_proxy import Weather
+from tests.chaos.matrix_cell import play_cells
+from tests.chaos.matrix_rows import Fault
+from tests.chaos.network_faults import NETWORK, WEATHER
 
 
 @pytest.mark.parametrize(

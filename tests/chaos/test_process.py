@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.cell import play_disaster
-from tests.chaos.process import PROCESS, open_process
-from tests.chaos.rows import Disaster
+from tests.chaos.matrix_cell import play_disaster
+from tests.chaos.matrix_rows import Disaster
+from tests.chaos.process_faults import PROCESS, open_process
 
 
 @pytest.mark.parametrize("disaster", PROCESS, ids=lambda disaster: disaster.name)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.cell import play_disaster
-from tests.chaos.rows import Disaster
-from tests.chaos.state import REDIS, SQLITE, redis_state, sqlite_state
-from tests.chaos.world import open_world
+from tests.chaos.environment import open_world
+from tests.chaos.matrix_cell import play_disaster
+from tests.chaos.matrix_rows import Disaster
+from tests.chaos.state_faults import REDIS, SQLITE, redis_state, sqlite_state
 
 OPENED = {**dict.fromkeys(SQLITE, sqlite_state), **dict.fromkeys(REDIS, redis_state)}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.cell import play_cells
-from tests.chaos.rows import Fault
-from tests.chaos.upstream import UPSTREAM
-from tests.chaos.world import limits, open_world
+from tests.chaos.environment import limits, open_world
+from tests.chaos.matrix_cell import play_cells
+from tests.chaos.matrix_rows import Fault
+from tests.chaos.upstream_faults import UPSTREAM
 
 
 @pytest.mark.parametrize(

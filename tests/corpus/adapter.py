@@ -12,9 +12,9 @@ from dragoman.dialects import CLIENTS, gemini
 from dragoman.dialects.base import Reply, Target
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import DragomanError
-from dragoman.exchange import Exchange
-from tests.corpus import chat, fs, q, responses
-from tests.corpus.session import Session, run_request, run_response, sse
+from dragoman.translation.exchange import Exchange
+from tests.corpus import amazonq_adapter, chat_adapter, fs_adapter, responses_adapter
+from tests.corpus.client_session import Session, run_request, run_response, sse
 
 ANTHROPIC = CLIENTS["anthropic"]
 
@@ -48,7 +48,7 @@ def _stream_bytes(given: dict[str, Any]) -> Any:
     out = exchange.open()
     for segment in given["segments_b64"]:
         out += exchange.receive(base64.b64decode(segment))
-    return {"events": responses.parse_events(out + exchange.finish())}
+    return {"events": responses_adapter.parse_events(out + exchange.finish())}
 
 
 def _as_dict(reply: Reply) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _answer(
 ) -> dict[str, Any]:
     chunks = _with_declared_names(turn.get("gemini_chunks") or [turn["gemini_response"]], body)
     if exchange.request.stream:
-        events = responses.parse_events(session.end(exchange, sse(chunks)))
+        events = responses_adapter.parse_events(session.end(exchange, sse(chunks)))
         message, problems = _check().assemble_anthropic(events)
         assert not problems, problems
     else:
@@ -161,8 +161,8 @@ _RUNNERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "client_request->rejected": _rejected,
     "roundtrip:anthropic": _roundtrip,
     "gemini_native_request->gemini_request_raw": _native,
-    **chat.RUNNERS,
-    **responses.RUNNERS,
-    **fs.RUNNERS,
-    **q.RUNNERS,
+    **chat_adapter.RUNNERS,
+    **responses_adapter.RUNNERS,
+    **fs_adapter.RUNNERS,
+    **amazonq_adapter.RUNNERS,
 }

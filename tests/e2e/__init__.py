@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.e2e.clients", "tests.e2e.rounds")
+pytest.register_assert_rewrite("tests.e2e.clients", "tests.e2e.sdk_rounds")

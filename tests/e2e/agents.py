@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from tests.e2e.clients import RUN_S, install
+from tests.e2e.directives import use
 from tests.e2e.gateway import GATEWAY_KEY
-from tests.e2e.words import use
 
 MODEL = "gemini-3.8-flash"
 

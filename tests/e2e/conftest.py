@@ -10,10 +10,10 @@ from anthropic import Anthropic
 
 from dragoman import emulator
 from tests.e2e.clients import Claude
+from tests.e2e.fake_google import Google, emulated_google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google, emulated_google
-from tests.e2e.rounds import connect
-from tests.e2e.tap import Tap, tapped
+from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.sdk_rounds import connect
 
 #: (version, model): a Gemini name changes what 2.1.325 sends (system messages, adaptive thinking).
 NEW = ("2.1.325", "claude-sonnet-4-5")

@@ -13,7 +13,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from tests.e2e.google import KEY
+from tests.e2e.fake_google import KEY
 
 GATEWAY_KEY = "e2e-gateway-key-0123456789"
 

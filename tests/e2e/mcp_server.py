@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from tests.e2e.hostile import HOSTILE
+from tests.e2e.hard_schemas import HOSTILE
 
 SERVER = "hostile"
 

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 import tests.unit.dialects.amazonq as amazonq_tests
-from dragoman.eventstream import EventStreamDecoder
+from dragoman.http.aws_eventstream import EventStreamDecoder
 from tests.e2e.gateway import GATEWAY_KEY
-from tests.unit.dialects.amazonq.rust_cli import Reading, RustCli, ToolUse
-from tests.unit.server.signing import headers_of, signed
+from tests.unit.dialects.amazonq.strict_reader import Reading, RustCli, ToolUse
+from tests.unit.gateway.auth.botocore_requests import headers_of, signed
 
 Json = dict[str, Any]
 RunTool = Callable[[ToolUse], Json]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from tests.e2e.amazon import install_q_server
+from tests.e2e.amazon_programs import install_q_server
 from tests.e2e.clients import RUN_S
 
 _PROGRAM = Path(__file__).with_suffix(".cjs")

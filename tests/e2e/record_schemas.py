@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from tests.e2e.clients import Claude
-from tests.e2e.loopback import Answered, Asked, listen
+from tests.e2e.recording_server import Answered, Asked, listen
 
 #: 1.0.128 has the classic tools, 2.1.100 AskUserQuestion without a terminal, 2.1.325 is the newest.
 VERSIONS = ("1.0.128", "2.1.100", "2.1.325")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.agent.tui.slash import COMMANDS
+from dragoman.agent.tui.chat import COMMANDS
 from dragoman.cli.run_task import EXIT_CODES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agent.md").read_text("utf-8")

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.e2e.directives import use
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.e2e.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, UP, Terminal
-from tests.e2e.words import use
 
 DRAGOMAN = [sys.executable, "-m", "dragoman"]
 ASKED = "ne[v]er: "

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.agent.approve import MachineApprover
-from dragoman.agent.desk import AgentConversation, AgentDependencies
+from dragoman.agent.conversation import AgentConversation, AgentDependencies
 from dragoman.agent.events import ApprovalAnswer, ApprovalQuestion, ShowCommand, ShowNotice
 from dragoman.agent.model import GeminiModel
+from dragoman.agent.runner import MachineApprover
 from dragoman.agent.sessions import SessionStore
 from dragoman.agent.toolbox import open_toolbox
 from dragoman.config.tools import ToolsConfig
@@ -20,8 +20,8 @@ from dragoman.ir import ToolCall, ToolResult
 from dragoman.store import MemoryStore
 from dragoman.tools.definition import Context, ToolDefinition
 from dragoman.upstream.client import UpstreamClient
-from tests.e2e.google import KEY, Google, emulated_google
-from tests.e2e.words import plan, together, use
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import KEY, Google, emulated_google
 
 MODELS = ["gemini-3.8-flash", "gemini-3.1-pro-preview", "gemini-2.5-flash", "gemini-4-argon"]
 

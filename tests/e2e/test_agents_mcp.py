@@ -11,12 +11,12 @@ import pytest
 
 from tests.e2e.agents import MODEL, Place, copilot, install_agent, opencode
 from tests.e2e.clients import INSTALL_S
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.hostile import HOSTILE
+from tests.e2e.hard_schemas import HOSTILE
 from tests.e2e.mcp_server import SERVER, mcp_name
-from tests.e2e.tap import Tap, tapped
-from tests.e2e.words import plan, together, use
+from tests.e2e.recording_proxy import Tap, tapped
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -13,11 +13,11 @@ import pytest
 from anthropic import AnthropicBedrock, APIStatusError, BadRequestError, PermissionDeniedError
 from anthropic.types import MessageParam
 
+from tests.e2e.directives import together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.pictures import make_png
-from tests.e2e.rounds import MODES, Mode, ask, play_round, text_of
-from tests.e2e.words import together, use
+from tests.e2e.sample_files import make_png
+from tests.e2e.sdk_rounds import MODES, Mode, ask, play_round, text_of
 
 MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 ADD: dict[str, Any] = {

@@ -17,11 +17,11 @@ from anthropic import (
 )
 from anthropic.types import MessageParam, ToolParam
 
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.pictures import make_png
-from tests.e2e.rounds import MODEL, connect, text_of
-from tests.e2e.words import plan, together, use
+from tests.e2e.sample_files import make_png
+from tests.e2e.sdk_rounds import MODEL, connect, text_of
 
 ADD: ToolParam = {
     "name": "add",

@@ -12,7 +12,7 @@ import anthropic
 import pytest
 
 from tests.e2e.gateway import ASGI_SERVERS, GATEWAY_KEY, Gateway
-from tests.e2e.rounds import MODES, Mode, connect, play_round
+from tests.e2e.sdk_rounds import MODES, Mode, connect, play_round
 from tests.faults.harness import FakeGoogle, chunk, streams
 
 ADD = {

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.clients import INSTALL_S, RUN_S, install
+from tests.e2e.fake_google import KEY, Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import KEY, Google
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.amazon import install_bedrock_sdk, run_rounds
+from tests.e2e.amazon_programs import install_bedrock_sdk, run_rounds
 from tests.e2e.clients import INSTALL_S
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import Gateway
-from tests.e2e.google import Google
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
 
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.pictures import make_png
-from tests.e2e.words import plan, together, use
-from tests.oracle.amazon import fold, online
+from tests.e2e.sample_files import make_png
+from tests.oracle.fake_boto3 import fold, online
 
 Json = dict[str, Any]
 

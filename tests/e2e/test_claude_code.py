@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.clients import INSTALL_S, Claude
-from tests.e2e.google import KEY, Google
-from tests.e2e.pictures import make_pdf, make_png
-from tests.e2e.words import plan, together, use
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import KEY, Google
+from tests.e2e.sample_files import make_pdf, make_png
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

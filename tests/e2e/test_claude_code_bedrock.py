@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.clients import INSTALL_S, Claude, Run
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY
-from tests.e2e.google import Google
-from tests.e2e.pictures import make_png
-from tests.e2e.tap import Tap
-from tests.e2e.words import plan, together, use
+from tests.e2e.recording_proxy import Tap
+from tests.e2e.sample_files import make_png
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -14,9 +14,9 @@ import pytest
 from dragoman.observe.captures import CAPTURES_FOLDER, CapturedRequest, recent_captures
 from tests.e2e.clients import INSTALL_S, Claude
 from tests.e2e.conftest import CLASSIC, NEW, NEW_GEMINI
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import KEY, Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import KEY, Google
-from tests.e2e.words import plan, together, use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

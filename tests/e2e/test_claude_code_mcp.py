@@ -11,10 +11,10 @@ import pytest
 
 from tests.e2e.clients import INSTALL_S, Claude
 from tests.e2e.conftest import CLASSIC, NEW, NEW_GEMINI
-from tests.e2e.google import Google
-from tests.e2e.hostile import HOSTILE
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
+from tests.e2e.hard_schemas import HOSTILE
 from tests.e2e.mcp_server import SERVER
-from tests.e2e.words import plan, together, use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -13,9 +13,9 @@ import pytest
 
 from tests.e2e.clients import INSTALL_S, Claude, wait_for
 from tests.e2e.conftest import CLASSIC, NEW, NEW_GEMINI
+from tests.e2e.directives import plan, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.words import plan, use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

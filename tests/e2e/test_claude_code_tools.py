@@ -9,8 +9,8 @@ import pytest
 
 from tests.e2e.clients import INSTALL_S, Claude
 from tests.e2e.conftest import CLASSIC, NEW, NEW_GEMINI
-from tests.e2e.google import Google
-from tests.e2e.words import plan, together, use
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -11,11 +11,11 @@ import pytest
 
 from tests.e2e.agents import MODEL, Finished, Place, install_agent
 from tests.e2e.clients import INSTALL_S
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.pictures import make_png
-from tests.e2e.tap import Tap, tapped
-from tests.e2e.words import plan, together, use
+from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.sample_files import make_png
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.agent_task import check_errand, errand
 from tests.e2e.agents import TOOLS, Place, copilot
 from tests.e2e.clients import INSTALL_S
-from tests.e2e.errand import check_errand, errand
-from tests.e2e.google import Google
-from tests.e2e.tap import Tap
-from tests.e2e.words import together
+from tests.e2e.directives import together
+from tests.e2e.fake_google import Google
+from tests.e2e.recording_proxy import Tap
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -12,13 +12,13 @@ import pytest
 from tests.e2e.agents import MODEL, TOOLS, Place, Tools
 from tests.e2e.clients import INSTALL_S, Claude, install
 from tests.e2e.conftest import CLASSIC, NEW
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.e2e.gemini_cli import GeminiCli
-from tests.e2e.google import Google
-from tests.e2e.tap import Tap, tapped
+from tests.e2e.recording_proxy import Tap, tapped
 from tests.e2e.test_codex import codex, items
 from tests.e2e.test_mcp_servers import VERSION
-from tests.e2e.words import plan, together, use
 
 Json = dict[str, Any]
 

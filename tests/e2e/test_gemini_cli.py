@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.clients import INSTALL_S
+from tests.e2e.directives import plan, together, use
 from tests.e2e.emulator import EmulatorProcess, emulator_process
 from tests.e2e.gemini_cli import GeminiCli
-from tests.e2e.pictures import make_png
-from tests.e2e.words import plan, together, use
+from tests.e2e.sample_files import make_png
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.agent_task import check_errand, errand
 from tests.e2e.agents import TOOLS, Finished, Place
 from tests.e2e.clients import INSTALL_S
-from tests.e2e.errand import check_errand, errand
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY
 from tests.e2e.gemini_cli import GeminiCli
-from tests.e2e.google import Google
-from tests.e2e.tap import Tap
-from tests.e2e.words import plan, together, use
+from tests.e2e.recording_proxy import Tap
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

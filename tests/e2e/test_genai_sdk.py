@@ -11,11 +11,11 @@ from google.genai import errors, types
 from pydantic import BaseModel
 
 from tests.e2e.clients import INSTALL_S
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.rounds import connect
-from tests.e2e.tap import Tap
-from tests.e2e.words import plan, together, use
+from tests.e2e.recording_proxy import Tap
+from tests.e2e.sdk_rounds import connect
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.balancers import DEPLOY
 from tests.e2e.clients import install_once
+from tests.load_balancers import DEPLOY
 
 VALIDATOR = "kubernetes-validate==1.37.0"
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.clients import INSTALL_S, RUN_S, install_claude
 from tests.e2e.conftest import CLASSIC, NEW
-from tests.e2e.words import use
+from tests.e2e.directives import use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

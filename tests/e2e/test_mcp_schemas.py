@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 
+from tests.e2e.fake_google import Google, emulated_google
 from tests.e2e.gateway import Gateway
-from tests.e2e.google import Google, emulated_google
-from tests.e2e.hostile import HOSTILE, LONG_NAME
+from tests.e2e.hard_schemas import HOSTILE, LONG_NAME
 from tests.e2e.record_schemas import load_tools
-from tests.e2e.rounds import MODES, Mode, ask, connect, play_round
+from tests.e2e.sdk_rounds import MODES, Mode, ask, connect, play_round
 
 ALMOST_THE_SAME = LONG_NAME[:-1] + "y"
 

@@ -16,8 +16,7 @@ import pytest
 
 from dragoman.config.tools import McpServer
 from dragoman.ir import Media, Text, ToolCall, ToolResult
-from dragoman.tools.audit import AuditLog
-from dragoman.tools.audit_reader import last_entries
+from dragoman.tools.audit import AuditLog, last_entries
 from dragoman.tools.definition import Context
 from dragoman.tools.handler import Handler
 from dragoman.tools.mcp import McpServers

@@ -21,11 +21,11 @@ import pytest
 import requests
 
 from tests.e2e.clients import INSTALL_S, RUN_S
+from tests.e2e.directives import use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
 from tests.e2e.python_programs import install_packages
 from tests.e2e.tls import Certificates, tls_door
-from tests.e2e.words import use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.clients import INSTALL_S
-from tests.e2e.google import Google
+from tests.e2e.fake_google import Google
 from tests.e2e.python_programs import install_packages, run_program
-from tests.e2e.tap import Tap
+from tests.e2e.recording_proxy import Tap
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import Gateway
-from tests.e2e.google import Google
-from tests.e2e.pictures import make_png
 from tests.e2e.q_cli import FORMS, SCHEMAS, QCli, Refused
-from tests.e2e.words import plan, together, use
-from tests.unit.dialects.amazonq.rust_cli import Reading, ToolUse
+from tests.e2e.sample_files import make_png
+from tests.unit.dialects.amazonq.strict_reader import Reading, ToolUse
 
 Json = dict[str, Any]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.amazon import install_q_client, run_rounds
+from tests.e2e.amazon_programs import install_q_client, run_rounds
 from tests.e2e.clients import INSTALL_S
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.tap import Tap, tapped
-from tests.unit.dialects.amazonq.rust_cli import read
+from tests.e2e.recording_proxy import Tap, tapped
+from tests.unit.dialects.amazonq.strict_reader import read
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

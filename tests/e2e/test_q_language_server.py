@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from dragoman import emulator
-from dragoman.emulator.script.handle import Emulator
+from dragoman.emulator.testing import Emulator
 from tests.e2e.clients import INSTALL_S
+from tests.e2e.fake_google import OVERFLOW, SENTINEL
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import OVERFLOW, SENTINEL
-from tests.e2e.hostile import HOSTILE
+from tests.e2e.hard_schemas import HOSTILE
 from tests.e2e.mcp_server import SERVER, mcp_name
-from tests.e2e.pictures import make_png
 from tests.e2e.q_language_server import QServer, q_server
-from tests.e2e.tap import Tap, tapped
-from tests.unit.dialects.amazonq.rust_cli import read
+from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.sample_files import make_png
+from tests.unit.dialects.amazonq.strict_reader import read
 
 CHAT = "/generateAssistantResponse"
 

@@ -10,10 +10,10 @@ from anthropic.types import Message
 from openai import OpenAI
 from openai.types.chat.chat_completion_message import AnnotationURLCitation
 
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.rounds import MODES, Mode, text_of
-from tests.e2e.words import plan, together, use
+from tests.e2e.sdk_rounds import MODES, Mode, text_of
 
 Json = dict[str, Any]
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import requests
 
+from tests.e2e.directives import together, use
+from tests.e2e.fake_google import Google, emulated_google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google, emulated_google
-from tests.e2e.words import together, use
-from tests.props.speakers import SPEAKERS, Seen, Speaker
+from tests.props.gateway_tool_clients import SPEAKERS, Seen, Speaker
 
 Json = dict[str, Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.clients import INSTALL_S
-from tests.e2e.google import Google
-from tests.e2e.pictures import make_png
+from tests.e2e.fake_google import Google
 from tests.e2e.python_programs import install_packages, run_program
-from tests.e2e.tap import Tap
+from tests.e2e.recording_proxy import Tap
+from tests.e2e.sample_files import make_png
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 
-from tests.e2e.google import Google
+from tests.e2e.fake_google import Google
 from tests.e2e.record_schemas import VERSIONS, load_tools
-from tests.e2e.rounds import MODES, Mode, play_round
+from tests.e2e.sdk_rounds import MODES, Mode, play_round
 
 Args = Mapping[str, Any]
 

@@ -16,10 +16,10 @@ from openai.types.chat import ChatCompletionMessageFunctionToolCall
 from benchmarks.mcp_tools import mcp_tools
 from tests.e2e.clients import INSTALL_S, Claude
 from tests.e2e.conftest import CLASSIC, NEW
+from tests.e2e.directives import plan, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.rounds import MODES, Mode, ask, text_of
-from tests.e2e.words import plan, use
+from tests.e2e.sdk_rounds import MODES, Mode, ask, text_of
 
 Json = dict[str, Any]
 

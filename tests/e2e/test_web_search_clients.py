@@ -11,11 +11,11 @@ import pytest
 from tests.e2e.agents import Place
 from tests.e2e.clients import INSTALL_S, Claude
 from tests.e2e.conftest import NEW
+from tests.e2e.directives import plan, use
+from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import Google
-from tests.e2e.tap import Tap, tapped
+from tests.e2e.recording_proxy import Tap, tapped
 from tests.e2e.test_codex import codex, execute, items
-from tests.e2e.words import plan, use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 

@@ -12,11 +12,11 @@ import aiohttp
 import msgspec
 
 from dragoman.config import Config, ServerConfig, UpstreamConfig
-from dragoman.server.app import GatewayApp
-from dragoman.server.gateway import Gateway
-from dragoman.server.http_server import HttpServer
-from dragoman.server.listen import bind, url_of
-from dragoman.sse import SseDecoder
+from dragoman.gateway.app import GatewayApp
+from dragoman.gateway.context import Gateway
+from dragoman.http.sse import SseDecoder
+from dragoman.process.http_server import HttpServer
+from dragoman.process.serve import bind, url_of
 from dragoman.store import MemoryStore, Store
 
 KEY = "dgm-test-key-of-sufficient-length"

@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from dragoman.server.auth import scope_of
-from dragoman.server.tool_sessions import SessionCall, ToolSession
+from dragoman.gateway.auth.authenticator import scope_of
+from dragoman.gateway.gateway_tools.session_state import SessionCall, ToolSession
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, gateway, streams
 
 Json = dict[str, Any]

@@ -12,19 +12,10 @@ import aiohttp
 import msgspec
 import pytest
 
-from tests.corpus.q import parse_frames
-from tests.faults.harness import (
-    HELLO,
-    KEY,
-    FakeGoogle,
-    Running,
-    chunk,
-    gateway,
-    refuses,
-    streams,
-)
-from tests.unit.dialects.amazonq.building import assistant, result, results, tool, use, user, with_tools
-from tests.unit.dialects.amazonq.rust_cli import Reading, read
+from tests.corpus.amazonq_adapter import parse_frames
+from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, chunk, gateway, refuses, streams
+from tests.unit.dialects.amazonq.builders import assistant, result, results, tool, use, user, with_tools
+from tests.unit.dialects.amazonq.strict_reader import Reading, read
 
 Json = dict[str, Any]
 Act = Callable[[asyncio.StreamWriter], Awaitable[None]]

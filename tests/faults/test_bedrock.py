@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from dragoman.eventstream import STREAM_TYPE
+from dragoman.http.aws_eventstream import STREAM_TYPE
 from tests.faults.harness import (
     HELLO,
     KEY,

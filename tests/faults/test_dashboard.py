@@ -14,8 +14,8 @@ import pytest
 from yarl import URL
 
 from dragoman.config import ObserveConfig
-from dragoman.config.limits import LimitsConfig, QuotaConfig
-from dragoman.server import cookies
+from dragoman.config.model import LimitsConfig, QuotaConfig
+from dragoman.gateway.dashboard import auth
 from dragoman.store import MemoryStore
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, answers, chunk, gateway, refuses, streams
 
@@ -120,14 +120,14 @@ async def test_another_worker_or_replica_knows_the_cookie() -> None:
         visitor, there = Visitor(one), Visitor(two)
         await visitor.log_in()
         value = visitor.cookie.partition("=")[2]
-        there.cookie = f"{cookies.cookie_name({'host': there.host})}={value}"
+        there.cookie = f"{auth.cookie_name({'host': there.host})}={value}"
         assert (await there.ask("GET", "/api/me")).status == 200
         await visitor.ask("POST", "/api/logout")
         assert (await there.ask("GET", "/api/me")).status == 401
 
 
 async def test_a_cookie_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.server.dashboard_door.LIFETIME_S", -1)
+    monkeypatch.setattr("dragoman.gateway.dashboard.auth.LIFETIME_S", -1)
     async with gateway(google()) as running:
         visitor = Visitor(running)
         assert (await visitor.log_in()).status == 200
@@ -148,7 +148,7 @@ async def test_failing_logins_are_limited_and_so_is_the_right_key_then(
 ) -> None:
     """Otherwise the refusal itself would tell which key is right."""
     monkeypatch.setattr(
-        "dragoman.server.dashboard_door._MINUTE_S", 10**9
+        "dragoman.gateway.dashboard.auth._MINUTE_S", 10**9
     )  # this one does not end in the test
     async with gateway(google()) as running:
         visitor = Visitor(running)
@@ -161,7 +161,7 @@ async def test_failing_logins_are_limited_and_so_is_the_right_key_then(
 
 
 async def test_a_key_without_the_role_is_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.server.dashboard_door._MINUTE_S", 10**9)
+    monkeypatch.setattr("dragoman.gateway.dashboard.auth._MINUTE_S", 10**9)
     async with gateway(google(), keys=(OTHER,), admin_keys=(KEY,)) as running:
         visitor = Visitor(running)
         assert [(await visitor.log_in(OTHER)).status for _ in range(11)] == [403] * 10 + [429]

@@ -12,9 +12,9 @@ from openai.types.responses import Response
 
 from dragoman.config import McpServer, ToolsConfig
 from tests.faults.harness import HELLO, TOOLS, FakeGoogle, answers, events_of, gateway, streams, text_of
-from tests.faults.test_own_tools import declared
-from tests.faults.test_own_tools import settings as profile
-from tests.faults.test_requested_mcp import ADD, SAYS, ask, kinds, one_call, settings, whole
+from tests.faults.test_client_mcp import ADD, SAYS, ask, kinds, one_call, settings, whole
+from tests.faults.test_gateway_tools import declared
+from tests.faults.test_gateway_tools import settings as profile
 from tests.unit.tools.test_mcp_http import free_port, serving
 
 Json = dict[str, Any]

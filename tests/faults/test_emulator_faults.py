@@ -15,20 +15,12 @@ import pytest
 from dragoman.config import Config, UpstreamConfig
 from dragoman.emulator.faults import FAULTS, FaultDirector, parse_scheduled_fault
 from dragoman.emulator.faults.content import FINISHES
-from dragoman.emulator.http.listen import HttpServer
+from dragoman.emulator.http_server import HttpServer
 from dragoman.emulator.service import EmulatorService
-from dragoman.server.app import GatewayApp
-from dragoman.server.gateway import Gateway
+from dragoman.gateway.app import GatewayApp
+from dragoman.gateway.context import Gateway
 from dragoman.store import MemoryStore
-from tests.faults.harness import (
-    GOOGLE_KEY,
-    KEY,
-    Running,
-    events_of,
-    serving,
-    text_of,
-    types_of,
-)
+from tests.faults.harness import GOOGLE_KEY, KEY, Running, events_of, serving, text_of, types_of
 
 WORDS = ("word " * 40).strip()
 ASK = [{"role": "user", "content": f"say {WORDS}"}]

@@ -14,7 +14,7 @@ import pytest
 
 from dragoman.tools.definition import Context
 from dragoman.tools.fs import FileLimits, FileTools
-from dragoman.tools.sandbox.place import DRAFT_PREFIX
+from dragoman.tools.fs.sandbox import DRAFT_PREFIX
 from tests.faults import file_writer
 
 WRITES = 1000

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import KEY, FakeGoogle, Running, answers, chunk, gateway
-from tests.faults.test_every_route import _GOOD
+from tests.faults.test_all_routes import _GOOD
 
 #: Every dialect that takes a conversation, and where its words, schemas and arguments stand.
 PATHS: dict[str, Any] = {

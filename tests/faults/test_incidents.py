@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.eventstream import EventStreamDecoder
-from dragoman.sse import SseDecoder
+from dragoman.http.aws_eventstream import EventStreamDecoder
+from dragoman.http.sse import SseDecoder
 from dragoman.store import SqliteStore
 from tests.faults.harness import KEY, FakeGoogle, answers, chunk, gateway, streams
-from tests.faults.test_every_route import _GOOD
+from tests.faults.test_all_routes import _GOOD
 
 ROOT = Path(__file__).parents[2]
 OTHER = "dgm-another-key-of-sufficient-length"
@@ -45,7 +45,7 @@ def test_q3_q9_no_request_starts_a_program_evaluates_a_word_opens_a_file_or_call
 ) -> None:
     """CVE-2026-42271, CVE-2026-30623, CVE-2026-40217: two thousand requests with commands, code, paths and addresses
     wherever a word may stand, and Python itself reports every process, evaluation, file and connection."""
-    command = [sys.executable, "-m", "tests.faults.watched", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.faults.audited_gateway", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stdout)
@@ -88,7 +88,7 @@ async def test_q2_no_word_of_a_caller_becomes_sql(tmp_path: Path) -> None:
 
 
 def _limits() -> Any:
-    from dragoman.config.limits import LimitsConfig, QuotaConfig
+    from dragoman.config.model import LimitsConfig, QuotaConfig
 
     return LimitsConfig(key={"day": QuotaConfig(requests=1000)}, session={"day": QuotaConfig(requests=1000)})
 

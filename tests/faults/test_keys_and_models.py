@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.config import ModelsConfig
-from dragoman.config.limits import LimitsConfig, PriceConfig, QuotaConfig
+from dragoman.config.model import LimitsConfig, PriceConfig, QuotaConfig
 from tests.faults.harness import (
     EMPTY,
     GOOGLE_KEY,
@@ -25,7 +25,7 @@ from tests.faults.harness import (
     streams,
     text_of,
 )
-from tests.listening import RecordCollector
+from tests.record_collector import RecordCollector
 
 Act = Callable[[asyncio.StreamWriter], Awaitable[None]]
 

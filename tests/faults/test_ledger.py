@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from dragoman.config import ObserveConfig
+from dragoman.gateway.auth.authenticator import scope_of
 from dragoman.observe.record import RequestRecord
-from dragoman.server.auth import scope_of
 from dragoman.store import LedgerEntry, MemoryStore, Store
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, chunk, events_of, gateway, refuses, streams
-from tests.faults.test_own_tools import calls, settings
-from tests.faults.test_own_tools import home as home
+from tests.faults.test_gateway_tools import calls, settings
+from tests.faults.test_gateway_tools import home as home
 
 CALL = chunk(
     {"functionCall": {"name": "get_weather", "args": {"city": None}, "id": "g1"}},

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from dragoman.config import MediaConfig
-from dragoman.server.library import RemoteFileInliner
-from dragoman.upstream.remote import FileFetcher
+from dragoman.gateway.relay.remote_files import RemoteFileInliner
+from dragoman.upstream.remote_files import FileFetcher
 from tests.faults.harness import KEY, FakeGoogle, Running, answers, chunk, gateway
-from tests.unit.upstream.test_remote import PDF, PNG, PUBLIC, Act, Names, Server, serves
+from tests.unit.upstream.test_file_fetcher import PDF, PNG, PUBLIC, Act, Names, Server, serves
 
 OTHER = "dgm-another-key-of-sufficient-length"
 WORDS = "what is this"

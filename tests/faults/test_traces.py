@@ -20,8 +20,8 @@ from dragoman.config import ObserveConfig
 from dragoman.observe.record import RequestRecord
 from dragoman.observe.traces import route_of
 from tests.faults.harness import KEY, FakeGoogle, chunk, events_of, gateway, refuses, streams
-from tests.faults.test_own_tools import calls, settings
-from tests.faults.test_own_tools import home as home
+from tests.faults.test_gateway_tools import calls, settings
+from tests.faults.test_gateway_tools import home as home
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 HELLO = chunk({"text": "Hello"}, finish="STOP", modelVersion="gemini-2.5-flash-001")
@@ -279,9 +279,9 @@ _MISSING = """
 import sys
 sys.modules["opentelemetry"] = None
 from dragoman.errors import ConfigError
-from dragoman.observe.traces import Traces
+from dragoman.observe.traces import TraceExporter
 try:
-    Traces("gemini")
+    TraceExporter("gemini")
 except ConfigError as error:
     print(error)
 """
@@ -293,6 +293,8 @@ def test_the_extra_is_named_where_it_is_missing() -> None:
 
 
 def test_nobody_pays_who_does_not_ask() -> None:
-    look = "import sys, dragoman.server.app; print([m for m in sys.modules if m.startswith('opentelemetry')])"
+    look = (
+        "import sys, dragoman.gateway.app; print([m for m in sys.modules if m.startswith('opentelemetry')])"
+    )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr

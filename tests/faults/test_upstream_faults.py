@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.server.http import ResponseWriter
+from dragoman.gateway.asgi import ResponseWriter
 from tests.faults.harness import (
     EMPTY,
     HELLO,
@@ -27,7 +27,7 @@ from tests.faults.harness import (
     text_of,
     types_of,
 )
-from tests.listening import RecordCollector
+from tests.record_collector import RecordCollector
 
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.01s"}
 PER_DAY = {
@@ -327,7 +327,7 @@ async def test_credentials_that_fail_late_are_told_inside_the_stream(monkeypatch
         await asyncio.sleep(0.6)
         raise ConfigError("Google's default credentials do not work", kind="permission")
 
-    monkeypatch.setattr("dragoman.server.gateway.Gateway.auth_headers", slow_refusal)
+    monkeypatch.setattr("dragoman.gateway.context.Gateway.auth_headers", slow_refusal)
     async with gateway(FakeGoogle(silence)) as running:
         events = await events_of(await running.messages())
     assert types_of(events) == ["message_start", "error"]
@@ -469,7 +469,7 @@ async def test_e5_a_silence_that_was_waited_for_is_not_waited_for_again() -> Non
 
 
 async def test_h3_a_count_that_google_does_not_give_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.server.converse._COUNT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("dragoman.gateway.handlers.generate._COUNT_TIMEOUT_S", 0.2)
     async with gateway(FakeGoogle(silence)) as running:
         body = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "x" * 400}]}
         response = await running.post("/v1/messages/count_tokens", **body)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.seeds import BODIES
+from tests.fuzz.emulator_seeds import BODIES
 
 _TESTS = Path(__file__).parents[1]
 _GOLDEN, _CORPUS = _TESTS / "golden", _TESTS / "corpus"

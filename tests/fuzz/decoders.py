@@ -15,19 +15,19 @@ from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import CountClient, InvokeClient
 from dragoman.dialects.gemini.client import GeminiClient
-from dragoman.emulator.http.request_parser import BadRequest, ContinueExpected, RequestParser
+from dragoman.emulator.http_request_parser import BadRequest, ContinueExpected, RequestParser
 from dragoman.errors import DragomanError
-from dragoman.eventstream import EventStreamDecoder, encode_event, encode_event_headers
-from dragoman.exchange import Exchange
+from dragoman.gateway.asgi import check_head, path_and_query, raw_head, request_headers
+from dragoman.gateway.auth import sigv4
+from dragoman.gateway.auth.authenticator import Authenticator, Caller
+from dragoman.gateway.routes import find_route
+from dragoman.http.aws_eventstream import EventStreamDecoder, encode_event, encode_event_headers
+from dragoman.http.sse import SseDecoder
 from dragoman.ir import Request, unseal
 from dragoman.redact import Redactor
-from dragoman.server import sigv4
-from dragoman.server.auth import Authenticator, Caller
-from dragoman.server.http import check_head, path_and_query, raw_head, request_headers
-from dragoman.server.routes import find_route
-from dragoman.sse import SseDecoder
+from dragoman.translation.exchange import Exchange
 from tests.fuzz.client_seeds import seeds_of
-from tests.unit.emulator.test_request_parser import CHUNKED, GET, POST
+from tests.unit.emulator.test_http_request_parser import CHUNKED, GET, POST
 
 Reader = Callable[[bytes], None]
 

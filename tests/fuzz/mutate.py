@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.emulator.backend import Backend
-from dragoman.emulator.validate.tables import load_messages
-from tests.fuzz.seeds import BODIES
+from dragoman.emulator.routes import Backend
+from dragoman.emulator.validate.descriptors import load_messages
+from tests.fuzz.emulator_seeds import BODIES
 
 #: A container and the key or index of something in it.
 Spot = tuple[Any, Any]

@@ -13,7 +13,7 @@ from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import ConverseClient, CountClient, InvokeClient
 from dragoman.errors import DragomanError
-from dragoman.exchange import Exchange
+from dragoman.translation.exchange import Exchange
 from tests.fuzz.mutate import mutate
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "bedrock"

@@ -73,7 +73,7 @@ def test_atheris_finds_nothing(name: str, tmp_path: Path) -> None:
         [
             sys.executable,
             "-m",
-            "tests.fuzz.guided",
+            "tests.fuzz.run_atheris",
             name,
             str(corpus),
             *limits,

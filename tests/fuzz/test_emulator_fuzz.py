@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.emulator.service import EmulatorService, HttpRequest
+from tests.fuzz.emulator_seeds import QUESTIONS, with_body
+from tests.fuzz.gemini_responses import check_answer
 from tests.fuzz.mutate import NAMES, mutate
-from tests.fuzz.seeds import QUESTIONS, with_body
-from tests.fuzz.shapes import check_answer
 
 _SHARDS = 20
 _CASES = 1000

@@ -11,8 +11,8 @@ import pytest
 from botocore.eventstream import EventStreamBuffer
 
 from dragoman.errors import DragomanError, UpstreamIncomplete, UpstreamProtocolError
-from dragoman.eventstream import EventMessage, EventStreamDecoder
-from tests.unit.core.frames import OTHER_TYPES, frame, header, text
+from dragoman.http.aws_eventstream import EventMessage, EventStreamDecoder
+from tests.unit.http.eventstream_frames import OTHER_TYPES, frame, header, text
 
 _SHARDS = 4
 _CASES = 1500

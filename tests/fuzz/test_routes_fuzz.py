@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.server.app import GatewayApp
-from tests.faults.every_route import METHODS, Sample, every_route
-from tests.fuzz.asgi import KEY, Answer, call, make_gateway
+from dragoman.gateway.app import GatewayApp
+from tests.faults.all_routes import METHODS, Sample, every_route
 from tests.fuzz.client_seeds import seeds_of
+from tests.fuzz.in_process_gateway import KEY, Answer, call, make_gateway
 from tests.fuzz.mutate import mutate
 
 ROUTES = every_route()

@@ -17,7 +17,7 @@ from dragoman.tools.fs import FileLimits, file_tools
 from dragoman.tools.handler import Handler
 from dragoman.tools.registry import Registry
 from dragoman.tools.results import result_text
-from tests.fuzz.canary import snapshot
+from tests.fuzz.tree_snapshot import snapshot
 
 CANARY = "CANARY-7f3a"
 NAMES = [

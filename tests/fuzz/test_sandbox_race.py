@@ -17,11 +17,11 @@ from dragoman.tools.definition import Context
 from dragoman.tools.errors import ToolError
 from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.fs.glob import Glob
+from dragoman.tools.fs.sandbox import Sandbox, replace_file
 from dragoman.tools.fs.search import SearchQuery, python_engine, search
 from dragoman.tools.fs.tree import ListingFilter, list_tree
-from dragoman.tools.sandbox import Sandbox, replace_file
-from tests.fuzz import swapper
-from tests.fuzz.canary import snapshot
+from tests.fuzz import rename_race
+from tests.fuzz.tree_snapshot import snapshot
 
 READS, RESOLVES, LISTS, PLACES, WRITES, SEARCHES = 70_000, 15_000, 8_000, 8_000, 150, 15
 INSIDE = b"inside"
@@ -48,7 +48,7 @@ def project(tmp_path: Path) -> Path:
 def swapping(project: Path) -> Iterator[None]:
     spare = project.parent / "spare"
     pairs = [project / "d", spare / "d", project / "deep/x", spare / "x", project / "file", spare / "file"]
-    command = [sys.executable, swapper.__file__, *map(str, pairs)]
+    command = [sys.executable, rename_race.__file__, *map(str, pairs)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with process:
         assert process.stdin

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.dialects import amazonq, anthropic, bedrock, gemini, openai_chat, openai_responses
-from tests.house.dialects.table import Page, missing, render
+from tests.house.dialects.field_table import Page, missing, render
 
 FOLDER = Path(__file__).parents[2] / "docs" / "dialects"
 PAGES = [module.PAGE for module in (anthropic, openai_chat, openai_responses, gemini, bedrock, amazonq)]

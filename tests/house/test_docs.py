@@ -12,7 +12,7 @@ import pytest
 
 import dragoman
 from dragoman.config import Config, Profile
-from dragoman.config.keys import SECRETS, SETTINGS
+from dragoman.config.settings import SECRETS, SETTINGS
 from dragoman.config.template import setting_comments
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_the_table_of_settings_is_the_code() -> None:
 def test_the_table_of_profiles_is_the_code() -> None:
     page = DOCS / "gateway-tools.md"
     text = page.read_text("utf-8")
-    source = (ROOT / "src/dragoman/config/profiles.py").read_text("utf-8")
+    source = (ROOT / "src/dragoman/config/tools.py").read_text("utf-8")
     reasons = dict(re.findall(r"^    (\w+): .*?=.*?  # (.*)$", source, re.MULTILINE))
     defaults = msgspec.to_builtins(Profile())
     rows = [f"| `{name}` | {_shown(value)} | {reasons[name]} |" for name, value in defaults.items()]

@@ -24,10 +24,10 @@ from dragoman.dialects import anthropic
 from dragoman.dialects.base import Reply
 from dragoman.errors import DragomanError, ErrorKind
 from dragoman.ir import Event, Finished, Usage, collect
-from tests.unit.dialects.anthropic.streaming import answer, parse, stream_bytes, whole
+from tests.unit.dialects.anthropic.stream_checks import answer, parse, stream_bytes, whole
 from tests.unit.dialects.anthropic.test_errors import TABLE as ERRORS
 from tests.unit.dialects.anthropic.test_stream import ATOMS, TABLE
-from tests.unit.dialects.streaming import call, whole_stream
+from tests.unit.dialects.stream_checks import call, whole_stream
 
 Json = dict[str, Any]
 

@@ -13,19 +13,19 @@ from botocore.validate import ParamValidator
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect
 from dragoman.dialects.bedrock import InvokeClient
+from dragoman.dialects.bedrock.blocks import MIMES
 from dragoman.dialects.bedrock.encode import _STOP, Echo
-from dragoman.dialects.bedrock.files import MIMES
 from dragoman.dialects.bedrock.wire import Body, InferenceConfig, OutputConfig, ToolConfig
 from dragoman.errors import DragomanError, ErrorKind
 from dragoman.ir import Finished, collect
-from tests.oracle.amazon import Told, fold, offline
-from tests.unit.dialects.bedrock.building import document, image, reasoning, tool_result, tool_use
+from tests.oracle.fake_boto3 import Told, fold, offline
+from tests.unit.dialects.bedrock.builders import document, image, reasoning, tool_result, tool_use
 from tests.unit.dialects.bedrock.grammar import frames_of
-from tests.unit.dialects.bedrock.streaming import CLIENT, answer, stream_bytes, whole, whole_bytes
+from tests.unit.dialects.bedrock.stream_checks import CLIENT, answer, stream_bytes, whole, whole_bytes
 from tests.unit.dialects.bedrock.test_answer import TABLE
 from tests.unit.dialects.bedrock.test_errors import TABLE as ERRORS
-from tests.unit.dialects.building import PIXEL, SIGNATURE
-from tests.unit.dialects.streaming import CALLED, END, USAGE, call, whole_stream
+from tests.unit.dialects.builders import PIXEL, SIGNATURE
+from tests.unit.dialects.stream_checks import CALLED, END, USAGE, call, whole_stream
 
 Json = dict[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.fake_google import emulated_google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.google import emulated_google
 
 PAGE = Path(__file__).parents[2] / "docs" / "bedrock.md"
 BLOCKS = re.findall(r"<!-- python: (.*?) -->\n```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)

@@ -10,10 +10,10 @@ import pytest
 from anthropic import AnthropicBedrock, AsyncAnthropicBedrock, BadRequestError, beta_tool
 from botocore.exceptions import ClientError
 
+from tests.e2e.directives import plan, together, use
 from tests.e2e.gateway import Gateway
-from tests.e2e.pictures import make_png
-from tests.e2e.words import plan, together, use
-from tests.oracle.amazon import fold, online
+from tests.e2e.sample_files import make_png
+from tests.oracle.fake_boto3 import fold, online
 
 Json = dict[str, Any]
 

@@ -14,15 +14,15 @@ from anthropic.types import Message
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.bedrock import InvokeClient
 from dragoman.errors import DragomanError, ErrorKind
-from dragoman.eventstream import STREAM_TYPE
+from dragoman.http.aws_eventstream import STREAM_TYPE
 from dragoman.ir import Event, collect
-from tests.oracle.amazon import offline
+from tests.oracle.fake_boto3 import offline
 from tests.oracle.test_anthropic_sdk import ENDINGS, USAGE, plain
-from tests.unit.dialects.anthropic.streaming import answer
+from tests.unit.dialects.anthropic.stream_checks import answer
 from tests.unit.dialects.anthropic.test_errors import TABLE as ANTHROPIC_ERRORS
 from tests.unit.dialects.anthropic.test_stream import TABLE
 from tests.unit.dialects.bedrock.test_errors import TABLE as ERRORS
-from tests.unit.dialects.streaming import whole_stream
+from tests.unit.dialects.stream_checks import whole_stream
 
 Json = dict[str, Any]
 

@@ -13,7 +13,7 @@ from google.genai import errors, types
 
 from dragoman.emulator.faults import FAULT_HEADER, FAULTS, FaultDirector
 from dragoman.emulator.faults.content import FINISHES
-from dragoman.emulator.http.listen import serve_in_thread
+from dragoman.emulator.http_server import serve_in_thread
 from dragoman.emulator.service import EmulatorService
 
 MODEL = "gemini-3.8-flash"

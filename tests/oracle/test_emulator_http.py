@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.emulator.http.listen import serve_in_thread
-from dragoman.emulator.wire import HttpResponse
+from dragoman.emulator.http_messages import HttpResponse
+from dragoman.emulator.http_server import serve_in_thread
 
 BODY = b'{"text": "\xc3\xa4\r\n\r\n0\r\n"}'
 ANSWERS = {

@@ -12,9 +12,9 @@ from google import genai
 from google.auth.credentials import AnonymousCredentials
 from google.genai import errors, types
 
-from dragoman.emulator.http.listen import serve_in_thread
+from dragoman.emulator.http_messages import HttpResponse
+from dragoman.emulator.http_server import serve_in_thread
 from dragoman.emulator.service import EmulatorService, HttpRequest
-from dragoman.emulator.wire import HttpResponse
 
 # google-genai 3.1 subclasses aiohttp's session, which aiohttp 3.14 discourages; it can go when the SDK stops.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")

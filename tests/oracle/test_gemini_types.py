@@ -30,7 +30,7 @@ from dragoman.ir import (
     collect,
 )
 from tests.golden.gemini.test_upstream_bodies import CASES
-from tests.unit.dialects.gemini.speaking import call, model, result, user
+from tests.unit.dialects.gemini.builders import call, model, result, user
 
 Json = dict[str, Any]
 

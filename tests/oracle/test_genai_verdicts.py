@@ -16,9 +16,8 @@ from google import genai
 from google.genai import errors, types
 from google.oauth2.credentials import Credentials
 
-from dragoman.emulator.question import HttpRequest
+from dragoman.emulator.http_messages import HttpRequest, HttpResponse
 from dragoman.emulator.service import EmulatorService
-from dragoman.emulator.wire import HttpResponse
 from tests.oracle.genai_suite import Case, collect, prepared
 
 Surface = Literal["studio", "vertex"]

@@ -27,7 +27,7 @@ from dragoman.dialects.openai_chat.encode import Echo
 from dragoman.dialects.openai_chat.wire import Body
 from dragoman.errors import DragomanError, ErrorKind, InvalidRequest
 from dragoman.ir import Event, Finished, TextDelta
-from tests.unit.dialects.openai_chat.streaming import (
+from tests.unit.dialects.openai_chat.stream_checks import (
     answer,
     chunks_of,
     stream_bytes,
@@ -37,7 +37,7 @@ from tests.unit.dialects.openai_chat.streaming import (
 )
 from tests.unit.dialects.openai_chat.test_answer import ATOMS, BLOCKED, TABLE
 from tests.unit.dialects.openai_chat.test_errors import TABLE as ERRORS
-from tests.unit.dialects.streaming import CALLED, END, USAGE, call, whole_stream
+from tests.unit.dialects.stream_checks import CALLED, END, USAGE, call, whole_stream
 
 Json = dict[str, Any]
 

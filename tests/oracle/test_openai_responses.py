@@ -10,23 +10,18 @@ from typing import Any, get_args, get_type_hints
 import httpx2
 import openai as sdk
 import pytest
-from openai.types.responses import (
-    CompactedResponse,
-    Response,
-    ResponseInputItemParam,
-    ToolParam,
-)
+from openai.types.responses import CompactedResponse, Response, ResponseInputItemParam, ToolParam
 from openai.types.responses.response_create_params import ToolChoice
 from pydantic import BaseModel
 
 from dragoman.dialects import openai_responses
 from dragoman.dialects.base import Answer
 from dragoman.dialects.openai_responses.compaction import compact_request, compact_response
-from dragoman.dialects.openai_responses.session import encode_list, input_items
+from dragoman.dialects.openai_responses.conversation_state import encode_list, input_items
 from dragoman.errors import DragomanError, ErrorKind, InvalidRequest
 from dragoman.ir import Event, Finished, Usage, collect
-from tests.corpus.responses import parse_events
-from tests.unit.dialects.openai_responses.streaming import (
+from tests.corpus.responses_adapter import parse_events
+from tests.unit.dialects.openai_responses.stream_checks import (
     SDK_EVENT,
     answer,
     call,
@@ -37,7 +32,7 @@ from tests.unit.dialects.openai_responses.streaming import (
 )
 from tests.unit.dialects.openai_responses.test_errors import TABLE as ERRORS
 from tests.unit.dialects.openai_responses.test_stream import ATOMS, BLOCKED, CALLS, TABLE
-from tests.unit.dialects.streaming import whole_stream
+from tests.unit.dialects.stream_checks import whole_stream
 
 Json = dict[str, Any]
 

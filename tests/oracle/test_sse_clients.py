@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.sse import SseDecoder, encode_event
+from dragoman.http.sse import SseDecoder, encode_event
 
 JUDGES = [openai._streaming.SSEDecoder, anthropic._streaming.SSEDecoder]
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(

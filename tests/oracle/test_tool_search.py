@@ -26,15 +26,15 @@ from openai.types.responses import (
 )
 
 from dragoman.dialects import anthropic, openai_responses
-from dragoman.dialects.openai_responses.echo import Echo
+from dragoman.dialects.openai_responses.encode import Echo
 from dragoman.ir import Event, ServerCall, ServerResult, TextDelta, collect
-from tests.corpus.responses import parse_events
+from tests.corpus.responses_adapter import parse_events
 from tests.oracle import test_anthropic_sdk as claude
 from tests.oracle import test_openai_responses as gpt
-from tests.unit.dialects.anthropic import streaming as messages
-from tests.unit.dialects.openai_responses import streaming as responses
-from tests.unit.dialects.openai_responses.building import function, namespace
-from tests.unit.dialects.streaming import call, whole_stream
+from tests.unit.dialects.anthropic import stream_checks as messages
+from tests.unit.dialects.openai_responses import stream_checks as responses
+from tests.unit.dialects.openai_responses.builders import function, namespace
+from tests.unit.dialects.stream_checks import call, whole_stream
 
 Json = dict[str, Any]
 

@@ -35,14 +35,14 @@ from dragoman.ir import (
     collect,
 )
 from tests.corpus import check
-from tests.props.effort import examples
-from tests.props.exchanging import ANY_END, CHUNKS, sse
-from tests.props.players import AMAZON_THINKING, PLANS, Q_TOOLS, SEATS
-from tests.props.wires import WIRES
-from tests.unit.dialects.amazonq.playing import Player
-from tests.unit.dialects.amazonq.rust_cli import read
-from tests.unit.dialects.anthropic.inventing import ARGS, VALUES, WORDS
-from tests.unit.dialects.playing import MODELS
+from tests.props.dialect_cases import WIRES
+from tests.props.exchange_harness import ANY_END, CHUNKS, sse
+from tests.props.hypothesis_settings import examples
+from tests.props.scripted_players import AMAZON_THINKING, PLANS, Q_TOOLS, SEATS
+from tests.unit.dialects.amazonq.scripted_client import Player
+from tests.unit.dialects.amazonq.strict_reader import read
+from tests.unit.dialects.anthropic.strategies import ARGS, VALUES, WORDS
+from tests.unit.dialects.scripted_client import MODELS
 
 Json = dict[str, Any]
 

@@ -31,13 +31,13 @@ from dragoman.ir import (
     collect,
 )
 from dragoman.ir.grammar import check_events as check_events
-from tests.props.effort import examples
-from tests.props.exchanging import BREAKS, CHUNKS, ENDS, client_bytes, sse
-from tests.props.wires import WIRES
-from tests.unit.dialects.anthropic.inventing import ARGS, WORDS
-from tests.unit.dialects.anthropic.streaming import assembled, parse
+from tests.props.dialect_cases import WIRES
+from tests.props.exchange_harness import BREAKS, CHUNKS, ENDS, client_bytes, sse
+from tests.props.hypothesis_settings import examples
+from tests.unit.dialects.anthropic.strategies import ARGS, WORDS
+from tests.unit.dialects.anthropic.stream_checks import assembled, parse
 from tests.unit.dialects.bedrock.grammar import frames_of, read_stream
-from tests.unit.dialects.bedrock.inventing import REFERRING
+from tests.unit.dialects.bedrock.strategies import REFERRING
 
 Json = dict[str, Any]
 

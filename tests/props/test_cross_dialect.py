@@ -15,15 +15,15 @@ from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
-from dragoman.eventstream import EventStreamDecoder
-from dragoman.exchange import Exchange
-from dragoman.sse import SseDecoder
-from tests.props.effort import examples
-from tests.props.folding import FOLDS, Neutral
-from tests.props.talk import Talk, talks
-from tests.props.tongues import LACKS, TONGUES, speak
-from tests.unit.dialects.anthropic.inventing import ARGS, WORDS
-from tests.unit.dialects.playing import refusal
+from dragoman.http.aws_eventstream import EventStreamDecoder
+from dragoman.http.sse import SseDecoder
+from dragoman.translation.exchange import Exchange
+from tests.props.conversation_strategies import Talk, talks
+from tests.props.dialect_encoders import LACKS, TONGUES, speak
+from tests.props.hypothesis_settings import examples
+from tests.props.sdk_accumulators import FOLDS, Neutral
+from tests.unit.dialects.anthropic.strategies import ARGS, WORDS
+from tests.unit.dialects.scripted_client import refusal
 
 Json = dict[str, Any]
 

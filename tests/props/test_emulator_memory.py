@@ -12,17 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.emulator import pieces
-from dragoman.emulator.backend import Backend
-from dragoman.emulator.pieces import ParsedRequest
-from dragoman.emulator.routes import find_route
+from dragoman.emulator import parsed_request
+from dragoman.emulator.parsed_request import ParsedRequest
+from dragoman.emulator.routes import Backend, find_route
 from dragoman.emulator.service import EmulatorService, HttpRequest
 from dragoman.emulator.tokens import count_prompt
 from dragoman.emulator.validate import parse_request
-from dragoman.memo import LruCache
+from dragoman.incremental.lru import LruCache
+from tests.fuzz.emulator_seeds import BODIES, QUESTIONS, with_body
 from tests.fuzz.mutate import mutate
-from tests.fuzz.seeds import BODIES, QUESTIONS, with_body
-from tests.unit.emulator.asking import answered, called, said, talk, user
+from tests.unit.emulator.builders import answered, called, said, talk, user
 
 Json = dict[str, Any]
 
@@ -57,12 +56,12 @@ _RESTS = (*({**body, "contents": None} for body in BODIES.values()), {"bogus": 1
 
 @pytest.fixture(autouse=True)
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "FRAGMENT_CACHE", LruCache(_BYTES))
+    monkeypatch.setattr(parsed_request, "FRAGMENT_CACHE", LruCache(_BYTES))
 
 
 def say_all(questions: Sequence[HttpRequest], max_bytes: int) -> list[tuple[int, bytes]]:
     """What one service answers to all of them, in this order."""
-    pieces.FRAGMENT_CACHE = LruCache(max_bytes)
+    parsed_request.FRAGMENT_CACHE = LruCache(max_bytes)
     service = EmulatorService("memory")
     answers = [service.handle(question) for question in questions]
     return [(answer.status, answer.body) for answer in answers]
@@ -136,7 +135,7 @@ def remember(question: HttpRequest) -> None:
 def test_nobody_changes_a_piece_that_others_will_read() -> None:
     for question in QUESTIONS:
         remember(question)
-    kept = [piece for piece, _ in pieces.FRAGMENT_CACHE._entries.values()]
+    kept = [piece for piece, _ in parsed_request.FRAGMENT_CACHE._entries.values()]
     before = copy.deepcopy([piece.value for piece in kept])
     assert len(kept) > len(QUESTIONS)
     for question in QUESTIONS:
@@ -195,7 +194,7 @@ def test_a_remembered_count_is_the_count(name: str) -> None:
 
 
 def test_memory_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "FRAGMENT_CACHE", LruCache(2000))
+    monkeypatch.setattr(parsed_request, "FRAGMENT_CACHE", LruCache(2000))
     for number in range(200):
         parse_request(json.dumps(talk(user(f"{number}" * 100))).encode(), STUDIO)
-    assert len(pieces.FRAGMENT_CACHE) < 20
+    assert len(parsed_request.FRAGMENT_CACHE) < 20

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.props.effort import examples
-from tests.props.exchanging import single_bytes
-from tests.props.players import ANTHROPIC_TOOLS, SEATS, THINKING, THIRD
-from tests.unit.dialects.anthropic.playing import Player, answer_calls
-from tests.unit.dialects.playing import MODELS
+from tests.props.exchange_harness import single_bytes
+from tests.props.hypothesis_settings import examples
+from tests.props.scripted_players import ANTHROPIC_TOOLS, SEATS, THINKING, THIRD
+from tests.unit.dialects.anthropic.scripted_client import Player, answer_calls
+from tests.unit.dialects.scripted_client import MODELS
 
 Json = dict[str, Any]
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.dialects.gemini import surroundings
+from dragoman.dialects.gemini import encode
 from dragoman.dialects.gemini import tools as declarations
+from dragoman.incremental.lru import LruCache
 from dragoman.ir import Message
-from dragoman.memo import LruCache
-from dragoman.repair import history
+from dragoman.translation.repair import history
 from tests.corpus import check
-from tests.props.effort import examples
-from tests.props.exchanging import ANY_END, CHUNKS, ENDS, cut, single_bytes, sse
-from tests.props.wires import WIRES
-from tests.unit.dialects.playing import MODELS, refusal
+from tests.props.dialect_cases import WIRES
+from tests.props.exchange_harness import ANY_END, CHUNKS, ENDS, cut, single_bytes, sse
+from tests.props.hypothesis_settings import examples
+from tests.unit.dialects.scripted_client import MODELS, refusal
 
 Json = dict[str, Any]
 
@@ -105,7 +105,7 @@ def test_a_stream_put_together_equals_the_whole_answer(
 def test_caches_change_nothing(dialect: str, model: str, data: st.DataObject) -> None:
     wire = WIRES[dialect]
     request = data.draw(wire.conversations)
-    ours = ((declarations, "_DECLARATIONS"), (declarations, "_PARAMETERS"), (surroundings, "_SURROUNDINGS"))
+    ours = ((declarations, "_DECLARATIONS"), (declarations, "_PARAMETERS"), (encode, "_SURROUNDINGS"))
     memos = (*wire.memos, *ours)
     with pytest.MonkeyPatch.context() as patch:
         for module, name in memos:

@@ -11,10 +11,10 @@ from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Media, Message, Part, Request, Signature, Text, Thought, ToolCall, ToolResult
-from dragoman.repair import repair
+from dragoman.translation.repair import repair
 from tests.corpus import check
-from tests.props.effort import examples
-from tests.unit.dialects.playing import refusal
+from tests.props.hypothesis_settings import examples
+from tests.unit.dialects.scripted_client import refusal
 
 MODERN = "gemini-3.8-flash"
 MODELS = (MODERN, "gemini-3-flash-preview", "gemini-2.5-flash")

@@ -23,9 +23,9 @@ from dragoman.ir import (
     collect,
     replay,
 )
+from dragoman.ir.collect import AnswerPart
 from dragoman.ir.grammar import check_events
-from dragoman.ir.response import AnswerPart
-from tests.unit.dialects.gemini.speaking import array, comparable, new_stream, read, sse
+from tests.unit.dialects.gemini.builders import array, comparable, new_stream, read, sse
 
 Json = dict[str, Any]
 

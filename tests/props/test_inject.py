@@ -26,10 +26,10 @@ from dragoman.tools.inject import (
     withhold,
 )
 from tests.corpus import check
-from tests.props.effort import examples
-from tests.props.wires import WIRES
-from tests.unit.dialects.anthropic.inventing import ARGS, WORDS, conversations
-from tests.unit.dialects.playing import MODELS, ask, refusal
+from tests.props.dialect_cases import WIRES
+from tests.props.hypothesis_settings import examples
+from tests.unit.dialects.anthropic.strategies import ARGS, WORDS, conversations
+from tests.unit.dialects.scripted_client import MODELS, ask, refusal
 
 Json = dict[str, Any]
 

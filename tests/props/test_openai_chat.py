@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.props.effort import examples
-from tests.props.players import FUNCTIONS, PLANS
-from tests.props.wires import WIRES
-from tests.unit.dialects.openai_chat.playing import Player, answer_calls
-from tests.unit.dialects.playing import MODELS
+from tests.props.dialect_cases import WIRES
+from tests.props.hypothesis_settings import examples
+from tests.props.scripted_players import FUNCTIONS, PLANS
+from tests.unit.dialects.openai_chat.scripted_client import Player, answer_calls
+from tests.unit.dialects.scripted_client import MODELS
 
 Json = dict[str, Any]
 

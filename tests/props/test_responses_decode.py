@@ -13,14 +13,14 @@ from dragoman.dialects import openai_responses
 from dragoman.dialects.base import Decoded, Target
 from dragoman.dialects.openai_responses import decode as decoding
 from dragoman.dialects.openai_responses import tools as tooling
+from dragoman.dialects.openai_responses.conversation_state import expand, input_items
 from dragoman.dialects.openai_responses.items import _READERS
-from dragoman.dialects.openai_responses.session import expand, input_items
 from dragoman.errors import InvalidRequest
-from dragoman.exchange import Exchange
+from dragoman.incremental.lru import LruCache
 from dragoman.ir import Signature, seal
-from dragoman.memo import LruCache
-from tests.unit.dialects.openai_responses.building import call, function, message, output, reasoning, user
-from tests.unit.dialects.playing import refusal
+from dragoman.translation.exchange import Exchange
+from tests.unit.dialects.openai_responses.builders import call, function, message, output, reasoning, user
+from tests.unit.dialects.scripted_client import refusal
 
 Json = dict[str, Any]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.props.players import RESPONSES_PLANS, RESPONSES_TOOLS, THIRD
-from tests.unit.dialects.openai_responses.playing import Player
-from tests.unit.dialects.playing import MODELS
+from tests.props.scripted_players import RESPONSES_PLANS, RESPONSES_TOOLS, THIRD
+from tests.unit.dialects.openai_responses.scripted_client import Player
+from tests.unit.dialects.scripted_client import MODELS
 
 
 def test_a1_models_of_one_family_trust_each_other() -> None:

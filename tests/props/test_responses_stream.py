@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.dialects import openai_responses
 from dragoman.errors import DragomanError
+from dragoman.http.sse import SseDecoder
 from dragoman.ir import (
     AFTER_TEXT,
     ON_TEXT,
@@ -25,9 +26,8 @@ from dragoman.ir import (
     Usage,
 )
 from dragoman.ir.grammar import check_events as legal
-from dragoman.sse import SseDecoder
-from tests.corpus.responses import parse_events
-from tests.unit.dialects.openai_responses.streaming import (
+from tests.corpus.responses_adapter import parse_events
+from tests.unit.dialects.openai_responses.stream_checks import (
     FACES,
     answer,
     folded,

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.incremental.lru import LruCache
 from dragoman.ir import Message
 from dragoman.ir.grammar import check_events
-from dragoman.memo import LruCache
-from tests.props.effort import examples
-from tests.props.searching import STYLES, Shop
-from tests.props.speakers import Call, Seen
-from tests.unit.dialects.playing import MODELS
+from tests.props.gateway_tool_clients import Call, Seen
+from tests.props.hypothesis_settings import examples
+from tests.props.tool_search_client import STYLES, Shop
+from tests.unit.dialects.scripted_client import MODELS
 
 SHOWN = ["Bash", "Read"]
 WAITING = [

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.soak.traffic import soak
+from tests.soak.mixed_traffic import soak
 
 #: Memory that grows faster than this, once it is warm, is a leak: some hundred bytes of each request.
 MAX_SLOPE_KIB_PER_MIN = 256.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.traffic import Report, soak
+from tests.soak.mixed_traffic import Report, soak
 
 _SECONDS = 12.0
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.agent.history import starts_turn, user_message
-from dragoman.counting import estimate_tokens
 from dragoman.ir import Message, Request, Text, ToolChoice, ToolResult
+from dragoman.translation.token_estimate import estimate_tokens
 
 KEPT_TURNS = 2
 KEPT_SHARE = 0.4  # share of the context window for the messages that are kept

@@ -1,16 +1,16 @@
 """The agent's loop as a state machine without I/O: events in, commands out.
 
     session = (turn | compaction)*
-    turn    = UserSaid step* Stop
-    step    = [summary] Ask Heard* [Run (ToolFinished | approval)*]
-    approval = ApprovalWanted AskApproval ApprovalAnswered Settle         one question at a time
-    summary = Ask("summary") Heard*                                      when the context window fills up
-    compaction = CompactionWanted summary Stop
+    turn    = UserMessage step* TurnEnd
+    step    = [summary] SendRequest ModelEvent* [RunTools (ToolFinished | approval)*]
+    approval = ApprovalRequested AskApproval ApprovalAnswered ResolveApproval     one question at a time
+    summary = SendRequest("summary") ModelEvent*                         when the context window fills up
+    compaction = CompactionRequested summary TurnEnd
 
 Invariants between two events:
 - before the next request, every call in the history has exactly one result directly after it;
 - everything shown and saved is in the history, and a turn always ends with a history that Google accepts;
-- `Interrupted` and `LimitReached` end any turn with `Cancel`; events that arrive afterwards are ignored.
+- `InterruptRequested` and `LimitReached` end any turn with `CancelTasks`; later events are ignored.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ import msgspec
 from dragoman import ir
 from dragoman.agent import compaction
 from dragoman.agent.events import (
+    ApprovalAnswer,
     ApprovalAnswered,
     ApprovalQuestion,
     ApprovalRequested,
+    AskApproval,
     CancelTasks,
     Command,
     CompactionRequested,
@@ -57,11 +59,42 @@ from dragoman.agent.history import (
     user_message,
 )
 from dragoman.agent.limits import AgentLimits, SessionUsage, exceeded_limit
-from dragoman.agent.questions import ApprovalQueue
-from dragoman.counting import estimate_tokens
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, Text, ToolCall, ToolResult
-from dragoman.repeats import LoopDetector
+from dragoman.translation.token_estimate import estimate_tokens
+from dragoman.translation.tool_loop import LoopDetector
+
+
+class ApprovalQueue:
+    """Queues questions; each method returns the commands to perform: ask the next question, deliver answers."""
+
+    def __init__(self) -> None:
+        self._waiting: list[ApprovalQuestion] = []
+
+    def add(self, question: ApprovalQuestion) -> list[Command]:
+        self._waiting.append(question)
+        return [AskApproval(question)] if len(self._waiting) == 1 else []
+
+    def answer(self, question_id: str, answer: ApprovalAnswer) -> list[Command]:
+        """Settle the current question and ask the next.
+
+        `always` and `never` also settle all waiting questions with the same tool and subject.
+        """
+        if not self._waiting or self._waiting[0].id != question_id:
+            return []
+        asked, *rest = self._waiting
+        lasting = answer in ("always", "never")
+        same = [one for one in rest if lasting and (one.tool, one.subject) == (asked.tool, asked.subject)]
+        self._waiting = [one for one in rest if one not in same]
+        following = [AskApproval(self._waiting[0])] if self._waiting else []
+        return [*(ResolveApproval(one.id, answer) for one in (asked, *same)), *following]
+
+    def reject_all(self) -> list[Command]:
+        """Answer all waiting questions with `no`."""
+        settled: list[Command] = [ResolveApproval(one.id, "no") for one in self._waiting]
+        self._waiting = []
+        return settled
+
 
 #: Stop reasons after which the calls of a response are complete.
 _COMPLETE_REASONS: frozenset[ir.StopReason] = frozenset({"end", "tool_calls"})

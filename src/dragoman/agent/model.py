@@ -11,10 +11,10 @@ from dragoman import ir
 from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError
-from dragoman.repair import repair
-from dragoman.tokens import new_id
+from dragoman.ids import new_id
+from dragoman.translation.repair import repair
 from dragoman.upstream.client import UpstreamClient
-from dragoman.upstream.hosts import Endpoint
+from dragoman.upstream.endpoints import Endpoint
 
 
 class AgentModel(Protocol):

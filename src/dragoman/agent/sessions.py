@@ -14,9 +14,9 @@ from dragoman.agent.events import SaveHistory
 from dragoman.agent.history import add_missing_results
 from dragoman.agent.limits import SessionUsage
 from dragoman.errors import InvalidRequest
+from dragoman.ids import new_id
 from dragoman.ir import Message
 from dragoman.store.base import Conversation, ConversationTurn, HeadMoved, Turns
-from dragoman.tokens import new_id
 
 SCOPE = "agent"
 _INDEX = "*index"

@@ -1,24 +1,30 @@
-"""The agent's tools: file tools, `run_command`, custom tools and MCP servers, with one guard and one audit log."""
+"""The agent's tools: file tools, `run_command`, custom tools and MCP servers, with one guard and one audit log.
+
+`restore_files` undoes the file changes of a turn, using the backup ids in the results of the file tools.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
 from dragoman.config.tools import McpServer, ToolsConfig
+from dragoman.ir import Message, Text, ToolResult
 from dragoman.tools.audit import AUDIT_FILE, AuditLog
-from dragoman.tools.command import command_tool
-from dragoman.tools.custom import load_tools
-from dragoman.tools.definition import ToolDefinition
+from dragoman.tools.bubblewrap import detect_isolation
+from dragoman.tools.custom_tools import load_tools
+from dragoman.tools.definition import Context, ToolDefinition
+from dragoman.tools.errors import ToolError
 from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.handler import Handler
-from dragoman.tools.isolation import detect_isolation
 from dragoman.tools.mcp import McpServers
 from dragoman.tools.permissions import Approver, Mode, RuleGuard, Rules
 from dragoman.tools.registry import Registry
+from dragoman.tools.run_command import command_tool
 
 TOOLS_FOLDER = "tools"
 
@@ -82,3 +88,31 @@ async def open_toolbox(
             strict=strict,
         )
         yield Toolbox(registry=registry, handler=handler, files=files, warnings=tuple(remarks))
+
+
+_WRITING_TOOLS = frozenset({"write_file", "edit_file", "restore_backup"})
+# Only at the end of the text: it begins with a file name, which may itself look like `(backup …)`.
+_BACKUP_ID = re.compile(r"\(backup (\d{20}-[0-9a-f]{8})\)\Z")
+
+
+def restore_files(files: FileTools, turn: Sequence[Message]) -> list[str]:
+    """Restore each file to its state before its first change in the turn; return one line per file."""
+    said: list[str] = []
+    done: set[str] = set()
+    for backup in backup_ids(turn):
+        try:
+            path = files.backups.load(backup)[0].path
+            if path not in done:
+                done.add(path)
+                said.append(files.restore_backup({"id": backup}, Context(caller="undo")))
+        except ToolError as error:
+            said.append(f"not restored: {error}")
+    return said
+
+
+def backup_ids(turn: Sequence[Message]) -> list[str]:
+    """Return the backup ids in successful results of the tools that write files, oldest first."""
+    results = [part for message in turn for part in message.parts if isinstance(part, ToolResult)]
+    own = [one for one in results if one.name in _WRITING_TOOLS and not one.is_error]
+    texts = [part.text for one in own for part in one.content if isinstance(part, Text)]
+    return [found for text in texts for found in _BACKUP_ID.findall(text)]

@@ -9,19 +9,14 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from dragoman.agent.desk import new_session_name
+from dragoman.agent.conversation import new_session_name
 from dragoman.agent.sessions import SessionStore
-from dragoman.agent.tui.chat import Chat
+from dragoman.agent.toolbox import restore_files
+from dragoman.agent.tui.chat import COMMANDS, Chat, ChatCommands
 from dragoman.agent.tui.prompt import open_prompt
-from dragoman.agent.tui.screen import TerminalScreen
-from dragoman.agent.tui.slash import COMMANDS, ChatCommands
+from dragoman.agent.tui.screens import TerminalScreen
 from dragoman.agent.tui.style import detect_style
-from dragoman.agent.undo import restore_files
-from dragoman.cli.banner import API_KEY_URL, describe_upstream
-from dragoman.cli.home import make_state_folder
-from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import CommandError
-from dragoman.cli.workbench import (
+from dragoman.cli.agent_session import (
     AgentSession,
     GatewayConnection,
     add_agent_flags,
@@ -29,6 +24,10 @@ from dragoman.cli.workbench import (
     open_agent_session,
     open_session_store,
 )
+from dragoman.cli.banner import API_KEY_URL, describe_upstream
+from dragoman.cli.help_pages import new_parser
+from dragoman.cli.settings import make_state_folder
+from dragoman.cli.terminal import CommandError
 
 _EPILOG = """\
 examples:

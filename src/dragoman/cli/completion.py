@@ -9,8 +9,8 @@ from pathlib import Path
 
 import shtab
 
-from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import CommandError, print_result
+from dragoman.cli.help_pages import new_parser
+from dragoman.cli.terminal import CommandError, print_result
 
 _SHELLS = ("bash", "zsh", "fish")
 _PATHS = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}
@@ -44,7 +44,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 def root_parser() -> argparse.ArgumentParser:
     """One parser with every command as a subcommand. Only completion needs all of them at once."""
-    from dragoman.cli.main import COMMANDS, LAUNCHABLE_CLIENTS  # main imports this module by name
+    from dragoman.cli.main import (
+        COMMANDS,
+        LAUNCHABLE_CLIENTS,  # main imports this module by name
+    )
 
     root = argparse.ArgumentParser(prog="dragoman")
     root.add_argument("--version", action="version", help="show the version")

@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from dragoman.cli.banner import describe_models, describe_upstream
-from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import paint, print_result
+from dragoman.cli.help_pages import new_parser
 from dragoman.cli.settings import Settings, add_config_flag, print_setting_notes, read_settings
+from dragoman.cli.terminal import paint, print_result
 from dragoman.config import show_config
 
 _EXAMPLES = """\

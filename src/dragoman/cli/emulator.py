@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import CommandError, paint, print_result, print_status
+from dragoman.cli.help_pages import new_parser
+from dragoman.cli.terminal import CommandError, paint, print_result, print_status
 from dragoman.config import is_loopback
 from dragoman.emulator.faults import (
     FAULT_HEADER,
@@ -26,15 +26,15 @@ from dragoman.emulator.faults import (
 from dragoman.emulator.faults.content import CONTENT_FAULTS
 from dragoman.emulator.faults.errors import ERROR_FAULTS
 from dragoman.emulator.faults.network import NETWORK_FAULTS
-from dragoman.emulator.http.listen import HttpServer, run_server
+from dragoman.emulator.http_server import HttpServer, run_server
 from dragoman.emulator.script.load import load_script
 from dragoman.emulator.script.model import script_schema
-from dragoman.emulator.script.play import ScriptPlayer
+from dragoman.emulator.script.player import ScriptPlayer
 from dragoman.emulator.service import EmulatorService
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dragoman.emulator.script.record import Recorder
+    from dragoman.emulator.script.recorder import Recorder
 
 _GOOGLE = "https://generativelanguage.googleapis.com"
 _PORT_HINT = "is another emulator running? pick another port with --port 8379, or any free one with --port 0"
@@ -153,7 +153,7 @@ def _listener(args: argparse.Namespace, player: ScriptPlayer | None) -> HttpServ
 
 
 def _recorder(args: argparse.Namespace) -> Recorder:
-    from dragoman.emulator.script.record import Recorder  # imports aiohttp, which only a recording needs
+    from dragoman.emulator.script.recorder import Recorder  # imports aiohttp, which only a recording needs
 
     upstream = args.upstream or _GOOGLE
     return Recorder(upstream, Path(args.record), args.host.strip("[]"), args.port, timing=args.record_timing)

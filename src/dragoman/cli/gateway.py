@@ -14,10 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from dragoman.cli.home import make_state_folder
-from dragoman.cli.progress import spinner
-from dragoman.cli.screen import CommandError
-from dragoman.cli.settings import Settings
+from dragoman.cli.settings import Settings, make_state_folder
+from dragoman.cli.terminal import CommandError, spinner
 from dragoman.config import is_loopback
 
 START_S = 30.0

@@ -8,10 +8,9 @@ import secrets
 import sys
 from pathlib import Path
 
-from dragoman.cli.home import make_state_folder, state_folder
-from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import CommandError, print_result, print_status
-from dragoman.cli.settings import CONFIG_FILE
+from dragoman.cli.help_pages import new_parser
+from dragoman.cli.settings import CONFIG_FILE, make_state_folder, state_folder
+from dragoman.cli.terminal import CommandError, print_result, print_status
 from dragoman.config.template import config_template
 
 _EXAMPLES = """\

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from dragoman.cli.screen import CommandError, paint, print_error
+from dragoman.cli.terminal import CommandError, paint, print_error
 from dragoman.errors import ConfigError, DragomanError
 
 # Clients that can be started. All their arguments go to the client, --help included.
@@ -32,16 +32,16 @@ COMMANDS = {
     "run": ("dragoman.cli.run_task", "let the agent do one task, for scripts"),
     "translate": ("dragoman.cli.translate", "translate one request or answer between two APIs"),
     "tools": ("dragoman.cli.tools", "list the agent's tools, or run one without a model"),
-    "explain": ("dragoman.cli.explain", "show what became of a request, and why"),
-    "replay": ("dragoman.cli.replay", "send a captured request again, and show what is different"),
-    "capture": ("dragoman.cli.capture", "list captured requests, or make a test of one"),
-    "usage": ("dragoman.cli.usage", "show what was used and what it cost"),
+    "explain": ("dragoman.cli.inspect.explain", "show what became of a request, and why"),
+    "replay": ("dragoman.cli.inspect.replay", "send a captured request again, and show what is different"),
+    "capture": ("dragoman.cli.inspect.capture", "list captured requests, or make a test of one"),
+    "usage": ("dragoman.cli.inspect.usage", "show what was used and what it cost"),
     "doctor": ("dragoman.cli.doctor", "find out what is wrong, and prove that every client arrives"),
     "init": ("dragoman.cli.init", "write a settings file with every setting explained"),
     "config": ("dragoman.cli.config", "check or show the settings"),
     "emulator": ("dragoman.cli.emulator", "serve only the offline Gemini emulator"),
     "mitm": ("dragoman.cli.mitm", "give tools to a Gemini program whose base URL cannot be changed"),
-    "audit": ("dragoman.cli.audit", "show what the tools did, and what was refused"),
+    "audit": ("dragoman.cli.inspect.audit", "show what the tools did, and what was refused"),
     "completion": ("dragoman.cli.completion", "print a completion script for bash, zsh or fish"),
 }
 
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     if not argv:
-        print(importlib.import_module("dragoman.cli.guide").guide(os.environ))
+        print(importlib.import_module("dragoman.cli.getting_started").guide(os.environ))
         return 0
     name, *rest = argv
     if name in ("-h", "--help", "help"):

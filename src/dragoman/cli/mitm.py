@@ -13,24 +13,23 @@ from typing import Any
 import msgspec
 
 from dragoman.agent.toolbox import Toolbox, open_toolbox
-from dragoman.cli.home import make_state_folder
-from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import CommandError, print_result, print_status
+from dragoman.cli.help_pages import new_parser
 from dragoman.cli.settings import (
     Settings,
     add_config_flag,
     find_client_key,
+    make_state_folder,
     print_setting_notes,
     read_settings,
 )
+from dragoman.cli.terminal import CommandError, print_result, print_status
 from dragoman.errors import ConfigError, InvalidRequest
+from dragoman.gateway.auth.authenticator import scope_of
+from dragoman.gateway.gateway_tools.session_state import SessionToolset, ToolSession, check_session_name
+from dragoman.gateway.handlers.admin_formats import check_tool_config, decode_tools
 from dragoman.ir import ToolCall, ToolResult
-from dragoman.mitm.addon import GeminiAddon
-from dragoman.mitm.intercept import Interceptor
-from dragoman.mitm.run import CERTIFICATE, LOOPBACK, check_installed, run_proxy
-from dragoman.server.admin_shapes import check_tool_config, decode_tools
-from dragoman.server.auth import scope_of
-from dragoman.server.tool_sessions import SessionToolset, ToolSession, check_session_name
+from dragoman.mitm.interceptor import Interceptor
+from dragoman.mitm.proxy import CERTIFICATE, LOOPBACK, GeminiAddon, check_installed, run_proxy
 from dragoman.store import open_store
 from dragoman.tools import Context
 from dragoman.upstream.client import UpstreamClient

@@ -10,22 +10,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dragoman.agent.desk import AgentConversation, new_session_name
+from dragoman.agent.conversation import AgentConversation, new_session_name
 from dragoman.agent.events import EndReason, TurnEnd
-from dragoman.agent.jsonl import JsonScreen
-from dragoman.agent.plain import PlainScreen
 from dragoman.agent.tui.prompt import PlainPrompt
-from dragoman.agent.tui.screen import TerminalScreen
+from dragoman.agent.tui.screens import JsonScreen, PlainScreen, TerminalScreen
 from dragoman.agent.tui.style import detect_style
-from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import CommandError, print_note
-from dragoman.cli.workbench import (
+from dragoman.cli.agent_session import (
     GatewayConnection,
     add_agent_flags,
     connect_gateway,
     open_agent_session,
     open_session_store,
 )
+from dragoman.cli.help_pages import new_parser
+from dragoman.cli.terminal import CommandError, print_note
 
 EXIT_CODES: dict[EndReason, int] = {
     "done": 0,

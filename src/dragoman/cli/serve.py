@@ -8,12 +8,17 @@ import signal
 import threading
 
 from dragoman.cli.banner import ready_banner
-from dragoman.cli.home import make_state_folder
-from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import print_result
-from dragoman.cli.settings import add_config_flag, find_client_key, print_setting_notes, read_settings
+from dragoman.cli.help_pages import new_parser
+from dragoman.cli.settings import (
+    add_config_flag,
+    find_client_key,
+    make_state_folder,
+    print_setting_notes,
+    read_settings,
+)
+from dragoman.cli.terminal import print_result
 from dragoman.errors import ConfigError
-from dragoman.server.run import serve
+from dragoman.process.serve import serve
 
 _PORT_HINT = "is another gateway running? pick another port with --port 8379, or any free one with --port 0"
 

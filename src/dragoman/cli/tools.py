@@ -11,13 +11,26 @@ from typing import Any
 import msgspec
 
 from dragoman.agent.toolbox import Toolbox, open_toolbox
-from dragoman.cli.home import make_state_folder
-from dragoman.cli.manual import new_parser
-from dragoman.cli.progress import STARTING_TOOLS, enter_with_spinner
-from dragoman.cli.screen import CommandError, paint, print_error, print_note, print_result, print_status
-from dragoman.cli.settings import Settings, add_config_flag, print_setting_notes, read_settings
+from dragoman.cli.help_pages import new_parser
+from dragoman.cli.settings import (
+    Settings,
+    add_config_flag,
+    make_state_folder,
+    print_setting_notes,
+    read_settings,
+)
+from dragoman.cli.terminal import (
+    STARTING_TOOLS,
+    CommandError,
+    enter_with_spinner,
+    paint,
+    print_error,
+    print_note,
+    print_result,
+    print_status,
+)
+from dragoman.ids import new_id
 from dragoman.ir import Media, ToolCall
-from dragoman.tokens import new_id
 from dragoman.tools import Context, ExecutionResult, Outcome, ToolDefinition, result_text
 
 REFUSED, FAILED = 3, 4

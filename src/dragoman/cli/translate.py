@@ -11,17 +11,17 @@ from typing import Any
 
 import msgspec
 
-from dragoman import facts
-from dragoman.cli.manual import new_parser
-from dragoman.cli.screen import CommandError, print_note, print_status
+from dragoman.cli.help_pages import new_parser
 from dragoman.cli.settings import Settings, add_config_flag, read_settings
+from dragoman.cli.terminal import CommandError, print_note, print_status
 from dragoman.config import model_for
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import InvalidRequest, UpstreamIncomplete, UpstreamProtocolError
-from dragoman.exchange import Exchange
-from dragoman.tokens import new_id
+from dragoman.ids import new_id
+from dragoman.translation import exchange as facts
+from dragoman.translation.exchange import Exchange
 
 UPSTREAM = "gemini"
 _NAMES = (*CLIENTS, UPSTREAM)

@@ -5,18 +5,17 @@ from dragoman.config.model import (
     Config,
     MediaConfig,
     ModelsConfig,
+    ObserveConfig,
+    ServerConfig,
     SessionsConfig,
     StoreConfig,
     UpstreamConfig,
 )
-from dragoman.config.observe import ObserveConfig
-from dragoman.config.profiles import Profile
 from dragoman.config.routing import model_for
-from dragoman.config.rules import LOOPBACK_NAMES, check_gateway_key, check_strict_extra, is_loopback
-from dragoman.config.secret import secrets_of
-from dragoman.config.server import ServerConfig
+from dragoman.config.settings import secrets_of
 from dragoman.config.show import show_config
-from dragoman.config.tools import AgentConfig, McpConfig, McpServer, ToolsConfig
+from dragoman.config.tools import AgentConfig, McpConfig, McpServer, Profile, ToolsConfig
+from dragoman.config.validation import LOOPBACK_NAMES, check_gateway_key, check_strict_extra, is_loopback
 
 __all__ = [
     "LOOPBACK_NAMES",

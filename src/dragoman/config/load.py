@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import inspect
 
-from dragoman.config.keys import (
+from dragoman.config.model import Config
+from dragoman.config.settings import (
     ENV_PREFIX,
     SECRETS,
     SECTIONS,
@@ -20,8 +21,7 @@ from dragoman.config.keys import (
     SettingDefinition,
     did_you_mean,
 )
-from dragoman.config.model import Config
-from dragoman.config.rules import check_config
+from dragoman.config.validation import check_config
 from dragoman.config.values import describe_type, parse_text
 from dragoman.errors import ConfigError
 

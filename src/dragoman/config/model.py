@@ -1,17 +1,106 @@
-"""All settings, with their defaults and the reason for each."""
+"""All settings, with their defaults and the reason for each.
+
+`config.template` copies the comment beside a setting into the settings file, so each of them is written for users.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
-from dragoman.config.kinds import MIB, Count, Name, Seconds, Wait
-from dragoman.config.limits import LimitsConfig
-from dragoman.config.observe import ObserveConfig
-from dragoman.config.profiles import Profile, ProfileName
-from dragoman.config.server import ServerConfig
-from dragoman.config.tools import AgentConfig, McpConfig, ToolsConfig
+from dragoman.config.tools import AgentConfig, McpConfig, Profile, ProfileName, ToolsConfig
+
+KIB = 1024
+MIB = 1024 * 1024
+
+Port = Annotated[int, Meta(ge=0, le=65535)]  # 0: any free one
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0, le=86400)]
+Wait = Annotated[float, Meta(ge=0, le=86400)]
+Name = Annotated[str, Meta(min_length=1)]
+
+
+OptionalLimit = Annotated[int, msgspec.Meta(ge=0)]
+Money = Annotated[float, msgspec.Meta(ge=0)]
+ModelName = Annotated[str, msgspec.Meta(min_length=1)]
+QuotaWindow = Literal["minute", "hour", "day", "month"]
+
+
+class QuotaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits for one time window of the UTC calendar; 0 means no limit."""
+
+    requests: OptionalLimit = 0
+    tokens: OptionalLimit = 0  # in and out together
+    usd: Money = 0.0
+
+
+class PriceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """US dollars per million tokens."""
+
+    input: Money
+    output: Money
+    cached: Money | None = None  # unset: as input
+
+
+class LimitsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    key: dict[QuotaWindow, QuotaConfig] = {}  # of each key that calls
+    session: dict[QuotaWindow, QuotaConfig] = {}  # of each conversation
+    repeated_calls: OptionalLimit = (
+        0  # the same call with the same result so often in one conversation, 0: no limit
+    )
+    prices: dict[ModelName, PriceConfig] = {}  # instead of the built-in table, which may be old
+
+
+ByteLimit = Annotated[int, msgspec.Meta(ge=1)]
+
+_OBSERVE_KIB, _OBSERVE_MIB = 1024, 1024 * 1024
+
+
+class ObserveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    log: Literal["off", "errors", "all"] = "errors"  # lines for requests; bodies are in none of them
+    log_format: Literal["text", "json"] = "text"  # json: an object a line, for programs that collect them
+    ledger: bool = True  # facts of requests, for `dragoman usage` and the dashboard: nobody's words
+    traces: bool = False  # OpenTelemetry; where they go say the standard variables OTEL_EXPORTER_OTLP_…
+    capture: Literal["off", "errors", "all"] = "off"  # bodies are the users' own: only when asked for
+    capture_body_bytes: ByteLimit = 1 * _OBSERVE_MIB  # of each stage; a longer one is cut
+    capture_bytes: ByteLimit = 256 * _OBSERVE_MIB  # of all captures; the oldest go first
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits apply to one worker process, not to all of them together."""
+
+    host: Name = "127.0.0.1"  # nobody but this machine, unless asked (pain Q10)
+    port: Port = 8377
+    workers: Count = 1  # processes that share the port and the state; one for each core that may be busy
+    no_auth: bool = False  # loopback only; anything else is refused
+    keys: tuple[str, ...] = ()  # gateway keys; empty: one is made at first start
+    admin_keys: tuple[
+        str, ...
+    ] = ()  # gateway keys that may also use the admin paths, as the one made at first start may
+    google_callers: Literal["loopback", "always", "never"] = (
+        "loopback"  # where a Google key of the caller's own will do: everybody has one (pain Q10)
+    )
+    allowed_hosts: tuple[
+        str, ...
+    ] = ()  # names and addresses clients may use; needed when `host` is not loopback (pain Q8)
+    max_connections: Count = (
+        4096  # idle ones count; they make room, else whoever comes later waits at the door
+    )
+    max_requests: Count = 2000  # at once; more are refused before their bodies are read
+    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (pain J5)
+    max_inflight_bytes: Count = 256 * MIB  # bodies of all running requests; in memory about four times that
+    cache_bytes: Count = (
+        256 * MIB
+    )  # translations of what comes again with every turn; less costs time, nothing else
+    max_header_bytes: Count = 64 * KIB  # of one request, all together; never less than 8 KiB
+    body_idle_s: Seconds = 30.0  # a body that has stopped coming is not waited for longer
+    reader_idle_s: Seconds = 300.0  # a client that takes nothing of its answer for so long is gone
+    keep_alive_s: Seconds = 120.0  # of an idle connection; longer than clients and balancers keep theirs
+    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (pain E4)
+    drain_s: Wait = 0.0  # after a stop signal: still open, but not ready, until balancers have noticed
+    shutdown_s: Seconds = 30.0  # how long running streams may go on after that
 
 
 class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.config.keys import SECRET_MEMBERS, SECRETS, SETTINGS, TABLES
 from dragoman.config.model import Config
+from dragoman.config.settings import SECRET_MEMBERS, SECRETS, SETTINGS, TABLES
 
 HIDDEN = "********"
 

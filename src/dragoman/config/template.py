@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.config.keys import SECRETS, SETTINGS
 from dragoman.config.model import Config
+from dragoman.config.settings import SECRETS, SETTINGS
 from dragoman.config.show import encode_toml
 from dragoman.config.values import describe_type
 

@@ -1,10 +1,19 @@
-"""Settings of the tool runtime, the agent and MCP servers; each has its reason beside it."""
+"""Settings of the tool runtime, the agent, MCP servers and profiles; each has its reason beside it.
+
+A profile selects the tools that the gateway runs itself, for which callers, and within which limits.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 import msgspec
+
+from dragoman.errors import ConfigError
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Cap = Annotated[int, msgspec.Meta(ge=0)]
@@ -51,3 +60,90 @@ class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     servers: dict[
         ServerName, McpServer
     ] = {}  # programs and addresses whose tools the agent and profiles may use
+
+
+MIB = 1024 * 1024
+
+SelectorKind = Literal["mcp", "fs", "python"]
+ProfileName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,40}$")]
+
+_SELECTOR = re.compile(
+    r"fs:(?P<file_tool>[\w*]+)|(?P<kind>mcp|python):(?P<source>[\w.-]+)(?:/(?P<tool>[^\s/]+))?", re.ASCII
+)
+_KEY_HASH = re.compile(r"sha256:[0-9a-f]{16,64}")
+_SELECTOR_SYNTAX = (
+    "write mcp:SERVER, mcp:SERVER/TOOL, fs:TOOL, python:FILE or python:FILE/TOOL; * stands for anything"
+)
+
+
+class ToolSelector(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of `tools`: the server or file, and a pattern for the names of its tools."""
+
+    kind: SelectorKind
+    source: str = ""  # a server or a file of Python tools
+    tool: str = "*"
+
+    def matches(self, tool: str) -> bool:
+        return fnmatchcase(tool, self.tool)
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tools for the requests that meet all given conditions.
+
+    A profile without conditions applies to every authenticated caller.
+    """
+
+    tools: tuple[str, ...] = ()  # mcp:github, mcp:github/get_*, fs:read_file, python:my_tools
+    keys: tuple[str, ...] = ()  # of callers: sha256: and at least 16 digits of the hash of their gateway key
+    sessions: tuple[str, ...] = ()  # patterns of the sessions that clients name
+    models: tuple[str, ...] = ()  # patterns of the model names that clients ask for
+    only_beside_tools: bool = False  # not for the side questions of agents, which bring no tools
+    root: str = ""  # the folder of the file tools
+    allow: tuple[str, ...] = ()  # tool(pattern) rules; file tools that write need one
+    deny: tuple[str, ...] = ()  # rules that win over all others
+    max_rounds: Count = 16  # of one answer: how often the model may come back with calls
+    max_seconds: Seconds = 300.0  # of one answer, from its beginning
+    max_output_bytes: Count = 4 * MIB  # of one answer, all results together
+
+    @property
+    def selectors(self) -> tuple[ToolSelector, ...]:
+        return tuple(parse_selector(text, "") for text in self.tools)
+
+
+def parse_selector(text: str, where: str) -> ToolSelector:
+    found = _SELECTOR.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"{text!r} names no tools\n{_SELECTOR_SYNTAX}", where=where)
+    if found["file_tool"]:
+        return ToolSelector(kind="fs", tool=found["file_tool"])
+    kind: SelectorKind = "mcp" if found["kind"] == "mcp" else "python"
+    return ToolSelector(kind=kind, source=found["source"], tool=found["tool"] or "*")
+
+
+def check_profile(profile: Profile, servers: Mapping[str, McpServer], where: str) -> None:
+    """Check what can be checked without I/O; rules and files are checked when the gateway starts."""
+    if not profile.tools:
+        raise ConfigError(f"a profile needs tools\n{_SELECTOR_SYNTAX}", where=f"{where}.tools")
+    for index, text in enumerate(profile.tools):
+        place = f"{where}.tools[{index}]"
+        selector = parse_selector(text, place)
+        if selector.kind == "mcp" and selector.source not in servers:
+            raise ConfigError(_unknown_server_message(selector.source, servers), where=place)
+        if selector.kind == "fs":
+            _check_root(profile.root, f"{where}.root")
+    for index, key in enumerate(profile.keys):
+        if not _KEY_HASH.fullmatch(key):
+            hint = 'a profile holds no keys: printf %s "$KEY" | sha256sum gives the digits'
+            raise ConfigError(f"must be sha256: and 16 to 64 digits\n{hint}", where=f"{where}.keys[{index}]")
+
+
+def _check_root(root: str, where: str) -> None:
+    if not root:
+        raise ConfigError("file tools need a root: the folder they may see", where=where)
+    if not os.path.isabs(root):
+        raise ConfigError(f"must be a whole path, not {root!r}", where=where)
+
+
+def _unknown_server_message(name: str, servers: Iterable[str]) -> str:
+    known = ", ".join(sorted(servers)) or "none"
+    return f"there is no MCP server {name!r} in mcp.servers (there are: {known})"

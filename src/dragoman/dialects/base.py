@@ -1,7 +1,8 @@
 """The protocols that dialects implement, and the values they exchange with the rest of the program.
 
 A `ClientDialect` decodes requests of clients and encodes the answers to them. An `UpstreamDialect` encodes
-requests to the upstream API and decodes its answers. Both use the neutral model in `dragoman.ir`.
+requests to the upstream API and decodes its answers. Both use the neutral model in `dragoman.ir`. The user location of
+web search tools is here because Anthropic and OpenAI encode it with the same fields.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from dragoman.errors import DragomanError, ErrorKind, UpstreamError
-from dragoman.ir import Effort, Event, Request, Response, ServerKind
+from dragoman.ir import Effort, Event, Location, Request, Response, ServerKind
 from dragoman.notes import Note
 
 Headers = Mapping[str, str]
@@ -218,3 +219,18 @@ class UpstreamDialect(Protocol):
     def decode_error(self, status: int, headers: Headers, body: bytes) -> UpstreamError:
         """Return the error for an HTTP response with an error status."""
         ...
+
+
+class WireLocation(msgspec.Struct):
+    city: str | None = None
+    region: str | None = None
+    country: str | None = None
+    timezone: str | None = None
+
+
+def decode_location(wire: WireLocation | None) -> Location | None:
+    """Return the location, or None if no field of it is set."""
+    if wire is None:
+        return None
+    given = {name: getattr(wire, name) or "" for name in WireLocation.__struct_fields__}
+    return Location(**given) if any(given.values()) else None

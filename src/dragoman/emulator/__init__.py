@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.emulator.app import create_emulator
-    from dragoman.emulator.script.handle import running
+    from dragoman.emulator.testing import running
 
-_HOME = {"create_emulator": "dragoman.emulator.app", "running": "dragoman.emulator.script.handle"}
+_HOME = {"create_emulator": "dragoman.emulator.app", "running": "dragoman.emulator.testing"}
 
 __all__ = ["create_emulator", "running"]
 

@@ -10,10 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from dragoman.emulator.direct import Director
-from dragoman.emulator.http.shell import header_fields, make_request
+from dragoman.emulator.director import Director
+from dragoman.emulator.http_messages import ConnectionAction, HttpResponse, Wait, header_fields, make_request
 from dragoman.emulator.service import EmulatorService
-from dragoman.emulator.wire import ConnectionAction, HttpResponse, Wait
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

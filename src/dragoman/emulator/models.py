@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.backend import Backend
-from dragoman.emulator.refusal import CATCH_ALL, ApiError
+from dragoman.emulator.errors import CATCH_ALL, ApiError
+from dragoman.emulator.routes import Backend
 
 
 class ThinkingBudget(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import pytest
 
 # pytest imports this module in every test run, so the emulator is imported only by tests that use it.
 if TYPE_CHECKING:
-    from dragoman.emulator.script.handle import Emulator
+    from dragoman.emulator.testing import Emulator
 
 _EMULATOR = pytest.StashKey["Emulator"]()
 _MARK = "gemini_script"
@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def gemini_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     """Start an emulator on a free port and point the environment variables of Gemini clients at it."""
-    from dragoman.emulator.script.handle import CONFLICTING_VARIABLES, running
+    from dragoman.emulator.testing import CONFLICTING_VARIABLES, running
 
     with running(check=False) as emulator:
         for marker in reversed(list(request.node.iter_markers(_MARK))):

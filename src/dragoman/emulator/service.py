@@ -11,10 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.answer.chunks import add_cached_tokens, write_chunks, write_token_count
-from dragoman.emulator.answer.fold import merge_chunks
-from dragoman.emulator.answer.setting import STREAMED_HOP_TOKENS, UNARY_HOP_TOKENS, ResponseContext
-from dragoman.emulator.direct import (
+from dragoman.emulator.director import (
     DIRECTED_METHODS,
     ApiRequest,
     Chunk,
@@ -22,18 +19,25 @@ from dragoman.emulator.direct import (
     Director,
     ResponsePlan,
 )
-from dragoman.emulator.model.respond import generate_reply
+from dragoman.emulator.errors import NOT_FOUND_PAGE, ApiError, encode_error, field_rules_error
+from dragoman.emulator.http_messages import (
+    HTML_TYPE,
+    Framing,
+    HttpRequest,
+    HttpResponse,
+    json_response,
+    stream_response,
+)
+from dragoman.emulator.model import generate_reply
 from dragoman.emulator.models import GeminiModel
-from dragoman.emulator.question import HttpRequest
-from dragoman.emulator.refusal import NOT_FOUND_PAGE, ApiError, encode_error, field_rules_error
-from dragoman.emulator.resources.catalog import require_generative_model
-from dragoman.emulator.resources.desk import BODY_MESSAGES, ExpandedRequest, ResourceApi
+from dragoman.emulator.resources import BODY_MESSAGES, ExpandedRequest, ResourceApi
+from dragoman.emulator.resources.models_api import require_generative_model
+from dragoman.emulator.response import STREAMED_HOP_TOKENS, UNARY_HOP_TOKENS, ResponseContext
+from dragoman.emulator.response.chunks import add_cached_tokens, merge_chunks, write_chunks, write_token_count
 from dragoman.emulator.routes import GeminiRoute, find_route
 from dragoman.emulator.signature import Signer
-from dragoman.emulator.validate import check_count, check_request, parse_request
-from dragoman.emulator.validate.keys import check_api_key
-from dragoman.emulator.validate.salvage import parse_valid_fields
-from dragoman.emulator.wire import HTML_TYPE, Framing, HttpResponse, json_response, stream_response
+from dragoman.emulator.validate import check_api_key, check_count, check_request, parse_request
+from dragoman.emulator.validate.parser import parse_valid_fields
 
 __all__ = ["EmulatorService", "HttpRequest"]
 

@@ -11,9 +11,9 @@ import base64
 import hashlib
 import hmac
 
-from dragoman.emulator.backend import Backend
+from dragoman.emulator.errors import ApiError
 from dragoman.emulator.models import GeminiModel
-from dragoman.emulator.refusal import ApiError
+from dragoman.emulator.routes import Backend
 
 TEXT_TARGET = "text"
 

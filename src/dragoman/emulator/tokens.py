@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.contents import blob_of
-from dragoman.emulator.pieces import CachedFragment, ParsedRequest
+from dragoman.emulator.parsed_request import CachedFragment, ParsedRequest, blob_of
 
 CHARS_PER_TOKEN = 4
 #: The cost of an image on Gemini 2.5, and the minimum for any other file.

@@ -3,8 +3,7 @@
 All of it is plain values; nothing in here knows a vendor's wire format.
 """
 
-from dragoman.ir.collect import Collector, collect
-from dragoman.ir.course import IncrementalFold, store_fold, take_fold
+from dragoman.ir.collect import Collector, Response, collect
 from dragoman.ir.events import (
     CitedText,
     Event,
@@ -30,8 +29,8 @@ from dragoman.ir.parts import (
     Thought,
     ToolCall,
     ToolResult,
+    place_signatures,
 )
-from dragoman.ir.placing import place_signatures
 from dragoman.ir.remote import ANY_TOOL, RemoteMcpServer, ToolFilter, mcp_tool_name
 from dragoman.ir.replay import replay, text_events
 from dragoman.ir.request import (
@@ -49,7 +48,6 @@ from dragoman.ir.request import (
     Tool,
     ToolChoice,
 )
-from dragoman.ir.response import Response
 from dragoman.ir.signature import (
     AFTER_TEXT,
     ANY_ORIGIN,
@@ -75,7 +73,6 @@ __all__ = [
     "Event",
     "Failed",
     "Finished",
-    "IncrementalFold",
     "Location",
     "Media",
     "Message",
@@ -114,8 +111,6 @@ __all__ = [
     "place_signatures",
     "replay",
     "seal",
-    "store_fold",
-    "take_fold",
     "text_events",
     "unseal",
 ]

@@ -1,9 +1,11 @@
-"""Fold a stream of events into a whole `Response`."""
+"""A whole answer: `collect` folds a stream of events into a `Response`; `ir.replay` is the inverse."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from dragoman.errors import DragomanError
 from dragoman.ir.events import (
@@ -18,8 +20,20 @@ from dragoman.ir.events import (
     Usage,
 )
 from dragoman.ir.parts import Citation, Native, ServerCall, ServerResult, Text, Thought, ToolCall
-from dragoman.ir.response import AnswerPart, Response
 from dragoman.ir.signature import AFTER_TEXT, ON_THOUGHT, Signature
+
+AnswerPart = Text | Thought | ToolCall | ServerCall | ServerResult | Native
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole answer; `native` are the response fields that only the Gemini dialect can express."""
+
+    parts: tuple[AnswerPart, ...] = ()
+    usage: Usage = Usage()
+    finished: Finished = Finished(reason="other")
+    model: str = ""
+    response_id: str = ""
+    native: tuple[Native, ...] = ()
 
 
 class Collector:

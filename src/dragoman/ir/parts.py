@@ -1,12 +1,16 @@
-"""The parts of a message: text, thought, media, tool call, tool result, server-side tool call and its result."""
+"""The parts of a message: text, thought, media, tool call, tool result, server-side tool call and its result.
+
+`place_signatures` puts signatures that the client sent back onto the parts that they belong to.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from dragoman.ir.signature import Signature
+from dragoman.ir.signature import AFTER_TEXT, SealedSignature, Signature
 
 #: Tools that a service runs on its own side, under one name for all vendors.
 ServerKind = Literal[
@@ -127,3 +131,25 @@ class Native(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="native"):
 
 
 Part = Text | Thought | Media | ToolCall | ToolResult | ServerCall | ServerResult | Native
+
+
+def place_signatures(parts: Sequence[Part], sealed: Iterable[SealedSignature]) -> tuple[Part, ...]:
+    """Return the parts with each signature on the call with its target id, or after the text for `AFTER_TEXT`.
+
+    A signature whose call is missing is dropped.
+    """
+    by_target = {item.target: item.signature for item in sealed}
+    if not by_target:
+        return tuple(parts)
+    placed = [
+        msgspec.structs.replace(part, signature=by_target[part.id])
+        if isinstance(part, _SIGNED_CALLS) and part.id in by_target
+        else part
+        for part in parts
+    ]
+    if AFTER_TEXT in by_target:
+        placed.append(Text(text="", signature=by_target[AFTER_TEXT]))
+    return tuple(placed)
+
+
+_SIGNED_CALLS = (ToolCall, ServerCall)

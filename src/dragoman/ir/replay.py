@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from dragoman.ir.events import (
-    CitedText,
-    Event,
-    SignatureDelta,
-    Started,
-    TextDelta,
-    ThoughtDelta,
-)
+from dragoman.ir.collect import AnswerPart, Response
+from dragoman.ir.events import CitedText, Event, SignatureDelta, Started, TextDelta, ThoughtDelta
 from dragoman.ir.parts import Native, ServerCall, ServerResult, Text, Thought, ToolCall
-from dragoman.ir.response import AnswerPart, Response
 from dragoman.ir.signature import AFTER_TEXT, ON_TEXT, ON_THOUGHT
 
 

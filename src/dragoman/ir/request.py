@@ -1,14 +1,31 @@
-"""A client's request, independent of its dialect."""
+"""A client's request, independent of its dialect.
+
+`Message.derived` is a per-object cache: the same message is in every later turn of its conversation.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+import operator
+from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
-from dragoman.ir.notebook import DERIVED
 from dragoman.ir.parts import Part, ServerKind, Text
 from dragoman.ir.remote import RemoteMcpServer
+
+
+class Notebook(Protocol):
+    """Descriptor that returns the object's own cache dictionary.
+
+    A value must be a pure function of the object and of the inputs that are stored with the value.
+    """
+
+    def __get__(self, owner: object, kind: type) -> dict[str, Any]: ...
+
+
+#: Returns the instance `__dict__` itself; `attrgetter` is implemented in C, so that access runs no Python code.
+DERIVED = cast("Notebook", property(operator.attrgetter("__dict__")))
+
 
 Role = Literal["user", "model", "system"]
 

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.dialects.base import Target
-from dragoman.dialects.gemini.frames import FrameDecoder
+from dragoman.dialects.gemini.stream_framing import FrameDecoder
 from dragoman.errors import UpstreamError
-from dragoman.sse import escape_line_separators
+from dragoman.http.sse import escape_line_separators
 
 Json = dict[str, Any]
 Framing = Literal["whole", "array", "sse"]

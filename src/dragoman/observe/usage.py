@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from dragoman.config.limits import LimitsConfig
+from dragoman.config.model import LimitsConfig
 from dragoman.dialects import gemini
 from dragoman.observe.prices import Price, cost_usd, list_price
 from dragoman.observe.record import RequestRecord

@@ -1,10 +1,8 @@
 """JSON Schema for Gemini: convert tool declarations, map tool names both ways, check and repair arguments."""
 
 from dragoman.schema.args import PLACEHOLDER, check_args, check_args_strictly, repair_args
-from dragoman.schema.clean import clean_schema
-from dragoman.schema.compile import compile_schema
-from dragoman.schema.names import NameMap
-from dragoman.schema.relax import relax_schema
+from dragoman.schema.convert import clean_schema, compile_schema, relax_schema
+from dragoman.schema.tool_names import NameMap
 
 __all__ = [
     "PLACEHOLDER",

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.notes import Note
-from dragoman.schema.spell import distinct, type_of
+from dragoman.schema.normalize import distinct, type_of
 from dragoman.schema.strict import validate_strictly
 from dragoman.schema.validate import Document, Validator, below
 from dragoman.schema.walk import Schema, too_deep

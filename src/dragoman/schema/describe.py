@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.notes import Note
-from dragoman.schema.merge import join_text
+from dragoman.schema.normalize import join_text
 from dragoman.schema.walk import Schema, step
 
 _MAX_JSON_CHARS = 400  # of a value in one sentence

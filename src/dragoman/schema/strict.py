@@ -14,9 +14,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from dragoman.schema.refs import Refs
 from dragoman.schema.validate import below
-from dragoman.schema.walk import Schema, children
+from dragoman.schema.walk import Refs, Schema, children
 
 if TYPE_CHECKING:
     import jsonschema_rs

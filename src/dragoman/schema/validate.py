@@ -10,9 +10,8 @@ from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
 from dragoman.schema.describe import join_names, show
-from dragoman.schema.refs import Refs
-from dragoman.schema.spell import fits, normalize, same, type_of
-from dragoman.schema.walk import Schema
+from dragoman.schema.normalize import fits, normalize, same, type_of
+from dragoman.schema.walk import Refs, Schema
 
 _MAX_DEPTH: Final = 60  # deeper values are accepted unchecked
 _MAX_STEPS: Final = 20_000

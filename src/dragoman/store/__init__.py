@@ -19,8 +19,8 @@ from dragoman.store.base import (
     Toolset,
     Turns,
 )
+from dragoman.store.factory import open_store
 from dragoman.store.memory import MemoryStore
-from dragoman.store.opening import open_store
 from dragoman.store.redis import RedisStore
 from dragoman.store.sqlite import SqliteStore
 

@@ -16,9 +16,16 @@ from dragoman.tools.definition import (
     tool,
 )
 from dragoman.tools.errors import InvalidTool, ToolError, ToolFailed, ToolRefused
-from dragoman.tools.handler import ExecutionResult, Handler
-from dragoman.tools.hooks import Decision, ExecutionRecord, Guard, Journal, Outcome
-from dragoman.tools.metrics import ToolMetrics
+from dragoman.tools.handler import (
+    Decision,
+    ExecutionRecord,
+    ExecutionResult,
+    Guard,
+    Handler,
+    Journal,
+    Outcome,
+    ToolMetrics,
+)
 from dragoman.tools.registry import Registry
 from dragoman.tools.results import result_text
 

@@ -95,8 +95,8 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
         With `process=True` every call runs in a separate process that is killed on timeout. `more` are further
         fields of the definition. Raises `InvalidTool` for a parameter that cannot be described.
         """
-        from dragoman.tools.introspect import function_schema
-        from dragoman.tools.isolate import subprocess_executor
+        from dragoman.tools.function_schema import function_schema
+        from dragoman.tools.subprocess_executor import subprocess_executor
 
         read = function_schema(function)
         execute = subprocess_executor(function) if process else read.execute
@@ -111,7 +111,7 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
         `execute` receives an instance of the model, and the `Context` if it has a second parameter.
         """
-        from dragoman.tools.introspect import model_schema
+        from dragoman.tools.function_schema import model_schema
 
         read = model_schema(model, execute)
         more.setdefault("description", read.description)
@@ -132,7 +132,7 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
         `execute` receives the arguments as a dict, and the `Context`. With `process=True` every call runs in a
         separate process that is killed on timeout.
         """
-        from dragoman.tools.isolate import subprocess_executor
+        from dragoman.tools.subprocess_executor import subprocess_executor
 
         if isinstance(schema, str):
             text = schema.encode()

@@ -1,7 +1,8 @@
 """`Handler`: executes tool calls.
 
-Each call passes the same steps: look up the tool, validate the arguments, ask the guard for permission, execute
-with a timeout, truncate the output, update the metrics, write the journal entry.
+Each call passes the same steps: look up the tool, validate the arguments, ask the `Guard` for permission, execute
+with a timeout (async executors as a task, sync ones in a daemon thread), truncate the output, update the metrics,
+write the `Journal` entry. Results of deterministic tools can be cached.
 
 Every failure of a call becomes an error result for the model. `execute` raises only when it is cancelled itself,
 or when the journal cannot be written: an unrecorded execution must not go unnoticed.
@@ -10,32 +11,252 @@ or when the journal cannot be written: an unrecorded execution must not go unnot
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import inspect
+import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from dragoman.config import check_strict_extra
+from dragoman.incremental.lru import LruCache
 from dragoman.ir import ToolCall, ToolResult
 from dragoman.notes import Note
 from dragoman.schema import check_args, check_args_strictly, repair_args
-from dragoman.tools.cache import ResultCache
-from dragoman.tools.definition import Context, ToolDefinition, ToolOutput
+from dragoman.tools.definition import Context, Executor, ToolDefinition, ToolOutput, is_async
 from dragoman.tools.errors import ToolError, ToolFailed, ToolRefused
-from dragoman.tools.hooks import (
-    ALLOWED_WITHOUT_GUARD,
-    NOT_DECIDED,
-    Decision,
-    ExecutionRecord,
-    Guard,
-    Journal,
-    Outcome,
-)
-from dragoman.tools.metrics import UNKNOWN_TOOL, ToolMetrics, count_call
 from dragoman.tools.registry import Registry
-from dragoman.tools.results import cap_output, error_output, size_of, to_output, to_result
-from dragoman.tools.running import ExecutorTimeout, run_with_timeout
+from dragoman.tools.results import canonical, cap_output, error_output, size_of, to_output, to_result
+
+#: How an execution ended.
+Outcome = Literal["ok", "failed", "refused", "timeout", "cancelled", "unknown", "invalid"]
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a call may run, the reason, and what decided it (`by`: a rule, a person, a default)."""
+
+    allowed: bool
+    reason: str = ""
+    by: str = ""
+
+
+class Guard(Protocol):
+    """Decides whether a call may run; an exception counts as a denial."""
+
+    async def decide(
+        self, definition: ToolDefinition, args: dict[str, Any], context: Context
+    ) -> Decision: ...
+
+
+class ExecutionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the journal."""
+
+    session: str
+    caller: str
+    tool: str
+    args: bytes
+    is_error: bool
+    result_bytes: int
+    duration_s: float
+    decision: Decision
+    at_s: float  # start, in seconds since the epoch
+    outcome: Outcome = "ok"
+    cached: bool = False
+    request: str = ""
+    profile: str = ""
+
+
+class Journal(Protocol):
+    """Records executions; an exception is raised to the caller of the handler."""
+
+    def record(self, entry: ExecutionRecord) -> None: ...
+
+
+ALLOWED_WITHOUT_GUARD = Decision(allowed=True, by="no guard")
+NOT_DECIDED = Decision(allowed=False, by="not asked")
+
+
+#: Key for all calls of tools that do not exist: a model can invent any number of names, so they share one entry.
+UNKNOWN_TOOL = "(unknown)"
+
+
+class ToolMetrics(msgspec.Struct, kw_only=True):
+    """The counters of one tool."""
+
+    calls: int = 0
+    errors: int = 0  # all error results, including the four kinds below
+    timeouts: int = 0
+    refused: int = 0
+    invalid: int = 0  # arguments that do not match the schema
+    cancelled: int = 0
+    cached: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+
+
+_OUTCOME_COUNTERS: dict[Outcome, str] = {
+    "timeout": "timeouts",
+    "refused": "refused",
+    "invalid": "invalid",
+    "cancelled": "cancelled",
+}
+
+
+def count_call(metrics: ToolMetrics, outcome: Outcome, *, is_error: bool, seconds: float, size: int) -> None:
+    """Add one call to the counters."""
+    metrics.calls += 1
+    metrics.errors += is_error
+    metrics.seconds += seconds
+    metrics.bytes += size
+    if outcome in _OUTCOME_COUNTERS:
+        name = _OUTCOME_COUNTERS[outcome]
+        setattr(metrics, name, getattr(metrics, name) + 1)
+
+
+_CACHE_ENTRY_OVERHEAD_BYTES = 300
+
+
+class ResultCache:
+    """Caches results of tools declared deterministic, but no errors: a failed call may succeed the next time."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._memo: LruCache[tuple[object, bytes], ToolOutput] = LruCache(max_bytes)
+
+    def get(self, definition: ToolDefinition, args: dict[str, Any]) -> ToolOutput | None:
+        return self._memo.find(_cache_key(definition, args)) if definition.deterministic else None
+
+    def put(self, definition: ToolDefinition, args: dict[str, Any], output: ToolOutput) -> None:
+        if definition.deterministic and not output.is_error:
+            key = _cache_key(definition, args)
+            self._memo.put(key, size_of(output) + len(key[1]) + _CACHE_ENTRY_OVERHEAD_BYTES, output)
+
+
+def _cache_key(definition: ToolDefinition, args: dict[str, Any]) -> tuple[object, bytes]:
+    """Key by the executor, not by the name: a tool that replaces another must not see its results."""
+    return definition.execute, canonical(args)
+
+
+class ExecutorTimeout(Exception):
+    """The executor exceeded its timeout."""
+
+
+#: How long a cancelled task may take to clean up; after that it is abandoned and its result discarded.
+CANCEL_GRACE_S = 2.0
+
+
+async def run_with_timeout(
+    execute: Executor,
+    args: dict[str, Any],
+    context: Context,
+    *,
+    timeout_s: float,
+    grace_s: float = CANCEL_GRACE_S,
+) -> Any:
+    """Run the executor and return its value. Raise `OutOfTime` after `timeout_s`, whatever it is doing.
+
+    Cancelling the caller cancels the executor. A thread cannot be killed: it runs on, its `context.stopped()`
+    returns True, and its result is discarded.
+    """
+    loop = asyncio.get_running_loop()
+    over = threading.Event()
+    watched = _context_until(context, loop, over)
+    task = loop.create_task(_run_executor(execute, args, watched))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=timeout_s)
+    except asyncio.CancelledError:
+        over.set()
+        await _cancel(task, grace_s)
+        raise
+    over.set()
+    if not done:
+        await _cancel(task, grace_s)
+        raise ExecutorTimeout
+    if task.cancelled():
+        raise ToolFailed("the tool cancelled itself")
+    return task.result()
+
+
+def _context_until(context: Context, loop: asyncio.AbstractEventLoop, over: threading.Event) -> Context:
+    """Wrap the context: progress is reported in the event loop's thread and dropped once `over` is set."""
+
+    def tell(line: str) -> None:
+        if not over.is_set():
+            context.progress(line)
+
+    def progress(line: str) -> None:
+        if threading.get_ident() == home:
+            tell(line)
+        else:
+            _call_soon(loop, tell, line)
+
+    def stopped() -> bool:
+        return over.is_set() or context.stopped()
+
+    home = threading.get_ident()
+    return msgspec.structs.replace(context, progress=progress, stopped=stopped)
+
+
+async def _run_executor(execute: Executor, args: dict[str, Any], context: Context) -> Any:
+    try:
+        value = execute(args, context) if is_async(execute) else await _run_in_thread(execute, args, context)
+        return await value if inspect.isawaitable(value) else value
+    except SystemExit as error:  # must not end the whole program
+        raise ToolFailed(f"the tool called exit({error.code})") from None
+
+
+async def _run_in_thread(execute: Executor, args: dict[str, Any], context: Context) -> Any:
+    """Run the executor in its own daemon thread.
+
+    Tools that hang would block a thread pool, and non-daemon threads would block the interpreter's exit.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    inherited = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            value = inherited.run(execute, args, context)
+        except BaseException as error:  # raised again in the awaiting task
+            _call_soon(loop, _set_outcome, future, None, error)
+        else:
+            _call_soon(loop, _set_outcome, future, value, None)
+
+    threading.Thread(target=work, name="dragoman-tool", daemon=True).start()
+    return await future
+
+
+def _set_outcome(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    if future.done():
+        if isinstance(value, Coroutine):
+            value.close()  # avoids the "never awaited" warning
+    elif error is None:
+        future.set_result(value)
+    else:
+        # A future rejects StopIteration, and a KeyboardInterrupt must not stop the event loop.
+        odd = isinstance(error, StopIteration | KeyboardInterrupt)
+        future.set_exception(RuntimeError(type(error).__name__) if odd else error)
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, *call: Any) -> None:
+    try:
+        loop.call_soon_threadsafe(*call)
+    except RuntimeError:  # the event loop is closed
+        return
+
+
+async def _cancel(task: asyncio.Task[Any], grace_s: float) -> None:
+    task.add_done_callback(_retrieve_exception)
+    task.cancel()
+    await asyncio.wait({task}, timeout=grace_s)
+
+
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Retrieve the exception of an abandoned task, or asyncio logs that it was never retrieved."""
+    if not task.cancelled():
+        task.exception()
+
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_MAX_OUTPUT_BYTES = 256 * 1024

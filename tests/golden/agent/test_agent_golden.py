@@ -17,19 +17,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.agent.approve import MachineApprover
-from dragoman.agent.desk import AgentConversation, AgentDependencies
+from dragoman.agent.conversation import AgentConversation, AgentDependencies
 from dragoman.agent.events import ApprovalAnswer, ApprovalQuestion, ShowCall, ShowCommand, ShowResult
 from dragoman.agent.model import GeminiModel
-from dragoman.agent.plain import PlainScreen
+from dragoman.agent.runner import MachineApprover
 from dragoman.agent.sessions import SessionStore
 from dragoman.agent.toolbox import open_toolbox
+from dragoman.agent.tui.screens import PlainScreen
 from dragoman.config.tools import ToolsConfig
 from dragoman.store import MemoryStore
 from dragoman.upstream.client import UpstreamClient
-from tests.e2e.google import KEY, Google, emulated_google
-from tests.e2e.loopback import Exchanged
-from tests.e2e.words import plan, together, use
+from tests.e2e.directives import plan, together, use
+from tests.e2e.fake_google import KEY, Google, emulated_google
+from tests.e2e.recording_server import Exchanged
 
 HERE = Path(__file__).parent
 MODEL = "gemini-3.8-flash"

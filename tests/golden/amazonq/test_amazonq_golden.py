@@ -18,8 +18,8 @@ from botocore.eventstream import EventStreamBuffer
 from dragoman.dialects import gemini
 from dragoman.dialects.amazonq import AmazonQ
 from dragoman.dialects.base import Target
-from dragoman.exchange import Exchange
-from tests.unit.dialects.amazonq.rust_cli import read
+from dragoman.translation.exchange import Exchange
+from tests.unit.dialects.amazonq.strict_reader import read
 
 HERE = Path(__file__).parent
 BLESS = bool(os.environ.get("DRAGOMAN_BLESS"))

@@ -11,8 +11,8 @@ import pytest
 
 from dragoman.dialects import anthropic
 from dragoman.dialects.base import Target
-from dragoman.exchange import Exchange
-from tests.unit.dialects.anthropic.streaming import parse
+from dragoman.translation.exchange import Exchange
+from tests.unit.dialects.anthropic.stream_checks import parse
 
 HERE = Path(__file__).parent
 CASES = sorted(path.name.removesuffix(".upstream.sse") for path in HERE.glob("*.upstream.sse"))

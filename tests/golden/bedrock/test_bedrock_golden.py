@@ -18,8 +18,8 @@ import pytest
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import ConverseClient, InvokeClient
-from dragoman.eventstream import encode_event, encode_event_headers, encode_exception
-from dragoman.exchange import Exchange
+from dragoman.http.aws_eventstream import encode_event, encode_event_headers, encode_exception
+from dragoman.translation.exchange import Exchange
 from tests.unit.dialects.bedrock.grammar import frames_of, read_stream
 
 Json = dict[str, Any]

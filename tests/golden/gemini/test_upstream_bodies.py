@@ -15,7 +15,7 @@ import pytest
 
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import Target
-from dragoman.exchange import Exchange
+from dragoman.translation.exchange import Exchange
 
 HERE = Path(__file__).parent
 CASES = sorted(HERE.glob("*.json"))

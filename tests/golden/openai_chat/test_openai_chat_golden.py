@@ -11,9 +11,9 @@ import pytest
 
 from dragoman.dialects import openai_chat
 from dragoman.dialects.base import Target
-from dragoman.exchange import Exchange
+from dragoman.translation.exchange import Exchange
 from tests.corpus import check
-from tests.corpus.chat import parse_chunks
+from tests.corpus.chat_adapter import parse_chunks
 
 HERE = Path(__file__).parent
 CASES = sorted(path.name.removesuffix(".upstream.sse") for path in HERE.glob("*.upstream.sse"))

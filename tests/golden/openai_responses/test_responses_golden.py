@@ -15,8 +15,8 @@ import pytest
 
 from dragoman.dialects import openai_responses
 from dragoman.dialects.base import Target
-from dragoman.exchange import Exchange
-from tests.corpus.responses import parse_events
+from dragoman.translation.exchange import Exchange
+from tests.corpus.responses_adapter import parse_events
 
 HERE = Path(__file__).parent
 BLESS = bool(os.environ.get("DRAGOMAN_BLESS"))

@@ -17,12 +17,12 @@ import pytest
 
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import Target
-from dragoman.exchange import Exchange
-from dragoman.server.auth import Caller
-from dragoman.server.own import GatewayToolRunner, ToolRequest
-from dragoman.server.tool_search import ToolSearchProvider
-from tests.unit.dialects.anthropic.streaming import assembled
-from tests.unit.dialects.openai_responses.streaming import folded
+from dragoman.gateway.auth.authenticator import Caller
+from dragoman.gateway.gateway_tools.protocol import GatewayToolRunner, ToolRequest
+from dragoman.gateway.gateway_tools.search import ToolSearchProvider
+from dragoman.translation.exchange import Exchange
+from tests.unit.dialects.anthropic.stream_checks import assembled
+from tests.unit.dialects.openai_responses.stream_checks import folded
 
 Json = dict[str, Any]
 

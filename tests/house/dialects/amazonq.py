@@ -7,7 +7,7 @@ import msgspec
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.amazonq import messages, wire
 from tests.house.dialects.anthropic import PNG, SCHEMA
-from tests.house.dialects.table import MODEL, Json, Page, Sample
+from tests.house.dialects.field_table import MODEL, Json, Page, Sample
 
 TOOLS: list[Json] = [
     {"toolSpecification": {"name": "weather", "description": "of a city", "inputSchema": {"json": SCHEMA}}}

@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.anthropic import blocks, tools, wire
-from tests.house.dialects.table import MODEL, Json, Page, Sample
+from tests.house.dialects.field_table import MODEL, Json, Page, Sample
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 HELLO: Json = {"role": "user", "content": "Hello"}

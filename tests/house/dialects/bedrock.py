@@ -6,9 +6,9 @@ import json
 
 import msgspec
 
-from dragoman.dialects.bedrock import ConverseClient, blocks, tuning, wire
+from dragoman.dialects.bedrock import ConverseClient, blocks, model_fields, wire
 from tests.house.dialects.anthropic import PNG, SCHEMA
-from tests.house.dialects.table import MODEL, Json, Page, Sample
+from tests.house.dialects.field_table import MODEL, Json, Page, Sample
 
 HELLO: Json = {"role": "user", "content": [{"text": "Hello"}]}
 TOOLS: list[Json] = [
@@ -164,7 +164,7 @@ PAGE = Page(
         *(f"inferenceConfig.{field.encode_name}" for field in msgspec.structs.fields(wire.InferenceConfig)),
         *(
             f"additionalModelRequestFields.{field.encode_name}"
-            for field in msgspec.structs.fields(tuning.ModelFields)
+            for field in msgspec.structs.fields(model_fields.ModelFields)
         ),
         *(
             f"messages[].content[]: {kind}"

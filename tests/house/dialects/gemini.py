@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.dialects.gemini.client import GeminiClient, contents, decode
 from tests.house.dialects.anthropic import PNG, SCHEMA
-from tests.house.dialects.table import MODEL, Json, Page, Sample
+from tests.house.dialects.field_table import MODEL, Json, Page, Sample
 
 HELLO: Json = {"role": "user", "parts": [{"text": "Hello"}]}
 FUNCTION: Json = {"name": "weather", "description": "of a city", "parametersJsonSchema": SCHEMA}

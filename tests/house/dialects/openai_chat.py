@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.dialects import CLIENTS
-from dragoman.dialects.openai_chat import content, messages, wire
+from dragoman.dialects.openai_chat import messages, wire
 from tests.house.dialects.anthropic import PNG, SCHEMA
-from tests.house.dialects.table import MODEL, Json, Page, Sample
+from tests.house.dialects.field_table import MODEL, Json, Page, Sample
 
 HELLO: Json = {"role": "user", "content": "Hello"}
 FUNCTION: Json = {"name": "weather", "description": "of a city", "parameters": SCHEMA}
@@ -163,6 +163,6 @@ PAGE = Page(
     required=[
         *(field.encode_name for field in msgspec.structs.fields(wire.Body)),
         *(f"messages[].role: {role}" for role in messages._READERS),
-        *(f"messages[].content[]: {kind}" for kind in content._PART_READERS),
+        *(f"messages[].content[]: {kind}" for kind in messages._PART_READERS),
     ],
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.dialects import CLIENTS
-from dragoman.dialects.openai_responses import builtin, items, wire
+from dragoman.dialects.openai_responses import items, tools, wire
 from tests.house.dialects.anthropic import PNG, SCHEMA
-from tests.house.dialects.table import MODEL, Json, Page, Sample
+from tests.house.dialects.field_table import MODEL, Json, Page, Sample
 
 HELLO: Json = {"role": "user", "content": "Hello"}
 TOOL: Json = {"type": "function", "name": "weather", "description": "of a city", "parameters": SCHEMA}
@@ -86,7 +86,7 @@ SAMPLES = [
     Sample(
         "tools: code_interpreter", {"tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}
     ),
-    *(Sample(f"tools: {kind}", {"tools": [{"type": kind}]}) for kind in builtin.BUILT_IN),
+    *(Sample(f"tools: {kind}", {"tools": [{"type": kind}]}) for kind in tools.BUILT_IN),
     Sample("tools: file_search", {"tools": [{"type": "file_search", "vector_store_ids": ["v"]}]}),
     Sample("tools: image_generation", {"tools": [{"type": "image_generation"}]}),
     Sample("tools: computer_use_preview", {"tools": [{"type": "computer_use_preview"}]}),
@@ -193,6 +193,6 @@ PAGE = Page(
     required=[
         *(field.encode_name for field in msgspec.structs.fields(wire.Body)),
         *(f"input[]: {kind}" for kind in items._READERS),
-        *(f"tools: {kind}" for kind in builtin.BUILT_IN),
+        *(f"tools: {kind}" for kind in tools.BUILT_IN),
     ],
 )

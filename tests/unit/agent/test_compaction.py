@@ -22,10 +22,10 @@ from dragoman.agent.events import (
     TurnEnd,
     UserMessage,
 )
-from dragoman.counting import estimate_tokens
 from dragoman.ir import Message, Text, ToolCall, ToolResult
-from dragoman.repair import repair
-from tests.unit.agent.playbook import (
+from dragoman.translation.repair import repair
+from dragoman.translation.token_estimate import estimate_tokens
+from tests.unit.agent.builders import (
     CONTEXT,
     TEMPLATE,
     answer,

@@ -29,7 +29,7 @@ from dragoman.agent.events import (
 )
 from dragoman.agent.history import ANSWER_INTERRUPTED, CALL_INTERRUPTED, RESULT_LOST, without_last_turn
 from dragoman.ir import Text, ToolResult
-from tests.unit.agent.playbook import (
+from tests.unit.agent.builders import (
     answer,
     asked,
     call,

@@ -30,8 +30,8 @@ from dragoman.agent.events import (
 )
 from dragoman.agent.machine import AgentMachine
 from dragoman.ir import Message, ToolCall, ToolResult
-from dragoman.repair import repair
-from tests.unit.agent.playbook import TEMPLATE, answer, call, fail, machine, result
+from dragoman.translation.repair import repair
+from tests.unit.agent.builders import TEMPLATE, answer, call, fail, machine, result
 
 REASONS: list[ir.StopReason] = ["end", "tool_calls", "max_tokens", "blocked", "malformed", "other"]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.agent.tui.diff import paint_preview
 from dragoman.agent.tui.markdown import Markdown
+from dragoman.agent.tui.screens import paint_preview
 from dragoman.agent.tui.style import TerminalStyle, detect_style, display_width, escape_controls, shorten
 
 PLAIN = TerminalStyle(width=40)

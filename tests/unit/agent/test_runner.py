@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dragoman import ir
-from dragoman.agent.approve import MachineApprover
 from dragoman.agent.events import (
     ApprovalAnswer,
     ApprovalQuestion,
@@ -23,11 +22,11 @@ from dragoman.agent.events import (
     TurnEnd,
     UserMessage,
 )
-from dragoman.agent.runner import AgentRunner
+from dragoman.agent.runner import AgentRunner, MachineApprover
 from dragoman.ir import Text, ToolCall, ToolResult
 from dragoman.store import StoreUnavailable
 from dragoman.tools.definition import Context, ToolDefinition
-from tests.unit.agent.playbook import answer, call, machine, result
+from tests.unit.agent.builders import answer, call, machine, result
 
 
 class Scripted:

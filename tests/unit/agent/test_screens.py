@@ -18,15 +18,13 @@ from dragoman.agent.events import (
     ShowThought,
     TurnEnd,
 )
-from dragoman.agent.jsonl import JsonScreen
 from dragoman.agent.limits import SessionUsage
-from dragoman.agent.plain import PlainScreen
-from dragoman.agent.tui.screen import TerminalScreen, describe_call, describe_result
-from dragoman.agent.tui.slash import describe_usage
+from dragoman.agent.tui.chat import describe_usage
+from dragoman.agent.tui.screens import JsonScreen, PlainScreen, TerminalScreen, describe_call, describe_result
 from dragoman.agent.tui.style import TerminalStyle
 from dragoman.ir import ToolResult, Usage
 from dragoman.observe.prices import LONG_PROMPT_TOKENS, cost_usd, list_price
-from tests.unit.agent.playbook import call, result
+from tests.unit.agent.builders import call, result
 
 READ = call("a", "read_file", b'{"path": "src/main.rs", "limit": 5}')
 WISH = ApprovalQuestion(id="q1", tool="write_file", subject="a.txt", preview="+new")

@@ -14,7 +14,7 @@ from dragoman.agent.sessions import SessionStore
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Media, Message, Text, Thought, ToolResult
 from dragoman.store import MemoryStore, SqliteStore
-from tests.unit.agent.playbook import call, model, result, results, user
+from tests.unit.agent.builders import call, model, result, results, user
 
 
 def sqlite(path: Path) -> SqliteStore:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.contenders import Contender
 from benchmarks.docs import BEGIN, END, describe, replace_part
 from benchmarks.figures import Report, check_goals, compute_figures, peer_advantages
-from benchmarks.load import Measurement
+from benchmarks.load_generator import Measurement
 from benchmarks.peers import ABSENT, PEERS
 from benchmarks.report import make_report, read_json, render
 from benchmarks.suite import JobFailed, Results, Row, ServerFootprint, _measured, make_job

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.cli import audit
+from dragoman.cli.inspect import audit
 from dragoman.tools.audit import AuditLog
-from dragoman.tools.hooks import Decision, ExecutionRecord
+from dragoman.tools.handler import Decision, ExecutionRecord
 
 WROTE = ExecutionRecord(
     session="session-1-long-name",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.cli.banner import describe_upstream, ready_banner
-from dragoman.cli.client_env import claude_env, settings_conflicts
+from dragoman.cli.launch.client import claude_env, settings_conflicts
 from dragoman.cli.settings import ClientKey
 from dragoman.config import Config, UpstreamConfig
 

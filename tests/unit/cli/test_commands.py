@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.main import COMMANDS, LAUNCHABLE_CLIENTS
-from dragoman.tokens import new_id
+from dragoman.ids import new_id
 from tests.unit.cli.conftest import Dragoman
 
 

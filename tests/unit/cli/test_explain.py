@@ -8,11 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.cli.explained import SHORT_TEXT, WHOLE_TEXT, StageRow, display_width, side_by_side, stage_rows
-from dragoman.eventstream import encode_message
+from dragoman.cli.inspect.explain import (
+    SHORT_TEXT,
+    WHOLE_TEXT,
+    StageRow,
+    display_width,
+    side_by_side,
+    stage_rows,
+)
+from dragoman.http.aws_eventstream import encode_message
 from dragoman.notes import Note
 from dragoman.observe.captures import CapturedBody
-from tests.unit.dashboard.records import captured
+from tests.unit.gateway.dashboard.builders import captured
 
 
 def texts(stage: str, longest: int = SHORT_TEXT, **how: Any) -> list[str]:

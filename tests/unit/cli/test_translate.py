@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.conftest import Dragoman
-from tests.unit.dialects.amazonq.rust_cli import read
+from tests.unit.dialects.amazonq.strict_reader import read
 from tests.unit.dialects.bedrock.grammar import read_stream
 
 TOOL = {"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli import usage
-from dragoman.cli.screen import CommandError
+from dragoman.cli.inspect import usage
+from dragoman.cli.terminal import CommandError
+from dragoman.gateway.auth.authenticator import scope_of
 from dragoman.observe.usage import GROUPS
-from dragoman.server.auth import scope_of
 from dragoman.store import RedisStore, SqliteStore, Store, Tally
 from tests.redis_server import RedisServer
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dragoman.config import Config, McpServer, Profile, load, load_config, show_config
-from dragoman.config.keys import SECRET_MEMBERS, SECRETS, SETTINGS
-from dragoman.config.limits import PriceConfig, QuotaConfig
+from dragoman.config.model import PriceConfig, QuotaConfig
+from dragoman.config.settings import SECRET_MEMBERS, SECRETS, SETTINGS
 from tests.unit.config.builders import KEY, loaded, refusal
 
 

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from dragoman.config import show_config
-from dragoman.config.profiles import ToolSelector
+from dragoman.config.tools import ToolSelector
 from tests.unit.config.builders import loaded, refusal
 
 FILE = """

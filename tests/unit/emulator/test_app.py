@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.emulator import create_emulator
-from dragoman.emulator.http.shell import header_fields
+from dragoman.emulator.http_messages import header_fields
 from dragoman.emulator.models import MODELS
 from dragoman.emulator.service import HttpRequest
-from tests.unit.emulator.asking import (
+from tests.unit.emulator.builders import (
     PLAIN_PATHS,
     SERVICE,
     STUDIO,

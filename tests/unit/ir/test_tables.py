@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from dragoman.dialects.gemini.parts import ENCODERS
-from dragoman.dialects.gemini.served import EncodablePart
+from dragoman.dialects.gemini.parts import ENCODERS, EncodablePart
 from dragoman.ir import Event
 from dragoman.ir.collect import FEEDS
 

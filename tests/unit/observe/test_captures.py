@@ -15,7 +15,7 @@ from dragoman.observe.captures import (
     read_capture,
     recent_captures,
 )
-from dragoman.observe.explain import annotate, diff_bodies
+from dragoman.observe.compare import annotate, diff_bodies
 from dragoman.observe.record import RequestRecord, RequestStages
 from dragoman.redact import Redactor
 

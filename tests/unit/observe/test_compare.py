@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.eventstream import encode_message
+from dragoman.http.aws_eventstream import encode_message
 from dragoman.observe.compare import compare, compare_answers, compare_bodies
-from tests.unit.dashboard.records import captured, record
+from tests.unit.gateway.dashboard.builders import captured, record
 
 
 def test_bodies_are_the_same_or_differ_in_spaces_or_in_what_they_say() -> None:

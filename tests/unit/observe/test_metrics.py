@@ -12,8 +12,8 @@ from dragoman.ir import Usage
 from dragoman.notes import Note
 from dragoman.observe import metrics as m
 from dragoman.observe.metric_files import MetricFiles
-from dragoman.observe.numbers import RequestMetrics
 from dragoman.observe.record import Attempt, ClientToolResult, RequestRecord
+from dragoman.observe.request_metrics import RequestMetrics
 
 RECORD = RequestRecord(
     id="r",

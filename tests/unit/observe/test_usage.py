@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.config.limits import LimitsConfig, PriceConfig
+from dragoman.config.model import LimitsConfig, PriceConfig
 from dragoman.ir import Usage
 from dragoman.notes import Note
 from dragoman.observe.record import Attempt, ClientToolResult, RequestRecord, ToolRun

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.schema import clean_schema
-from tests.unit.schema.cleaning import EMPTY, INTEGER, STRING, clean, prop
+from tests.unit.schema.builders import EMPTY, INTEGER, STRING, clean, prop
 
 
 def test_b10_references_are_inlined_with_their_siblings() -> None:

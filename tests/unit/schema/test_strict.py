@@ -213,5 +213,5 @@ def test_a_match_that_backtracks_too_much_is_no_reason_to_refuse() -> None:
 
 
 def test_jsonschema_rs_is_loaded_with_the_first_judgement() -> None:
-    code = "import sys, dragoman.exchange; sys.exit('jsonschema_rs' in sys.modules)"
+    code = "import sys, dragoman.translation.exchange; sys.exit('jsonschema_rs' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-import dragoman.store.memory_ledger
-import dragoman.store.redis_ledger
-import dragoman.store.sqlite_ledger
+import dragoman.store.memory
+import dragoman.store.redis.ledger
+import dragoman.store.sqlite.ledger
 from dragoman.config import Config, ObserveConfig
 from dragoman.store import LedgerEntry, RedisStore, SqliteStore, Store, StoreUnavailable, Tally, open_store
 from dragoman.store.base import LEDGER_DAYS, LEDGER_ENTRY_MAX_AGE_S
-from dragoman.store.opening import ledger_is_empty
+from dragoman.store.factory import ledger_is_empty
 from tests.redis_server import RedisServer
 from tests.unit.store.conftest import Clock
 
-LEDGERS = (dragoman.store.memory_ledger, dragoman.store.sqlite_ledger, dragoman.store.redis_ledger)
+LEDGERS = (dragoman.store.memory, dragoman.store.sqlite.ledger, dragoman.store.redis.ledger)
 NOW_MS = int(time.time() * 1000)
 TODAY = datetime.now(UTC).date().isoformat()
 _HOURS_MS = 6 * 3_600_000  # however long other tests take before this one
@@ -244,7 +244,7 @@ async def test_what_is_forgotten_is_gone_from_its_session_too(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or the pages of a long session would be full of holes."""
-    monkeypatch.setattr(dragoman.store.redis_ledger, "LEDGER_LINES", 5)
+    monkeypatch.setattr(dragoman.store.redis.ledger, "LEDGER_LINES", 5)
     store = RedisStore(redis.url, max_age_s=60)
     await store.ledger.add([line(f"r{n}", NOW_MS + n, session="s") for n in range(12)], [])
     with redis.client() as client:

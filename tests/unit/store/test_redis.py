@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.store import Charge, Conversation, ConversationTurn, HeadMoved, RedisStore, StoreUnavailable
-from dragoman.store.redis_link import RedisConnection, _parse_sentinel_url, check_url
+from dragoman.store.redis.connection import RedisConnection, _parse_sentinel_url, check_url
 from tests.redis_server import RedisServer
 
 MAX_AGE_S = 3600
@@ -210,7 +210,7 @@ def test_sentinels_are_read_from_the_address() -> None:
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.store.redis_link.find_spec", lambda _name: None)
+    monkeypatch.setattr("dragoman.store.redis.connection.find_spec", lambda _name: None)
     with pytest.raises(ConfigError, match=r"dragoman\[redis\]"):
         RedisConnection("redis://h")
 

@@ -16,8 +16,8 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.store import SqliteStore, Store, StoreUnavailable
-from dragoman.store.recent import READ_CACHE_BYTES
-from dragoman.store.sqlite_checkpoint import AUTOCHECKPOINT_PAGES, Checkpointer
+from dragoman.store.read_cache import READ_CACHE_BYTES
+from dragoman.store.sqlite.connection import AUTOCHECKPOINT_PAGES, Checkpointer
 from tests.unit.store.conftest import Clock
 
 

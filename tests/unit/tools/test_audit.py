@@ -13,9 +13,16 @@ import msgspec
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.tools.audit import AuditEntry, AuditLog, rotated_path
-from dragoman.tools.audit_reader import AuditFollower, decode_entry, last_entries, log_files
-from dragoman.tools.hooks import Decision, ExecutionRecord
+from dragoman.tools.audit import (
+    AuditEntry,
+    AuditFollower,
+    AuditLog,
+    decode_entry,
+    last_entries,
+    log_files,
+    rotated_path,
+)
+from dragoman.tools.handler import Decision, ExecutionRecord
 
 WROTE = ExecutionRecord(
     session="s1",

@@ -10,7 +10,7 @@ import pytest
 from dragoman.config.tools import McpServer
 from dragoman.errors import ConfigError
 from dragoman.tools.mcp import McpServers
-from dragoman.tools.mcp.settings import check_server
+from dragoman.tools.mcp.servers import check_server
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_home_folder_may_be_written_short(monkeypatch: pytest.MonkeyPatch) -> 
 
 async def test_who_has_no_servers_does_not_need_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    monkeypatch.delitem(sys.modules, "dragoman.tools.mcp.link", raising=False)
+    monkeypatch.delitem(sys.modules, "dragoman.tools.mcp.connection", raising=False)
     switched_off = McpServer(command=("./nowhere",), enabled=False)
     async with McpServers({"a": switched_off}) as servers:
         assert servers.definitions() == ()
@@ -81,7 +81,7 @@ async def test_who_has_no_servers_does_not_need_the_package(monkeypatch: pytest.
 
 async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(sys.modules):
-        if name.partition(".")[0] == "mcp" or name.startswith("dragoman.tools.mcp.link"):
+        if name.partition(".")[0] == "mcp" or name.startswith("dragoman.tools.mcp.connection"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)
     with pytest.raises(ConfigError, match=r"pip install 'dragoman\[mcp\]'"):
@@ -90,7 +90,7 @@ async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_fault_of_our_own_is_not_taken_for_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "dragoman.tools.mcp.link", raising=False)
+    monkeypatch.delitem(sys.modules, "dragoman.tools.mcp.connection", raising=False)
     monkeypatch.setitem(sys.modules, "dragoman.tools.mcp.convert", None)
     with pytest.raises(ModuleNotFoundError):
         async with McpServers({"a": McpServer(command=("sh",))}):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UpstreamError
-from dragoman.upstream.auth import DefaultCredentials
 from dragoman.upstream.client import IdleTimeout, UpstreamClient
+from dragoman.upstream.credentials import DefaultCredentials
 from tests.requirements import require_program
 
 

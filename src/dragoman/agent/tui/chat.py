@@ -1,17 +1,154 @@
-"""The interactive chat: reads lines, runs turns and slash commands, and handles Ctrl-C."""
+"""The interactive chat: reads lines, runs turns and slash commands (`/help`, `/model`, `/undo`…), handles Ctrl-C.
+
+Each slash command is a function that returns the lines to show.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
+
+from dragoman.agent.conversation import AgentConversation
 from dragoman.agent.events import TurnEnd
+from dragoman.agent.limits import SessionUsage
+from dragoman.agent.sessions import SessionEntry, SessionStore
 from dragoman.agent.tui.prompt import Prompt, PromptInterrupted
-from dragoman.agent.tui.screen import TerminalScreen
-from dragoman.agent.tui.slash import ChatCommands, Quit, describe_usage, run_slash_command
-from dragoman.agent.tui.style import TerminalStyle, escape_controls
+from dragoman.agent.tui.screens import TerminalScreen
+from dragoman.agent.tui.style import TerminalStyle, escape_controls, shorten
 from dragoman.errors import DragomanError
+from dragoman.ir import Message, Text
 from dragoman.store import StoreUnavailable
+from dragoman.tools.registry import Registry
+
+_SHOWN_COLUMNS = 60  # of the user's message in the reply to /undo
+
+
+class ChatCommands(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects that the commands work on."""
+
+    conversation: AgentConversation
+    sessions: SessionStore
+    registry: Registry
+    restore: Callable[[Sequence[Message]], list[str]]  # undoes the file changes of a turn
+
+
+class Quit(Exception):
+    """The user wants to leave the chat."""
+
+
+async def run_slash_command(room: ChatCommands, line: str) -> list[str]:
+    """Run a command line such as `/model NAME` and return the lines to show; raise `Quit` for `/quit`."""
+    word, _, rest = line.strip().partition(" ")
+    command = COMMANDS.get(word)
+    if command is None:
+        near = difflib.get_close_matches(word, COMMANDS, n=1)
+        return [f"there is no command {word}" + (f"; did you mean {near[0]}?" if near else "; try /help")]
+    return await command[0](room, rest.strip())
+
+
+async def _help(_room: ChatCommands, _rest: str) -> list[str]:
+    width = max(map(len, COMMANDS))
+    lines = [f"{word:<{width}}  {about}" for word, (_, about) in COMMANDS.items()]
+    return [
+        *lines,
+        "",
+        "Enter sends, Alt-Enter or a backslash before Enter begins a new line, the up arrow goes back.",
+        "Ctrl-C stops the turn; twice at the prompt it quits. Ctrl-D quits.",
+    ]
+
+
+async def _tools(room: ChatCommands, _rest: str) -> list[str]:
+    definitions = room.registry.definitions()
+    width = max((len(one.name) for one in definitions), default=0)
+    return [
+        f"{one.name:<{width}}  {one.risk:<5}  {' '.join(one.description.split())}" for one in definitions
+    ] or ["there are no tools"]
+
+
+async def _model(room: ChatCommands, rest: str) -> list[str]:
+    if rest:
+        room.conversation.use_model(rest)
+    return [f"the model is {room.conversation.model_name}"]
+
+
+async def _usage(room: ChatCommands, _rest: str) -> list[str]:
+    return [describe_usage(room.conversation.usage)]
+
+
+async def _undo(room: ChatCommands, _rest: str) -> list[str]:
+    gone = await room.conversation.undo()
+    if not gone:
+        return ["there is nothing to take back"]
+    words = " ".join(part.text for part in gone[0].parts if isinstance(part, Text))
+    return [f"forgotten: {shorten(words, _SHOWN_COLUMNS)}", *room.restore(gone)]
+
+
+async def _save(room: ChatCommands, rest: str) -> list[str]:
+    if rest and rest != room.conversation.session.name:
+        if await room.sessions.exists(rest):
+            return [f"there is already a session {rest}; /resume {rest} opens it"]
+        await room.conversation.rename(rest)
+    return [
+        f"kept as {room.conversation.session.name}; dragoman chat --resume {room.conversation.session.name}"
+    ]
+
+
+async def _resume(room: ChatCommands, rest: str) -> list[str]:
+    entries = await room.sessions.list()
+    if not rest:
+        return [_session_row(entry) for entry in entries] or ["no session is kept yet"]
+    if not await room.sessions.exists(rest):
+        near = difflib.get_close_matches(rest, [entry.name for entry in entries], n=1)
+        return [f"there is no session {rest}" + (f"; did you mean {near[0]}?" if near else "")]
+    await room.conversation.resume(rest)
+    return [f"resumed {rest}, {len(room.conversation.history)} messages"]
+
+
+async def _compact(room: ChatCommands, _rest: str) -> list[str]:
+    stop = await room.conversation.compact()
+    return [stop.detail] if stop.detail else []
+
+
+async def _clear(room: ChatCommands, _rest: str) -> list[str]:
+    before = room.conversation.session.name
+    await room.conversation.clear()
+    return [f"a new conversation; the old one is {before}"]
+
+
+async def _quit(_room: ChatCommands, _rest: str) -> list[str]:
+    raise Quit
+
+
+COMMANDS: dict[str, tuple[Callable[[ChatCommands, str], Awaitable[list[str]]], str]] = {
+    "/help": (_help, "this list"),
+    "/tools": (_tools, "what the model may use"),
+    "/model": (_model, "which model answers; /model NAME changes it"),
+    "/usage": (_usage, "tokens and money of this session"),
+    "/undo": (_undo, "take the last turn back, with the files it changed"),
+    "/save": (_save, "where this session is kept; /save NAME keeps it under a name"),
+    "/resume": (_resume, "the kept sessions; /resume NAME opens one"),
+    "/compact": (_compact, "make the history short by a summary"),
+    "/clear": (_clear, "begin anew"),
+    "/quit": (_quit, "leave"),
+}
+
+
+def describe_usage(spent: SessionUsage) -> str:
+    cost = "price unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
+    cached = f" ({spent.cached_tokens:,} cached)" if spent.cached_tokens else ""
+    tokens = f"{spent.input_tokens:,} tokens in{cached}, {spent.output_tokens:,} out"
+    return f"{spent.requests} requests, {tokens}, {cost}"
+
+
+def _session_row(entry: SessionEntry) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used_s))
+    return f"{entry.name}  {when}  {entry.messages} messages  {entry.title}"
+
 
 PROMPT_LABEL = "> "
 

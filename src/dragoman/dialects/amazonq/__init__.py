@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dragoman.dialects.amazonq.decode import Echo, decode_request
-from dragoman.dialects.amazonq.encode import encode_count, encode_response
 from dragoman.dialects.amazonq.errors import encode_error
-from dragoman.dialects.amazonq.stream import AssistantStream
+from dragoman.dialects.amazonq.stream import AssistantStream, encode_count, encode_response
 from dragoman.dialects.base import Answer, Decoded, Headers, Reply
 from dragoman.errors import DragomanError, ErrorKind
-from dragoman.eventstream import STREAM_TYPE
+from dragoman.http.aws_eventstream import STREAM_TYPE
 from dragoman.ir import Response, ServerKind
 
 _KIRO = "KiroRuntimeService."

@@ -1,4 +1,7 @@
-"""Decode a request with a `conversationState` into a neutral request."""
+"""Decode a request with a `conversationState` into a neutral request.
+
+`additionalModelRequestFields` holds thinking and sampling in the format of Anthropic's or OpenAI's API.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,68 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman import jsontext
+from dragoman.dialects.amazonq.editor_state import editor_state_messages
 from dragoman.dialects.amazonq.messages import CONTEXT, USER, DecodedMessage, decode_message
-from dragoman.dialects.amazonq.states import editor_state_messages
 from dragoman.dialects.amazonq.tools import decode_tools
-from dragoman.dialects.amazonq.tuning import decode_model_settings
-from dragoman.dialects.amazonq.wire import Body, decode_body, decode_chat_message
+from dragoman.dialects.amazonq.wire import (
+    Body,
+    ModelFields,
+    decode_body,
+    decode_chat_message,
+    decode_model_fields,
+    decode_object,
+)
 from dragoman.dialects.base import Decoded, HeaderList
-from dragoman.dialects.history import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes, decode_single_item
-from dragoman.dialects.skim import IncrementalBodyReader
+from dragoman.dialects.thinking import decode_thinking
 from dragoman.errors import InvalidRequest
-from dragoman.ir import Message, Request, Text
-from dragoman.memo import LruCache
+from dragoman.incremental.body_reader import IncrementalBodyReader
+from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes, decode_single_item
+from dragoman.incremental.lru import LruCache
+from dragoman.ir import Message, Request, Sampling, Text, Thinking
 from dragoman.notes import Note
+
+_PLACE = "additionalModelRequestFields"
+_KNOWN = frozenset(ModelFields.__struct_fields__)
+
+
+class ModelSettings(msgspec.Struct, frozen=True):
+    thinking: Thinking = Thinking()
+    sampling: Sampling = Sampling()
+    notes: tuple[Note, ...] = ()
+
+
+def decode_model_settings(raw: bytes) -> ModelSettings:
+    wire = jsontext.decode(decode_model_fields, raw or b"null", _PLACE)
+    if wire is None:
+        return ModelSettings()
+    names = jsontext.decode(decode_object, raw, _PLACE) or {}
+    thinking, notes = _thinking(wire)
+    dropped = [
+        Note("dropped", f"{_PLACE}.{name}", "Gemini has no such setting")
+        for name, value in names.items()
+        if name not in _KNOWN and bytes(value) != b"null"
+    ]
+    sampling = Sampling(
+        max_tokens=wire.max_tokens,
+        temperature=wire.temperature,
+        top_p=wire.top_p,
+        top_k=wire.top_k,
+        stop=tuple(wire.stop_sequences or ()),
+    )
+    return ModelSettings(thinking, sampling, (*notes, *dropped))
+
+
+def _thinking(wire: ModelFields) -> tuple[Thinking, list[Note]]:
+    """Decode thinking; `reasoning` alone, as OpenAI's models use it, also turns thinking on."""
+    reasoning = wire.reasoning.effort if wire.reasoning is not None else None
+    if reasoning == "none":
+        return Thinking(mode="off"), []
+    effort = wire.output_config.effort if wire.output_config is not None else wire.effort
+    thinking, notes = decode_thinking(wire.thinking, reasoning or effort, f"{_PLACE}.")
+    if reasoning and thinking.mode == "default":
+        thinking = msgspec.structs.replace(thinking, mode="on", show=True)
+    return thinking, notes
+
 
 _HISTORY = "conversationState.history"
 _CURRENT = "conversationState.currentMessage"

@@ -6,7 +6,7 @@ See https://docs.anthropic.com/en/api/messages.
 from dragoman.dialects.anthropic.decode import decode_request
 from dragoman.dialects.anthropic.encode import encode_count, encode_response
 from dragoman.dialects.anthropic.errors import encode_error
-from dragoman.dialects.anthropic.served import KINDS
+from dragoman.dialects.anthropic.server_tools_out import KINDS
 from dragoman.dialects.anthropic.stream import MessagesStream
 from dragoman.dialects.base import OPENING_GRACE_S, SSE_TYPE
 from dragoman.errors import ErrorKind

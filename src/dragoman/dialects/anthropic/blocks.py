@@ -9,8 +9,8 @@ from typing import TypeGuard
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.anthropic.echoed import read_call, read_result, readable
-from dragoman.dialects.anthropic.served import PREFIX
+from dragoman.dialects.anthropic.server_tools_in import read_call, read_result, readable
+from dragoman.dialects.anthropic.server_tools_out import PREFIX
 from dragoman.dialects.anthropic.tool_search import RESULT, read_found
 from dragoman.dialects.anthropic.wire import (
     NOTHING,

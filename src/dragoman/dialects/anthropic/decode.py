@@ -11,33 +11,26 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.anthropic.blocks import DecodedMessage, decode_message
-from dragoman.dialects.anthropic.remote import read_mcp_servers
 from dragoman.dialects.anthropic.tools import (
     ToolSet,
     decode_tool_choice,
     decode_tool_set,
     extend,
+    read_mcp_servers,
     reveal,
     server_tools_of,
 )
-from dragoman.dialects.anthropic.wire import (
-    Block,
-    Body,
-    OutputConfig,
-    WireFormat,
-    WireMetadata,
-    decode_body,
-)
+from dragoman.dialects.anthropic.wire import Block, Body, OutputConfig, WireFormat, WireMetadata, decode_body
 from dragoman.dialects.anthropic.wire import decode_message as decode_wire_message
 from dragoman.dialects.anthropic.wire import decode_messages as decode_wire_messages
 from dragoman.dialects.base import Decoded, Headers
-from dragoman.dialects.frames import VOLATILE_TEXT
-from dragoman.dialects.history import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
-from dragoman.dialects.skim import TOOLS_FIELD, IncrementalBodyReader
 from dragoman.dialects.thinking import decode_thinking
 from dragoman.errors import InvalidRequest
+from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader
+from dragoman.incremental.envelope import VOLATILE_TEXT
+from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
+from dragoman.incremental.lru import LruCache
 from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, ToolCall
-from dragoman.memo import LruCache
 
 #: Begins a system block of Claude Code that changes with every request and would keep Google's prefix cache from
 #: ever matching (pain F6).

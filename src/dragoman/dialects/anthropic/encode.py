@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.dialects.anthropic.served import KINDS, call_block, citations, result_block
+from dragoman.dialects.anthropic.server_tools_out import KINDS, call_block, citations, result_block
 from dragoman.dialects.base import Answer
 from dragoman.ir import (
     AFTER_TEXT,

@@ -11,9 +11,10 @@ import msgspec
 
 from dragoman.dialects.anthropic.encode import encode_stop, encode_usage, open_message
 from dragoman.dialects.anthropic.errors import error_body
-from dragoman.dialects.anthropic.served import KINDS, call_block, citations, result_block
+from dragoman.dialects.anthropic.server_tools_out import KINDS, call_block, citations, result_block
 from dragoman.dialects.base import Answer
 from dragoman.errors import DragomanError
+from dragoman.http.sse import encode_event
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
@@ -33,7 +34,6 @@ from dragoman.ir import (
     Usage,
     seal,
 )
-from dragoman.sse import encode_event
 
 _json = msgspec.json.Encoder().encode
 _PING = encode_event("ping", b'{"type":"ping"}')

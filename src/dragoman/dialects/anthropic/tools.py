@@ -1,20 +1,131 @@
-"""Decode `tools` and `tool_choice`: client tools, tools that Anthropic defines, server tools, deferred tools."""
+"""Decode `tools`, `tool_choice` and `mcp_servers`: client tools, Anthropic-defined and server tools, MCP toolsets.
+
+The `encode` functions write tools, tool choice, calls and results for a program that itself calls a Messages API.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.anthropic.remote import TOOLSET, Toolset, read_toolset
+from dragoman.dialects.anthropic.encode import encode_blocks
 from dragoman.dialects.anthropic.tool_search import is_search, read_search
-from dragoman.dialects.anthropic.wire import WireTool, WireToolChoice, decode_tools
-from dragoman.dialects.location import decode_location
+from dragoman.dialects.anthropic.wire import (
+    WireEnabled,
+    WireMcpServer,
+    WireTool,
+    WireToolChoice,
+    decode_tools,
+)
+from dragoman.dialects.base import Answer, decode_location
 from dragoman.errors import InvalidRequest
-from dragoman.ir import ServerKind, ServerTool, Tool, ToolChoice, mcp_tool_name
-from dragoman.memo import LruCache
+from dragoman.incremental.lru import LruCache
+from dragoman.ir import (
+    ANY_TOOL,
+    Media,
+    Part,
+    RemoteMcpServer,
+    ServerKind,
+    ServerTool,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolFilter,
+    ToolResult,
+    mcp_tool_name,
+)
 from dragoman.notes import Note
+
+TOOLSET = "mcp_toolset"
+
+
+class Toolset(msgspec.Struct, frozen=True):
+    """The tools of one MCP server that may be used.
+
+    These are the `allowed` tools without the `refused` ones. Of them, `defers` are hidden from the model until a search
+    finds them, except those in `at_once`.
+    """
+
+    server: str
+    where: str
+    allowed: ToolFilter = ANY_TOOL
+    refused: tuple[str, ...] = ()
+    defers: ToolFilter | None = None
+    at_once: tuple[str, ...] = ()
+
+
+def read_toolset(wire: WireTool, where: str) -> Toolset:
+    """Decode an `mcp_toolset`; its `configs` override its `default_config` for single tools."""
+    default, configs = wire.default_config or WireEnabled(), wire.configs or {}
+    on, off = _split(default.enabled is not False, {name: one.enabled for name, one in configs.items()})
+    late, early = _split(
+        bool(default.defer_loading), {name: one.defer_loading for name, one in configs.items()}
+    )
+    some = ToolFilter(names=late) if late else None
+    return Toolset(
+        wire.mcp_server_name or "",
+        where,
+        allowed=ANY_TOOL if default.enabled is not False else ToolFilter(names=on),
+        refused=off if default.enabled is not False else (),
+        defers=ANY_TOOL if default.defer_loading else some,
+        at_once=early if default.defer_loading else (),
+    )
+
+
+def _split(default: bool, said: dict[str, bool | None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names whose setting is true, and those whose setting is false; None means `default`."""
+    holds = {name: default if word is None else word for name, word in said.items()}
+    return tuple(name for name in holds if holds[name]), tuple(name for name in holds if not holds[name])
+
+
+def read_mcp_servers(
+    servers: list[WireMcpServer] | None, toolsets: tuple[Toolset, ...]
+) -> tuple[RemoteMcpServer, ...]:
+    """Decode the MCP servers of a request; raise `InvalidRequest` for a toolset without a server.
+
+    The Messages API has no approval requests, so every tool is trusted.
+    """
+    if not servers and not toolsets:
+        return ()
+    by_name = {toolset.server: toolset for toolset in toolsets}
+    names = {server.name for server in servers or ()}
+    for toolset in toolsets:
+        if toolset.server not in names:
+            raise InvalidRequest(f"there is no MCP server {toolset.server!r}", where=toolset.where)
+    found = (_read_mcp_server(server, by_name, f"mcp_servers[{n}]") for n, server in enumerate(servers or ()))
+    return tuple(remote for remote in found if remote is not None)
+
+
+def _read_mcp_server(
+    server: WireMcpServer, toolsets: dict[str, Toolset], where: str
+) -> RemoteMcpServer | None:
+    """Decode one server; None if it is disabled.
+
+    In the older form of the API, the server itself selects its tools with `tool_configuration`.
+    """
+    older = server.tool_configuration
+    if older is not None and older.enabled is False:
+        return None
+    named = ToolFilter(names=tuple(older.allowed_tools)) if older and older.allowed_tools else ANY_TOOL
+    toolset = toolsets.get(server.name) or Toolset(server.name, where, allowed=named)
+    token = server.authorization_token
+    return RemoteMcpServer(
+        label=server.name,
+        url=server.url,
+        where=where,
+        headers=(("Authorization", f"Bearer {token}"),) if token else (),
+        allowed=toolset.allowed,
+        excluded=toolset.refused,
+        skip_approval=ANY_TOOL,
+        deferred=toolset.defers,
+        not_deferred=toolset.at_once,
+    )
+
 
 _DATE = re.compile(r"_\d{8}$")
 
@@ -227,3 +338,64 @@ _CLIENT_TOOLS: dict[str, tuple[str, bytes]] = {
         b'"view_range":{"type":"array","items":{"type":"integer"}}},"required":["command"]}',
     ),
 }
+
+
+_TYPES = {"auto": "auto", "validated": "auto", "any": "any", "none": "none"}
+
+
+def encode_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """Encode declarations. Anthropic requires `type` in every `input_schema`, also in an empty one."""
+    return [
+        {
+            "name": tool.name,
+            **({"description": tool.description} if tool.description else {}),
+            "input_schema": {"type": "object", **msgspec.json.decode(tool.schema)},
+        }
+        for tool in tools
+    ]
+
+
+def encode_tool_choice(choice: ToolChoice) -> dict[str, Any]:
+    """Encode a choice; raise `InvalidRequest` for a selection of tools, which Anthropic cannot express."""
+    wire: dict[str, Any] = {"type": _TYPES[choice.mode]}
+    if choice.names and choice.mode != "none":
+        if len(choice.names) > 1 or choice.mode != "any":
+            why = "Anthropic lets the model be told one tool, not a selection: declare only those"
+            raise InvalidRequest(why, where="tool_choice")
+        wire = {"type": "tool", "name": choice.names[0]}
+    if not choice.parallel and choice.mode != "none":
+        wire["disable_parallel_tool_use"] = True
+    return wire
+
+
+def encode_calls(calls: Sequence[ToolCall], text: str, *, signatures: bool) -> dict[str, Any]:
+    """Encode calls as an assistant turn.
+
+    Set `signatures` only if the API is this gateway: Anthropic rejects sealed signatures.
+    """
+    parts: tuple[Part, ...] = (Text(text=text), *calls) if text else tuple(calls)
+    answer = Answer(id="", model="", with_thinking=signatures)
+    return {"role": "assistant", "content": encode_blocks(parts, answer)}
+
+
+def encode_results(results: Sequence[ToolResult]) -> dict[str, Any]:
+    """Encode all results of a step as one user turn, as Anthropic requires."""
+    return {"role": "user", "content": [_result(result) for result in results]}
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    block: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": result.call_id,
+        "content": [_content(part) for part in result.content],
+    }
+    return {**block, "is_error": True} if result.is_error else block
+
+
+def _content(part: Text | Media) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    source = {"type": "base64", "media_type": part.mime, "data": part.data}
+    if not part.data:
+        source = {"type": "url", "url": part.uri}
+    return {"type": "image" if part.mime.startswith("image/") else "document", "source": source}

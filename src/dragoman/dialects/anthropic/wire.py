@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.dialects.location import WireLocation
+from dragoman.dialects.base import WireLocation
 from dragoman.dialects.thinking import WireThinking
 
 NOTHING = msgspec.Raw(b"")

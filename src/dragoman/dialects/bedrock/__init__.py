@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dragoman.dialects.base import Answer, ClientDialect, Decoded, Headers, Reply
-from dragoman.dialects.bedrock.count import decode_count_request
-from dragoman.dialects.bedrock.decode import decode_request
+from dragoman.dialects.bedrock.decode import decode_count_request, decode_request
 from dragoman.dialects.bedrock.encode import encode_count, encode_response
 from dragoman.dialects.bedrock.errors import encode_error
 from dragoman.dialects.bedrock.invoke import InvokeClient
 from dragoman.dialects.bedrock.stream import ConverseStream
 from dragoman.errors import DragomanError, ErrorKind
-from dragoman.eventstream import STREAM_TYPE
+from dragoman.http.aws_eventstream import STREAM_TYPE
 from dragoman.ir import Response, ServerKind
 
 

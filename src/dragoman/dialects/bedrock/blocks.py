@@ -1,4 +1,7 @@
-"""Decode the content blocks of a message into neutral parts."""
+"""Decode the content blocks of a message into neutral parts.
+
+Images, documents, videos and audio must be inline, in one of the formats that `MIMES` lists.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,29 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.bedrock.files import (
-    Content,
-    read_audio,
-    read_document,
-    read_image,
-    read_texts,
-    read_video,
-)
 from dragoman.dialects.bedrock.wire import (
+    Document,
     OneOf,
     ReasoningText,
+    Recording,
     ToolResult,
     WireMessage,
     decode_change,
     decode_citations,
+    decode_document,
     decode_guard_text,
+    decode_image,
     decode_reasoning_text,
+    decode_recording,
     decode_search_result,
     decode_tool_result,
     decode_tool_use,
     decode_union,
+    decode_unions,
     member,
     read_text,
 )
+from dragoman.dialects.media import mime_of
 from dragoman.errors import InvalidRequest
 from dragoman.ir import (
     ON_THOUGHT,
@@ -47,6 +49,113 @@ from dragoman.ir import (
 )
 from dragoman.ir import ToolResult as Result
 from dragoman.notes import Note
+
+Content = Text | Media
+
+_IMAGES = ("png", "jpeg", "gif", "webp")
+_DOCUMENTS = ("pdf", "csv", "html", "txt", "md")
+_VIDEOS = {
+    "mp4": "video/mp4",
+    "mov": "video/quicktime",
+    "webm": "video/webm",
+    "flv": "video/x-flv",
+    "mpeg": "video/mpeg",
+    "mpg": "video/mpg",
+    "wmv": "video/wmv",
+    "three_gp": "video/3gpp",
+}
+_AUDIO = {
+    "mp3": "audio/mp3",
+    "mpeg": "audio/mp3",
+    "mpga": "audio/mp3",
+    "wav": "audio/wav",
+    "aac": "audio/aac",
+    "x-aac": "audio/aac",
+    "flac": "audio/flac",
+    "ogg": "audio/ogg",
+    "opus": "audio/ogg",
+    "m4a": "audio/m4a",
+    "mp4": "audio/mp4",
+    "webm": "audio/webm",
+    "pcm": "audio/pcm",
+}
+#: Kind -> Bedrock's format -> media type; Gemini cannot read Bedrock's other formats.
+MIMES: dict[str, dict[str, str]] = {
+    "image": {name: mime_of(name) for name in _IMAGES},
+    "document": {name: mime_of(name) for name in _DOCUMENTS},
+    "video": _VIDEOS,
+    "audio": _AUDIO,
+}
+
+
+def read_image(raw: msgspec.Raw, where: str, _notes: list[Note]) -> list[Content]:
+    image = jsontext.decode(decode_image, raw, where)
+    return [_inline("image", image.format, image.source, where)]
+
+
+def read_video(raw: msgspec.Raw, where: str, _notes: list[Note]) -> list[Content]:
+    return [_recording("video", jsontext.decode(decode_recording, raw, where), where)]
+
+
+def read_audio(raw: msgspec.Raw, where: str, _notes: list[Note]) -> list[Content]:
+    return [_recording("audio", jsontext.decode(decode_recording, raw, where), where)]
+
+
+def read_document(raw: msgspec.Raw, where: str, notes: list[Note]) -> list[Content]:
+    """Decode a document; its name and context become a text before it, so that the model can refer to it."""
+    document = jsontext.decode(decode_document, raw, where)
+    if document.citations is not None and document.citations.enabled:
+        why = "Gemini does not mark what it quotes from a document"
+        notes.append(Note("dropped", f"{where}.citations", why))
+    title = " ".join(word for word in (document.name, document.context) if word)
+    return [*([Text(text=title)] if title else []), *_document(document, where)]
+
+
+def _document(document: Document, where: str) -> list[Content]:
+    kind, raw = member(document.source, f"{where}.source")
+    place = f"{where}.source.{kind}"
+    if kind == "text":
+        return [Text(text=read_text(raw, place))]
+    if kind == "content":
+        return read_texts(jsontext.decode(decode_unions, raw, place), place)
+    named = document.format or document.name.rpartition(".")[2].lower()
+    return [_inline("document", named, document.source, where)]
+
+
+def read_texts(blocks: list[OneOf], where: str) -> list[Content]:
+    """Decode text blocks; raise `InvalidRequest` for any other kind."""
+    texts: list[Content] = []
+    for index, block in enumerate(blocks):
+        place = f"{where}[{index}]"
+        kind, raw = member(block, place)
+        if kind != "text":
+            raise InvalidRequest(f"{kind!r} cannot stand here: use text", where=place)
+        texts.append(Text(text=read_text(raw, f"{place}.text")))
+    return texts
+
+
+def _recording(kind: str, recording: Recording, where: str) -> Media:
+    return _inline(kind, recording.format, recording.source, where)
+
+
+def _inline(kind: str, name: str, source: OneOf, where: str) -> Media:
+    mime = MIMES[kind].get(name)
+    if mime is None:
+        known = ", ".join(MIMES[kind])
+        raise InvalidRequest(
+            f"Gemini reads no {kind} in the format {name!r}: send {known}", where=f"{where}.format"
+        )
+    form, raw = member(source, f"{where}.source")
+    place = f"{where}.source.{form}"
+    if form == "s3Location":
+        raise InvalidRequest("files in S3 cannot be read from here: send the bytes", where=place)
+    if form != "bytes":
+        raise InvalidRequest(f"a source of kind {form!r} is not understood: send bytes", where=place)
+    data = read_text(raw, place)
+    if not data:
+        raise InvalidRequest(f"the {kind} is empty", where=place)
+    return Media(mime=mime, data=data)
+
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "model", "system": "system"}
 

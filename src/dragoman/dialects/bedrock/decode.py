@@ -1,17 +1,27 @@
-"""Decode a Converse request into a neutral request."""
+"""Decode a Converse request into a neutral request.
+
+The body of CountTokens wraps a Converse or an InvokeModel request.
+"""
 
 from __future__ import annotations
 
+import base64
 import operator
 
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.base import Decoded
+from dragoman.dialects.base import ClientDialect, Decoded, Headers
 from dragoman.dialects.bedrock.blocks import DecodedMessage, ToolChange, decode_message, read_guarded
 from dragoman.dialects.bedrock.encode import Echo
+from dragoman.dialects.bedrock.invoke import decode_invoked
+from dragoman.dialects.bedrock.model_fields import (
+    decode_fields,
+    decode_output,
+    decode_sampling,
+    decode_thinking,
+)
 from dragoman.dialects.bedrock.tools import AnthropicChoice, decode_tool_choice, decode_tool_set
-from dragoman.dialects.bedrock.tuning import decode_fields, decode_output, decode_sampling, decode_thinking
 from dragoman.dialects.bedrock.wire import (
     Body,
     InferenceConfig,
@@ -19,15 +29,17 @@ from dragoman.dialects.bedrock.wire import (
     OutputConfig,
     ToolConfig,
     decode_body,
+    decode_count,
     member,
     read_text,
 )
+from dragoman.dialects.bedrock.wire import decode_invoked as decode_wire_invoked
 from dragoman.dialects.bedrock.wire import decode_message as decode_wire_message
-from dragoman.dialects.history import HISTORY_CACHE_BYTES, absolute_notes
-from dragoman.dialects.skim import IncrementalBodyReader
 from dragoman.errors import InvalidRequest
+from dragoman.incremental.body_reader import IncrementalBodyReader
+from dragoman.incremental.items import HISTORY_CACHE_BYTES, absolute_notes
+from dragoman.incremental.lru import LruCache
 from dragoman.ir import Request, Text, Tool
-from dragoman.memo import LruCache
 from dragoman.notes import Note
 
 #: Settings that are dropped: field -> name on the wire and the reason.
@@ -158,3 +170,30 @@ def _dropped(wire: Body) -> list[Note]:
         for field, (name, why) in _DROPPED.items()
         if bytes(getattr(wire, field)) not in _EMPTY
     ]
+
+
+def decode_count_request(body: bytes, headers: Headers, model: str, inner: ClientDialect) -> Decoded:
+    """Decode the wrapped request; `inner` decodes the body of InvokeModel.
+
+    Raise `InvalidRequest` with the place inside the wrapper.
+    """
+    kind, raw = member(jsontext.decode_leniently(decode_count, body).input, "input")
+    where = f"input.{kind}"
+    if kind not in ("converse", "invokeModel"):
+        raise InvalidRequest(f"{kind!r} is not understood: use converse or invokeModel", where=where)
+    try:
+        if kind == "converse":
+            return decode_request(bytes(raw), model, stream=False)
+        invoked = jsontext.decode(decode_wire_invoked, raw, "")
+        where = f"{where}.body"
+        return decode_invoked(inner, _from_base64(invoked.body), headers, model, stream=False)
+    except InvalidRequest as error:
+        error.where = f"{where}.{error.where}" if error.where else where
+        raise
+
+
+def _from_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise InvalidRequest("this is not base64") from None

@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.dialects.base import Reply, error_headers
 from dragoman.errors import DragomanError, ErrorKind
-from dragoman.eventstream import encode_exception
+from dragoman.http.aws_eventstream import encode_exception
 
 #: kind -> HTTP status and exception name; the SDKs retry 429 and 5xx.
 _TABLE: dict[ErrorKind, tuple[int, str]] = {

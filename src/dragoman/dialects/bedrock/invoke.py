@@ -12,9 +12,9 @@ from dragoman.dialects.base import Answer, ClientDialect, ClientStream, Decoded,
 from dragoman.dialects.bedrock.encode import encode_count
 from dragoman.dialects.bedrock.errors import encode_error, encode_stream_error
 from dragoman.errors import DragomanError, ErrorKind
-from dragoman.eventstream import STREAM_TYPE, encode_event, encode_event_headers
+from dragoman.http.aws_eventstream import STREAM_TYPE, encode_event, encode_event_headers
+from dragoman.http.sse import SseDecoder
 from dragoman.ir import Event, Failed, Response
-from dragoman.sse import SseDecoder
 
 _json = msgspec.json.Encoder().encode
 _CHUNK = encode_event_headers("chunk")

@@ -10,7 +10,7 @@ from dragoman.dialects.base import Answer
 from dragoman.dialects.bedrock.encode import encode_metadata, encode_stop
 from dragoman.dialects.bedrock.errors import encode_stream_error
 from dragoman.errors import DragomanError
-from dragoman.eventstream import encode_event, encode_event_headers
+from dragoman.http.aws_eventstream import encode_event, encode_event_headers
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,

@@ -4,18 +4,18 @@ AI Studio and Vertex AI are one dialect: they differ only in addresses and in a 
 `Target.backend`. `dragoman.dialects.gemini.client` is the same API as clients use it.
 """
 
-from dragoman.dialects.gemini.builtin import can_mix, one_of_a_kind
+from dragoman.dialects.gemini.built_in_tools import can_mix, one_of_a_kind
+from dragoman.dialects.gemini.citations import admits
 from dragoman.dialects.gemini.encode import (
     context_tokens,
     decode_count,
     encode_count,
     encode_request,
     ends_with_user,
+    origin_of,
 )
 from dragoman.dialects.gemini.errors import decode_error
-from dragoman.dialects.gemini.grounding import admits
 from dragoman.dialects.gemini.models import ALIASES, ModelProfile, profile_of
-from dragoman.dialects.gemini.surroundings import origin_of
 
 name = "gemini"
 

@@ -13,17 +13,8 @@ import msgspec
 
 from dragoman.dialects.gemini.models import ModelProfile
 from dragoman.dialects.gemini.parts import EncodingContext, PartEncoder, WirePart
-from dragoman.ir import (
-    IncrementalFold,
-    Media,
-    Message,
-    Part,
-    Text,
-    Thought,
-    ToolResult,
-    store_fold,
-    take_fold,
-)
+from dragoman.incremental.fold import IncrementalFold, store_fold, take_fold
+from dragoman.ir import Media, Message, Part, Text, Thought, ToolResult
 from dragoman.notes import Note
 
 #: Google's documented value for a call that it did not sign; sent literally (pains A6, A7).

@@ -9,7 +9,6 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import EFFORTS, Decoded, Headers
-from dragoman.dialects.history import HISTORY_CACHE_BYTES, absolute_notes
 from dragoman.dialects.openai_chat.encode import Echo
 from dragoman.dialects.openai_chat.messages import DecodedMessage, decode_message
 from dragoman.dialects.openai_chat.tools import (
@@ -21,19 +20,11 @@ from dragoman.dialects.openai_chat.tools import (
 )
 from dragoman.dialects.openai_chat.wire import Body, WireFormat, decode_body, decode_schema
 from dragoman.dialects.openai_chat.wire import decode_message as decode_wire_message
-from dragoman.dialects.skim import TOOLS_FIELD, IncrementalBodyReader
 from dragoman.errors import InvalidRequest
-from dragoman.ir import (
-    Message,
-    OutputFormat,
-    Request,
-    Sampling,
-    Text,
-    Thinking,
-    ToolChoice,
-    ToolResult,
-)
-from dragoman.memo import LruCache
+from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader
+from dragoman.incremental.items import HISTORY_CACHE_BYTES, absolute_notes
+from dragoman.incremental.lru import LruCache
+from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, Thinking, ToolChoice, ToolResult
 from dragoman.notes import Note
 
 #: Fields that are dropped with a note -> the reason in the note.

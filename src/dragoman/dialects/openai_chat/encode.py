@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.dialects.base import Answer
-from dragoman.dialects.openai_chat import custom
+from dragoman.dialects.openai_chat import custom_tools
 from dragoman.dialects.openai_chat.messages import legacy_id
 from dragoman.ir import (
     AFTER_TEXT,
@@ -111,7 +111,7 @@ def encode_call(call: ToolCall, echo: Echo) -> dict[str, Any]:
     The signature is in `extra_content.google`, as at Google's own Chat Completions endpoint.
     """
     if call.name in echo.custom:
-        form: dict[str, Any] = {"custom": {"name": call.name, "input": custom.unwrap(call.args)}}
+        form: dict[str, Any] = {"custom": {"name": call.name, "input": custom_tools.unwrap(call.args)}}
     else:
         form = {"function": encode_function(call)}
     wire = {"id": call.id, "type": next(iter(form)), **form}

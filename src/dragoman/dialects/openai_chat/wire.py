@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.dialects.location import WireLocation
+from dragoman.dialects.base import WireLocation
 
 NOTHING = msgspec.Raw(b"")
 

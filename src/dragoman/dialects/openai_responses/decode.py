@@ -1,45 +1,127 @@
-"""Decode a Responses request to the neutral `Request`."""
+"""Decode a Responses request, including its `tool_choice`, to the neutral `Request`."""
 
 from __future__ import annotations
 
 import operator
+from typing import Literal
 
 import msgspec
 
 from dragoman import jsontext
 from dragoman.dialects.base import EFFORTS, Decoded, Headers
-from dragoman.dialects.history import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
-from dragoman.dialects.openai_responses.choice import chosen_server_tools, decode_tool_choice, searches_of
 from dragoman.dialects.openai_responses.compaction import SUMMARY_PROMPT
-from dragoman.dialects.openai_responses.echo import Echo, make_echo
+from dragoman.dialects.openai_responses.encode import Echo, make_echo
 from dragoman.dialects.openai_responses.items import DecodedItem, decode_item
-from dragoman.dialects.openai_responses.spoken import merge_items, split_instructions
-from dragoman.dialects.openai_responses.tool_search import found_remotely
-from dragoman.dialects.openai_responses.tools import ToolSet, combine, decode_tool_set, reveal
+from dragoman.dialects.openai_responses.merge_messages import merge_items, split_instructions
+from dragoman.dialects.openai_responses.tool_search import found_remotely, search_tool
+from dragoman.dialects.openai_responses.tools import (
+    BUILT_IN,
+    ToolSet,
+    combine,
+    decode_tool_set,
+    find_name,
+    force_chosen,
+    is_hosted,
+    names_in,
+    reveal,
+)
 from dragoman.dialects.openai_responses.wire import (
     Body,
+    WireChoice,
     WireFormat,
     WireReasoning,
     decode_body,
+    decode_choice,
     decode_reasoning,
     decode_text,
 )
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire_item
-from dragoman.dialects.skim import TOOLS_FIELD, IncrementalBodyReader, PartialBody
 from dragoman.errors import InvalidRequest
+from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader, PartialBody
+from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
+from dragoman.incremental.lru import LruCache
 from dragoman.ir import (
     Message,
     OutputFormat,
     RemoteMcpServer,
     Request,
     Sampling,
+    ServerTool,
     Text,
     Thinking,
     ToolCall,
     ToolChoice,
+    mcp_tool_name,
 )
-from dragoman.memo import LruCache
 from dragoman.notes import Note
+
+_WHERE = "tool_choice"
+_MODES: dict[str, Literal["auto", "any", "none", "validated"]] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "any",
+    "validated": "validated",
+}
+
+#: Server tools of OpenAI without an equivalent here: choosing one has no effect.
+_UNSUPPORTED = frozenset({"file_search", "image_generation", "programmatic_tool_calling"})
+
+
+def decode_tool_choice(raw: bytes, tool_set: ToolSet, *, parallel: bool) -> ToolChoice:
+    """Decode the choice for function tools; raise `InvalidRequest` if it is not understood.
+
+    Choosing a server tool leaves functions at `auto`; see `chosen_server_tools`.
+    """
+    wire = jsontext.decode(decode_choice, raw or b"null", _WHERE)
+    if wire is None:
+        return ToolChoice(parallel=parallel)
+    if isinstance(wire, str):
+        return ToolChoice(mode=_mode(wire), parallel=parallel)
+    if wire.type == "allowed_tools":
+        allowed = wire.allowed_tools or wire
+        names = tuple(name for tool in allowed.tools or () for name in _chosen(tool, tool_set))
+        mode = _mode(allowed.mode or "auto") if names else "none"
+        return ToolChoice(mode=mode, names=names, parallel=parallel)
+    names = _chosen(wire, tool_set)
+    return ToolChoice(mode="any" if names else "auto", names=names, parallel=parallel)
+
+
+def chosen_server_tools(raw: bytes, tool_set: ToolSet) -> tuple[ServerTool, ...]:
+    """Return the tools to run for the client that the choice allows, and the search for deferred tools.
+
+    The search stays with any choice: without it, deferred tools would be shown to the model.
+    """
+    chosen = force_chosen(tool_set.server_tools, jsontext.decode(decode_choice, raw or b"null", _WHERE))
+    return chosen + searches_of(tool_set)
+
+
+def searches_of(tool_set: ToolSet) -> tuple[ServerTool, ...]:
+    """Return the server-side search for deferred tools, if the request has both."""
+    return (search_tool(tool_set.searched),) if tool_set.searched and tool_set.has_deferred else ()
+
+
+def _mode(word: str) -> Literal["auto", "any", "none", "validated"]:
+    mode = _MODES.get(word)
+    if mode is None:
+        raise InvalidRequest(f"{word!r} is not one of {', '.join(_MODES)}", where=_WHERE)
+    return mode
+
+
+def _chosen(wire: WireChoice, tool_set: ToolSet) -> tuple[str, ...]:
+    """Return the names of the chosen functions; none for a server tool."""
+    kind, name = wire.type, (wire.function or wire).name
+    if kind in ("function", "custom") and name:
+        return (find_name(tool_set, name, wire.namespace),)
+    if kind == "namespace" and name:
+        return names_in(tool_set, name)
+    if kind == "mcp" and any(remote.label == wire.server_label for remote in tool_set.remotes):
+        return (mcp_tool_name(wire.server_label or "", name or "*"),)
+    if kind in BUILT_IN:
+        return (kind,) if kind in tool_set.client_tools else ()
+    if is_hosted(kind) or kind in _UNSUPPORTED or kind.startswith("computer"):
+        return ()
+    raise InvalidRequest(f"a choice of type {kind!r} is not understood", where=f"{_WHERE}.type")
+
 
 ENCRYPTED = "reasoning.encrypted_content"  # a value of `include`
 

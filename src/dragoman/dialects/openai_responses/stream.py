@@ -11,7 +11,7 @@ from typing import Any, assert_never
 import msgspec
 
 from dragoman.dialects.base import Answer
-from dragoman.dialects.openai_responses import output, served, tool_search
+from dragoman.dialects.openai_responses import output_items, server_tools_out, tool_search
 from dragoman.dialects.openai_responses.encode import echo_of, encode_body, status_of
 from dragoman.dialects.openai_responses.errors import stream_error
 from dragoman.errors import DragomanError
@@ -161,7 +161,7 @@ class ResponsesStream:
         opening = b""
         if self._open != _MESSAGE:
             opening = self._leave() + self._start(_MESSAGE)
-            opening += self._part("response.content_part.added", output.text_part(""))
+            opening += self._part("response.content_part.added", output_items.text_part(""))
         self._pieces.append(text)
         self._chars += len(text)
         self._number += 1
@@ -172,7 +172,9 @@ class ResponsesStream:
         if self._open != _MESSAGE:  # as in a compaction, which has no message
             return out
         self._placed = True
-        for entry in served.url_citations(event.sources, self._chars - len(event.text), self._chars):
+        for entry in server_tools_out.url_citations(
+            event.sources, self._chars - len(event.text), self._chars
+        ):
             fields = {"content_index": 0, "annotation_index": len(self._annotations), "annotation": entry}
             self._annotations.append(entry)
             out += self._at("response.output_text.annotation.added", fields)
@@ -186,14 +188,14 @@ class ResponsesStream:
 
     def _served(self, event: ServerCall | ServerResult) -> bytes:
         """Encode a call or result of a server tool: the call opens an item, the result closes it."""
-        if self._echo.compacts or event.kind not in served.KINDS:
+        if self._echo.compacts or event.kind not in server_tools_out.KINDS:
             return b""
         if isinstance(event, ServerResult) and event.kind == "tool_search":
             return self._whole_item(tool_search.output_item(event, self._echo.sources))
         if isinstance(event, ServerResult):
             self._found |= {source.url: source for source in event.sources if not source.error}
             call, place = self._running[event.call_id]
-            told = self._events_at(place, served.closing(call, event))
+            told = self._events_at(place, server_tools_out.closing(call, event))
             return told + self._end_served(call, place, event)
         out = b""
         if event.signature is not None and self._carries:
@@ -202,10 +204,10 @@ class ResponsesStream:
         out += self._leave()
         if event.kind == "tool_search":
             return out + self._whole_item(tool_search.call_item(event))
-        item = served.in_progress_item(event)
+        item = server_tools_out.in_progress_item(event)
         out += self._added(item["id"], item)
         self._running[event.id] = event, self._where
-        return out + self._events_at(self._where, served.opening(event))
+        return out + self._events_at(self._where, server_tools_out.opening(event))
 
     def _whole_item(self, item: dict[str, Any]) -> bytes:
         """Add an item and complete it at once."""
@@ -213,9 +215,9 @@ class ResponsesStream:
 
     def _end_served(self, call: ServerCall, place: OutputPosition, result: ServerResult | None) -> bytes:
         del self._running[call.id]
-        return self._done(served.done_item(call, result, self._echo.includes), place)
+        return self._done(server_tools_out.done_item(call, result, self._echo.includes), place)
 
-    def _events_at(self, place: OutputPosition, told: served.ItemEvents) -> bytes:
+    def _events_at(self, place: OutputPosition, told: server_tools_out.ItemEvents) -> bytes:
         return b"".join(self._at(event, fields, place) for event, fields in told)
 
     def _thought(self, event: ThoughtDelta) -> bytes:
@@ -223,7 +225,7 @@ class ResponsesStream:
             return b""
         out = self._enter_reasoning()
         if not self._pieces:
-            out += self._summary("part.added", part=output.summary_part(""))
+            out += self._summary("part.added", part=output_items.summary_part(""))
         self._pieces.append(event.text)
         return out + self._summary("text.delta", delta=event.text)
 
@@ -246,8 +248,8 @@ class ResponsesStream:
             self._encrypted = seal(call.signature, call.id)
         out += self._leave()
         face = self._echo.client_tool(call.name)
-        item = output.call_item(self._new_id(face.item), face, call.id, call.args)
-        out += self._added(item["id"], output.in_progress(item))
+        item = output_items.call_item(self._new_id(face.item), face, call.id, call.args)
+        out += self._added(item["id"], output_items.in_progress(item))
         if "arguments" in item and isinstance(item["arguments"], str):
             out += self._delta_and_done("response.function_call_arguments", "arguments", item["arguments"])
         elif "input" in item:
@@ -257,7 +259,7 @@ class ResponsesStream:
     def _finish(self, finished: Finished) -> bytes:
         status, incomplete = status_of(finished)
         if self._echo.compacts:
-            item = output.compaction_item(self._new_id("compaction"), "".join(self._pieces))
+            item = output_items.compaction_item(self._new_id("compaction"), "".join(self._pieces))
             out = self._added(item["id"], item) + self._done(item)
         else:
             out = self._uncited() + self._leave(status)
@@ -267,13 +269,13 @@ class ResponsesStream:
 
     def _refuse(self, why: str) -> bytes:
         """Add a message with a refusal, which clients show to the user (pain D7)."""
-        part = output.refusal_part(why)
-        out = self._start(_MESSAGE) + self._part("response.content_part.added", output.refusal_part(""))
+        part = output_items.refusal_part(why)
+        out = self._start(_MESSAGE) + self._part("response.content_part.added", output_items.refusal_part(""))
         out += self._at("response.refusal.delta", {"content_index": 0, "delta": why})
         out += self._at("response.refusal.done", {"content_index": 0, "refusal": why})
         out += self._part("response.content_part.done", part)
         self._open = ""
-        return out + self._done(output.message_item(self._id, [part], "completed"))
+        return out + self._done(output_items.message_item(self._id, [part], "completed"))
 
     def _end(self, status: str, **more: Any) -> bytes:
         self.body = encode_body(
@@ -293,9 +295,9 @@ class ResponsesStream:
         self._chars, self._annotations = 0, []
         identity = self._new_id(kind)
         item = (
-            output.message_item(identity, [], "in_progress")
+            output_items.message_item(identity, [], "in_progress")
             if kind == _MESSAGE
-            else output.reasoning_item(identity, "", None, "in_progress")
+            else output_items.reasoning_item(identity, "", None, "in_progress")
         )
         return self._added(identity, item)
 
@@ -303,23 +305,23 @@ class ResponsesStream:
         kind, text = self._open, "".join(self._pieces)
         self._open = ""
         if kind == _MESSAGE:
-            part = output.text_part(text, self._annotations)
+            part = output_items.text_part(text, self._annotations)
             done = {"content_index": 0, "text": text, "logprobs": []}
             return (
                 self._at("response.output_text.done", done)
                 + self._part("response.content_part.done", part)
-                + self._done(output.message_item(self._id, [part], status))
+                + self._done(output_items.message_item(self._id, [part], status))
             )
         if kind == _REASONING:
             out = b""
             if text:
                 out = self._summary("text.done", text=text)
-                out += self._summary("part.done", part=output.summary_part(text))
-            return out + self._done(output.reasoning_item(self._id, text, self._encrypted, status))
+                out += self._summary("part.done", part=output_items.summary_part(text))
+            return out + self._done(output_items.reasoning_item(self._id, text, self._encrypted, status))
         return b""
 
     def _new_id(self, kind: str) -> str:
-        return output.item_id(self._answer.id, kind, len(self._items))
+        return output_items.item_id(self._answer.id, kind, len(self._items))
 
     def _added(self, identity: str, item: dict[str, Any]) -> bytes:
         self._id = identity

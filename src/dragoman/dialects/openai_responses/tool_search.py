@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.dialects.openai_responses.builtin import SEARCH
-from dragoman.dialects.openai_responses.tools import flat_name
+from dragoman.dialects.openai_responses.tools import SEARCH, flat_name
 from dragoman.ir import RemoteMcpServer, ServerCall, ServerResult, ServerTool, mcp_tool_name
 
 Json = dict[str, Any]

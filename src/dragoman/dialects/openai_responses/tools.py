@@ -1,20 +1,215 @@
-"""Decode `tools`: functions, custom tools, namespaces, tools that OpenAI defines, MCP servers."""
+"""Decode `tools`: functions, custom tools, namespaces, tools that OpenAI defines, server tools, MCP servers.
+
+Tools that OpenAI defines and the client runs are only named by their type in a request, so their descriptions and
+schemas are here. Credentials of MCP servers are removed before a tool is stored or repeated.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.openai_responses.builtin import BUILT_IN, GRAMMAR_HINT, INPUT_SCHEMA, SEARCH
-from dragoman.dialects.openai_responses.hosted import is_hosted, read_hosted
-from dragoman.dialects.openai_responses.remote import read_remote, without_secrets
-from dragoman.dialects.openai_responses.wire import WireTool, decode_tools
+from dragoman.dialects.base import decode_location
+from dragoman.dialects.openai_responses.wire import (
+    Approval,
+    Filter,
+    Filters,
+    WireChoice,
+    WireTool,
+    decode_tools,
+)
 from dragoman.errors import InvalidRequest
-from dragoman.ir import RemoteMcpServer, ServerTool, Text, Tool, mcp_tool_name
-from dragoman.memo import LruCache
+from dragoman.incremental.lru import LruCache
+from dragoman.ir import (
+    ANY_TOOL,
+    RemoteMcpServer,
+    ServerKind,
+    ServerTool,
+    Text,
+    Tool,
+    ToolFilter,
+    mcp_tool_name,
+)
 from dragoman.notes import Note
+
+SEARCH: Final = "tool_search"
+
+
+class BuiltIn(msgspec.Struct, frozen=True):
+    item: str  # type of the output item that calls the tool
+    description: str
+    schema: bytes
+
+
+#: The schema of custom tools, which take free text. Gemini has only functions, so the text is the one argument of a
+#: function (pain G1).
+INPUT_SCHEMA: Final = (
+    b'{"type":"object","properties":{"input":{"type":"string","description":'
+    b'"The raw text for this tool, exactly as it should arrive: no JSON and no code fence around it."}},'
+    b'"required":["input"]}'
+)
+GRAMMAR_HINT: Final = "The argument `input` must match this grammar ({syntax}):\n{definition}"
+
+BUILT_IN: Final[dict[str, BuiltIn]] = {
+    SEARCH: BuiltIn(
+        "tool_search_call",
+        "Search for further tools by what they do; the ones found can be called afterwards.",
+        b'{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do"},'
+        b'"limit":{"type":"integer","description":"How many tools to load at most"}},"required":["query"]}',
+    ),
+    "local_shell": BuiltIn(
+        "local_shell_call",
+        "Run one command on the user's machine and read its output.",
+        b'{"type":"object","properties":{'
+        b'"command":{"type":"array","items":{"type":"string"},"description":"The program and its arguments"},'
+        b'"working_directory":{"type":"string"},"timeout_ms":{"type":"integer"},'
+        b'"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}',
+    ),
+    "shell": BuiltIn(
+        "shell_call",
+        "Run shell commands on the user's machine and read their output.",
+        b'{"type":"object","properties":{'
+        b'"commands":{"type":"array","items":{"type":"string"},"description":"Command lines, run one by one"},'
+        b'"timeout_ms":{"type":"integer"},"max_output_length":{"type":"integer"}},"required":["commands"]}',
+    ),
+    "apply_patch": BuiltIn(
+        "apply_patch_call",
+        "Create, change or delete one file.",
+        b'{"type":"object","properties":{'
+        b'"type":{"type":"string","enum":["create_file","update_file","delete_file"]},'
+        b'"path":{"type":"string","description":"Path of the file"},'
+        b'"diff":{"type":"string","description":"The new content or the change, in V4A diff format; '
+        b'not for delete_file"}},"required":["type","path"]}',
+    ),
+}
+
+
+#: Prefix of a tool type -> kind of tool.
+_KINDS: dict[str, ServerKind] = {"web_search": "web_search", "code_interpreter": "code_execution"}
+
+
+def is_hosted(kind: str) -> bool:
+    return kind.startswith(tuple(_KINDS))
+
+
+def read_hosted(wire: WireTool, kind: str, where: str, notes: list[Note]) -> ServerTool:
+    """Decode a tool of the type `kind`; add a note for each setting that Google does not have."""
+    filters = wire.filters or Filters()
+    dropped_fields = {
+        "search_context_size": wire.search_context_size not in (None, "medium"),
+        "external_web_access": wire.external_web_access is False,
+        "container": b"file_ids" in bytes(wire.container),
+    }
+    notes += [
+        Note("dropped", f"{where}.{field}", _DROP_REASONS[field])
+        for field, given in dropped_fields.items()
+        if given
+    ]
+    return ServerTool(
+        kind=_kind(kind),
+        name=kind,
+        where=where,
+        allowed_domains=tuple(filters.allowed_domains or ()),
+        blocked_domains=tuple(filters.blocked_domains or ()),
+        location=decode_location(wire.user_location),
+    )
+
+
+_DROP_REASONS = {
+    "search_context_size": "Google decides by itself how much it reads",
+    "external_web_access": "Google Search has no offline mode; its index is searched",
+    "container": "Google's sandbox takes no files of OpenAI's",
+}
+
+
+def force_chosen(tools: tuple[ServerTool, ...], choice: str | WireChoice | None) -> tuple[ServerTool, ...]:
+    """Return the tools that the choice allows; a chosen one is marked as `forced`."""
+    if choice == "none":
+        return ()
+    if not isinstance(choice, WireChoice):
+        return tools
+    if choice.type == "allowed_tools":
+        allowed = {
+            _kind(tool.type) for tool in (choice.allowed_tools or choice).tools or () if is_hosted(tool.type)
+        }
+        return tuple(tool for tool in tools if tool.kind in allowed)
+    chosen = _kind(choice.type) if is_hosted(choice.type) else None
+    return tuple(msgspec.structs.replace(tool, forced=tool.kind == chosen) for tool in tools)
+
+
+def _kind(word: str) -> ServerKind:
+    return next(kind for start, kind in _KINDS.items() if word.startswith(start))
+
+
+#: Prefix of the ids of approval requests.
+APPROVAL = "mcpr_"
+
+_REDACTED = "<redacted>"
+
+
+def read_remote(wire: WireTool, where: str) -> RemoteMcpServer:
+    """Decode an MCP server; raise `InvalidRequest` for OpenAI's connectors and tunnels."""
+    if not wire.server_label:
+        raise InvalidRequest("an MCP server needs a server_label", where=where)
+    if wire.connector_id or wire.tunnel_id:
+        raise InvalidRequest("connectors and tunnels are OpenAI's own: use a server_url", where=where)
+    headers = dict(wire.headers or {})
+    if wire.authorization:
+        headers["Authorization"] = f"Bearer {wire.authorization}"
+    asks, trusts = _approval(wire.require_approval, f"{where}.require_approval")
+    return RemoteMcpServer(
+        label=wire.server_label,
+        url=wire.server_url or "",
+        where=where,
+        headers=tuple(headers.items()),
+        allowed=_filter(wire.allowed_tools) or ANY_TOOL,
+        ask_approval=asks,
+        skip_approval=trusts,
+        deferred=ANY_TOOL if wire.defer_loading else None,
+    )
+
+
+def _approval(wire: str | Approval | None, where: str) -> tuple[ToolFilter | None, ToolFilter | None]:
+    """Return the tools that need approval and those that do not; by default, all need it."""
+    match wire:
+        case None | "always":
+            return ANY_TOOL, None
+        case "never":
+            return None, ANY_TOOL
+        case Approval():
+            return _filter(wire.always), _filter(wire.never)
+    raise InvalidRequest(f"{wire!r} is not one of always, never", where=where)
+
+
+def _filter(wire: list[str] | Filter | None) -> ToolFilter | None:
+    if wire is None:
+        return None
+    if isinstance(wire, list):
+        return ToolFilter(names=tuple(wire))
+    names = None if wire.tool_names is None else tuple(wire.tool_names)
+    return ToolFilter(names=names, read_only=bool(wire.read_only))
+
+
+def bare_id(identity: str | None) -> str:
+    """Return the call id in the id of an approval request."""
+    return (identity or "").removeprefix(APPROVAL)
+
+
+def without_credentials(tool: Any) -> Any:
+    """Return a tool definition as it may be stored with a session: without credentials."""
+    if not isinstance(tool, dict) or tool.get("type") != "mcp":
+        return tool
+    return {name: value for name, value in tool.items() if name not in ("authorization", "headers")}
+
+
+def without_secrets(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool definition as the answer repeats it: without `authorization`, with redacted headers."""
+    shown = {name: value for name, value in tool.items() if name != "authorization"}
+    if isinstance(shown.get("headers"), dict):
+        shown["headers"] = dict.fromkeys(shown["headers"], _REDACTED)
+    return shown
 
 
 class ClientTool(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.dialects.location import WireLocation
+from dragoman.dialects.base import WireLocation
 
 NOTHING = msgspec.Raw(b"")
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.direct import ApiRequest, Chunk, Fault
+from dragoman.emulator.director import ApiRequest, Chunk, Fault
+from dragoman.emulator.errors import ApiError
 from dragoman.emulator.faults.errors import error_response
 from dragoman.emulator.faults.kind import FaultKind, chunk_fault
-from dragoman.emulator.refusal import ApiError
-from dragoman.emulator.wire import HttpResponse, json_response
+from dragoman.emulator.http_messages import HttpResponse, json_response
 
 _GIANT_BYTES = 4_000_000
 _PRODUCED = ("candidatesTokenCount", "candidatesTokensDetails", "thoughtsTokenCount")

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from dragoman.emulator.direct import ApiRequest
-from dragoman.emulator.faults.kind import FaultKind, numeric_fault, response_fault
-from dragoman.emulator.refusal import (
+from dragoman.emulator.director import ApiRequest
+from dragoman.emulator.errors import (
     ApiError,
     encode_error,
     error_detail,
@@ -16,7 +15,8 @@ from dragoman.emulator.refusal import (
     missing_key_error,
     unsupported_token_error,
 )
-from dragoman.emulator.wire import HTML_TYPE, SSE_TYPE, HttpResponse
+from dragoman.emulator.faults.kind import FaultKind, numeric_fault, response_fault
+from dragoman.emulator.http_messages import HTML_TYPE, SSE_TYPE, HttpResponse
 
 _METRIC = "generativelanguage.googleapis.com/generate_content_free_tier_requests"
 _QUOTA_PAGE = "https://ai.google.dev/gemini-api/docs/rate-limits"

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.emulator.direct import ApiRequest, Chunk, Fault
-from dragoman.emulator.wire import HttpResponse
+from dragoman.emulator.director import ApiRequest, Chunk, Fault
+from dragoman.emulator.http_messages import HttpResponse
 
 Unit = Literal["", "seconds", "bytes"]
 

@@ -6,9 +6,15 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from dragoman.emulator.direct import ApiRequest
+from dragoman.emulator.director import ApiRequest
 from dragoman.emulator.faults.kind import FaultKind, numeric_fault, response_fault
-from dragoman.emulator.wire import CloseConnection, ConnectionAction, HttpResponse, RefuseConnections, Wait
+from dragoman.emulator.http_messages import (
+    CloseConnection,
+    ConnectionAction,
+    HttpResponse,
+    RefuseConnections,
+    Wait,
+)
 
 _NOT_UTF8 = b"\xff\xfe"
 _replace = msgspec.structs.replace

@@ -1,4 +1,9 @@
-"""The Files API, and the insertion of files into the requests that name them."""
+"""The Files API, the insertion of files into the requests that name them, and Google's upload protocols.
+
+The protocols are without I/O: resumable sessions, and two ways to upload in one request.
+
+    session = start (upload* | query*)* (upload finalize | cancel)
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,23 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from email.message import Message
 from typing import Any
 
 import msgspec
 
-from dragoman.emulator.question import HttpRequest
-from dragoman.emulator.refusal import ApiError, catch_all_error, field_rules_error
-from dragoman.emulator.resources.moments import format_timestamp, parse_timestamp
-from dragoman.emulator.resources.names import LETTERS, make_resource_name
-from dragoman.emulator.resources.paging import paginate
-from dragoman.emulator.resources.shelf import ResourceStore
+from dragoman.emulator.errors import ApiError, catch_all_error, field_rules_error
+from dragoman.emulator.http_messages import HttpRequest, HttpResponse, json_response
+from dragoman.emulator.resources.resource_store import (
+    LETTERS,
+    ResourceStore,
+    format_timestamp,
+    make_resource_name,
+    paginate,
+    parse_timestamp,
+)
 from dragoman.emulator.routes import GeminiRoute
+from dragoman.emulator.validate import parse_request
 
 #: Google stores 20 GB; the emulator stores files in memory.
 MAX_FILE_BYTES = 256 * 1024 * 1024
@@ -192,3 +203,203 @@ def _inline_file(
             status="FAILED_PRECONDITION",
         )
     return {**part, "fileData": {"mimeType": file.mime_type, **part["fileData"], "data": file.data}}
+
+
+CHUNK_GRANULARITY = 8_388_608
+_SESSION_TTL = timedelta(days=7)
+_SIZE = re.compile(r"[0-9]{1,18}")
+_ANY_TYPE = "application/octet-stream"
+#: The `uploadType` of Google's other protocol, with the name in this one.
+_PROTOCOLS = {"media": "raw", "multipart": "multipart", "resumable": "resumable"}
+
+
+class UploadSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A resumable session: the data received so far, and the announced size (-1 if unknown)."""
+
+    metadata: FileMetadata
+    expected_bytes: int
+    chunks: tuple[bytes, ...] = ()
+    received_bytes: int = 0
+    final: bool = False
+
+    @property
+    def status(self) -> str:
+        return "final" if self.final else "active"
+
+
+class UploadSessions:
+    """The open sessions. Complete uploads are added to `files`."""
+
+    def __init__(self, files: StoredFiles) -> None:
+        self._files = files
+        self._sessions: ResourceStore[UploadSession] = ResourceStore(most_bytes=MAX_FILE_BYTES)
+        self._serial = 0
+
+    def handle(self, route: GeminiRoute, question: HttpRequest) -> HttpResponse:
+        session = question.query.get("upload_id", "")
+        if session:
+            return self._continue(session, route, question)
+        protocol = read_protocol(question)
+        if protocol == "raw":
+            wish = read_metadata({}, question.headers.get("content-type", ""))
+            return write_done(self._files.add(wish, question.body, route, question))
+        if protocol == "multipart":
+            metadata, mime_type, data = split_multipart(question)
+            wish = read_metadata(_read_file(metadata, route), mime_type)
+            return write_done(self._files.add(wish, data, route, question))
+        if protocol == "resumable" and "start" in read_commands(question):
+            return self._start(route, question)
+        raise ApiError("Invalid upload request: unknown protocol or command.")
+
+    def _start(self, route: GeminiRoute, question: HttpRequest) -> HttpResponse:
+        upload = start_upload(question, _read_file(question.body, route))
+        self._files.check_metadata(upload.metadata, parse_timestamp(question.now))
+        self._serial += 1
+        session = make_resource_name("upload", self._serial, question.now, alphabet=LETTERS, length=40)
+        self._store_session(session, upload, question)
+        host = question.headers.get("host", "generativelanguage.googleapis.com")
+        return write_started(f"http://{host}{question.path}?upload_id={session}&upload_protocol=resumable")
+
+    def _continue(self, session: str, route: GeminiRoute, question: HttpRequest) -> HttpResponse:
+        upload = self._sessions.get(session, parse_timestamp(question.now))
+        if upload is None:
+            raise ApiError(code=404)
+        commands = read_commands(question)
+        if "cancel" in commands:
+            self._sessions.delete(session)
+            return write_cancelled()
+        if not commands & {"upload", "finalize"}:
+            return write_progress(upload)
+        try:
+            upload = append_chunk(upload, question, final="finalize" in commands)
+            if not upload.final:
+                self._store_session(session, upload, question)
+                return write_progress(upload)
+            done = self._files.add(upload.metadata, b"".join(upload.chunks), route, question)
+        except ApiError as refusal:
+            return write_problem(refusal, upload)
+        self._store_session(session, msgspec.structs.replace(upload, chunks=()), question)
+        return write_done(done)
+
+    def _store_session(self, session: str, upload: UploadSession, question: HttpRequest) -> None:
+        expires = parse_timestamp(question.now) + _SESSION_TTL
+        self._sessions.put(session, upload, expires=expires, size=sum(map(len, upload.chunks)))
+
+
+def read_protocol(question: HttpRequest) -> str:
+    """Return `resumable`, `raw`, `multipart` or an unsupported value, which the caller rejects."""
+    protocol = question.headers.get("x-goog-upload-protocol", "")
+    return protocol.lower() or _PROTOCOLS.get(question.query.get("uploadType", ""), "")
+
+
+def read_commands(question: HttpRequest) -> set[str]:
+    return {word.strip().lower() for word in question.headers.get("x-goog-upload-command", "").split(",")}
+
+
+def read_metadata(file: Mapping[str, Any], mime_type: str) -> FileMetadata:
+    """Return the metadata of a CreateFileRequest. The mime type of the header takes precedence."""
+    return FileMetadata(
+        name=file.get("name", ""),
+        display_name=file.get("displayName", ""),
+        mime_type=mime_type or file.get("mimeType", "") or _ANY_TYPE,
+    )
+
+
+def start_upload(question: HttpRequest, file: Mapping[str, Any]) -> UploadSession:
+    announced = question.headers.get("x-goog-upload-header-content-length", "")
+    mime_type = question.headers.get("x-goog-upload-header-content-type", "")
+    if announced and not _SIZE.fullmatch(announced):
+        raise ApiError("X-Goog-Upload-Header-Content-Length must be the size of the file in bytes.")
+    expected = int(announced) if announced else -1
+    if expected > MAX_FILE_BYTES:
+        raise file_too_large_error()
+    return UploadSession(metadata=read_metadata(file, mime_type), expected_bytes=expected)
+
+
+def append_chunk(upload: UploadSession, question: HttpRequest, *, final: bool) -> UploadSession:
+    """Return the session with this chunk appended; raise a `Refusal` if it does not fit."""
+    if upload.final:
+        raise ApiError("Upload has already been finalized.")
+    chunk = question.body
+    offset = question.headers.get("x-goog-upload-offset", str(upload.received_bytes))
+    received = upload.received_bytes + len(chunk)
+    if offset != str(upload.received_bytes):
+        raise ApiError(
+            f"Upload offset {offset} does not match the {upload.received_bytes} bytes received so far."
+        )
+    if not final and len(chunk) % CHUNK_GRANULARITY:
+        raise ApiError(
+            f"Only the last chunk may have a size that is no multiple of {CHUNK_GRANULARITY} bytes."
+        )
+    if received > MAX_FILE_BYTES:
+        raise file_too_large_error()
+    if 0 <= upload.expected_bytes < received or (final and received < upload.expected_bytes):
+        raise ApiError(f"{received} bytes were uploaded where {upload.expected_bytes} were announced.")
+    return msgspec.structs.replace(
+        upload, chunks=(*upload.chunks, chunk), received_bytes=received, final=final or upload.final
+    )
+
+
+def write_started(url: str) -> HttpResponse:
+    return _upload_response(
+        None,
+        ("x-goog-upload-status", "active"),
+        ("x-goog-upload-url", url),
+        ("x-goog-upload-control-url", url),
+        ("x-goog-upload-chunk-granularity", str(CHUNK_GRANULARITY)),
+    )
+
+
+def write_progress(upload: UploadSession) -> HttpResponse:
+    return _upload_response(
+        None,
+        ("x-goog-upload-status", upload.status),
+        ("x-goog-upload-size-received", str(upload.received_bytes)),
+    )
+
+
+def write_done(file: Mapping[str, Any]) -> HttpResponse:
+    return _upload_response({"file": file}, ("x-goog-upload-status", "final"))
+
+
+def write_cancelled() -> HttpResponse:
+    return _upload_response(None, ("x-goog-upload-status", "cancelled"))
+
+
+def write_problem(refusal: ApiError, upload: UploadSession) -> HttpResponse:
+    """Return the error of a rejected command, with the status of the session.
+
+    Clients retry a response without the status header.
+    """
+    body = json_response(refusal.body(), refusal.code)
+    return msgspec.structs.replace(body, headers=(("x-goog-upload-status", upload.status),))
+
+
+def split_multipart(question: HttpRequest) -> tuple[bytes, str, bytes]:
+    """Return the metadata, the media type and the data of a `multipart/related` body."""
+    header = Message()
+    header["content-type"] = question.headers.get("content-type", "")
+    boundary = str(header.get_param("boundary", "")).encode()
+    pieces = question.body.split(b"--" + boundary) if boundary else []
+    if len(pieces) != 4:
+        raise ApiError("The multipart upload must have a part with metadata and a part with the file.")
+    (_, metadata), (mime_type, data) = (_read_part(piece) for piece in pieces[1:3])
+    return metadata, mime_type, data
+
+
+def _read_file(body: bytes, route: GeminiRoute) -> Mapping[str, Any]:
+    file: Mapping[str, Any] = parse_request(body, route.backend, "CreateFileRequest").get("file", {})
+    return file
+
+
+def _read_part(piece: bytes) -> tuple[str, bytes]:
+    head, _, body = piece.partition(b"\r\n\r\n")
+    types = [
+        line for line in head.decode("latin-1").split("\r\n") if line.lower().startswith("content-type:")
+    ]
+    return (types[0].partition(":")[2].strip() if types else ""), body.removesuffix(b"\r\n")
+
+
+def _upload_response(body: Any, *headers: tuple[str, str]) -> HttpResponse:
+    answer = HttpResponse(status=200) if body is None else json_response(body)
+    return msgspec.structs.replace(answer, headers=headers)

@@ -14,11 +14,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.emulator.contents import responses_of
-from dragoman.emulator.direct import ApiRequest
+from dragoman.emulator.director import ApiRequest
+from dragoman.emulator.parsed_request import read_tools, read_turn, responses_of
 from dragoman.emulator.script.model import Conditions, ExactText, FunctionNames, ScriptMethod, TextCondition
-from dragoman.emulator.turn import read_tools, read_turn
-from dragoman.emulator.validate.scalars import InvalidScalar, read_bytes
+from dragoman.emulator.validate.parser import InvalidScalar, read_bytes
 
 _MAX_SHOWN_CHARS = 200
 _TEXTS = (("says", "words"), ("results", "results"), ("system", "system"))

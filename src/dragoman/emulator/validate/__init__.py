@@ -1,27 +1,38 @@
-"""Validation in Google's order: parse (all violations), fields (all bullets), semantics (first error)."""
+"""Validation in Google's order: parse (all violations), fields (all bullets), semantics (first error).
+
+`check_api_key` runs between the first two. `diagnose` explains why Google rejected a request, for a gateway that got
+only the catch-all message.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.emulator.backend import Backend
-from dragoman.emulator.models import GeminiModel
-from dragoman.emulator.pieces import ParsedRequest
-from dragoman.emulator.refusal import ApiError, field_rules_error
+from dragoman.emulator.errors import (
+    CATCH_ALL,
+    ApiError,
+    field_rules_error,
+    invalid_key_error,
+    missing_key_error,
+    unsupported_token_error,
+)
+from dragoman.emulator.models import GeminiModel, find_model
+from dragoman.emulator.parsed_request import ParsedRequest
+from dragoman.emulator.routes import Backend, GeminiRoute
 from dragoman.emulator.signature import Signer
 from dragoman.emulator.validate.conversation import (
     check_ending,
+    check_media,
     check_responses,
     check_roles,
+    check_signatures,
     check_tool_parts,
     check_turns,
 )
 from dragoman.emulator.validate.fields import content_problems, field_problems
 from dragoman.emulator.validate.generation import check_generation
-from dragoman.emulator.validate.media import check_media
-from dragoman.emulator.validate.parse import parse_request
-from dragoman.emulator.validate.signatures import check_signatures
+from dragoman.emulator.validate.parser import parse_request
 
 __all__ = ["check_count", "check_request", "parse_request"]
 
@@ -76,3 +87,55 @@ def check_count(request: Mapping[str, Any]) -> None:
     problems = list(content_problems(request))
     if problems:
         raise field_rules_error(problems, "CountTokensRequest")
+
+
+#: A key that never called a model which is closed to new users.
+NEW_USER_KEY = "new-user-key"
+
+
+def check_api_key(key: str, route: GeminiRoute) -> None:
+    """Raise Google's error for a key with this name. The model is checked last."""
+    refuse = REJECTED_KEYS.get(key)
+    if refuse is not None:
+        raise refuse(route)
+    model = find_model(route.model, route.backend.version) if key == NEW_USER_KEY else None
+    if model is not None and model.closed_to_new_users and not route.backend.is_vertex:
+        raise ApiError(
+            f"This model models/{model.id} is no longer available to new users. Please update your code to use "
+            "a newer model for the latest features and improvements.",
+            code=404,
+        )
+
+
+REJECTED_KEYS: dict[str, Callable[[GeminiRoute], ApiError]] = {
+    "invalid-key": lambda _: invalid_key_error(),
+    "missing-key": lambda _: missing_key_error(),
+    "oauth-key": lambda route: unsupported_token_error(route.method),
+}
+
+
+class _TrustingSigner(Signer):
+    """A signer that accepts every signature.
+
+    The emulator cannot verify signatures that Google issued, but it still detects missing ones.
+    """
+
+    def verify(self, signature: bytes, backend: Backend, model: GeminiModel, target: str) -> None:
+        del signature, backend, model, target
+
+
+def diagnose(body: bytes, model: str, *, vertex: bool = False) -> str:
+    """Return the first validation error of a generateContent body, or "" if there is none.
+
+    Signatures are not verified. The result is also empty for an unknown model and where the emulator too
+    would only give the catch-all message.
+    """
+    backend = Backend("vertex", "v1beta1") if vertex else Backend("studio", "v1beta")
+    known = find_model(model, backend.version)
+    if known is None:
+        return ""
+    try:
+        check_request(parse_request(body, backend), known, backend, _TrustingSigner("diagnosis"))
+    except ApiError as refusal:
+        return "" if refusal.message == CATCH_ALL else refusal.message.strip()
+    return ""

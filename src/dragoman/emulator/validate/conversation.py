@@ -1,14 +1,18 @@
-"""Stage 3, second half: the order of roles, and the pairing of function responses with calls."""
+"""Stage 3, second half: the contents.
+
+Checks the order of roles, the pairing of function responses with calls, media types and thought signatures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dragoman.emulator.backend import Backend
-from dragoman.emulator.contents import Content, blob_of, calls_of, responses_of, role_of
+from dragoman.emulator.errors import ApiError, catch_all_error
 from dragoman.emulator.models import GeminiModel
-from dragoman.emulator.refusal import ApiError, catch_all_error
+from dragoman.emulator.parsed_request import Content, blob_of, calls_of, responses_of, role_of
+from dragoman.emulator.routes import Backend
+from dragoman.emulator.signature import TEXT_TARGET, Signer, call_target
 
 _OLD_ROLES = frozenset({"user", "model", "function", "tool", "system"})
 _ROLES = frozenset({"user", "model"})
@@ -162,3 +166,122 @@ def _references(value: Any) -> set[Any]:
         elif isinstance(node, list):
             todo.extend(node)
     return found
+
+
+_PREFIXES = ("text/", "audio/", "video/")
+_MIME_TYPES = frozenset(
+    {
+        "image/png",
+        "image/jpeg",
+        "image/webp",
+        "image/heic",
+        "image/heif",
+        "application/pdf",
+        "application/x-javascript",
+        "application/x-python",
+    }
+)
+_IN_RESPONSES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+#: (offset, magic bytes) of the supported image formats. Google ignores the declared mime type.
+_IMAGE_MAGIC = ((0, b"\x89PNG\r\n\x1a\n"), (0, b"\xff\xd8\xff"), (8, b"WEBP"), (4, b"ftyp"))
+_BAD_IMAGE = (
+    "Unable to process input image. Please retry or report in "
+    "https://developers.generativeai.google/guide/troubleshooting"
+)
+_STUDIO_FILES = "https://generativelanguage.googleapis.com/"
+
+
+def check_media(request: Mapping[str, Any], backend: Backend) -> None:
+    for content in request.get("contents", ()):
+        for blob, inside_response in _blobs(content.get("parts", ())):
+            _check_blob(blob, inside_response, backend)
+    for part in request.get("systemInstruction", {}).get("parts", ()):
+        if "text" not in part:
+            raise catch_all_error("system_instruction takes text parts only")
+
+
+def _check_blob(blob: Mapping[str, Any], inside_response: bool, backend: Backend) -> None:
+    mime = blob.get("mimeType", "")
+    known = mime in _IN_RESPONSES if inside_response else mime in _MIME_TYPES or mime.startswith(_PREFIXES)
+    if not known and ("data" in blob or mime):
+        raise ApiError(f"Unsupported MIME type: {mime}")
+    if "fileUri" in blob:
+        _check_address(blob["fileUri"], backend)
+    elif mime.startswith("image/"):
+        if not _is_image(blob.get("data", b"")):
+            raise ApiError(_BAD_IMAGE)
+    elif not blob.get("data"):
+        raise catch_all_error(f"empty {mime} data")
+
+
+def _check_address(address: str, backend: Backend) -> None:
+    if backend.is_vertex:
+        if address.startswith(_STUDIO_FILES):
+            raise ApiError(f"Permission denied: Vertex cannot read {address}", code=403)
+    elif address.startswith("gs://"):
+        raise ApiError("Invalid or unsupported file uri: " + address)
+
+
+def _is_image(data: bytes) -> bool:
+    return any(data.startswith(magic, offset) for offset, magic in _IMAGE_MAGIC)
+
+
+def _blobs(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    for part in parts:
+        blob = blob_of(part)
+        if blob is not None:
+            yield blob, False
+        for inner in part.get("functionResponse", {}).get("parts", ()):
+            yield blob_of(inner) or {}, True
+
+
+def check_signatures(
+    contents: Sequence[Mapping[str, Any]], model: GeminiModel, backend: Backend, signer: Signer
+) -> None:
+    """Reject wrong signatures anywhere, and missing ones in the current turn (Gemini 3).
+
+    Other models ignore signatures.
+    """
+    if not model.wants_signatures:
+        return
+    start = _turn_start(contents)
+    for index, content in enumerate(contents):
+        parts = content.get("parts", ())
+        for part in parts:
+            signature = part.get("thoughtSignature")
+            if signature:
+                signer.verify(signature, backend, model, _signature_target(part))
+        if index > start:
+            _check_signed(parts, index)
+
+
+def _check_signed(parts: Sequence[Mapping[str, Any]], index: int) -> None:
+    first = next((part for part in parts if part.get("functionCall", {}).get("name")), None)
+    if first is not None and not first.get("thoughtSignature"):
+        raise _missing_signature_error(first["functionCall"]["name"], index + 1)
+    for part in parts:
+        if ("toolCall" in part or "toolResponse" in part) and not part.get("thoughtSignature"):
+            raise catch_all_error(
+                f"contents[{index}]: tool calls and tool responses come back with their signatures"
+            )
+
+
+def _turn_start(contents: Sequence[Mapping[str, Any]]) -> int:
+    """Return the index of the last user content without function responses, or -1."""
+    for index in reversed(range(len(contents))):
+        if role_of(contents[index]) == "user" and not responses_of(contents[index]):
+            return index
+    return -1
+
+
+def _signature_target(part: Mapping[str, Any]) -> str:
+    return call_target(part["functionCall"].get("name", "")) if "functionCall" in part else TEXT_TARGET
+
+
+def _missing_signature_error(name: str, position: int) -> ApiError:
+    return ApiError(
+        "Function call is missing a thought_signature in functionCall parts. This is required for tools to "
+        "work correctly, and missing thought_signature may lead to degraded model performance. Additional "
+        f"data, function call `default_api:{name}` , position {position}. Please refer to "
+        "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
+    )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.emulator.backend import Backend
-from dragoman.emulator.contents import calling_config_of, declarations_of
+from dragoman.emulator.errors import ApiError, catch_all_error
 from dragoman.emulator.models import GeminiModel
-from dragoman.emulator.refusal import ApiError, catch_all_error
+from dragoman.emulator.parsed_request import calling_config_of, declarations_of
+from dragoman.emulator.routes import Backend
 from dragoman.emulator.tokens import count_prompt
-from dragoman.emulator.validate.fields import STOP_LIMIT
-from dragoman.emulator.validate.schemas import check_vertex_schema
+from dragoman.emulator.validate.fields import STOP_LIMIT, check_vertex_schema
 
 Rule = Callable[[Mapping[str, Any], GeminiModel, Backend], None]
 

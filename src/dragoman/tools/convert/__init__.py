@@ -11,7 +11,7 @@ Decoders raise `InvalidRequest` for values that do not fit the API's format.
 """
 
 from dragoman.tools.convert import amazonq, anthropic, bedrock, gemini, openai_chat, openai_responses
-from dragoman.tools.convert.form import ToolFormat
+from dragoman.tools.convert.base import ToolFormat
 
 FORMATS: dict[str, ToolFormat] = {
     "gemini": gemini,

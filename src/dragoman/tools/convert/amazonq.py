@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.amazonq import outgoing
-from dragoman.dialects.amazonq.blocks import decode_use
+from dragoman.dialects.amazonq import tools as outgoing
 from dragoman.dialects.amazonq.messages import decode_results as results_of
+from dragoman.dialects.amazonq.messages import decode_use
 from dragoman.dialects.amazonq.tools import decode_tools as tools_of
 from dragoman.dialects.amazonq.wire import ChatMessage, decode_chat_messages
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import Tools, response_as_text, to_ir_tools, to_plain_json
+from dragoman.tools.convert.base import Tools, response_as_text, to_ir_tools, to_plain_json
 
 
 def encode_tools(tools: Tools) -> list[Any]:

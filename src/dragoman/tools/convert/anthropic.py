@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.anthropic import outgoing
+from dragoman.dialects.anthropic import tools as outgoing
 from dragoman.dialects.anthropic.blocks import decode_message
 from dragoman.dialects.anthropic.tools import ToolSet, decode_tool_choice, decode_tool_set
 from dragoman.dialects.anthropic.wire import WireMessage, WireToolChoice
 from dragoman.ir import Message, Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import (
+from dragoman.tools.convert.base import (
     Tools,
     find_calls,
     find_results,

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.bedrock import outgoing
+from dragoman.dialects.bedrock import tools as outgoing
 from dragoman.dialects.bedrock.blocks import decode_message
 from dragoman.dialects.bedrock.tools import AnthropicChoice, ToolSet, decode_tool_choice, decode_tool_set
 from dragoman.dialects.bedrock.wire import OneOf, WireMessage
 from dragoman.ir import Message, Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import Tools, find_calls, find_results, to_ir_tools, to_plain_json
+from dragoman.tools.convert.base import Tools, find_calls, find_results, to_ir_tools, to_plain_json
 
 _decode_choice = msgspec.json.Decoder(OneOf | None).decode
 _decode_messages = msgspec.json.Decoder(list[WireMessage]).decode

@@ -13,12 +13,13 @@ import msgspec
 from dragoman.dialects.base import Target
 from dragoman.dialects.gemini import origin_of, profile_of
 from dragoman.dialects.gemini.client.contents import decode_contents
-from dragoman.dialects.gemini.client.tools import decode_tool_config
-from dragoman.dialects.gemini.client.tools import decode_tools as decode_declarations
+from dragoman.dialects.gemini.client.decode import decode_tool_config
+from dragoman.dialects.gemini.client.decode import decode_tools as decode_declarations
 from dragoman.dialects.gemini.contents import encode_contents
 from dragoman.dialects.gemini.parts import EncodingContext
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.tools import declare, encode_tool_choice
+from dragoman.ids import new_id
 from dragoman.ir import (
     Collector,
     Event,
@@ -32,8 +33,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.schema import NameMap
-from dragoman.tokens import new_id
-from dragoman.tools.convert.form import Tools, find_calls, find_results, to_ir_tools, to_plain_json
+from dragoman.tools.convert.base import Tools, find_calls, find_results, to_ir_tools, to_plain_json
 
 #: Google's alias for its newest Flash model.
 NEWEST_MODEL = Target(model="gemini-flash-latest")

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.openai_chat import outgoing
+from dragoman.dialects.openai_chat import tools as outgoing
 from dragoman.dialects.openai_chat.messages import decode_message
 from dragoman.dialects.openai_chat.tools import decode_tool_choice, decode_tool_set
 from dragoman.dialects.openai_chat.wire import WireMessage, WireToolChoice
 from dragoman.ir import Message, Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import (
+from dragoman.tools.convert.base import (
     Tools,
     find_calls,
     find_results,

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
-from dragoman.dialects.openai_responses import outgoing
-from dragoman.dialects.openai_responses.choice import decode_tool_choice
+from dragoman.dialects.openai_responses import output_items
+from dragoman.dialects.openai_responses.decode import decode_tool_choice
 from dragoman.dialects.openai_responses.items import decode_item
 from dragoman.dialects.openai_responses.tools import ToolSet, decode_tool_set
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire
 from dragoman.ir import Message, SealedSignature, Tool, ToolCall, ToolChoice, ToolResult
-from dragoman.tools.convert.form import (
+from dragoman.tools.convert.base import (
     Tools,
     find_calls,
     find_results,
@@ -25,7 +25,7 @@ from dragoman.tools.convert.form import (
 
 
 def encode_tools(tools: Tools) -> list[Any]:
-    wires: list[Any] = to_plain_json(outgoing.encode_tools(to_ir_tools(tools)))
+    wires: list[Any] = to_plain_json(output_items.encode_tools(to_ir_tools(tools)))
     return wires
 
 
@@ -35,7 +35,7 @@ def decode_tools(wire: list[Any]) -> tuple[Tool, ...]:
 
 
 def encode_choice(choice: ToolChoice) -> Any:
-    return outgoing.encode_tool_choice(choice)
+    return output_items.encode_tool_choice(choice)
 
 
 def decode_choice(wire: Any) -> ToolChoice:
@@ -44,7 +44,7 @@ def decode_choice(wire: Any) -> ToolChoice:
 
 def encode_calls(calls: Sequence[ToolCall], text: str = "", *, signatures: bool = False) -> list[Any]:
     """Encode input items; `signatures=True` adds them in reasoning items that only the gateway understands."""
-    return outgoing.encode_calls(calls, text, signatures=signatures)
+    return output_items.encode_calls(calls, text, signatures=signatures)
 
 
 def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
@@ -57,7 +57,7 @@ def decode_calls(wire: list[Any]) -> tuple[ToolCall, ...]:
 
 
 def encode_results(results: Sequence[ToolResult]) -> list[Any]:
-    return [outgoing.encode_result(response_as_text(result)) for result in results]
+    return [output_items.encode_result(response_as_text(result)) for result in results]
 
 
 def decode_results(wire: list[Any]) -> tuple[ToolResult, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman.tools.errors import ToolFailed
-from dragoman.tools.sandbox import SandboxEntry, remove_stale_drafts, replace_file
+from dragoman.tools.fs.sandbox import SandboxEntry, remove_stale_drafts, replace_file
 
 _ID = re.compile(r"\d{20}-[0-9a-f]{8}")
 _SUFFIX = ".backup"

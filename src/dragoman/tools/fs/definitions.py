@@ -1,4 +1,4 @@
-"""The file tools of one project, as tool definitions for a registry."""
+"""The file tools of one project: their schemas as declared to the model, and `FileTools`, which implements them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,117 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dragoman.ir import Text
 from dragoman.tools.definition import Context, Risk, ToolDefinition, ToolOutput
 from dragoman.tools.errors import ToolError, ToolFailed
-from dragoman.tools.fs.arguments import TOOL_SPECS
 from dragoman.tools.fs.backups import Backup, Backups
-from dragoman.tools.fs.edit import edit_bytes
 from dragoman.tools.fs.glob import Glob
 from dragoman.tools.fs.limits import FileLimits, FileRateLimiter
-from dragoman.tools.fs.read import LineRange, read_text
+from dragoman.tools.fs.read import UTF8, LineRange, detect_encoding, read_text
 from dragoman.tools.fs.ripgrep import find_ripgrep, ripgrep_engine
+from dragoman.tools.fs.sandbox import Sandbox, translate_os_errors
 from dragoman.tools.fs.search import SearchQuery, python_engine, search
-from dragoman.tools.fs.text import UTF8, detect_encoding
 from dragoman.tools.fs.tree import ListingFilter, list_tree
-from dragoman.tools.fs.write import ContentChange, FileWriter, WriteResult
-from dragoman.tools.sandbox import Sandbox
-from dragoman.tools.sandbox.place import translate_os_errors
+from dragoman.tools.fs.write import ContentChange, FileWriter, WriteResult, edit_bytes
+
+_PATH = "Path relative to the project root, for example src/main.py. No absolute paths, no '..'."
+
+
+def _string_schema(description: str, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "description": description, **more}
+
+
+def _boolean_schema(description: str) -> dict[str, Any]:
+    return {"type": "boolean", "description": description, "default": False}
+
+
+def _integer_schema(description: str, maximum: int, **more: Any) -> dict[str, Any]:
+    return {"type": "integer", "description": description, "minimum": 1, "maximum": maximum, **more}
+
+
+def _object_schema(required: str = "", **properties: dict[str, Any]) -> bytes:
+    schema = {"type": "object", "properties": properties, "required": required.split()}
+    return msgspec.json.encode(schema)
+
+
+class FileToolSpec(msgspec.Struct, frozen=True):
+    """A tool's description and JSON Schema."""
+
+    description: str
+    schema: bytes
+
+
+TOOL_SPECS = {
+    "list_files": FileToolSpec(
+        "List the files of the project as a JSON array of paths. Files that .gitignore names are left out.",
+        _object_schema(
+            path=_string_schema("Directory to list, relative to the project root.", default="."),
+            pattern=_string_schema(
+                "Glob: *.rs (any depth), src/**/*.py, *.{ts,tsx}; relative to path.", default="**/*"
+            ),
+            include_ignored=_boolean_schema("Also list what .gitignore names."),
+            limit=_integer_schema("At most so many paths.", 10_000, default=1000),
+        ),
+    ),
+    "read_file": FileToolSpec(
+        "Read a text file of the project, whole or a range of lines. Large files need a range.",
+        _object_schema(
+            "path",
+            path=_string_schema(_PATH),
+            offset=_integer_schema("First line to read, counted from 1.", 1_000_000_000),
+            limit=_integer_schema("How many lines to read.", 1_000_000_000),
+            line_numbers=_boolean_schema("Put its number before each line; leave them out of edit_file."),
+        ),
+    ),
+    "write_file": FileToolSpec(
+        "Write a whole file of the project, or append to it. The old content is kept as a backup.",
+        _object_schema(
+            "path content",
+            path=_string_schema(_PATH),
+            content=_string_schema("The text to write, exactly."),
+            mode={"type": "string", "enum": ["overwrite", "append"], "default": "overwrite"},
+            create_parents={
+                "type": "boolean",
+                "description": "Create folders that are missing.",
+                "default": True,
+            },
+        ),
+    ),
+    "edit_file": FileToolSpec(
+        "Replace an exact piece of text in a file. It must occur exactly once, unless replace_all is set.",
+        _object_schema(
+            "path old new",
+            path=_string_schema(_PATH),
+            old=_string_schema("The text to replace, exactly as it is in the file, with its spaces."),
+            new=_string_schema("The text to put in its place."),
+            replace_all=_boolean_schema("Replace every occurrence."),
+        ),
+    ),
+    "search_files": FileToolSpec(
+        "Search the files of the project for a regular expression; answers with path:line:column: text.",
+        _object_schema(
+            "pattern",
+            pattern=_string_schema(
+                "Regular expression, matched line by line; (?i) at its start ignores case."
+            ),
+            path=_string_schema("Directory to search, relative to the project root.", default="."),
+            glob=_string_schema("Only files that match, for example *.py or src/**/*.ts.", default="**/*"),
+            max_results=_integer_schema("At most so many lines.", 1000, default=100),
+            include_ignored=_boolean_schema("Also search what .gitignore names."),
+        ),
+    ),
+    "list_backups": FileToolSpec(
+        "List what files were before they were written or edited here, newest first.",
+        _object_schema(path=_string_schema("Only backups of this file.")),
+    ),
+    "restore_backup": FileToolSpec(
+        "Put a file back as it was before a write. What it is now is kept as a backup, too.",
+        _object_schema("id", id=_string_schema("The id that write_file, edit_file or list_backups gave.")),
+    ),
+}
+
 
 Args = dict[str, Any]
 _DEFAULTS = FileLimits()

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman.tools.errors import ToolRefused
-from dragoman.tools.sandbox import SECRET_NAMES
+from dragoman.tools.fs.sandbox import SECRET_NAMES
 
 _MINUTE_S = 60.0
 _MAX_SESSIONS = 1000

@@ -17,12 +17,11 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from dragoman.tools.errors import ToolError
-from dragoman.tools.fs.children import start_process
 from dragoman.tools.fs.glob import Glob
-from dragoman.tools.fs.search import SearchEngine, SearchHit, SearchQuery, python_engine
-from dragoman.tools.fs.text import detect_encoding
+from dragoman.tools.fs.read import detect_encoding
+from dragoman.tools.fs.sandbox import Sandbox
+from dragoman.tools.fs.search import SearchEngine, SearchHit, SearchQuery, python_engine, start_process
 from dragoman.tools.fs.tree import ListingFilter, list_tree
-from dragoman.tools.sandbox import Sandbox
 
 _OPTIONS = (
     "--no-config --json --hidden --no-messages --no-follow --no-require-git --no-ignore-global "

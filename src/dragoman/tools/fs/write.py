@@ -1,8 +1,10 @@
-"""Change files: save a backup of the old content, then replace it atomically."""
+"""Change files: edit text, show a unified diff, save a backup of the old content, then replace atomically."""
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import threading
 from collections.abc import Callable
 
@@ -11,11 +13,123 @@ import msgspec
 from dragoman.tools.definition import Context
 from dragoman.tools.errors import ToolError, ToolFailed
 from dragoman.tools.fs.backups import Backups
-from dragoman.tools.fs.diff import unified_diff
 from dragoman.tools.fs.limits import FileRateLimiter
-from dragoman.tools.fs.text import describe_binary, detect_encoding
-from dragoman.tools.sandbox import Sandbox, SandboxEntry, remove_stale_drafts, replace_file
-from dragoman.tools.sandbox.names import printable_path
+from dragoman.tools.fs.read import describe_binary, detect_encoding
+from dragoman.tools.fs.sandbox import Sandbox, SandboxEntry, printable_path, remove_stale_drafts, replace_file
+
+_DIFF_CONTEXT_LINES = 3
+_MAX_DIFF_LINES = 4000  # of the changed part: difflib takes quadratic time, and longer diffs are not readable
+_HUNK = re.compile(r"@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
+
+
+def unified_diff(path: str, old: str | None, new: str) -> str:
+    """Return the diff, or "" if nothing changes; `old` is None for a file that does not exist.
+
+    The equal beginning and end are cut off before difflib compares the rest.
+    """
+    before, after = (old or "").splitlines(keepends=True), new.splitlines(keepends=True)
+    if old is not None and before == after:
+        return ""
+    source = f"a/{path}" if old is not None else "/dev/null"
+    head = _count_equal_lines(before, after)
+    tail = _count_equal_lines(before[head:][::-1], after[head:][::-1])
+    start = max(0, head - _DIFF_CONTEXT_LINES)
+    before = before[start : len(before) - max(0, tail - _DIFF_CONTEXT_LINES)]
+    after = after[start : len(after) - max(0, tail - _DIFF_CONTEXT_LINES)]
+    if len(before) + len(after) > _MAX_DIFF_LINES:
+        return f"--- {source}\n+++ b/{path}\n{len(before)} lines become {len(after)}: too many to show\n"
+    lines = difflib.unified_diff(before, after, source, f"b/{path}", n=_DIFF_CONTEXT_LINES)
+    return (
+        "".join(_with_newline(_shift_hunk(line, start)) for line in lines) or f"--- {source}\n+++ b/{path}\n"
+    )
+
+
+def _count_equal_lines(one: list[str], other: list[str]) -> int:
+    """Return how many lines at the beginning are equal."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _shift_hunk(line: str, by: int) -> str:
+    found = _HUNK.match(line)
+    if not found:
+        return line
+    return f"@@ -{int(found[1]) + by}{found[2]} +{int(found[3]) + by}{found[4]} @@{line[found.end() :]}"
+
+
+def _with_newline(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+_MAX_PLACES = 10
+_MAX_COMPARED_LINES = 5000
+_ESCAPES = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\'": "'", r"\\": "\\"}
+
+
+def edit_bytes(data: bytes, old: str, new: str, *, replace_all: bool) -> bytes:
+    """Return the file with `old` replaced, in its own encoding and with its own line endings.
+
+    Raises `ToolFailed` for binary data, for bytes that do not survive decoding, and as `edit_text` does.
+    """
+    encoding = detect_encoding(data)
+    if encoding is None:
+        raise ToolFailed(f"it {describe_binary(data)} and cannot be edited as text")
+    text = encoding.decode(data)
+    if encoding.encode(text) != data:
+        raise ToolFailed(f"it is no sound {encoding.name}: an edit would damage the rest of it")
+    return encoding.encode(edit_text(text, old, new, replace_all=replace_all))
+
+
+def edit_text(text: str, old: str, new: str, *, replace_all: bool = False) -> str:
+    """Return the text with `old` replaced; raise `ToolFailed` unless it occurs once, or `replace_all` is set."""
+    if not old:
+        raise ToolFailed("old is empty: give the text to replace, or use write_file for a new file")
+    if old == new:
+        raise ToolFailed("old and new are the same: nothing would change")
+    if old not in text and "\r\n" in text and "\r" not in old:
+        # Models write \n; in a file with \r\n line ends the edit is made with \r\n.
+        crlf_old, crlf_new = (part.replace("\n", "\r\n") for part in (old, new))
+        if crlf_old in text:
+            old, new = crlf_old, crlf_new
+    places = text.count(old)
+    if places == 0:
+        raise ToolFailed(f"old was not found in the file{_explain_missing_text(text, old)}")
+    if places > 1 and not replace_all:
+        lines = _lines_of(text, old)
+        raise ToolFailed(
+            f"old was found {places} times (lines {', '.join(map(str, lines))}"
+            f"{', …' if places > len(lines) else ''}): give more of the text around it, or set replace_all"
+        )
+    return text.replace(old, new)
+
+
+def _lines_of(text: str, old: str) -> list[int]:
+    found: list[int] = []
+    at = text.find(old)
+    while at >= 0 and len(found) < _MAX_PLACES:
+        found.append(text.count("\n", 0, at) + 1)
+        at = text.find(old, at + len(old))
+    return found
+
+
+def _explain_missing_text(text: str, old: str) -> str:
+    """Return a hint where the intended text probably is, or ""."""
+    plain = re.sub(r"\\[nt\"'\\]", lambda found: _ESCAPES[found[0]], old)
+    if plain != old and text.count(plain) == 1:  # pain P2: only reported, never repaired silently
+        return f": without its backslash escapes it is at line {_lines_of(text, plain)[0]}"
+    lines = text.splitlines()[:_MAX_COMPARED_LINES]
+    wanted = [line for line in old.splitlines() if line.strip()]
+    if not wanted:
+        return ""
+    loose = [" ".join(line.split()) for line in lines]
+    first = " ".join(wanted[0].split())
+    if first in loose:
+        number = loose.index(first)
+        why = "the line is there, what follows differs" if wanted[0] in lines else "only the spaces differ"
+        return f": line {number + 1} is {lines[number]!r} ({why})"
+    near = difflib.get_close_matches(wanted[0], lines, n=1, cutoff=0.6)
+    return f": line {lines.index(near[0]) + 1} is similar: {near[0]!r}" if near else ""
+
 
 _MAX_OLD_BYTES = 64 * 1024 * 1024  # limit for a file that must be read for its backup
 

@@ -14,12 +14,12 @@ from dragoman.tools.inject.context import (
     CallStep,
     CapturedCall,
     ToolContext,
+    adapt_to_model,
     call_key,
     open_calls,
     placeholder,
     placeholder_ids,
 )
-from dragoman.tools.inject.fit import adapt_to_model
 from dragoman.tools.inject.history import continues_from, question_of
 from dragoman.tools.inject.request import modify_request
 

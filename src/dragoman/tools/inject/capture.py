@@ -7,11 +7,18 @@ from typing import Any
 
 import msgspec
 
-from dragoman.dialects.gemini.partial import PartialArgs
+from dragoman.dialects.gemini.stream import PartialArgs
 from dragoman.dialects.gemini.wire import PartialArg
-from dragoman.tokens import new_id
-from dragoman.tools.inject.context import CapturedCall, call_key, placeholder
-from dragoman.tools.inject.spelling import Json, as_objects, get_field, with_field
+from dragoman.ids import new_id
+from dragoman.tools.inject.context import (
+    CapturedCall,
+    Json,
+    as_objects,
+    call_key,
+    get_field,
+    placeholder,
+    with_field,
+)
 
 _CALL = "functionCall"
 ResponseJson = Json | Sequence[Json]

@@ -14,12 +14,15 @@ from dragoman.tools.inject.context import (
     CallResult,
     CallStep,
     CapturedCall,
+    Json,
     ToolContext,
+    as_objects,
     call_key,
+    get_field,
     placeholder_ids,
     remove_placeholder,
+    with_field,
 )
-from dragoman.tools.inject.spelling import Json, as_objects, get_field, with_field
 
 _CALL, _RESPONSE, _SIGNATURE = "functionCall", "functionResponse", "thoughtSignature"
 _NO_RESULT = {"error": "no result came for this call"}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.tools.inject.context import ToolContext
+from dragoman.tools.inject.context import Json, ToolContext, as_objects, find_key, get_field, with_field
 from dragoman.tools.inject.history import with_results
-from dragoman.tools.inject.spelling import Json, as_objects, find_key, get_field, with_field
 
 _DECLARATIONS, _CALLING, _ALLOWED = "functionDeclarations", "functionCallingConfig", "allowedFunctionNames"
 _SERVER_SIDE = "includeServerSideToolInvocations"

@@ -1,23 +1,77 @@
-"""`McpServers`: starts, supervises and stops the MCP servers in the settings."""
+"""`McpServers`: validates the settings of the MCP servers, then starts, supervises and stops them.
+
+`connection` needs the `mcp` extra and is imported lazily.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import importlib
+import os
+import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.config import is_loopback
 from dragoman.config.tools import McpServer
 from dragoman.errors import ConfigError
 from dragoman.tools.definition import ToolDefinition
-from dragoman.tools.mcp.settings import check_server
+
+_SERVER_NAME = re.compile(
+    r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*"
+)  # `__` separates server and tool in a tool's name
+
+
+def check_server(name: str, server: McpServer) -> McpServer:
+    """Return the settings with the absolute path of the program. Raise `ConfigError` if they are invalid."""
+    where = f"mcp.servers.{name}"
+    if not _SERVER_NAME.fullmatch(name):
+        raise ConfigError("a server's name has letters, digits, - and single _", where=where)
+    if bool(server.command) == bool(server.url):
+        raise ConfigError("a server has either a command or a url", where=where)
+    if server.url:
+        _check_url(server, f"{where}.url")
+        return server
+    program = _find_program(server.command[0], f"{where}.command")
+    return msgspec.structs.replace(server, command=(program, *server.command[1:]))
+
+
+def _check_url(server: McpServer, where: str) -> None:
+    parts = urlsplit(server.url)
+    host = parts.hostname or ""
+    if parts.scheme not in ("http", "https") or not host:
+        raise ConfigError("must be a URL like https://example.com/mcp", where=where)
+    if parts.username or parts.password:
+        raise ConfigError("must be without user and password: put them into headers", where=where)
+    if parts.scheme == "http" and server.headers and not is_loopback(host):
+        raise ConfigError(
+            f"must be https: the headers would cross the network to {host} in the clear", where=where
+        )
+
+
+def _find_program(given: str, where: str) -> str:
+    """Return the path of the program: an absolute path as it is, a bare name from the absolute folders in PATH."""
+    program = os.path.expanduser(given)
+    if os.path.isabs(program):
+        return program
+    if os.sep in program:
+        message = f"{given!r} depends on the working directory\nwrite the whole path, or a bare name in PATH"
+        raise ConfigError(message, where=where)
+    folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
+    found = shutil.which(program, path=os.pathsep.join(folders) or os.devnull)
+    if found is None:
+        raise ConfigError(f"there is no program {given!r} in PATH", where=where)
+    return found
+
 
 if TYPE_CHECKING:
-    from dragoman.tools.mcp.link import McpConnection
+    from dragoman.tools.mcp.connection import McpConnection
 
 ToolsChanged = Callable[[str, tuple[ToolDefinition, ...]], None]
 
@@ -115,7 +169,7 @@ class McpServers:
 def _import_connection() -> Any:
     """Import `link` lazily: the `mcp` package is an extra. Raise `ConfigError` if it is not installed."""
     try:
-        return importlib.import_module("dragoman.tools.mcp.link")
+        return importlib.import_module("dragoman.tools.mcp.connection")
     except ModuleNotFoundError as error:
         if error.name not in ("mcp", "mcp_types", "anyio"):
             raise

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.doctor.checks.environment import check_environment
-from dragoman.cli.doctor.checks.files import check_files
-from dragoman.cli.doctor.checks.google import UpstreamProbe, _clock_findings
-from dragoman.cli.doctor.checks.network import check_ca, check_proxy
-from dragoman.cli.doctor.checks.state import check_disk
+from dragoman.cli.doctor import all_passed, summary
+from dragoman.cli.doctor.client_settings_checks import check_environment, check_files
 from dragoman.cli.doctor.finding import DoctorContext, Finding
-from dragoman.cli.doctor.report import all_passed, summary
+from dragoman.cli.doctor.local_checks import check_disk
+from dragoman.cli.doctor.upstream_checks import UpstreamProbe, _clock_findings, check_ca, check_proxy
 from dragoman.cli.settings import Settings
 from dragoman.config import load
 
@@ -109,7 +107,7 @@ def test_proxies(
 
 def test_a_socks_proxy_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "socks5://proxy:1080")
-    monkeypatch.setattr("dragoman.cli.doctor.checks.network.find_spec", lambda _name: None)
+    monkeypatch.setattr("dragoman.cli.doctor.upstream_checks.find_spec", lambda _name: None)
     (found,) = check_proxy(situation(tmp_path, {}))
     assert (found.status, found.fix) == ("fail", "pip install 'dragoman[socks]'")
 

@@ -14,12 +14,10 @@ from typing import Any
 import pytest
 
 from dragoman import emulator
-from dragoman.cli.doctor.checks import CHECK_TITLES, CHECKS
-from dragoman.cli.doctor.checks.arrivals import PROBES
-from dragoman.cli.doctor.checks.versions import TESTED_VERSIONS
-from dragoman.cli.doctor.command import _make_repairs
+from dragoman.cli.doctor import CHECK_TITLES, CHECKS, _make_repairs
+from dragoman.cli.doctor.client_checks import PROBES, TESTED_VERSIONS
 from dragoman.cli.doctor.finding import DoctorContext, Finding, Repair
-from dragoman.cli.launch.table import CLIENTS
+from dragoman.cli.launch.clients import CLIENTS
 from tests.e2e.agents import PACKAGES
 from tests.e2e.conftest import NEW
 from tests.unit.cli.conftest import Dragoman

@@ -16,12 +16,11 @@ import pytest
 from dragoman.dialects.amazonq import AmazonQ
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError
-from dragoman.exchange import Exchange
-from dragoman.facts import TranslationOptions
-from dragoman.mending import InvalidArguments
-from tests.unit.dialects.amazonq.building import body, tool, with_tools
-from tests.unit.dialects.amazonq.rust_cli import read
-from tests.unit.dialects.playing import MODELS, refusal
+from dragoman.translation.argument_repair import InvalidArguments
+from dragoman.translation.exchange import Exchange, TranslationOptions
+from tests.unit.dialects.amazonq.builders import body, tool, with_tools
+from tests.unit.dialects.amazonq.strict_reader import read
+from tests.unit.dialects.scripted_client import MODELS, refusal
 
 Json = dict[str, Any]
 

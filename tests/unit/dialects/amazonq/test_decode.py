@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.dialects.amazonq import AmazonQ
 from dragoman.ir import Message, Request, Text
-from tests.unit.dialects.amazonq.building import (
+from tests.unit.dialects.amazonq.builders import (
     CONTEXT,
     CURRENT,
     HISTORY,

@@ -9,7 +9,6 @@ import pytest
 
 from dragoman.dialects.amazonq import AmazonQ
 from dragoman.dialects.base import Target
-from dragoman.exchange import Exchange
 from dragoman.ir import (
     AFTER_TEXT,
     ON_THOUGHT,
@@ -22,7 +21,8 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from tests.unit.dialects.amazonq.building import (
+from dragoman.translation.exchange import Exchange
+from tests.unit.dialects.amazonq.builders import (
     ASSISTANT,
     CONTEXT,
     CURRENT,
@@ -43,7 +43,7 @@ from tests.unit.dialects.amazonq.building import (
     use,
     user,
 )
-from tests.unit.dialects.building import PIXEL, SIGNATURE
+from tests.unit.dialects.builders import PIXEL, SIGNATURE
 
 PNG = Media(mime="image/png", data=PIXEL)
 TEXT, JSON = {"text": "done"}, {"json": {"stdout": "ok"}}

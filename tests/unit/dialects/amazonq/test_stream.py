@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.amazonq import AmazonQ
-from dragoman.dialects.amazonq.events import PIECE_CHARS
+from dragoman.dialects.amazonq.stream import PIECE_CHARS
 from dragoman.dialects.base import Answer
 from dragoman.errors import UpstreamError
 from dragoman.ir import (
@@ -30,10 +30,10 @@ from dragoman.ir import (
     Usage,
     seal,
 )
-from tests.corpus.q import parse_frames
-from tests.unit.dialects.amazonq.rust_cli import read
-from tests.unit.dialects.amazonq.streaming import answer, call, frames, last, stream_bytes, whole
-from tests.unit.dialects.streaming import CALLED, END, OTHER, SIGNATURE, USAGE, whole_stream
+from tests.corpus.amazonq_adapter import parse_frames
+from tests.unit.dialects.amazonq.stream_checks import answer, call, frames, last, stream_bytes, whole
+from tests.unit.dialects.amazonq.strict_reader import read
+from tests.unit.dialects.stream_checks import CALLED, END, OTHER, SIGNATURE, USAGE, whole_stream
 
 Frame = tuple[str, dict[str, Any]]
 

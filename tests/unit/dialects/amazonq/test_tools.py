@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.dialects.amazonq import AmazonQ
 from dragoman.ir import Tool
-from tests.unit.dialects.amazonq.building import (
+from tests.unit.dialects.amazonq.builders import (
     CONTEXT,
     CURRENT,
     body,

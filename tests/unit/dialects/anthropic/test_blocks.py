@@ -19,7 +19,7 @@ from dragoman.ir import (
     ToolResult,
     seal,
 )
-from tests.unit.dialects.anthropic.building import (
+from tests.unit.dialects.anthropic.builders import (
     Json,
     assistant,
     decode,
@@ -35,7 +35,7 @@ from tests.unit.dialects.anthropic.building import (
     tool_use,
     user,
 )
-from tests.unit.dialects.building import PIXEL, SIGNATURE
+from tests.unit.dialects.builders import PIXEL, SIGNATURE
 
 PDF = "JVBERi0="
 CLAUDE_SIGNATURE = "EqQBCgIYAhIkYmFzZTY0IG9mIHNvbWVib2R5IGVsc2U="

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects import anthropic
 from dragoman.ir import Message, OutputFormat, Sampling, Text, Thinking, ToolCall
-from tests.unit.dialects.anthropic.building import (
+from tests.unit.dialects.anthropic.builders import (
     Json,
     assistant,
     body,

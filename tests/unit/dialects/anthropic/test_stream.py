@@ -25,7 +25,7 @@ from dragoman.ir import (
     collect,
     seal,
 )
-from tests.unit.dialects.anthropic.streaming import (
+from tests.unit.dialects.anthropic.stream_checks import (
     Json,
     answer,
     assembled,
@@ -37,7 +37,7 @@ from tests.unit.dialects.anthropic.streaming import (
     used,
     whole,
 )
-from tests.unit.dialects.streaming import OTHER, SIGNATURE, call, whole_stream
+from tests.unit.dialects.stream_checks import OTHER, SIGNATURE, call, whole_stream
 
 ON_CALL = seal(SIGNATURE, "toolu_1")
 

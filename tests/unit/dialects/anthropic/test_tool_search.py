@@ -17,7 +17,7 @@ from dragoman.ir import (
     ToolChoice,
     seal,
 )
-from tests.unit.dialects.anthropic.building import (
+from tests.unit.dialects.anthropic.builders import (
     assistant,
     decode,
     parts,
@@ -29,8 +29,8 @@ from tests.unit.dialects.anthropic.building import (
     tool_use,
     user,
 )
-from tests.unit.dialects.anthropic.streaming import streamed, thought, whole
-from tests.unit.dialects.streaming import SIGNATURE, whole_stream
+from tests.unit.dialects.anthropic.stream_checks import streamed, thought, whole
+from tests.unit.dialects.stream_checks import SIGNATURE, whole_stream
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Location, ServerTool, Tool, ToolChoice
-from tests.unit.dialects.anthropic.building import (
+from tests.unit.dialects.anthropic.builders import (
     Json,
     assistant,
     decode,

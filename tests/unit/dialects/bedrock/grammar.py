@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.eventstream import EventMessage, EventStreamDecoder
+from dragoman.http.aws_eventstream import EventMessage, EventStreamDecoder
 
 Json = dict[str, Any]
 

@@ -29,10 +29,10 @@ from dragoman.ir import (
     collect,
     seal,
 )
-from tests.unit.dialects.bedrock.building import Json, reasoning
+from tests.unit.dialects.bedrock.builders import Json, reasoning
 from tests.unit.dialects.bedrock.grammar import frames_of, read_stream
-from tests.unit.dialects.bedrock.streaming import CLIENT, answer, content, stream_bytes, streamed, whole
-from tests.unit.dialects.streaming import CALLED, END, OTHER, SIGNATURE, USAGE, call, whole_stream
+from tests.unit.dialects.bedrock.stream_checks import CLIENT, answer, content, stream_bytes, streamed, whole
+from tests.unit.dialects.stream_checks import CALLED, END, OTHER, SIGNATURE, USAGE, call, whole_stream
 
 
 def used(identity: str, **args: object) -> Json:

@@ -19,7 +19,7 @@ from dragoman.ir import (
     ToolResult,
     seal,
 )
-from tests.unit.dialects.bedrock.building import (
+from tests.unit.dialects.bedrock.builders import (
     PDF,
     Json,
     assistant,
@@ -36,7 +36,7 @@ from tests.unit.dialects.bedrock.building import (
     tool_use,
     user,
 )
-from tests.unit.dialects.building import PIXEL, SIGNATURE
+from tests.unit.dialects.builders import PIXEL, SIGNATURE
 
 CLAUDE_SIGNATURE = "EqQBCgIYAhIkYmFzZTY0IG9mIHNvbWVib2R5IGVsc2U="
 PICTURE = Media(mime="image/png", data=PIXEL)

@@ -10,9 +10,9 @@ import pytest
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.bedrock import decode as decode_module
 from dragoman.dialects.bedrock.encode import Echo
+from dragoman.incremental.lru import LruCache
 from dragoman.ir import Message, Text, ToolCall
-from dragoman.memo import LruCache
-from tests.unit.dialects.bedrock.building import (
+from tests.unit.dialects.bedrock.builders import (
     CLIENT,
     Json,
     assistant,

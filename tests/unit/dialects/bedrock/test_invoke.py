@@ -13,12 +13,12 @@ from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect
 from dragoman.dialects.bedrock import CountClient, InvokeClient
 from dragoman.errors import DragomanError, InvalidRequest, UpstreamError
-from dragoman.eventstream import STREAM_TYPE
+from dragoman.http.aws_eventstream import STREAM_TYPE
 from dragoman.ir import Event, Failed, TextDelta, ThoughtDelta, collect
-from tests.unit.dialects.anthropic.streaming import answer, parse, stream_bytes
-from tests.unit.dialects.bedrock.building import user
+from tests.unit.dialects.anthropic.stream_checks import answer, parse, stream_bytes
+from tests.unit.dialects.bedrock.builders import user
 from tests.unit.dialects.bedrock.grammar import frames_of
-from tests.unit.dialects.streaming import call, whole_stream
+from tests.unit.dialects.stream_checks import call, whole_stream
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.ir import ServerKind, ServerTool, Tool
-from tests.unit.dialects.bedrock.building import CLIENT, Json, refused, request, spec, tools
+from tests.unit.dialects.bedrock.builders import CLIENT, Json, refused, request, spec, tools
 
 CACHE = {"cachePoint": {"type": "default"}}
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.gemini.ids import client_id, upstream_id
+from dragoman.dialects.gemini.wire import client_id, upstream_id
 from dragoman.ir import Media, Message, Part, Text, Thought, ToolCall, ToolResult
-from tests.unit.dialects.gemini.speaking import (
+from tests.unit.dialects.gemini.builders import (
     NEW,
     OLD,
     OURS,
@@ -78,7 +78,7 @@ def test_c8_ids_go_only_where_they_are_known(to: str, identity: dict[str, str]) 
 
 def test_p2_arguments_leave_byte_for_byte() -> None:
     args = rb'{ "b": 1.0, "a": "\u00e9\\n\t", "big": 12345678901234567890123 }'
-    from tests.unit.dialects.gemini.speaking import encode
+    from tests.unit.dialects.gemini.builders import encode
 
     assert args in encode(user("q"), model(ToolCall(id="t", name="read", args=args))).body
 

@@ -10,7 +10,7 @@ import pytest
 from dragoman.dialects import gemini
 from dragoman.dialects.base import Target
 from dragoman.ir import Message, Signature, Thought
-from tests.unit.dialects.gemini.speaking import (
+from tests.unit.dialects.gemini.builders import (
     NEW,
     OLD,
     OURS,

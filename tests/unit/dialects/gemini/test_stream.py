@@ -10,20 +10,9 @@ import pytest
 from dragoman.dialects.gemini.stream import GeminiStream
 from dragoman.dialects.gemini.wire import NATIVE_FIELDS, Chunk, decode_chunk
 from dragoman.errors import UpstreamError, UpstreamIncomplete, UpstreamProtocolError
-from dragoman.ir import (
-    Event,
-    Failed,
-    Native,
-    ServerTool,
-    Signature,
-    TextDelta,
-    ThoughtDelta,
-    ToolCall,
-    Usage,
-)
+from dragoman.ir import Event, Failed, Native, ServerTool, Signature, TextDelta, ThoughtDelta, ToolCall, Usage
 from dragoman.ir.grammar import check_events
-from tests.unit.dialects.gemini.situations import FIRST, SITUATIONS, STARTED, WRONG, called, end
-from tests.unit.dialects.gemini.speaking import (
+from tests.unit.dialects.gemini.builders import (
     array,
     calling,
     chunk,
@@ -33,6 +22,7 @@ from tests.unit.dialects.gemini.speaking import (
     read,
     sse,
 )
+from tests.unit.dialects.gemini.recorded_answers import FIRST, SITUATIONS, STARTED, WRONG, called, end
 
 
 def failure(events: list[Event]) -> UpstreamError:

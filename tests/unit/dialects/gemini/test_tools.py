@@ -11,7 +11,7 @@ from dragoman.dialects.gemini import tools as tools_module
 from dragoman.dialects.gemini.tools import declare
 from dragoman.errors import InvalidRequest
 from dragoman.ir import Tool, ToolChoice
-from tests.unit.dialects.gemini.speaking import (
+from tests.unit.dialects.gemini.builders import (
     NEW,
     READ,
     body_of,

@@ -31,7 +31,7 @@ from dragoman.ir import (
     ThoughtDelta,
     ToolCall,
 )
-from tests.unit.dialects.openai_chat.streaming import (
+from tests.unit.dialects.openai_chat.stream_checks import (
     Json,
     answer,
     chunks_of,
@@ -41,7 +41,7 @@ from tests.unit.dialects.openai_chat.streaming import (
     whole,
     whole_bytes,
 )
-from tests.unit.dialects.streaming import CALLED, END, OTHER, SIGNATURE, USAGE, call, whole_stream
+from tests.unit.dialects.stream_checks import CALLED, END, OTHER, SIGNATURE, USAGE, call, whole_stream
 
 BLOCKED = Finished(reason="blocked", raw="SAFETY", detail="no")
 LEGACY = Echo(legacy=True)

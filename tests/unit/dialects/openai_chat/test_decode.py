@@ -10,7 +10,7 @@ from dragoman.dialects import openai_chat
 from dragoman.dialects.openai_chat import decode as decode_module
 from dragoman.dialects.openai_chat.encode import Echo
 from dragoman.ir import OutputFormat, Request, Sampling, Text, Thinking
-from tests.unit.dialects.openai_chat.building import (
+from tests.unit.dialects.openai_chat.builders import (
     Json,
     assistant,
     call,

@@ -21,8 +21,8 @@ from dragoman.ir import (
     ToolResult,
     seal,
 )
-from tests.unit.dialects.building import SIGNATURE
-from tests.unit.dialects.openai_chat.building import (
+from tests.unit.dialects.builders import SIGNATURE
+from tests.unit.dialects.openai_chat.builders import (
     Json,
     assistant,
     call,

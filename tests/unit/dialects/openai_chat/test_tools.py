@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.openai_chat import custom
+from dragoman.dialects.openai_chat import custom_tools
 from dragoman.dialects.openai_chat.encode import Echo
 from dragoman.ir import Location, ServerTool, Tool, ToolChoice
-from tests.unit.dialects.openai_chat.building import Json, custom_tool, decode, noted, refused, request, tool
+from tests.unit.dialects.openai_chat.builders import Json, custom_tool, decode, noted, refused, request, tool
 
 SCHEMA = {"type": "object", "properties": {"pattern": {"type": "string"}}}
 SCHEMA_TEXT = b'{"type": "object", "properties": {"pattern": {"type": "string"}}}'
@@ -32,15 +32,15 @@ READ: dict[str, tuple[Json, Tool]] = {
     ),
     "g1 custom": (
         custom_tool("patch", description="applies"),
-        Tool(name="patch", description="applies", schema=custom.INPUT_SCHEMA, where="tools[0].custom"),
+        Tool(name="patch", description="applies", schema=custom_tools.INPUT_SCHEMA, where="tools[0].custom"),
     ),
     "custom of plain text": (
         custom_tool("patch", format={"type": "text"}),
-        Tool(name="patch", schema=custom.INPUT_SCHEMA, where="tools[0].custom"),
+        Tool(name="patch", schema=custom_tools.INPUT_SCHEMA, where="tools[0].custom"),
     ),
     "flat custom": (
         {"type": "custom", "name": "patch", "description": "d"},
-        Tool(name="patch", description="d", schema=custom.INPUT_SCHEMA, where="tools[0].custom"),
+        Tool(name="patch", description="d", schema=custom_tools.INPUT_SCHEMA, where="tools[0].custom"),
     ),
 }
 
@@ -216,9 +216,9 @@ def test_what_is_no_tool_is_refused_with_its_place(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["", 'a\n"b" \\ ü', '{"input": 1}'])
 def test_g1_text_goes_in_and_comes_out(text: str) -> None:
-    assert custom.unwrap(custom.wrap(text)) == text
+    assert custom_tools.unwrap(custom_tools.wrap(text)) == text
 
 
 @pytest.mark.parametrize("args", [b"{}", b'{"input":7}', b'{"patch": "x"}'])
 def test_arguments_of_another_form_are_not_lost(args: bytes) -> None:
-    assert custom.unwrap(args) == args.decode()
+    assert custom_tools.unwrap(args) == args.decode()

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.dialects import openai_responses
 from dragoman.dialects.base import Answer
-from dragoman.dialects.openai_responses.compact import CompactClient
+from dragoman.dialects.openai_responses import CompactClient
 from dragoman.dialects.openai_responses.compaction import (
     PREFACE,
     SUMMARY_PROMPT,
@@ -17,12 +17,12 @@ from dragoman.dialects.openai_responses.compaction import (
     open_summary,
     seal_summary,
 )
-from dragoman.dialects.openai_responses.session import input_items
+from dragoman.dialects.openai_responses.conversation_state import input_items
 from dragoman.errors import DragomanError
 from dragoman.ir import Text, collect
-from tests.unit.dialects.openai_responses.building import body, call, message, output, user
-from tests.unit.dialects.openai_responses.streaming import text
-from tests.unit.dialects.streaming import whole_stream
+from tests.unit.dialects.openai_responses.builders import body, call, message, output, user
+from tests.unit.dialects.openai_responses.stream_checks import text
+from tests.unit.dialects.stream_checks import whole_stream
 
 
 @pytest.mark.parametrize("words", ["", "we fixed it", "ünï 😀\n" * 10_000])

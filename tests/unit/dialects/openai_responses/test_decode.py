@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from dragoman.dialects import openai_responses
-from dragoman.dialects.openai_responses.echo import DEFAULTS
+from dragoman.dialects.openai_responses.encode import DEFAULTS
 from dragoman.ir import Message, OutputFormat, Sampling, Text, Thinking
-from tests.unit.dialects.openai_responses.building import (
+from tests.unit.dialects.openai_responses.builders import (
     Json,
     body,
     call,

@@ -8,19 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.openai_responses.compaction import PREFACE, SUMMARY_PROMPT, UNREADABLE, seal_summary
-from dragoman.ir import (
-    AFTER_TEXT,
-    ON_THOUGHT,
-    Media,
-    Signature,
-    Text,
-    Thought,
-    ToolCall,
-    ToolResult,
-    seal,
-)
-from tests.unit.dialects.building import PIXEL, SIGNATURE
-from tests.unit.dialects.openai_responses.building import (
+from dragoman.ir import AFTER_TEXT, ON_THOUGHT, Media, Signature, Text, Thought, ToolCall, ToolResult, seal
+from tests.unit.dialects.builders import PIXEL, SIGNATURE
+from tests.unit.dialects.openai_responses.builders import (
     PICTURE,
     Json,
     call,

@@ -29,8 +29,8 @@ from dragoman.ir import (
     Usage,
     seal,
 )
-from tests.corpus.responses import parse_events
-from tests.unit.dialects.openai_responses.streaming import (
+from tests.corpus.responses_adapter import parse_events
+from tests.unit.dialects.openai_responses.stream_checks import (
     answer,
     call,
     items,
@@ -40,7 +40,7 @@ from tests.unit.dialects.openai_responses.streaming import (
     text,
     whole,
 )
-from tests.unit.dialects.streaming import OTHER, SIGNATURE, whole_stream
+from tests.unit.dialects.stream_checks import OTHER, SIGNATURE, whole_stream
 
 THOUGHT: list[Event] = [ThoughtDelta("h"), ThoughtDelta("m")]
 SIGNED = SignatureDelta(SIGNATURE, ON_THOUGHT)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dragoman.dialects.base import Answer
-from dragoman.dialects.openai_responses.echo import Echo
+from dragoman.dialects.openai_responses.encode import Echo
 from dragoman.dialects.openai_responses.tool_search import found_remotely, output_item, search_tool
 from dragoman.ir import (
     Event,
@@ -22,7 +22,7 @@ from dragoman.ir import (
     ToolFilter,
     seal,
 )
-from tests.unit.dialects.openai_responses.building import (
+from tests.unit.dialects.openai_responses.builders import (
     call,
     decode,
     function,
@@ -33,8 +33,8 @@ from tests.unit.dialects.openai_responses.building import (
     request,
     user,
 )
-from tests.unit.dialects.openai_responses.streaming import answer, items, names, stream_bytes, whole
-from tests.unit.dialects.streaming import SIGNATURE, whole_stream
+from tests.unit.dialects.openai_responses.stream_checks import answer, items, names, stream_bytes, whole
+from tests.unit.dialects.stream_checks import SIGNATURE, whole_stream
 
 Json = dict[str, Any]
 

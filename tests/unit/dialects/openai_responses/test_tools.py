@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.openai_responses.builtin import INPUT_SCHEMA
-from dragoman.dialects.openai_responses.tools import ClientTool
+from dragoman.dialects.openai_responses.tools import INPUT_SCHEMA, ClientTool
 from dragoman.ir import Location, ServerTool, ToolChoice
-from tests.unit.dialects.openai_responses.building import (
+from tests.unit.dialects.openai_responses.builders import (
     Json,
     call,
     decode,

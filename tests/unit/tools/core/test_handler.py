@@ -24,7 +24,7 @@ from dragoman.tools import (
     ToolRefused,
     result_text,
 )
-from dragoman.tools.metrics import UNKNOWN_TOOL
+from dragoman.tools.handler import UNKNOWN_TOOL
 
 
 class Notebook:
@@ -112,7 +112,7 @@ async def test_strict_mode_says_which_schema_it_could_not_use() -> None:
 
 
 def test_strict_mode_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.config.rules.find_spec", lambda _name: None)
+    monkeypatch.setattr("dragoman.config.validation.find_spec", lambda _name: None)
     handler_of(add)
     with pytest.raises(ConfigError, match=r"dragoman\[strict\]"):
         handler_of(add, strict=True)

@@ -16,7 +16,7 @@ from dragoman.tools.inject import (
     modify_request,
     open_calls,
 )
-from tests.unit.dialects.playing import SENTINEL
+from tests.unit.dialects.scripted_client import SENTINEL
 
 Json = dict[str, Any]
 

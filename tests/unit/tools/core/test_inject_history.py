@@ -18,7 +18,7 @@ from dragoman.tools.inject import (
     placeholder,
     question_of,
 )
-from tests.unit.dialects.playing import SENTINEL
+from tests.unit.dialects.scripted_client import SENTINEL
 
 Json = dict[str, Any]
 

@@ -20,7 +20,7 @@ from dragoman.tools.results import (
     to_output,
     to_result,
 )
-from tests.unit.tools.core import samples
+from tests.unit.tools.core import sample_tools
 
 PICTURE = Media(mime="image/png", data="aGk=")
 
@@ -35,12 +35,12 @@ PICTURE = Media(mime="image/png", data="aGk=")
         (1.5, b'{"output":1.5}', "1.5"),
         (True, b'{"output":true}', "true"),
         (float("nan"), b'{"output":null}', "null"),
-        (samples.Point(1, 2), b'{"x":1,"y":2}', '{"x":1,"y":2}'),
-        (samples.Query(text="q"), b'{"text":"q","limit":10}', '{"text":"q","limit":10}'),
-        (samples.Person(name="A", age=1), b'{"name":"A","age":1}', '{"name":"A","age":1}'),
-        ([samples.Cat(meow="m")], b'{"output":[{"meow":"m"}]}', '[{"meow":"m"}]'),
+        (sample_tools.Point(1, 2), b'{"x":1,"y":2}', '{"x":1,"y":2}'),
+        (sample_tools.Query(text="q"), b'{"text":"q","limit":10}', '{"text":"q","limit":10}'),
+        (sample_tools.Person(name="A", age=1), b'{"name":"A","age":1}', '{"name":"A","age":1}'),
+        ([sample_tools.Cat(meow="m")], b'{"output":[{"meow":"m"}]}', '[{"meow":"m"}]'),
         (Path("/srv/a"), b'{"output":"/srv/a"}', "/srv/a"),
-        (samples.Colour.RED, b'{"output":"red"}', "red"),
+        (sample_tools.Colour.RED, b'{"output":"red"}', "red"),
         (datetime.date(2026, 11, 16), b'{"output":"2026-11-16"}', "2026-11-16"),
         ({"output": "x"}, b'{"output":"x"}', "x"),
         (

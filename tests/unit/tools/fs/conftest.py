@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.tools.definition import Context
 from dragoman.tools.fs import FileLimits, FileTools
-from dragoman.tools.sandbox import Sandbox
+from dragoman.tools.fs.sandbox import Sandbox
 
 ANYONE = Context(session="s")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.tools.fs.diff import unified_diff
+from dragoman.tools.fs.write import unified_diff
 from tests.requirements import require_program
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "x"]), max_size=30).map("".join)

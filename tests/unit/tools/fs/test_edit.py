@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.tools.errors import ToolFailed
 from dragoman.tools.fs import FileTools
-from dragoman.tools.fs.edit import edit_bytes, edit_text
+from dragoman.tools.fs.write import edit_bytes, edit_text
 from tests.unit.tools.fs.conftest import ANYONE
 
 TEXT = "def a():\n    return 1\n\ndef b():\n    return 1\n"

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.tools.fs.glob import Glob
+from dragoman.tools.fs.sandbox import Sandbox
 from dragoman.tools.fs.tree import ListingFilter, list_tree
-from dragoman.tools.sandbox import Sandbox
 from tests.requirements import require_program
 
 TREE = """

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.errors import ToolError, ToolRefused
-from dragoman.tools.sandbox import PathRules, Sandbox, replace_file
-from dragoman.tools.sandbox.names import MAX_DEPTH, printable_path
-from tests.fuzz.canary import snapshot
+from dragoman.tools.fs.sandbox import MAX_DEPTH, PathRules, Sandbox, printable_path, replace_file
+from tests.fuzz.tree_snapshot import snapshot
 
 TRAVERSAL = """
 .. ../ ../x ../../etc/passwd ./../x a/.. a/../b a/../../b a/b/../../.. a/./../x foo/../../../etc/shadow ..//x

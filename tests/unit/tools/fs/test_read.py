@@ -8,9 +8,8 @@ import pytest
 
 from dragoman.tools.errors import ToolFailed, ToolRefused
 from dragoman.tools.fs import read
-from dragoman.tools.fs.read import LineRange, read_text
-from dragoman.tools.fs.text import Encoding, detect_encoding
-from dragoman.tools.sandbox import Sandbox
+from dragoman.tools.fs.read import Encoding, LineRange, detect_encoding, read_text
+from dragoman.tools.fs.sandbox import Sandbox
 
 LIMIT = 1000
 WHOLE = LineRange()

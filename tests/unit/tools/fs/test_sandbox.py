@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.errors import ToolError, ToolFailed, ToolRefused
-from dragoman.tools.sandbox import Sandbox, SandboxEntry, replace_file
-from dragoman.tools.sandbox.names import MAX_DEPTH
+from dragoman.tools.fs.sandbox import MAX_DEPTH, Sandbox, SandboxEntry, replace_file
 
 
 def content(sandbox: Sandbox, path: str) -> bytes:

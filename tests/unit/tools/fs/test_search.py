@@ -21,9 +21,9 @@ import pytest
 from dragoman.tools.errors import ToolFailed
 from dragoman.tools.fs import FileLimits, FileTools, grep_child, search
 from dragoman.tools.fs.ripgrep import find_ripgrep, ripgrep_engine
+from dragoman.tools.fs.sandbox import Sandbox
 from dragoman.tools.fs.search import SearchEngine, SearchHit, SearchQuery, python_engine
 from dragoman.tools.results import result_text, to_output
-from dragoman.tools.sandbox import Sandbox
 from tests.requirements import require_program
 from tests.unit.tools.fs import fake_ripgrep
 from tests.unit.tools.fs.conftest import ANYONE

@@ -10,10 +10,8 @@ import pytest
 
 from dragoman.tools.errors import ToolFailed
 from dragoman.tools.fs.glob import Glob
+from dragoman.tools.fs.sandbox import DRAFT_PREFIX, MAX_DEPTH, Sandbox
 from dragoman.tools.fs.tree import ListingFilter, list_tree
-from dragoman.tools.sandbox import Sandbox
-from dragoman.tools.sandbox.names import MAX_DEPTH
-from dragoman.tools.sandbox.place import DRAFT_PREFIX
 
 
 def listed(sandbox: Sandbox, path: str = ".", pattern: str = "**/*", **more: Any) -> list[str]:

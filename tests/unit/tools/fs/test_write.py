@@ -13,8 +13,7 @@ import pytest
 from dragoman.tools.errors import ToolFailed, ToolRefused
 from dragoman.tools.fs import FileLimits, FileTools
 from dragoman.tools.fs.backups import Backups
-from dragoman.tools.sandbox import SandboxEntry, replace_file
-from dragoman.tools.sandbox.place import DRAFT_PREFIX, remove_stale_drafts
+from dragoman.tools.fs.sandbox import DRAFT_PREFIX, SandboxEntry, remove_stale_drafts, replace_file
 from tests.unit.tools.fs.conftest import ANYONE
 
 DEAD_PID = 2**22 + 1  # above the kernel's highest

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from dragoman.dialects.gemini.client.wire import Object, read_flag, read_list, read_object, read_text
-from dragoman.dialects.history import HISTORY_CACHE_BYTES, decode_items
+from dragoman.dialects.gemini.client.protojson import Object, read_flag, read_list, read_object, read_text
 from dragoman.errors import InvalidRequest
+from dragoman.incremental.fold import IncrementalFold, store_fold, take_fold
+from dragoman.incremental.items import HISTORY_CACHE_BYTES, decode_items
+from dragoman.incremental.lru import LruCache
 from dragoman.ir import (
     ANY_ORIGIN,
-    IncrementalFold,
     Media,
     Message,
     Native,
@@ -23,10 +24,7 @@ from dragoman.ir import (
     Thought,
     ToolCall,
     ToolResult,
-    store_fold,
-    take_fold,
 )
-from dragoman.memo import LruCache
 
 #: Google documents `user` and `model`; `function` and `tool` are older roles for function responses.
 _ROLES: dict[str, Role] = {

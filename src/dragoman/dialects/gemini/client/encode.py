@@ -19,7 +19,7 @@ from dragoman.ir import (
     ToolCall,
     Usage,
 )
-from dragoman.ir.response import AnswerPart
+from dragoman.ir.collect import AnswerPart
 
 #: Native fields of the response itself; all others belong to the candidate.
 RESPONSE_FIELDS = frozenset({"promptFeedback", "usageMetadata"})

@@ -1,0 +1,202 @@
+"""Check this machine: settings, the gateway's port, the state folder, disk space and the store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from dragoman.cli.doctor.finding import DoctorContext, Finding, Repair
+from dragoman.cli.gateway import get_health
+from dragoman.cli.launch.apply_overrides import has_override_log, restore_leftovers
+from dragoman.cli.settings import KEY_FILE, Settings, load_gateway_key
+from dragoman.config import is_loopback
+from dragoman.errors import ConfigError
+from dragoman.store import StoreUnavailable, open_store
+
+
+def check_settings(at: DoctorContext) -> Iterator[Finding]:
+    if at.settings is None:
+        what, _, hint = at.settings_error.partition("\n")
+        yield Finding(
+            status="fail",
+            what=what,
+            why="nothing starts with wrong settings",
+            fix=hint or "mend the place that is named; dragoman config check looks again",
+        )
+        return
+    yield Finding(
+        status="ok",
+        what=str(at.settings.file or "no file; defaults and environment (dragoman init writes one)"),
+    )
+    for note in at.settings.loaded.notes:
+        yield Finding(status="warn", what=note)
+
+
+def check_port(at: DoctorContext) -> Iterator[Finding]:
+    if at.settings is None:
+        return
+    config = at.settings.config
+    host, port = config.server.host, config.server.port
+    if not port:
+        yield Finding(status="ok", what="any free one")
+        return
+    near = host if is_loopback(host) else "127.0.0.1"
+    health = get_health(near, port)
+    if health is not None and health.get("service") == "dragoman":
+        backend = health.get("backend", "")
+        yield Finding(status="ok", what=f"a gateway answers on {near}:{port} (backend {backend})")
+        if backend != config.backend:
+            yield Finding(
+                status="warn",
+                what=f"that gateway leads to {backend}, your settings to {config.backend}",
+                why="it was started with other settings; launchers start one of their own beside it",
+                fix="stop it and start dragoman serve again",
+            )
+        return
+    why = _cannot_bind(host, port)
+    if not why:
+        yield Finding(status="ok", what=f"{host}:{port} is free")
+        return
+    yield Finding(
+        status="fail",
+        what=f"{host}:{port} cannot be used: {why}",
+        why="dragoman serve would not start; launchers take a free port by themselves",
+        fix="end the program that listens there, or set server.port (DRAGOMAN_SERVER_PORT)",
+    )
+
+
+def _cannot_bind(host: str, port: int) -> str:
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+_DISK_FULL_BYTES = 50 * 1024 * 1024
+_DISK_LOW_BYTES = 500 * 1024 * 1024
+_OTHERS_MODE = 0o077
+
+
+def check_state(at: DoctorContext) -> Iterator[Finding]:
+    home = at.home
+    if not home.exists():
+        yield Finding(status="ok", what=f"{home} will be made at the first start")
+        return
+    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding(
+            status="fail",
+            what=f"{home} cannot be written to",
+            why="keys, conversations and signatures are kept there",
+            fix="give it back to your user, or point DRAGOMAN_HOME to a folder you own",
+        )
+        return
+    yield Finding(status="ok", what=str(home))
+    yield from _open_to_others(home)
+    yield from _check_overrides(home)
+
+
+def _open_to_others(home: Path) -> Iterator[Finding]:
+    if os.name != "posix":
+        return
+    key = home / KEY_FILE
+    for path, mode in ((home, 0o700), (key, 0o600)):
+        if path.exists() and path.stat().st_mode & _OTHERS_MODE:
+            yield Finding(
+                status="warn",
+                what=f"{path} can be read by others",
+                why="whoever has the gateway key can spend your Google quota",
+                fix=f"chmod {mode:o} {path}",
+                repair=Repair(question=f"close {path} to others", apply=partial(_restrict_mode, path, mode)),
+            )
+    if not key.exists():
+        return
+    try:
+        load_gateway_key(home)
+    except ConfigError as error:
+        yield Finding(
+            status="fail", what=str(error).partition("\n")[0], fix="delete the file and a new key is made"
+        )
+
+
+def _restrict_mode(path: Path, mode: int) -> str:
+    before = path.stat().st_mode & 0o777
+    path.chmod(mode)
+    return f"{path} is {mode:o} now (it was {before:o})"
+
+
+def _check_overrides(home: Path) -> Iterator[Finding]:
+    """Report settings that a running or killed launcher has overridden."""
+    if has_override_log(home):
+        yield Finding(
+            status="note",
+            what="settings of Amazon Q or Kiro are lent",
+            why="a launcher uses them now, or was cut off",
+            fix="the next start of any launcher puts back what nobody uses",
+            repair=Repair(
+                question="put back what no running launcher uses", apply=partial(_restore_overrides, home)
+            ),
+        )
+
+
+def _restore_overrides(home: Path) -> str:
+    restore_leftovers(home)
+    return "a launcher still uses them" if has_override_log(home) else "put back as they were"
+
+
+def check_disk(at: DoctorContext) -> Iterator[Finding]:
+    place = next((path for path in (at.home, *at.home.parents) if path.exists()), Path("/"))
+    free = shutil.disk_usage(place).free
+    room = f"{free / 1e9:.1f} GB free at {place}"
+    if free < _DISK_FULL_BYTES:
+        yield Finding(
+            status="fail",
+            what=room,
+            why="conversations and signatures cannot be kept",
+            fix="make room, or move DRAGOMAN_HOME",
+        )
+    elif free < _DISK_LOW_BYTES:
+        yield Finding(
+            status="warn", what=room, fix="make room, or lower store.max_bytes and observe.capture_bytes"
+        )
+    else:
+        yield Finding(status="ok", what=room)
+
+
+def check_store(at: DoctorContext) -> Iterator[Finding]:
+    if at.settings is None:
+        return
+    url = at.settings.config.store.url
+    if not url and not at.home.is_dir():
+        yield Finding(status="ok", what="SQLite; made at the first start")
+        return
+    try:
+        asyncio.run(_open_and_close_store(at.settings))
+    except (StoreUnavailable, ConfigError, sqlite3.Error, OSError) as error:
+        yield Finding(
+            status="fail",
+            what=f"the store cannot be opened: {str(error).partition(chr(10))[0]}",
+            why="conversations and thought signatures live there",
+            fix="check store.url and that the server runs"
+            if url
+            else f"move {at.home / 'state.db'} away; a new one is made",
+        )
+    else:
+        yield Finding(status="ok", what="Redis answers" if url else "SQLite opens")
+
+
+async def _open_and_close_store(settings: Settings) -> None:
+    store = open_store(settings.config)
+    try:
+        await store.get_values(["doctor"])
+    finally:
+        await store.close()

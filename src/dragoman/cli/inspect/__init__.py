@@ -1,0 +1,1 @@
+"""The commands that show what happened: captured requests, usage and cost, the audit log."""

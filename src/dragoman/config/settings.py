@@ -1,0 +1,95 @@
+"""The names of all settings, derived from the model, and which of their values are secret.
+
+Names are dotted in the file and `DRAGOMAN_…` in the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from dragoman.config.model import Config
+
+ENV_PREFIX = "DRAGOMAN_"
+#: Settings that are hidden when shown; a URL may contain a password.
+SECRETS = frozenset(
+    {"server.admin_keys", "server.keys", "store.url", "upstream.api_key", "upstream.api_keys"}
+)
+#: Secret members of each entry of a table: they may contain tokens for MCP servers.
+SECRET_MEMBERS = {"mcp.servers": ("env", "headers")}
+
+
+class SettingDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """One value that a user can set."""
+
+    key: str
+    type: Any
+
+    @property
+    def env(self) -> str:
+        return ENV_PREFIX + self.key.upper().replace(".", "_")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean …?` for the closest known name, or ""."""
+    import difflib  # imported here because it is rarely needed
+
+    # Compare without the common prefix, which would make all variables similar.
+    bare = {one.removeprefix(ENV_PREFIX): one for one in known}
+    wanted = name.removeprefix(ENV_PREFIX)
+    last = name.replace("_", ".").rpartition(".")[2].lower()
+    same_end = [one for one in bare if one.lower().endswith((f".{last}", f"_{last}"))]
+    near = difflib.get_close_matches(wanted, bare, n=1, cutoff=0.75) or same_end
+    near = near or difflib.get_close_matches(wanted, bare, n=1, cutoff=0.5)
+    return f"; did you mean {bare[near[0]]}?" if near else ""
+
+
+def _walk_struct(struct: type[msgspec.Struct], prefix: str) -> Iterator[SettingDefinition]:
+    for field in msgspec.structs.fields(struct):
+        key = prefix + field.name
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield from _walk_struct(field.type, f"{key}.")
+        else:
+            yield SettingDefinition(key=key, type=field.type)
+
+
+SETTINGS: dict[str, SettingDefinition] = {setting.key: setting for setting in _walk_struct(Config, "")}
+#: Settings that are tables of tables. Errors about them omit the values, which may be secret.
+TABLES = frozenset({"mcp.servers", "profiles"})
+SECTIONS = frozenset(key.partition(".")[0] for key in SETTINGS if "." in key)
+
+
+def secrets_of(config: Config) -> tuple[str, ...]:
+    """Return all secret values, without duplicates."""
+    return tuple(dict.fromkeys(text for text in _secret_texts(config) if text))
+
+
+def _secret_texts(config: Config) -> Iterator[str]:
+    for key in SECRETS:
+        value = _value(config, key)
+        texts: tuple[str, ...] = value if isinstance(value, tuple) else (str(value),)
+        for text in texts:
+            yield from _passwords(text) if "://" in text else (text,)
+    for key, members in SECRET_MEMBERS.items():
+        table = _value(config, key)
+        for entry in table.values() if isinstance(table, dict) else ():
+            for member in members:
+                for text in getattr(entry, member).values():
+                    # also without the scheme of an Authorization header
+                    yield from (text, text.rpartition(" ")[2])
+
+
+def _passwords(url: str) -> Iterator[str]:
+    """Yield the password of a URL, as written and percent-decoded; the rest of a URL is not secret."""
+    written = urlsplit(url).password or ""
+    yield from (written, unquote(written))
+
+
+def _value(config: Config, key: str) -> object:
+    value: object = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value

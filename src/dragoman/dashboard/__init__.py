@@ -1,1 +1,0 @@
-"""The dashboard's data and its static files; no HTTP and no store access."""

@@ -1,1 +1,0 @@
-"""Encode the model's reply as Google does: chunks, the merged response, and all metadata."""

@@ -1,0 +1,1 @@
+"""Authentication of API requests: gateway keys, AWS signatures and clients' own Google keys."""

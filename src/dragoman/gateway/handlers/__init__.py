@@ -1,0 +1,1 @@
+"""The handlers of the API routes, one module per API."""

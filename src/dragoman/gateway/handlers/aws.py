@@ -1,0 +1,109 @@
+"""The handlers of Amazon's APIs besides Converse and InvokeModel.
+
+Bedrock's control plane lists the models, which Claude Code and LangChain read at their start. Amazon Q's operations are
+chat, the list of models, and the control calls of its clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.dialects.amazonq import control
+from dragoman.dialects.base import Reply
+from dragoman.gateway.asgi import JSON_HEADERS, ResponseWriter
+from dragoman.gateway.handlers.generate import RequestContext, generate
+from dragoman.gateway.handlers.models import (
+    CLAUDE_MODELS,
+    GEMINI_MODELS,
+    display_name,
+    list_models,
+    paginate_names,
+)
+from dragoman.gateway.handlers.pagination import read_page_size
+
+_PAGE, _MAX_PAGE = 100, 1000
+_PROFILE_ARN = "arn:aws:bedrock:us-east-1:000000000000:inference-profile/"
+_MODEL_ARN = "arn:aws:bedrock:us-east-1::foundation-model/"
+#: Clients derive a model's abilities from the vendor in its id, so every Gemini model has an Anthropic alias.
+_CLAUDE_PROFILES = tuple(
+    f"us.anthropic.{name}-v1:0" for name in (*CLAUDE_MODELS, *(f"claude-{name}" for name in GEMINI_MODELS))
+)
+_PROFILES = (*_CLAUDE_PROFILES, *GEMINI_MODELS)
+
+
+async def list_inference_profiles(call: RequestContext, outlet: ResponseWriter) -> None:
+    name = call.path_params.get("model", "")
+    await _reply(outlet, _encode_profile(name.rpartition("/")[2]) if name else _encode_profiles(call.query))
+
+
+async def list_foundation_models(call: RequestContext, outlet: ResponseWriter) -> None:
+    name = call.path_params.get("model", "")
+    if name:
+        await _reply(outlet, {"modelDetails": _encode_model(name.rpartition("/")[2])})
+    else:
+        await _reply(outlet, {"modelSummaries": [_encode_model(_model_id(profile)) for profile in _PROFILES]})
+
+
+def _encode_profiles(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return one page; the page token is the id of the previous page's last profile.
+
+    There are no application profiles, which users of Bedrock create themselves.
+    """
+    if query.get("type") == "APPLICATION":
+        return {"inferenceProfileSummaries": []}
+    size = read_page_size(query, "maxResults", _PAGE, _MAX_PAGE)
+    shown, more = paginate_names(_PROFILES, query, "nextToken", size)
+    found: dict[str, Any] = {"inferenceProfileSummaries": [_encode_profile(name) for name in shown]}
+    return {**found, "nextToken": shown[-1]} if more else found
+
+
+def _encode_profile(name: str) -> dict[str, Any]:
+    return {
+        "inferenceProfileId": name,
+        "inferenceProfileArn": _PROFILE_ARN + name,
+        "inferenceProfileName": display_name(name.replace(".", "-").replace(":", "-")),
+        "models": [{"modelArn": _MODEL_ARN + _model_id(name)}],
+        "status": "ACTIVE",
+        "type": "SYSTEM_DEFINED",
+    }
+
+
+def _model_id(profile: str) -> str:
+    """Return the model id of a profile, which is the profile id without its region prefix."""
+    _, vendor, name = profile.rpartition("anthropic.")
+    return f"{vendor or 'google.'}{name}"
+
+
+def _encode_model(name: str) -> dict[str, Any]:
+    vendor = name.partition(".")[0]
+    return {
+        "modelId": name,
+        "modelArn": _MODEL_ARN + name,
+        "modelName": display_name(name.partition(".")[2] or name),
+        "providerName": display_name(vendor),
+        "inputModalities": ["TEXT", "IMAGE"],
+        "outputModalities": ["TEXT"],
+        "responseStreamingSupported": True,
+        "inferenceTypesSupported": ["ON_DEMAND"],
+        "modelLifecycle": {"status": "ACTIVE"},
+    }
+
+
+async def _reply(outlet: ResponseWriter, found: dict[str, Any]) -> None:
+    await outlet.reply(Reply(200, msgspec.json.encode(found), JSON_HEADERS))
+
+
+async def run_amazonq_operation(call: RequestContext, outlet: ResponseWriter) -> None:
+    """Dispatch by the name of the operation, which is in the x-amz-target header or in the path."""
+    operation = control.operation_of(call.path_params["operation"])
+    if operation in control.CHATS:
+        await generate(call, outlet)
+        return
+    if operation == control.MODELS:
+        body = list_models(call.dialect.name, call.gateway.config.models, call.query)
+    else:
+        body = control.answer(operation, call.body)
+    await outlet.reply(Reply(200, body, JSON_HEADERS))

@@ -1,0 +1,328 @@
+"""Parse request bodies that repeat most of an earlier body, without parsing the repeated bytes again.
+
+Every turn of a conversation sends the whole history and all tools. Comparing bytes is about twenty times as fast as
+parsing JSON, so the reader cuts the known beginning of the history and the known tools out of the body, puts a
+placeholder into each gap, and parses the rest. If the placeholders appear in the result as the first element of the
+history and as the tools, the cut-out bytes were exactly these values. Otherwise the whole body is parsed.
+
+If the envelope, the bytes around the history, is known too, only the new elements of the history are parsed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from dragoman.errors import InvalidRequest
+from dragoman.incremental.envelope import RequestEnvelope
+from dragoman.incremental.fingerprint_index import FingerprintIndex
+from dragoman.incremental.history_prefix import (
+    NO_PREFIX,
+    HistoryPrefix,
+    MergeItems,
+    PrefixCache,
+    locate_elements,
+)
+from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, decode_items, decode_new_items
+from dragoman.incremental.lru import LruCache
+
+W = TypeVar("W")
+T = TypeVar("T")
+V = TypeVar("V")
+
+_INVALID_UTF8 = b"\xff"  # never occurs in UTF-8, so no client can forge a placeholder
+_PLACEHOLDER = b'"%b dragoman knows what stood here"' % _INVALID_UTF8
+_match_closing_bracket = re.compile(rb"[ \t\r\n]{0,16}\]").match
+_TOOLS_KEY = b'"tools":'
+_TOOLS_BYTES = 32 * 1024 * 1024
+_ENVELOPE_CACHE_BYTES = 2 * HISTORY_CACHE_BYTES
+_ENVELOPE_MEMORY_PER_BYTE = (
+    3  # estimated memory of an envelope and its `notebook`; tools are cached elsewhere
+)
+_new_number = itertools.count(1).__next__
+
+
+class ToolsField(Generic[W]):
+    """How to get and set the tools of a parsed body."""
+
+    def __init__(self, get: Callable[[W], msgspec.Raw], put: Callable[[W, msgspec.Raw], None]) -> None:
+        self.get = get
+        self.put = put
+
+
+def _put_tools(wire: Any, tools: msgspec.Raw) -> None:
+    wire.tools = tools
+
+
+#: The tools are in the field `tools`, as in most dialects.
+TOOLS_FIELD: ToolsField[Any] = ToolsField(operator.attrgetter("tools"), _put_tools)
+
+
+def _no_extras(_: object) -> tuple[()]:
+    return ()
+
+
+def _no_messages(_before: object, _earlier: object, _new: object) -> tuple[()]:
+    return ()
+
+
+class IncrementalBodyReader(Generic[W, T]):
+    """Parse the bodies of one dialect and cache what later bodies may repeat.
+
+    - `name` is the prefix of the names of the caches, in metrics;
+    - `read` parses a whole body;
+    - `key` is the JSON key of the history list, and `elements` returns that list of a parsed body;
+    - `tools` says where the tools are, if the dialect has them in the body;
+    - `known_as` removes from elements what may change from turn to turn without meaning, such as cache points;
+    - `idle` matches such volatile text after the list, see `Frame`;
+    - `said` makes messages of decoded elements, see `Said`;
+    - `tells` returns whether a decoded element carries more than messages, see `History`;
+    - `framed` is false for dialects whose envelope is different in every request.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[bytes], W],
+        *,
+        key: str,
+        elements: Callable[[W], Sequence[msgspec.Raw]],
+        tools: ToolsField[W] | None = None,
+        known_as: Callable[[list[bytes]], list[bytes]] = list,
+        idle: re.Pattern[bytes] | None = None,
+        said: MergeItems[T] = _no_messages,
+        tells: Callable[[T], object] = _no_extras,
+        framed: bool = True,
+    ) -> None:
+        self._read = read
+        self.without_volatile = known_as
+        self._lists = tuple(f'"{key}":{space}['.encode() for space in ("", " "))
+        self.elements = elements
+        self._tools_of = tools
+        self._volatile = idle
+        self.merge_items = said
+        self.is_annotated = tells
+        self._has_stable_envelope = framed
+        self.prefixes: PrefixCache[T] = PrefixCache(name, known_as, said)
+        self._envelopes: LruCache[int, RequestEnvelope[tuple[W, bytes]]] = LruCache(
+            _ENVELOPE_CACHE_BYTES, f"{name} frames" if framed else ""
+        )
+        self._tools: FingerprintIndex[bytes] = FingerprintIndex(_TOOLS_BYTES, f"{name} tools")
+        self._tools_from_end = 0  # offset of the tools in the last body, counted from its end
+        self._ahead: tuple[bytes, PartialBody[W, T]] | None = None
+
+    def peek(self, body: bytes) -> PartialBody[W, T]:
+        """Parse ahead: the result is reused by the next `skim` of the same body."""
+        self._ahead = body, self.read(body)
+        return self._ahead[1]
+
+    def read(self, body: bytes) -> PartialBody[W, T]:
+        """Parse a body, except for what is known from earlier bodies.
+
+        Raise `InvalidRequest` if the body is invalid.
+        """
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] is body:
+            return ahead[1]
+        start = self._list_start(body)
+        run: HistoryPrefix[T] = self.prefixes.find(body, start) if start >= 0 else NO_PREFIX
+        frame = self._envelopes.find(run.envelope) if run.envelope else None
+        if frame is not None and (new := frame.new_elements(body, start, start + len(run.text))):
+            return PartialBody(self, body, start, run, frame, new)
+        tools_at, tools = self._known_tools(body, start + len(run.text))
+        cuts = [(start, len(run.text))] if run.text else []
+        if tools:
+            cuts.insert(len(cuts) if start < tools_at else 0, (tools_at, len(tools)))
+        wire = self._read_rest(body, cuts, run, tools) if cuts else None
+        if wire is None:
+            wire, run, tools = self._read(body), NO_PREFIX, b""
+        if not tools and self._tools_of is not None:
+            tools = bytes(self._tools_of.get(wire))
+            self._tools.put(tools, tools)
+        return PartialBody(self, body, start, run, (wire, tools))
+
+    def read_envelope(self, frame: RequestEnvelope[tuple[W, bytes]]) -> tuple[W, bytes]:
+        """Return the parsed envelope and the bytes of its tools."""
+        if frame.parsed is None:
+            wire = self._read(frame.body)
+            frame.parsed = wire, bytes(self._tools_of.get(wire)) if self._tools_of is not None else b""
+        return frame.parsed
+
+    def cache_envelope(self, number: int, before: bytes, behind: bytes, notebook: dict[str, Any]) -> int:
+        """Cache an envelope and return its number, or 0 if this dialect has none.
+
+        A `number` other than 0 is that of an outdated envelope, which is replaced.
+        """
+        if not self._has_stable_envelope:
+            return 0
+        number = number or _new_number()
+        frame: RequestEnvelope[tuple[W, bytes]] = RequestEnvelope(before, behind, notebook, self._volatile)
+        self._envelopes.put(number, _ENVELOPE_MEMORY_PER_BYTE * (len(before) + len(behind)), frame)
+        return number
+
+    def _list_start(self, body: bytes) -> int:
+        """Return the offset after the opening bracket of the history; -1 if there is no such list."""
+        for opening in self._lists:
+            at = body.find(opening)
+            if at >= 0:
+                return at + len(opening)
+        return -1
+
+    def _known_tools(self, body: bytes, behind: int) -> tuple[int, bytes]:
+        """Return offset and bytes of the tools, if their bytes are cached.
+
+        Look where the last body had them, then after the history, then before it.
+        """
+        if self._tools_of is None:
+            return 0, b""
+        at = max(0, len(body) - self._tools_from_end)
+        if not body[max(0, at - len(_TOOLS_KEY) - 1) : at].strip().endswith(_TOOLS_KEY):
+            at = _tools_start(body, max(0, behind))
+            at = at if at >= 0 else _tools_start(body, 0)
+        for texts in self._tools.find(body, at) if at >= 0 else ():
+            for text in texts:
+                if body.startswith(text, at):
+                    self._tools_from_end = len(body) - at
+                    return at, text
+        return 0, b""
+
+    def _read_rest(
+        self, body: bytes, cuts: list[tuple[int, int]], run: HistoryPrefix[T], tools: bytes
+    ) -> W | None:
+        """Parse the body without the `cuts`; None if the placeholders are not where they must be."""
+        pieces: list[bytes] = []
+        end = 0
+        for at, size in cuts:
+            pieces.append(body[end:at])
+            end = at + size
+        pieces.append(body[end:])
+        if any(_INVALID_UTF8 in piece for piece in pieces):
+            return None
+        try:
+            wire = self._read(_PLACEHOLDER.join(pieces))
+            first = self.elements(wire)[:1] if run.ends else ()
+        except InvalidRequest:
+            return None
+        if run.ends and (not first or bytes(first[0]) != _PLACEHOLDER):
+            return None
+        if tools and self._tools_of is not None:
+            if bytes(self._tools_of.get(wire)) != _PLACEHOLDER:
+                return None
+            self._tools_of.put(wire, msgspec.Raw(tools))
+        return wire
+
+
+class PartialBody(Generic[W, T]):
+    """A body whose history may be known in part.
+
+    `notebook` caches what the dialect derives from the envelope. `is_framed` means that an earlier body had the same
+    envelope: what was derived from it then is still in the notebook, and `wire` need not be parsed.
+    """
+
+    def __init__(
+        self,
+        skimmer: IncrementalBodyReader[W, T],
+        body: bytes,
+        start: int,
+        run: HistoryPrefix[T],
+        around: tuple[W, bytes] | RequestEnvelope[tuple[W, bytes]],
+        new: list[bytes] | None = None,
+    ) -> None:
+        self._reader = skimmer
+        self._body = body
+        self._start = start
+        self._prefix = run
+        self._envelope = around
+        self._new = new
+        self.has_known_envelope = new is not None
+        self.derived: dict[str, Any] = around.derived if isinstance(around, RequestEnvelope) else {}
+
+    @property
+    def wire(self) -> W:
+        """The parsed body, without the known elements of the history."""
+        return self._read_envelope()[0]
+
+    @property
+    def tools(self) -> bytes:
+        """The bytes of the tools."""
+        return self._read_envelope()[1]
+
+    def _read_envelope(self) -> tuple[W, bytes]:
+        around = self._envelope
+        return self._reader.read_envelope(around) if isinstance(around, RequestEnvelope) else around
+
+    def derive(self, name: str, key: object, make: Callable[[], V]) -> V:
+        """Return `make()`, or its cached result if the envelope and the `key` are the same as before."""
+        noted: tuple[object, V] | None = self.derived.get(name)
+        if noted is None or noted[0] != key:
+            noted = self.derived[name] = key, make()
+        return noted[1]
+
+    def history(
+        self,
+        memo: LruCache[bytes, T],
+        place: str,
+        read: Callable[[bytes, str], T],
+        *,
+        several: Callable[[list[bytes]], list[T] | None] | None = None,
+    ) -> DecodedHistory[T]:
+        """Decode the elements of the history that are not known, and cache the longer prefix.
+
+        The parameters are those of `read_pieces`; `place` is the name of the field.
+        """
+        skimmer, run, raws = self._reader, self._prefix, self._new
+        known = len(run.ends)
+        if raws is None:
+            raws = list(map(bytes, skimmer.elements(self.wire)[1 if known else 0 :]))
+        texts = skimmer.without_volatile(raws)
+        # The cached prefix ends before the last element, which nearly always comes back changed: clients move the cache
+        # point from it to the new last element.
+        laid = (
+            locate_elements(self._body, self._start, run, raws)
+            if self._start >= 0 and len(raws) > 1
+            else None
+        )
+        if laid is not None or known:  # the prefix cache holds these items, so `memo` need not
+            new = run.match_following(texts)
+            known_too = len(new)
+            new += decode_new_items(place, texts[known_too:], read, start=known + known_too, several=several)
+        else:
+            new = decode_items(memo, place, texts, read, several=several)
+        telling = run.annotated
+        if any(map(skimmer.is_annotated, new)):
+            telling += tuple(index for index, piece in enumerate(new, known) if skimmer.is_annotated(piece))
+        pieces = run.items + tuple(new)
+        if laid is not None:
+            text, comma, ends, behind = laid
+            said = skimmer.merge_items(run.messages, run.items, new[:-1])
+            told = tuple(filter(len(ends).__gt__, telling)) if telling else ()
+            frame = self._cache_envelope(behind)
+            first, last = pieces[:-1], pieces[-1:]
+            skimmer.prefixes.put(
+                run, HistoryPrefix(text, comma, ends, first, said, told, (texts[-1],), last, frame)
+            )
+        return DecodedHistory(pieces, skimmer.merge_items(run.messages, run.items, new), telling)
+
+    def _cache_envelope(self, behind: int) -> int:
+        """Cache the envelope of this body and return its number; `behind` is the offset after the last element."""
+        if self.has_known_envelope:
+            return self._prefix.envelope
+        # Only a placeholder at its beginning proves that the list at `_start` is the history.
+        if not self._prefix.ends or not _match_closing_bracket(self._body, behind):
+            return 0
+        before = self._body[: self._start]
+        return self._reader.cache_envelope(self._prefix.envelope, before, self._body[behind:], self.derived)
+
+
+def _tools_start(body: bytes, start: int) -> int:
+    """Return the offset of the value of the next `"tools"` key; -1 if there is none."""
+    at = body.find(_TOOLS_KEY, start)
+    if at < 0:
+        return -1
+    at += len(_TOOLS_KEY)
+    return at + body.startswith(b" ", at)
