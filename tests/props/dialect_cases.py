@@ -148,6 +148,6 @@ WIRES: dict[str, Wire] = {
             },
             [{}, _ADAPTIVE],
         ),
-        memos=((amazonq.decode, "_MESSAGES"), (editor_state, "_REMARKS"), (amazonq.tools, "_ENTRIES")),
+        memos=((amazonq.decode, "_MESSAGES"), (editor_state, "_MESSAGES"), (amazonq.tools, "_ENTRIES")),
     ),
 }

@@ -19,6 +19,6 @@ def nothing_known() -> Iterator[None]:
         patch.setattr(fingerprint_index.FingerprintIndex, "find", lambda *_: ())
         patch.setattr(LruCache, "find", lambda *_: None)
         patch.setattr(LruCache, "find_all", lambda _, keys: [None for _ in keys])
-        patch.setattr(Message, "notebook", property(lambda _: {}))
-        patch.setattr(DecodedItem, "notebook", property(lambda _: {}))
+        patch.setattr(Message, "derived", property(lambda _: {}))
+        patch.setattr(DecodedItem, "derived", property(lambda _: {}))
         yield

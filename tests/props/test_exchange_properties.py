@@ -105,12 +105,12 @@ def test_a_stream_put_together_equals_the_whole_answer(
 def test_caches_change_nothing(dialect: str, model: str, data: st.DataObject) -> None:
     wire = WIRES[dialect]
     request = data.draw(wire.conversations)
-    ours = ((declarations, "_DECLARATIONS"), (declarations, "_PARAMETERS"), (encode, "_SURROUNDINGS"))
+    ours = ((declarations, "_DECLARATIONS"), (declarations, "_PARAMETERS"), (encode, "_ENVELOPES"))
     memos = (*wire.memos, *ours)
     with pytest.MonkeyPatch.context() as patch:
         for module, name in memos:
             patch.setattr(module, name, LruCache(max_bytes=0))
-        patch.setattr(Message, "notebook", property(lambda _message: {}))
+        patch.setattr(Message, "derived", property(lambda _message: {}))
         cold, without = wire.exchange(request, model)
         patch.setattr(history, "check_history", lambda *_args, **_more: None)
         _, the_long_way = wire.exchange(request, model)

@@ -86,7 +86,7 @@ _TARGETS = st.builds(
     proto_schemas=st.booleans(),
     trust_signatures=st.booleans(),
     own_thinking=st.booleans(),
-    told_history=st.sampled_from([False, False, True]),
+    history_as_text=st.sampled_from([False, False, True]),
     without=st.sampled_from(
         [(), (), (), ("tool_config", "generation_config.thinking_config"), ("contents",)]
     ),
@@ -128,5 +128,5 @@ def test_what_changes_between_turns_is_sent_as_it_is_now(
     warm = [_send(*one) for one in asked]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LruCache, "find", lambda *_: None)
-        patch.setattr(Message, "notebook", property(lambda _: {}))
+        patch.setattr(Message, "derived", property(lambda _: {}))
         assert warm == [_send(*one) for one in asked]

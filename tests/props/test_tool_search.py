@@ -170,7 +170,7 @@ def test_a_stream_and_a_whole_answer_say_the_same(name: str, turns: list[list[St
 def test_caches_change_nothing(name: str, turns: list[list[Step]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LruCache, "find", lambda *_: None)
-        patch.setattr(Message, "notebook", property(lambda _message: {}))
+        patch.setattr(Message, "derived", property(lambda _message: {}))
         cold = Shop(STYLES[name], SHOWN, WAITING)
         talk(cold, turns)
     warm = Shop(STYLES[name], SHOWN, WAITING)

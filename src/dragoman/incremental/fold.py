@@ -36,7 +36,7 @@ class IncrementalFold(Generic[T]):
         self.messages += messages
         self.results += worked
 
-    def cut(self, length: int) -> None:
+    def truncate(self, length: int) -> None:
         """Drop the results after the first `length` ones."""
         del self.messages[length:], self.results[length:]
 
@@ -55,7 +55,7 @@ def take_fold(
     if known != [*messages[1 : 1 + len(known)]]:
         others = messages[1:]
         same = bytes(map(operator.is_, known, others)).find(0)
-        course.cut(same if same >= 0 else len(others))
+        course.truncate(same if same >= 0 else len(others))
     return course
 
 

@@ -15,12 +15,12 @@ def _message(text: str) -> Message:
 def _follow(messages: tuple[Message, ...]) -> tuple[int, list[str]]:
     """How many messages were looked at, and what is worked out of all but the first."""
     course = take_fold(messages, "test")
-    new = messages[1 + len(course.worked) :]
+    new = messages[1 + len(course.results) :]
     for message in new:
         part = message.parts[0]
         course.add(message, part.text if isinstance(part, Text) else "")
     store_fold(messages, "test", course)
-    return len(new), list(course.worked)
+    return len(new), list(course.results)
 
 
 def test_only_what_is_new_is_looked_at() -> None:
@@ -55,8 +55,8 @@ def test_the_same_words_of_somebody_else_are_another_message() -> None:
 def test_a_course_is_nobody_elses_while_it_is_taken() -> None:
     messages = (_message("a"), _message("b"))
     _follow(messages)
-    assert len(take_fold(messages, "test").worked) == 1
-    assert take_fold(messages, "test").worked == []
+    assert len(take_fold(messages, "test").results) == 1
+    assert take_fold(messages, "test").results == []
 
 
 def test_a_history_that_nobody_holds_is_gone_at_once() -> None:

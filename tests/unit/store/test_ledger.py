@@ -157,7 +157,7 @@ async def test_old_lines_and_old_days_go(store: Store) -> None:
 
 async def test_of_too_many_lines_the_newest_stay(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in LEDGERS:
-        monkeypatch.setattr(module, "LEDGER_LINES", 5)
+        monkeypatch.setattr(module, "MAX_LEDGER_ENTRIES", 5)
     await store.ledger.add([line(f"r{n}", NOW_MS + n, session="s") for n in range(12)], [])
     expected = [f"r{n}" for n in range(11, 6, -1)]
     assert [one.id for one in await store.ledger.entries(limit=99)] == expected
@@ -168,7 +168,7 @@ async def test_of_too_many_lines_the_newest_stay(store: Store, monkeypatch: pyte
 
 async def test_names_without_end_become_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in LEDGERS:
-        monkeypatch.setattr(module, "LEDGER_LABELS", 3)
+        monkeypatch.setattr(module, "MAX_LEDGER_LABELS", 3)
     await store.ledger.add([], [tally((f"n{n}", "x"), calls=1) for n in range(6)])
     await store.ledger.add([], [tally(("n1", "x"), calls=1), tally(("n9", "x"), calls=1)])
     assert await store.ledger.tallies("model", TODAY, TODAY) == [
@@ -244,7 +244,7 @@ async def test_what_is_forgotten_is_gone_from_its_session_too(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or the pages of a long session would be full of holes."""
-    monkeypatch.setattr(dragoman.store.redis.ledger, "LEDGER_LINES", 5)
+    monkeypatch.setattr(dragoman.store.redis.ledger, "MAX_LEDGER_ENTRIES", 5)
     store = RedisStore(redis.url, max_age_s=60)
     await store.ledger.add([line(f"r{n}", NOW_MS + n, session="s") for n in range(12)], [])
     with redis.client() as client:

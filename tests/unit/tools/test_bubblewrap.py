@@ -49,7 +49,7 @@ async def test_switched_off_is_said_too() -> None:
 async def test_a_bubblewrap_that_does_not_work_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, note: str
 ) -> None:
-    monkeypatch.setattr(module, "_PROBE_S", 0.2 if "sleep" in script else 30.0)
+    monkeypatch.setattr(module, "_PROBE_TIMEOUT_S", 0.2 if "sleep" in script else 30.0)
     path = fake_bwrap(tmp_path / "bin", script)
     found = await detect_isolation(search_path=f"{path}:/bin:/usr/bin")
     assert (found.program, found.note) == ("", f"commands are not isolated: {note}")

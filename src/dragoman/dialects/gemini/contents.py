@@ -89,11 +89,11 @@ class _Contents(IncrementalFold[bytes]):
         self._unsigned: list[tuple[int, int]] = []
         self._notes: dict[Note, int] = {}
 
-    def cut(self, length: int) -> None:
+    def truncate(self, length: int) -> None:
         """Drop everything from `length` on; if a system message is there, also the content that includes it."""
         while length > 0 and not self.results[length]:
             length -= 1
-        super().cut(max(0, length))
+        super().truncate(max(0, length))
         if length <= 0:
             self._first = None
         known = self._known()
@@ -111,7 +111,7 @@ class _Contents(IncrementalFold[bytes]):
         new = messages[known:]
         remarks = "system" in map(_ROLE, new)
         if remarks and known and new[0].role == "system":
-            self.cut(known - 2)
+            self.truncate(known - 2)
             known = self._known()
             new = messages[known:]
         encoder = self._encoder

@@ -28,13 +28,13 @@ def _slow_stream(answer: HttpResponse, _: ApiRequest, seconds: float) -> HttpRes
     slow: list[ConnectionAction] = []
     for act in _at_least_two(answer):
         slow += [Wait(seconds), act] if slow else [act]
-    return _replace(answer, acts=tuple(slow))
+    return _replace(answer, actions=tuple(slow))
 
 
 def _silence(answer: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
     acts = _at_least_two(answer)
     middle = (len(acts) + 1) // 2
-    return _replace(answer, acts=(*acts[:middle], Wait(seconds), *acts[middle:]))
+    return _replace(answer, actions=(*acts[:middle], Wait(seconds), *acts[middle:]))
 
 
 def _at_least_two(answer: HttpResponse) -> tuple[ConnectionAction, ...]:
@@ -56,7 +56,7 @@ def _reset_after(answer: HttpResponse, _: ApiRequest, count: float) -> HttpRespo
 def _close_after(answer: HttpResponse, count: int, cut: CloseConnection) -> HttpResponse:
     """Insert a cut after `count` bytes. The unsent rest stays in `acts` for the content-length."""
     sent, unsent = _split(answer.actions, count)
-    return _replace(answer, acts=(*sent, cut, *unsent))
+    return _replace(answer, actions=(*sent, cut, *unsent))
 
 
 def _split(
@@ -87,7 +87,7 @@ def _wrong_content_type(answer: HttpResponse, _: ApiRequest) -> HttpResponse:
 
 
 def _empty_body(answer: HttpResponse, _: ApiRequest) -> HttpResponse:
-    return _replace(answer, acts=())
+    return _replace(answer, actions=())
 
 
 def _invalid_utf8(piece: bytes) -> bytes:
@@ -114,7 +114,7 @@ def _changing_middle_write(
             change(act) if index == middle and isinstance(act, bytes) else act
             for index, act in enumerate(answer.actions)
         )
-        return _replace(answer, acts=tuple(acts))
+        return _replace(answer, actions=tuple(acts))
 
     return mangle
 
@@ -133,7 +133,7 @@ def _comments(answer: HttpResponse, asked: ApiRequest) -> HttpResponse:
 def _insert_between(answer: HttpResponse, filling: bytes) -> HttpResponse:
     """Insert bytes before every piece and after the last one."""
     filled = [act for piece in answer.body_writes for act in (filling, piece)]
-    return _replace(answer, acts=(*filled, filling))
+    return _replace(answer, actions=(*filled, filling))
 
 
 def _small_pieces(answer: HttpResponse, _: ApiRequest, count: float) -> HttpResponse:
@@ -144,7 +144,7 @@ def _small_pieces(answer: HttpResponse, _: ApiRequest, count: float) -> HttpResp
             acts += [act[start : start + size] for start in range(0, len(act), size)]
         else:
             acts.append(act)
-    return _replace(answer, acts=tuple(acts))
+    return _replace(answer, actions=tuple(acts))
 
 
 NETWORK_FAULTS: tuple[FaultKind, ...] = (

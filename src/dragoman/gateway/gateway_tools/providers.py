@@ -107,11 +107,13 @@ def open_tool_providers(
     sources: list[ToolProvider] = [sessions]
     asked_for = any(server.requests and server.enabled for server in config.mcp.servers.values())
     if config.profiles or asked_for:
-        workshop = import_module("dragoman.gateway.gateway_tools.resources").Workshop(
+        workshop = import_module("dragoman.gateway.gateway_tools.resources").ToolResources(
             config, Path(config.home)
         )
     if asked_for:
-        sources.append(import_module("dragoman.gateway.gateway_tools.client_mcp").Requested(config, workshop))
+        sources.append(
+            import_module("dragoman.gateway.gateway_tools.client_mcp").ClientMcpServers(config, workshop)
+        )
     if config.profiles:
         open_profiles = import_module("dragoman.gateway.gateway_tools.profiles").open_profiles
         sources.append(CompatibilityFilter(open_profiles(config, workshop, key_hashes), target_of))

@@ -20,7 +20,7 @@ from dragoman.upstream.retry import RetryStep, next_step
 
 #: Code of Google's error -> changes of the target for one more attempt (pains A12, B12, C11, I2).
 REQUEST_FALLBACKS: dict[str, dict[str, bool]] = {
-    "pairing": {"told_history": True},
+    "pairing": {"history_as_text": True},
     "schema_form": {"proto_schemas": True},
     "signature": {"trust_signatures": False},
     "states": {"relaxed_schemas": True},

@@ -152,7 +152,7 @@ class McpServers:
         return {name: link.problem for name, link in self._connections.items() if link.problem}
 
     def _start(self, name: str, server: McpServer) -> None:
-        link: McpConnection = _import_connection().Link(
+        link: McpConnection = _import_connection().McpConnection(
             name, server, self._cwd, self._timing, self._on_change
         )
         self._connections[name] = link

@@ -69,8 +69,8 @@ class _CheckedHistory(IncrementalFold[HistoryStep]):
         super().__init__()
         self.output: list[Message] = []
 
-    def cut(self, length: int) -> None:
-        super().cut(length)
+    def truncate(self, length: int) -> None:
+        super().truncate(length)
         self.output = []
         self.append_steps(self.results)
 
