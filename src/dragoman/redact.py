@@ -104,7 +104,7 @@ class Redactor:
         return _decode(self.body(_encode(text)))
 
     def redact_error(self, error: DragomanError) -> DragomanError:
-        """Redact an error for the client, in place: Google's message may contain the API key (pain Q11)."""
+        """Redact an error for the client, in place: Google's message may contain the API key (known problem Q11)."""
         error.message, error.where = self.scrub(error.message), self.scrub(error.where)
         if isinstance(error, UpstreamError):
             error.native = self._scrub(error.native)

@@ -143,7 +143,7 @@ def test_files_are_written_edited_and_read(claude: Claude, google: Google) -> No
 
 
 def test_web_search(claude: Claude, google: Google) -> None:
-    """The client asks for a search in a request of its own; what Google finds comes back with its links (pain K1)."""
+    """The client asks for a search in its own request; Google's results come back with links (known problem K1)."""
     search = use("WebSearch", {"query": "weather in Cyrene"})
     load = [] if claude.classic else [use("ToolSearch", {"query": "select:WebSearch"})]
     run = claude.run(plan(*load, search)).check()

@@ -163,7 +163,7 @@ def test_a_tool_is_searched_for_and_a_sub_agent_started(tmp_path: Path, tap: Tap
 def test_the_web_is_searched_beside_its_own_tools_and_the_session_goes_on(
     tmp_path: Path, tap: Tap, google: Google
 ) -> None:
-    """What Google ran comes back to it as it came, in the same turn and in the next (pains K1, K2, K3)."""
+    """What Google ran comes back to it as it came, in the same turn and in the next (known problems K1, K2, K3)."""
     place = Place(tmp_path)
     asked = "search the web, then say A dragoman is an interpreter. He was needed."
     run = codex(place, tap, "-m", MODEL, asked)

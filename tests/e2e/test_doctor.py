@@ -60,7 +60,7 @@ def test_every_other_client_is_proven_to_arrive_too(tmp_path: Path) -> None:
 
 
 def test_settings_that_lead_it_elsewhere_are_found_and_mended(tmp_path: Path) -> None:
-    """Pain N2: the proxy's log is empty and nobody knows why."""
+    """Known problem N2: the proxy's log is empty and nobody knows why."""
     file = tmp_path / ".claude" / "settings.json"
     file.parent.mkdir()
     file.write_text(json.dumps({"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}}))

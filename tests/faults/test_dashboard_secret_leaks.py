@@ -1,4 +1,4 @@
-"""Secrets planted everywhere a secret can be; nothing the dashboard ever answers holds one (pains O5, Q11)."""
+"""Secrets planted everywhere a secret can be; nothing the dashboard ever answers holds one (known problems O5, Q11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to other gateways, tried on this one: each test is named for the pain or the advisory it is about."""
+"""Incidents of other gateways, tried on this one: each test is named for its known problem or advisory."""
 
 from __future__ import annotations
 

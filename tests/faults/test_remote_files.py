@@ -1,4 +1,4 @@
-"""Files that a request names by their address: never fetched unless the settings say so, in no dialect (pains J4, Q9)."""
+"""Files that a request names by URL: fetched only if the settings allow it, in every dialect (known problems J4, Q9)."""
 
 from __future__ import annotations
 

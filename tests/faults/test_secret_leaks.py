@@ -1,6 +1,6 @@
 """Secrets planted everywhere a secret can be, in a real gateway process that logs and captures all it can.
 
-Nothing of them may be found in its output, its files, its Redis, an answer's headers or an error (pains O5, Q11).
+Its output, files, Redis, answer headers and errors may contain none of them (known problems O5, Q11).
 """
 
 from __future__ import annotations

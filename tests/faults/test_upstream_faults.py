@@ -439,7 +439,7 @@ async def test_b12_rules_that_are_too_much_for_google_move_into_the_descriptions
     assert "At most 80 characters." in second["description"]
 
 
-async def test_n9_an_opaque_refusal_gets_our_own_diagnosis() -> None:
+async def test_c11_an_opaque_refusal_gets_our_own_diagnosis() -> None:
     google = FakeGoogle(refuses(400, "Request contains an invalid argument."))
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "%%%"}}
     async with gateway(google) as running:

@@ -52,7 +52,7 @@ def test_versions_are_pinned_exactly() -> None:
 
 
 def test_the_command_line_starts_without_the_heavy_parts() -> None:
-    """pain O3"""
+    """known problem O3"""
     code = (
         "import sys; from dragoman.cli.main import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"

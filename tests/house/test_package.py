@@ -81,7 +81,7 @@ def test_every_file_of_the_source_is_in_the_wheel_and_nothing_else(dist: Path, w
 
 
 def test_nothing_in_the_wheel_runs_by_itself(wheel: Path) -> None:
-    """Pain Q1: a .pth is executed at every start of Python."""
+    """Known problem Q1: a .pth is executed at every start of Python."""
     assert not [name for name in names_in(wheel) if name.endswith(".pth") or "sitecustomize" in name]
 
 

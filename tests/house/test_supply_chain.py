@@ -1,4 +1,4 @@
-"""What gets onto a machine that installs us: nothing but what is listed, and nothing that runs by itself (pain Q1)."""
+"""An installation adds only what is listed, and nothing that runs by itself (known problem Q1)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def describe_upstream(config: Config) -> str:
 
 
 def describe_models(config: Config) -> list[str]:
-    """Return the effective model mapping, one line per rule (pain M4)."""
+    """Return the effective model mapping, one line per rule (known problem M4)."""
     models = config.models
     rows = [("gemini-*", "as it is"), *((f"*{word}*", model) for word, model in models.rules.items())]
     rows += [("*haiku*", models.haiku), ("*sonnet*", models.sonnet), ("*opus*", models.opus)]

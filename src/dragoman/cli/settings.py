@@ -168,7 +168,7 @@ def find_client_key(settings: Settings) -> ClientKey | None:
 def _find_file(given: str, home: Path) -> Path | None:
     """Return the settings file.
 
-    Never the working directory: a hostile project could redirect the API key (pain Q12).
+    Never the working directory: a hostile project could redirect the API key (known problem Q12).
     """
     if given:
         return Path(given).expanduser()

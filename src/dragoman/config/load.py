@@ -107,7 +107,7 @@ def _from_google_env(env: Mapping[str, str]) -> tuple[SourcedValues, list[str]]:
     read = {name: text.strip() for name, text in env.items() if name.startswith(("GEMINI_", "GOOGLE_"))}
     gemini, google = read.get("GEMINI_API_KEY"), read.get("GOOGLE_API_KEY")
     if gemini and google and gemini != google:
-        notes.append(_BOTH_KEYS)  # pain M7
+        notes.append(_BOTH_KEYS)  # known problem M7
     names = {"upstream.base_url": "GEMINI_BASE_URL"}
     names["upstream.api_key"] = "GEMINI_API_KEY" if gemini else "GOOGLE_API_KEY"
     vertex = _vertex_switch(read)

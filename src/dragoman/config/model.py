@@ -71,7 +71,7 @@ class ObserveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits apply to one worker process, not to all of them together."""
 
-    host: Name = "127.0.0.1"  # nobody but this machine, unless asked (pain Q10)
+    host: Name = "127.0.0.1"  # nobody but this machine, unless asked (known problem Q10)
     port: Port = 8377
     workers: Count = 1  # processes that share the port and the state; one for each core that may be busy
     no_auth: bool = False  # loopback only; anything else is refused
@@ -80,16 +80,16 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         str, ...
     ] = ()  # gateway keys that may also use the admin paths, as the one made at first start may
     google_callers: Literal["loopback", "always", "never"] = (
-        "loopback"  # where a Google key of the caller's own will do: everybody has one (pain Q10)
+        "loopback"  # where a Google key of the caller's own will do: everybody has one (known problem Q10)
     )
     allowed_hosts: tuple[
         str, ...
-    ] = ()  # names and addresses clients may use; needed when `host` is not loopback (pain Q8)
+    ] = ()  # names and addresses clients may use; needed when `host` is not loopback (known problem Q8)
     max_connections: Count = (
         4096  # idle ones count; they make room, else whoever comes later waits at the door
     )
     max_requests: Count = 2000  # at once; more are refused before their bodies are read
-    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (pain J5)
+    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (known problem J5)
     max_inflight_bytes: Count = 256 * MIB  # bodies of all running requests; in memory about four times that
     cache_bytes: Count = (
         256 * MIB
@@ -98,7 +98,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     body_idle_s: Seconds = 30.0  # a body that has stopped coming is not waited for longer
     reader_idle_s: Seconds = 300.0  # a client that takes nothing of its answer for so long is gone
     keep_alive_s: Seconds = 120.0  # of an idle connection; longer than clients and balancers keep theirs
-    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (pain E4)
+    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (known problem E4)
     drain_s: Wait = 0.0  # after a stop signal: still open, but not ready, until balancers have noticed
     shutdown_s: Seconds = 30.0  # how long running streams may go on after that
 
@@ -112,7 +112,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     project: str = ""
     location: str = "global"
     connect_timeout_s: Seconds = 10.0
-    idle_timeout_s: Seconds = 300.0  # Gemini may think for minutes without a byte (pain E4)
+    idle_timeout_s: Seconds = 300.0  # Gemini may think for minutes without a byte (known problem E4)
     total_timeout_s: Seconds = 3600.0  # of one client request, all attempts and waits together
     max_attempts: Count = 3  # of one client request, first one included
     max_wait_s: Wait = 60.0  # of one client request, all waits together
@@ -123,7 +123,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Gemini models for the model families of other vendors; aliases, because dated ids expire (pain M1)."""
+    """Gemini models for the model families of other vendors; aliases, because dated ids expire (known problem M1)."""
 
     haiku: Name = "gemini-flash-lite-latest"
     sonnet: Name = "gemini-flash-latest"
@@ -149,10 +149,10 @@ class SessionsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class MediaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Files that a request refers to by URL.
 
-    Google receives the URL unless the gateway fetches the file (pain J4).
+    Google receives the URL unless the gateway fetches the file (known problem J4).
     """
 
-    fetch: bool = False  # false: the gateway fetches nothing that a caller names (pain Q9)
+    fetch: bool = False  # false: the gateway fetches nothing that a caller names (known problem Q9)
     max_bytes: Count = 20 * MIB  # of all files of one request: Google takes little more inside a request
     max_files: Count = 32  # of one request
     timeout_s: Seconds = 15.0  # of all of them, for the client hears nothing meanwhile
@@ -173,7 +173,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     profiles: dict[ProfileName, Profile] = {}  # tools that the gateway runs itself, and for whom
     strict_tool_validation: bool = False  # true: mend nothing, make the model try again (extra `strict`)
     enable_tool_calling: bool = True
-    state_retention_minutes: Count = 7 * 24 * 60  # conversations are resumed days later (pain A11)
+    state_retention_minutes: Count = 7 * 24 * 60  # conversations are resumed days later (known problem A11)
     home: str = ""  # DRAGOMAN_HOME; empty: the user's data folder
 
     @property

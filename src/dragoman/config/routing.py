@@ -1,4 +1,4 @@
-"""Map a client's model name to a Gemini model; no name is rejected as unknown (pains F9, M1, M5)."""
+"""Map a client's model name to a Gemini model; no name is rejected as unknown (known problems F9, M1, M5)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from dragoman.config.model import ModelsConfig
 
-# Claude Code's suffix for a context of a million tokens (pain M5)
+# Claude Code's suffix for a context of a million tokens (known problem M5)
 _LONG_CONTEXT = re.compile(r"\[1m\]$", re.IGNORECASE)
 #: Google's own names, also in the forms of the model lists: `claude-gemini-…`,
 #: `us.anthropic.claude-gemini-…-v1:0`.

@@ -13,7 +13,7 @@ from dragoman.config.settings import SECRETS, SETTINGS
 from dragoman.config.show import encode_toml
 from dragoman.config.values import describe_type
 
-_PAINS = re.compile(r" \(pains? [^)]*\)")
+_KNOWN_PROBLEMS = re.compile(r" \(known problems? [^)]*\)")
 _HEADER = """\
 # Settings of Dragoman. Every line that begins with a # is a default: take the sign away and change it.
 # dragoman config check says whether it is right, dragoman config show what is in force.
@@ -44,7 +44,7 @@ def setting_comments() -> dict[str, str]:
         section, _, name = key.rpartition(".")
         source = inspect.getsource(type(getattr(Config(), section)) if section else Config)
         match = re.search(rf"^    {name}: (?:(?!\n    \w).)*?  # ([^\n]*)$", source, re.MULTILINE | re.DOTALL)
-        found[key] = _PAINS.sub("", match[1]) if match else ""
+        found[key] = _KNOWN_PROBLEMS.sub("", match[1]) if match else ""
     return found
 
 

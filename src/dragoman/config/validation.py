@@ -22,7 +22,7 @@ _PLACEHOLDER_KEY = re.compile(
     r"|.*your[-_ ]?((gemini|google|gateway)[-_ ]?)?(api[-_ ]?)?(key|token).*",
     re.IGNORECASE,
 )
-# An API version at the end of a URL, with the path that users copy along; the gateway adds its own (pain N4).
+# An API version at the end of a URL, with the path that users copy along; the gateway adds its own (known problem N4).
 _VERSION_SUFFIX = re.compile(r"/(v1(?:alpha|beta)?\d*)(?:/models(?:/.*)?|/openai)?$")
 _API_VERSION = re.compile(r"(v1(alpha|beta)?\d*)?")
 _LOCATION = re.compile(r"[a-z0-9-]+")
@@ -43,7 +43,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_gateway_key(key: str, where: str) -> None:
-    """Raise `ConfigError` for a key that can be guessed or cannot be sent in a header (pain Q10)."""
+    """Raise `ConfigError` for a key that can be guessed or cannot be sent in a header (known problem Q10)."""
     _check_characters(key, where)
     if _PLACEHOLDER_KEY.fullmatch(key):
         raise ConfigError("this is a sample, not a key\n" + _KEY_HINT, where=where)

@@ -32,7 +32,7 @@ def is_data_url(url: str) -> bool:
 def read_data_url(url: str, where: str) -> Media:
     """Decode a base64 `data:` URL.
 
-    Any other form of `data:` URL raises `InvalidRequest`: base64 is never sent as text (pain J2).
+    Any other form of `data:` URL raises `InvalidRequest`: base64 is never sent as text (known problem J2).
     """
     found = _DATA_URL.fullmatch(url)
     if found is None:

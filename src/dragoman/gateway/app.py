@@ -177,7 +177,7 @@ class GatewayApp:
 async def _run_until_disconnect(
     task: asyncio.Task[None], work: Awaitable[None], outlet: ResponseWriter, receive: Receive
 ) -> None:
-    """Await `work`, and cancel it together with its upstream call when the client disconnects (pain E12).
+    """Await `work`, and cancel it together with its upstream call when the client disconnects (known problem E12).
 
     A client that disconnects after the last byte was sent does not interrupt the remaining work, such as
     writing the ledger. Raises ClientLeft.

@@ -64,7 +64,7 @@ async def models(call: RequestContext, outlet: ResponseWriter) -> None:
 
 
 async def health(call: RequestContext, outlet: ResponseWriter) -> None:
-    """Report the service name and the backend, without any call to the upstream or the store (pain O8)."""
+    """Report the service name and the backend, without any call to the upstream or the store (known problem O8)."""
     body = {"service": "dragoman", "status": "ok", "backend": call.gateway.config.backend}
     await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 

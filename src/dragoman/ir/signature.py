@@ -2,7 +2,7 @@
 
 Google signs parts of its answers and requires the signature back unchanged, on the same part and at the same back
 end (https://ai.google.dev/gemini-api/docs/thought-signatures). A sealed signature also carries its origin, its part
-and a checksum, so that a foreign, damaged or misplaced one is dropped instead of forwarded (pains A4, A9, A10).
+and a checksum, so that a foreign, damaged or misplaced one is dropped instead of forwarded (known problems A4, A9, A10).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The log handler of the process, which redacts secrets (pain O5), and the observer that logs requests.
+"""The log handler of the process, which redacts secrets (known problem O5), and the observer that logs requests.
 
 A request is one line with kinds, numbers and names, but no text of a user or a model.
 """

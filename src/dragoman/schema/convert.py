@@ -1,9 +1,9 @@
 """Convert any JSON Schema to the forms that Google accepts.
 
 `clean_schema` returns the subset of JSON Schema that is accepted as `parametersJsonSchema`. `relax_schema` simplifies
-it further for a back end that refuses it as too complex for constrained decoding (pain B12). `compile_schema` returns
-Google's OpenAPI-like `Schema` message, with an allow-list of fields (gemini-api.md 3.1), for back ends that do not
-accept `parametersJsonSchema`.
+it further for a back end that refuses it as too complex for constrained decoding (known problem B12). `compile_schema`
+returns Google's OpenAPI-like `Schema` message, with an allow-list of fields (gemini-api.md 3.1), for back ends that do
+not accept `parametersJsonSchema`.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class _AnswerHandler:
 
     def _on_signed(self, event: SignatureDelta) -> Event:
         """Store the signature of a text under the text's key; a thought's signature never signs the text before it
-        (pain A2)."""
+        (known problem A2)."""
         if self._text and event.target != ON_THOUGHT:
             text = "".join([said.text for said in self._text])
             key = text_key(last_user_message(self.request.messages), text)

@@ -37,7 +37,7 @@ _STANDING: LruCache[tuple[tuple[Text, ...], tuple[Tool, ...]], int] = LruCache(
 
 
 def estimate_tokens(request: Request) -> int:
-    """Estimate the prompt's tokens; a file counts by its kind, not by the length of its base64 (pains H1, H2)."""
+    """Estimate the prompt's tokens; a file counts by its kind, not by its base64 (known problems H1, H2)."""
     key = request.system, request.tools
     standing = _STANDING.find(key)
     if standing is None:

@@ -76,7 +76,7 @@ def open_connector(socks_proxy: URL | None = None) -> aiohttp.TCPConnector:
 
 
 def tls_context() -> ssl.SSLContext:
-    """Trust the CAs of the operating system, a company's own included (pain N5)."""
+    """Trust the CAs of the operating system, a company's own included (known problem N5)."""
     context: ssl.SSLContext = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
     return context

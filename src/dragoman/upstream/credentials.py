@@ -1,4 +1,4 @@
-"""Application Default Credentials for Vertex AI, obtained with google-auth only (pain L9)."""
+"""Application Default Credentials for Vertex AI, obtained with google-auth only (known problem L9)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """URLs of the Gemini API on AI Studio and on Vertex AI.
 
-API keys go into headers, never into URLs (pain Q11).
+API keys go into headers, never into URLs (known problem Q11).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _path_prefix(host: Endpoint) -> str:
 
 
 def vertex_base_url(location: str) -> str:
-    """Return the base URL of a Vertex AI location; there is no `global-aiplatform` host (pain M2)."""
+    """Return the base URL of a Vertex AI location; there is no `global-aiplatform` host (known problem M2)."""
     if location == "global":
         return "https://aiplatform.googleapis.com"
     if location in _MULTI_REGION:

@@ -1,4 +1,4 @@
-"""Decide which IP addresses the gateway may connect to for a caller (pain Q9).
+"""Decide which IP addresses the gateway may connect to for a caller (known problem Q9).
 
 Loopback, private networks and the metadata services of cloud providers are excluded, so that a URL in a
 request cannot reach them (server-side request forgery).

@@ -1,4 +1,4 @@
-"""Fetch files from URLs in requests, if the settings allow it, from public addresses only (pains J4, Q9).
+"""Fetch files from URLs in requests, if the settings allow it, from public addresses only (known problems J4, Q9).
 
 A host name is resolved once and the connection uses exactly the addresses that were checked. Each redirect is
 checked like the first URL. The request carries no credentials and no cookies, and uses no proxy.

@@ -15,7 +15,7 @@ from dragoman.upstream.keys import is_key_error
 
 _FIRST_BACKOFF_S = 0.5
 _BACKOFF_GROWTH = 2.0
-_MIN_RATE_LIMIT_WAIT_S = 1.0  # shorter delays from the quota server are unreliable (pain L2)
+_MIN_RATE_LIMIT_WAIT_S = 1.0  # shorter delays from the quota server are unreliable (known problem L2)
 _MAX_TRIES_PER_MODEL = 2  # attempts with an overloaded model while another model is available
 
 #: Errors that another model may avoid: this one does not exist, is out of quota or is too busy.

@@ -31,7 +31,7 @@ def faults(how: str, size: int) -> int:
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def test_i10_the_pages_of_a_turn_are_not_fetched_anew_with_every_turn() -> None:
+def test_the_pages_of_a_turn_are_not_fetched_anew_with_every_turn() -> None:
     assert faults("kept", 200_000) < 50 < 5_000 < faults("as it comes", 200_000)
 
 

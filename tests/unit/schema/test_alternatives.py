@@ -59,12 +59,12 @@ from tests.unit.schema.builders import INTEGER, NUMBER, STRING, clean, prop
     ],
 )
 def test_b5_types_and_alternatives(schema: Any, wanted: Any) -> None:
-    """pain B5"""
+    """known problem B5"""
     assert prop(schema)[0] == wanted
 
 
 def test_b5_annotations_stand_over_the_alternatives_once() -> None:
-    """pain B5"""
+    """known problem B5"""
     schema = {"type": ["string", "integer"], "title": "T", "description": "D", "default": 1}
     over = {"title": "T", "description": "D", "default": 1}
     assert prop(schema)[0] == {**over, "anyOf": [STRING, INTEGER]}

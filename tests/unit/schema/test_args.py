@@ -202,12 +202,12 @@ def test_one_wrong_value_does_not_keep_another_from_being_mended() -> None:
     ],
 )
 def test_p2_what_is_not_certain_is_left_as_it_is(value: Any, document: Any) -> None:
-    """pain P2"""
+    """known problem P2"""
     assert mend(value, document) == (value, [])
 
 
 def test_p2_strings_beside_a_mended_value_keep_every_backslash() -> None:
-    """pain P2"""
+    """known problem P2"""
     text = '#define A \\\\\n \\title{x} \\u0041 \\\\n 日本 "q" \''
     mended, _ = mend({"text": text, "n": "1"}, schema(text=STRING, n=INTEGER))
     assert mended == {"text": text, "n": 1}
@@ -219,7 +219,7 @@ def test_large_integers_survive_mending() -> None:
 
 
 def test_b7_the_property_we_had_to_invent_never_reaches_the_tool() -> None:
-    """pain B7"""
+    """known problem B7"""
     document = schema(options={"type": "object"}, list={"type": "array"})
     out, _ = compile_schema(document, where="s")
     assert out is not None

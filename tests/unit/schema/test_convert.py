@@ -24,7 +24,7 @@ def test_an_open_root_is_an_object_without_properties(open_: Any) -> None:
 
 
 def test_b1_bookkeeping_goes_silently_and_unknown_keywords_with_a_note() -> None:
-    """pain B1"""
+    """known problem B1"""
     schema = {
         "$schema": "s",
         "$id": "i",
@@ -99,7 +99,7 @@ def test_b1_bookkeeping_goes_silently_and_unknown_keywords_with_a_note() -> None
     ],
 )
 def test_b3_what_cannot_be_said_is_described_and_noted(schema: Any, sentence: str) -> None:
-    """pain B3"""
+    """known problem B3"""
     out, notes = prop({**schema, "description": "D."})
     assert out["description"] == f"D.\n{sentence}"
     assert [note.split()[0] for note in notes] == ["moved"]
@@ -115,26 +115,26 @@ def test_b3_what_cannot_be_said_is_described_and_noted(schema: Any, sentence: st
     ],
 )
 def test_b3_keywords_that_say_nothing_are_not_described(schema: Any) -> None:
-    """pain B3"""
+    """known problem B3"""
     assert prop(schema) == (STRING, [])
 
 
 def test_b3_long_rules_are_shortened() -> None:
-    """pain B3"""
+    """known problem B3"""
     out, _ = prop({"not": {"enum": ["x" * 500]}})
     assert 400 < len(out["description"]) < 440
     assert out["description"].endswith("….")
 
 
 def test_b3_payloads_are_never_read_as_schemas() -> None:
-    """pain B3"""
+    """known problem B3"""
     payload = {"type": ["string", "null"], "$ref": "#/nowhere", "const": 1, "properties": {"": {}}}
     assert prop({"type": "object", "default": payload})[0]["default"] == payload
     assert prop({"type": "string", "default": ""})[0]["default"] == ""
 
 
 def test_b4_properties_named_like_keywords_are_properties() -> None:
-    """pain B4"""
+    """known problem B4"""
     names = "pattern type items $ref -A properties format description title required enum nullable const $defs".split()
     properties = {name: {"type": "string", "description": name} for name in names}
     schema = {"type": "object", "properties": properties, "required": ["pattern", "-A", "$ref"]}
@@ -282,7 +282,7 @@ def test_mistakes_are_dropped_with_a_note(schema: Any, wanted: Any, note: str) -
 
 
 def test_b9_required_names_only_what_is_defined() -> None:
-    """pain B9"""
+    """known problem B9"""
     out, notes = prop({"type": "object", "properties": {"a": STRING}, "required": ["a", "b", 5, "a"]})
     assert out["required"] == ["a"]
     assert notes == ["dropped x.required: 'b' is not among the properties"]
@@ -290,7 +290,7 @@ def test_b9_required_names_only_what_is_defined() -> None:
 
 
 def test_b9_required_on_the_property_itself_counts() -> None:
-    """pain B9"""
+    """known problem B9"""
     out, notes = clean({"properties": {"a": {"type": "string", "required": True}, "b": {"required": False}}})
     assert out == {"type": "object", "properties": {"a": STRING, "b": {}}, "required": ["a"]}
     assert notes == []
@@ -308,7 +308,7 @@ def test_the_order_of_properties_is_kept() -> None:
 
 
 def test_b11_nothing_is_wrapped() -> None:
-    """pain B11"""
+    """known problem B11"""
     deep: Any = STRING
     for _ in range(25):
         deep = {"type": "object", "properties": {"x": deep}, "required": ["x"]}

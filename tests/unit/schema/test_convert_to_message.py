@@ -29,18 +29,18 @@ def prop(schema: Any, *, vertex: bool = False, defs: Any = None) -> tuple[Any, l
     "schema", [None, {}, {"type": "object"}, {"type": "object", "additionalProperties": False}]
 )
 def test_b7_no_arguments_are_no_parameters(schema: Any) -> None:
-    """pain B7"""
+    """known problem B7"""
     assert compiled(schema)[0] is None
 
 
 def test_b7_a_free_form_root_still_takes_arguments() -> None:
-    """pain B7"""
+    """known problem B7"""
     assert compiled({"type": "object", "additionalProperties": True})[0] == HOLLOW
 
 
 @pytest.mark.parametrize("schema", [{"type": "object"}, {"type": "object", "properties": {}}])
 def test_b7_a_nested_bare_object_has_a_property_that_nobody_needs(schema: Any) -> None:
-    """pain B7"""
+    """known problem B7"""
     assert prop(schema) == (HOLLOW, [])
 
 
@@ -109,12 +109,12 @@ def test_b7_a_nested_bare_object_has_a_property_that_nobody_needs(schema: Any) -
     ],
 )
 def test_b2_only_what_the_message_has(schema: Any, wanted: Any) -> None:
-    """pain B2"""
+    """known problem B2"""
     assert prop(schema)[0] == wanted
 
 
 def test_b3_what_is_moved_is_noted() -> None:
-    """pain B3"""
+    """known problem B3"""
     _, notes = prop({"enum": [1, 2], "format": "x"})
     assert notes == [
         "moved x.format: into the description: no such field at Google",
@@ -141,7 +141,7 @@ def test_vertex_puts_words_where_they_can_stand() -> None:
 
 
 def test_b10_recursion_is_unrolled_twice_then_left_open() -> None:
-    """pain B10"""
+    """known problem B10"""
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "nullable": True}}}
     out, notes = prop({"$ref": "#/$defs/N"}, defs={"N": node})
     open_ = {"anyOf": [{}, {"type": "NULL"}]}
@@ -151,7 +151,7 @@ def test_b10_recursion_is_unrolled_twice_then_left_open() -> None:
 
 
 def test_b10_a_description_beside_a_circle_is_kept() -> None:
-    """pain B10"""
+    """known problem B10"""
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "description": "D"}}}
     out, _ = prop({"$ref": "#/$defs/N"}, defs={"N": node})
     assert out["properties"]["next"]["description"] == "D"
@@ -160,7 +160,7 @@ def test_b10_a_description_beside_a_circle_is_kept() -> None:
 
 @pytest.mark.parametrize("vertex", [False, True])
 def test_b11_nesting_stays_within_google_s_limit(vertex: bool) -> None:
-    """pain B11"""
+    """known problem B11"""
     deep: Any = STRING
     for _ in range(40):
         deep = {"type": "object", "properties": {"x": deep}, "required": ["x"]}

@@ -11,7 +11,7 @@ from tests.unit.schema.builders import EMPTY, INTEGER, STRING, clean, prop
 
 
 def test_b10_references_are_inlined_with_their_siblings() -> None:
-    """pain B10"""
+    """known problem B10"""
     defs = {"A": {"type": "string", "description": "def"}, "B/~%": {"$ref": "#/$defs/A"}}
     assert prop({"$ref": "#/$defs/A"}, **{"$defs": defs}) == (defs["A"], [])
     assert prop({"$ref": "#/definitions/A"}, definitions=defs) == (defs["A"], [])
@@ -27,7 +27,7 @@ def test_b10_references_are_inlined_with_their_siblings() -> None:
     "ref", ["#/nowhere", "#/allOf/x", "#/type", "#/type/x", "#anchor", "https://example.com/x.json"]
 )
 def test_b10_references_that_lead_nowhere_leave_the_place_open(ref: str) -> None:
-    """pain B10"""
+    """known problem B10"""
     out, notes = prop({"$ref": ref, "description": "D"}, allOf=[{}])
     assert out == {"description": "D"}
     assert notes == [
@@ -36,13 +36,13 @@ def test_b10_references_that_lead_nowhere_leave_the_place_open(ref: str) -> None
 
 
 def test_b10_a_root_reference_keeps_its_parameters() -> None:
-    """pain B10"""
+    """known problem B10"""
     schema = {"$ref": "#/$defs/Args", "$defs": {"Args": {"properties": {"a": STRING}, "required": ["a"]}}}
     assert clean(schema) == ({"type": "object", "properties": {"a": STRING}, "required": ["a"]}, [])
 
 
 def test_b10_circles_stay_references_to_definitions() -> None:
-    """pain B10"""
+    """known problem B10"""
     node = {"type": "object", "properties": {"next": {"$ref": "#/definitions/my node"}}}
     out, notes = clean(
         {"properties": {"x": {"$ref": "#/definitions/my node"}}, "definitions": {"my node": node}}
@@ -57,14 +57,14 @@ def test_b10_circles_stay_references_to_definitions() -> None:
 
 
 def test_b10_the_root_may_contain_itself() -> None:
-    """pain B10"""
+    """known problem B10"""
     out, _ = clean({"type": "object", "properties": {"child": {"$ref": "#"}, "v": INTEGER}})
     again = {"type": "object", "properties": {"child": {"$ref": "#/$defs/root"}, "v": INTEGER}}
     assert out == {**again, "$defs": {"root": again}}
 
 
 def test_b10_a_circle_without_properties_stays_small() -> None:
-    """pain B10"""
+    """known problem B10"""
     out, _ = clean({"type": "object", "additionalProperties": {"$ref": "#"}})
     ref = {"additionalProperties": {"$ref": "#/$defs/root"}}
     assert out == {**EMPTY, **ref, "$defs": {"root": {"type": "object", **ref}}}
@@ -74,7 +74,7 @@ def test_b10_a_circle_without_properties_stays_small() -> None:
 
 
 def test_b10_a_recursive_property_is_not_required_but_asked_for() -> None:
-    """pain B10"""
+    """known problem B10"""
     node = {
         "type": "object",
         "properties": {"v": INTEGER, "kids": {"type": "array", "items": {"$ref": "#/$defs/N"}}},
@@ -92,7 +92,7 @@ def test_b10_a_recursive_property_is_not_required_but_asked_for() -> None:
 
 
 def test_b10_mutual_recursion_through_required_properties_ends() -> None:
-    """pain B10"""
+    """known problem B10"""
     a = {"type": "object", "properties": {"b": {"$ref": "#/$defs/B"}}, "required": ["b"]}
     b = {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"]}
     out, _ = clean({"properties": {"x": {"$ref": "#/$defs/A"}}, "$defs": {"A": a, "B": b}})
@@ -117,7 +117,7 @@ def test_b10_mutual_recursion_through_required_properties_ends() -> None:
     ],
 )
 def test_b10_nothing_stands_beside_a_reference(over: Any, wanted: Any) -> None:
-    """pain B10"""
+    """known problem B10"""
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", **over}}}
     out, _ = clean({"properties": {"x": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
     assert out["$defs"]["N"]["properties"]["next"] == wanted
@@ -127,7 +127,7 @@ def test_b10_nothing_stands_beside_a_reference(over: Any, wanted: Any) -> None:
 
 
 def test_b10_a_described_circle_may_be_null_or_one_of_several() -> None:
-    """pain B10"""
+    """known problem B10"""
     ref = {"$ref": "#/$defs/N"}
     inner = {"anyOf": [{**ref, "description": "D"}, {"type": "null"}]}
     several = {"anyOf": [{**ref, "description": "D"}, STRING]}
@@ -143,7 +143,7 @@ def test_b10_a_described_circle_may_be_null_or_one_of_several() -> None:
 
 
 def test_b10_definitions_of_the_same_name_stay_apart() -> None:
-    """pain B10"""
+    """known problem B10"""
 
     def node(ref: str) -> Any:
         return {"type": "object", "properties": {"n": {"$ref": ref}}}
@@ -160,7 +160,7 @@ def test_b10_definitions_of_the_same_name_stay_apart() -> None:
 
 
 def test_b10_a_reference_to_nothing_but_itself_is_open() -> None:
-    """pain B10"""
+    """known problem B10"""
     loop = {"A": {"$ref": "#/$defs/B"}, "B": {"allOf": [{"$ref": "#/$defs/A"}]}}
     out, notes = prop({"$ref": "#/$defs/A"}, **{"$defs": loop})
     assert out == {}

@@ -20,7 +20,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def test_b4_children_are_found_by_grammar() -> None:
-    """pain B4"""
+    """known problem B4"""
     assert [path for path, _ in children(SCHEMA)] == [
         ("properties", "items"),
         ("items", 0),

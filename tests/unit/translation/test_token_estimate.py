@@ -1,4 +1,4 @@
-"""The estimate that is given before Google has counted (pains H1, H2, H3)."""
+"""The estimate that is given before Google has counted (known problems H1, H2, H3)."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_a_key_taken_away_moves_only_its_own_conversations(session: str, gone: i
             0.003,
             "m",
             1,
-        ),  # a sub-second delay from the quota server is not to be believed (pain L2)
+        ),  # a sub-second delay from the quota server is not to be believed (known problem L2)
         ("rate_limit", 9_999.0, "m", 120),
         ("quota", 34.0, "m", 1800),
         ("permission", None, "m", 600),

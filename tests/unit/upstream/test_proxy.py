@@ -1,4 +1,4 @@
-"""The way out of a company: its proxy, its CA, its credentials; and what the proxy learns of ours (pain N5)."""
+"""The way out of a company: its proxy, its CA, its credentials; and what the proxy learns of ours (known problem N5)."""
 
 from __future__ import annotations
 

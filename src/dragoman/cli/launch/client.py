@@ -14,12 +14,12 @@ import msgspec
 
 from dragoman.cli.launch.settings_files import SettingsFile
 
-# Gemini's context window is a million tokens; Claude Code assumes 200,000 for an unknown model (pain F8). It
+# Gemini's context window is a million tokens; Claude Code assumes 200,000 for an unknown model (known problem F8). It
 # reads this variable for such models only: of the older ones that it knows, claude-sonnet-4-5 needs the
 # suffix [1m].
 CONTEXT_TOKENS = 1_000_000
 
-# Each of these would override the gateway's URL or key, or make Claude Code ask for a login (pain N1).
+# Each of these would override the gateway's URL or key, or make Claude Code ask for a login (known problem N1).
 _CREDENTIAL_VARIABLES = frozenset(
     {
         "ANTHROPIC_API_KEY",
@@ -90,7 +90,7 @@ def claude_env(env: Mapping[str, str], *, base_url: str, token: str) -> dict[str
     headers = _without_credentials(env.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     defaults = {
         "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(CONTEXT_TOKENS),
-        "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY": "1",  # pain F7
+        "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY": "1",  # known problem F7
     }
     added = {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_AUTH_TOKEN": token}
     if headers:

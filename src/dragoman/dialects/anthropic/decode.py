@@ -33,7 +33,7 @@ from dragoman.incremental.lru import LruCache
 from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, ToolCall
 
 #: Begins a system block of Claude Code that changes with every request and would keep Google's prefix cache from
-#: ever matching (pain F6).
+#: ever matching (known problem F6).
 _BILLING_HEADER = "x-anthropic-billing-header:"
 
 

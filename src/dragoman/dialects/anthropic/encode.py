@@ -80,7 +80,7 @@ def encode_count(tokens: int) -> bytes:
 
 
 def open_message(answer: Answer) -> bytes:
-    """Encode the message of `message_start`; its input tokens are our estimate (pain H1)."""
+    """Encode the message of `message_start`; its input tokens are our estimate (known problem H1)."""
     usage = _usage(Usage(), answer)
     return _json(
         {**_message(answer), "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
@@ -108,7 +108,7 @@ def _stop(finished: Finished) -> dict[str, Any]:
 
 
 def _usage(usage: Usage, answer: Answer) -> dict[str, Any]:
-    """Encode token counts. Anthropic's input tokens exclude cached tokens, Google's include them (pain H6)."""
+    """Encode token counts. Anthropic's input tokens exclude cached tokens, Google's include them (known problem H6)."""
     counts: dict[str, Any] = {
         "input_tokens": max(0, (usage.input_tokens or answer.input_tokens) - usage.cached_tokens),
         "cache_creation_input_tokens": 0,

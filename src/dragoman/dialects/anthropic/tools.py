@@ -267,7 +267,7 @@ def _server_tool(wire: WireTool, family: str, where: str) -> ServerTool:
 def reveal(
     tool_set: ToolSet, loaded: set[str], removed: frozenset[str]
 ) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    """Return the tools to show to the model, and a note about the withheld ones (pain F4).
+    """Return the tools to show to the model, and a note about the withheld ones (known problem F4).
 
     If the request has a server-side search, deferred tools are returned too: the search hides them later.
     """

@@ -1,4 +1,4 @@
-"""The fields of a Messages request that the decoder reads; unknown fields are ignored (pain F3)."""
+"""The fields of a Messages request that the decoder reads; unknown fields are ignored (known problem F3)."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def encode_stop(finished: Finished, usage: Usage, answer: Answer) -> dict[str, A
 def encode_metadata(usage: Usage, answer: Answer) -> dict[str, Any]:
     """Return usage and latency.
 
-    Amazon's `inputTokens` exclude cached tokens, Google's count includes them (pain H6); `totalTokens` has all.
+    Amazon's `inputTokens` exclude cached tokens, Google's count includes them (known problem H6); `totalTokens` has all.
     """
     prompt = usage.input_tokens or answer.input_tokens
     counts = {

@@ -47,7 +47,7 @@ def encode_error(error: DragomanError) -> Reply:
 
 
 def encode_stream_error(error: DragomanError) -> bytes:
-    """Encode an exception message: SDKs take a stream that only ends for a success (pain E7)."""
+    """Encode an exception message: SDKs take a stream that only ends for a success (known problem E7)."""
     name = _IN_STREAM.get(error.kind, "validationException")
     return encode_exception(name, _body(error, name))
 

@@ -17,7 +17,7 @@ from dragoman.incremental.fold import IncrementalFold, store_fold, take_fold
 from dragoman.ir import Media, Message, Part, Text, Thought, ToolResult
 from dragoman.notes import Note
 
-#: Google's documented value for a call that it did not sign; sent literally (pains A6, A7).
+#: Google's documented value for a call that it did not sign; sent literally (known problems A6, A7).
 SENTINEL = "skip_thought_signature_validator"
 
 _ENCODER = msgspec.json.Encoder()
@@ -137,7 +137,7 @@ class _Contents(IncrementalFold[bytes]):
     def tell(self) -> tuple[list[bytes], list[Note]]:
         """Return all contents and notes, with sentinels inserted.
 
-        In the current turn the first call of every step must have a signature (pain A6).
+        In the current turn the first call of every step must have a signature (known problem A6).
         """
         contents = [*filter(None, (self._first, *self.results))]
         notes = [*self._notes]

@@ -118,7 +118,7 @@ def _place(message: str) -> str:
 
 
 def _message(google: Status) -> str:
-    """Return Google's message; a context overflow uses Anthropic's text, which makes clients compact (pain H4)."""
+    """Return Google's message; for a context overflow Anthropic's, so that clients compact (known problem H4)."""
     found = _OVERFLOW.search(google.message)
     if found:
         return f"prompt is too long: {found[1]} tokens > {found[2]} maximum"
@@ -176,7 +176,7 @@ def _is_terminal_quota(google: Status) -> bool:
 
 
 def _retry_after(google: Status) -> float | None:
-    """Return the delay in seconds from `RetryInfo` or the message; Google sends no Retry-After (pain L1)."""
+    """Return the delay in seconds from `RetryInfo` or the message; Google sends no Retry-After (known problem L1)."""
     for detail in google.details:
         found = _DURATION.fullmatch(str(detail.retry_delay))
         if found:

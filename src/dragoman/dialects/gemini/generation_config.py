@@ -28,7 +28,8 @@ _BUDGET: dict[Effort, int] = {"minimal": 512, "low": 2_048, "medium": 8_192, "hi
 #: The largest token budget that maps to each level; a larger one maps to high.
 _LEVEL_UP_TO: tuple[tuple[int, Level], ...] = ((1_024, "minimal"), (4_096, "low"), (16_384, "medium"))
 
-#: Below this output limit think as little as possible, unless a budget is set: thoughts count against it (pain D6).
+#: Below this output limit think as little as possible, unless a budget is set: thoughts count against it
+#: (known problem D6).
 SHORT_ANSWER_TOKENS = 4_096
 
 
@@ -168,7 +169,7 @@ def _sampling(sampling: Sampling, profile: ModelProfile) -> tuple[dict[str, Any]
 def _output(
     request: Request, profile: ModelProfile, *, tooled: bool, vertex: bool
 ) -> tuple[dict[str, Any], list[str], tuple[Note, ...]]:
-    """Encode the JSON output format; where tools exclude it, ask for it in the instructions (pain B16)."""
+    """Encode the JSON output format; where tools exclude it, ask for it in the instructions (known problem B16)."""
     if request.output is None:
         return {}, [], ()
     schema = request.output.schema

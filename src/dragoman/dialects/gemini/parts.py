@@ -160,7 +160,7 @@ class PartEncoder:
             said if SERVER_TOOL_PARTS.isdisjoint(kinds) else encode_server_tools(said, self._can_replay)
         ):
             parts += ENCODERS[type(part)](self, part)
-        # Google wants function responses before all other parts (pain C9).
+        # Google wants function responses before all other parts (known problem C9).
         if len(parts) > 1 and not kinds <= _NOT_RESPONSES:
             parts.sort(key=_is_not_response)
         return parts
@@ -195,7 +195,7 @@ class PartEncoder:
         return [{"text": text}] if text else []
 
     def _thought(self, part: Thought) -> list[WirePart]:
-        """Encode a thought only if it has a signature: summaries are not sent back (pain A2)."""
+        """Encode a thought only if it has a signature: summaries are not sent back (known problem A2)."""
         signature = part.signature
         if signature is None or not self._is_accepted(signature):
             return []

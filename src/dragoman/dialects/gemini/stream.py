@@ -128,7 +128,7 @@ class PartialArgs:
 def _read_path(path: str) -> list[Step]:
     """Split `$.a.b[0]['c']` into its steps.
 
-    Raise `UpstreamGarbage` for any other syntax: skipping the path would lose an argument (pain C10).
+    Raise `UpstreamGarbage` for any other syntax: skipping the path would lose an argument (known problem C10).
     """
     steps: list[Step] = []
     place = 1
@@ -394,7 +394,7 @@ class GeminiStream:
         return repeated
 
     def _end(self, finish: Finished, events: list[Event]) -> None:
-        """Emit the end. Only STOP completes an open call; a call cut off by a limit is dropped (pain D4)."""
+        """Emit the end. Only STOP completes an open call; a call cut off by a limit is dropped (known problem D4)."""
         if finish.reason == "end":
             if self._open is not None:
                 self._end_call(self._open, events)

@@ -174,7 +174,7 @@ def _parameters(
 
 
 def encode_tool_choice(choice: ToolChoice, declarations: Declarations) -> dict[str, Any] | None:
-    """Return `toolConfig`, or None for the default (AUTO) or if nothing is declared (pain B15).
+    """Return `toolConfig`, or None for the default (AUTO) or if nothing is declared (known problem B15).
 
     Raise `InvalidRequest` if the choice names a tool that is not declared.
     """

@@ -1,7 +1,7 @@
 """Custom tools, which take plain text instead of JSON arguments.
 
 Gemini has only functions, so a custom tool is declared as a function with one string argument, and the client gets
-that string (pain G1).
+that string (known problem G1).
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def encode_finish(finished: Finished, echo: Echo) -> str:
 
 
 def encode_refusal(finished: Finished) -> str | None:
-    """Return the reason of a blocked answer, for the `refusal` field that clients show (pain D7); else None."""
+    """Return the reason of a blocked answer, for the `refusal` field that clients show (known problem D7); else None."""
     if _FINISH[finished.reason] != "content_filter":
         return None
     return finished.detail or f"Gemini stopped with {finished.raw}"

@@ -276,7 +276,8 @@ def _sealed(extra: ExtraContent | None, where: str, target: str, notes: list[Not
 def _arguments(wire: FunctionCall, where: str, notes: list[Note]) -> bytes:
     """Return the arguments as JSON text of an object.
 
-    An object keeps its bytes (pain P2). Any other value, also invalid JSON, is wrapped in an object, with a note.
+    An object keeps its bytes (known problem P2). Any other value, also invalid JSON, is wrapped in an object,
+    with a note.
     """
     raw = bytes(wire.arguments)
     if raw.startswith(b'"'):

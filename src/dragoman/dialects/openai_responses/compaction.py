@@ -1,4 +1,4 @@
-"""Compaction: replace a conversation by a summary that the model writes (pain G3).
+"""Compaction: replace a conversation by a summary that the model writes (known problem G3).
 
 The summary is stored at the client, in the `encrypted_content` of a `compaction` item. A client asks for it in two
 ways: with an input item `compaction_trigger`, which makes the answer of any request one `compaction` item; or at the

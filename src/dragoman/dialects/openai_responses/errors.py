@@ -50,7 +50,7 @@ _IN_STREAM: dict[ErrorKind, str] = {
 }
 
 #: Errors reported inside a stream even if it has not started yet: Codex gives up on a plain status 429 and shows a
-#: plain 400 to the user, but waits, stops or compacts on the same error in `response.failed` (pain G5).
+#: plain 400 to the user, but waits, stops or compacts on the same error in `response.failed` (known problem G5).
 fails_in_stream: frozenset[ErrorKind] = frozenset({"rate_limit", "quota", "overflow"})
 
 

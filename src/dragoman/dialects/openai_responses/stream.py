@@ -268,7 +268,7 @@ class ResponsesStream:
         return out + self._end(status, incomplete=incomplete)
 
     def _refuse(self, why: str) -> bytes:
-        """Add a message with a refusal, which clients show to the user (pain D7)."""
+        """Add a message with a refusal, which clients show to the user (known problem D7)."""
         part = output_items.refusal_part(why)
         out = self._start(_MESSAGE) + self._part("response.content_part.added", output_items.refusal_part(""))
         out += self._at("response.refusal.delta", {"content_index": 0, "delta": why})

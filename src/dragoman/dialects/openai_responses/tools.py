@@ -44,7 +44,7 @@ class BuiltIn(msgspec.Struct, frozen=True):
 
 
 #: The schema of custom tools, which take free text. Gemini has only functions, so the text is the one argument of a
-#: function (pain G1).
+#: function (known problem G1).
 INPUT_SCHEMA: Final = (
     b'{"type":"object","properties":{"input":{"type":"string","description":'
     b'"The raw text for this tool, exactly as it should arrive: no JSON and no code fence around it."}},'

@@ -1,7 +1,7 @@
 """Authentication of API requests: gateway keys, SigV4 signatures, and a client's own Google key.
 
-Requests from web pages are rejected, whatever credentials they have (pains Q5, Q7, Q8, Q10). The ledger stores only
-the scopes of callers; `caller_names` maps scopes to the keys of the settings.
+Requests from web pages are rejected, whatever credentials they have (known problems Q5, Q7, Q8, Q10). The ledger
+stores only the scopes of callers; `caller_names` maps scopes to the keys of the settings.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Authenticator:
     ) -> Caller | sigv4.SigV4Claim:
         """Return the caller, or the claim of a signed request that `prove` must verify; raise NotAllowed.
 
-        One valid credential is enough: clients send stale ones beside the right one (pain N1).
+        One valid credential is enough: clients send stale ones beside the right one (known problem N1).
         """
         keys = presented_keys(headers)
         if query.get("key"):
@@ -163,7 +163,7 @@ class Authenticator:
         raise NotAllowed("this gateway key is not known")
 
     def check_admin(self, caller: Caller) -> None:
-        """Raise NotAllowed unless the key has the admin role, even if `open_to_all` (pains Q3, Q6)."""
+        """Raise NotAllowed unless the key has the admin role, even if `open_to_all` (known problems Q3, Q6)."""
         if caller.admin:
             return
         if any(key.caller == caller for key in self._keys):

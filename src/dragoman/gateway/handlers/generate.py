@@ -115,7 +115,7 @@ def _apply_session_header(call: RequestContext, exchange: Exchange) -> None:
 
 
 async def count_tokens(call: RequestContext, outlet: ResponseWriter) -> None:
-    """Reply with Google's token count, or with a local estimate if Google cannot be asked (pain H3)."""
+    """Reply with Google's token count, or with a local estimate if Google cannot be asked (known problem H3)."""
     exchange = call.new_exchange()
     exchange.decode(call.body, call.headers)
     try:

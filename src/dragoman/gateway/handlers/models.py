@@ -1,4 +1,4 @@
-"""The list of models in each client dialect, with the real token limits (pains F7, F8)."""
+"""The list of models in each client dialect, with the real token limits (known problems F7, F8)."""
 
 from __future__ import annotations
 

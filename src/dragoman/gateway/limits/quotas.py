@@ -1,4 +1,4 @@
-"""Quotas on requests, tokens and money per key and per session, and on repeated tool calls (pains P1, P5).
+"""Quotas on requests, tokens and money per key and per session, and on repeated tool calls (known problems P1, P5).
 
 The estimated usage of a request is reserved before it starts and corrected when it has ended, so that
 concurrent requests, also at several replicas, cannot exceed a limit together. This module only computes the

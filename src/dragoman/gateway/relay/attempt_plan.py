@@ -18,7 +18,7 @@ from dragoman.upstream.breaker import CircuitBreaker
 from dragoman.upstream.keys import NO_KEY
 from dragoman.upstream.retry import RetryStep, next_step
 
-#: Code of Google's error -> changes of the target for one more attempt (pains A12, B12, C11, I2).
+#: Code of Google's error -> changes of the target for one more attempt (known problems A12, B12, C11, I2).
 REQUEST_FALLBACKS: dict[str, dict[str, bool]] = {
     "pairing": {"history_as_text": True},
     "schema_form": {"proto_schemas": True},

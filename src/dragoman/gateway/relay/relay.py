@@ -1,7 +1,7 @@
 """Drive one exchange: send the request upstream, forward the response, and run gateway tools between rounds.
 
 A failed attempt is retried as long as the client has received nothing of its response. Google's unspecific "invalid
-argument" errors are explained with the strict checks of our emulator (pain C11).
+argument" errors are explained with the strict checks of our emulator (known problem C11).
 """
 
 from __future__ import annotations
@@ -371,7 +371,7 @@ class Relay:
 
 
 def _find_unusable(exchange: Exchange) -> DragomanError | None:
-    """Return an error for a malformed call or an empty answer: neither is a success (pains D1, D2, D5)."""
+    """Return an error for a malformed call or an empty answer: neither is a success (known problems D1, D2, D5)."""
     finished = exchange.finished or Finished(reason="malformed", raw="no finish reason")
     if finished.reason == "malformed":
         why = f"Gemini stopped with {finished.raw}. {finished.detail}".strip()

@@ -58,7 +58,7 @@ def open_observers(
 class ObserverHub:
     """Start and end the recorders of requests, and pass their records to the observers in batches.
 
-    Records contain no secrets; captured bodies are redacted by the observer that writes them (pain O5).
+    Records contain no secrets; captured bodies are redacted by the observer that writes them (known problem O5).
     """
 
     def __init__(self, config: Config, redactor: Redactor, ledger: Ledger) -> None:

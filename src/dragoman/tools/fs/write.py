@@ -115,7 +115,7 @@ def _lines_of(text: str, old: str) -> list[int]:
 def _explain_missing_text(text: str, old: str) -> str:
     """Return a hint where the intended text probably is, or ""."""
     plain = re.sub(r"\\[nt\"'\\]", lambda found: _ESCAPES[found[0]], old)
-    if plain != old and text.count(plain) == 1:  # pain P2: only reported, never repaired silently
+    if plain != old and text.count(plain) == 1:  # known problem P2: only reported, never repaired silently
         return f": without its backslash escapes it is at line {_lines_of(text, plain)[0]}"
     lines = text.splitlines()[:_MAX_COMPARED_LINES]
     wanted = [line for line in old.splitlines() if line.strip()]

@@ -183,7 +183,7 @@ class _Pairing:
         return Message(role=message.role, parts=tuple(part for group in groups for part in group)), []
 
     def _take_calls(self, message: Message, index: int) -> tuple[Message, list[_Slot]]:
-        """Return slots for the calls of one step; a second call with the same id gets another id (pain C7)."""
+        """Return slots for the calls of one step; a second call with the same id gets another id (known problem C7)."""
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
         taken = {call.id for call in calls}
         slots_by_id: dict[str, deque[_Slot]] = {}

@@ -82,7 +82,7 @@ def test_an_empty_machine_is_well(dragoman: Dragoman, home: Path) -> None:
 def test_a_request_of_a_client_is_seen_to_arrive(
     dragoman: Dragoman, claude: dict[str, str], tmp_path: Path
 ) -> None:
-    """Pain N2: the client really talks to the gateway, or we say that it does not."""
+    """Known problem N2: the client really talks to the gateway, or we say that it does not."""
     (tmp_path / "tmp").mkdir()
     done = dragoman("doctor", "--json", "claude", env=claude | {"TMPDIR": str(tmp_path / "tmp")})
     assert done.returncode == 0, done.stdout + done.stderr

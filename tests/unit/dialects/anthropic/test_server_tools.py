@@ -1,4 +1,4 @@
-"""Tools the service ran, in Anthropic's blocks: shown in answers, read in histories, and once around (pain K1)."""
+"""Server tools as Anthropic blocks: encoded in answers, decoded in histories, and round trips (known problem K1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Google runs for a client: which tool, beside which others, and what it has no setting for (pain K2)."""
+"""What Google runs for a client: which tool, beside which others, and what it has no setting for (known problem K2)."""
 
 from __future__ import annotations
 

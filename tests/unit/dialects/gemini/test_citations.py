@@ -1,4 +1,4 @@
-"""What an answer rests on: sources, sites, and the bytes of a text that are characters elsewhere (pain K3)."""
+"""What an answer rests on: sources, sites, and the bytes of a text that are characters elsewhere (known problem K3)."""
 
 from __future__ import annotations
 

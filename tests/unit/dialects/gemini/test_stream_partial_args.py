@@ -1,4 +1,4 @@
-"""Arguments that arrive piece by piece (Vertex, pain E10)."""
+"""Arguments that arrive piece by piece (Vertex, known problem E10)."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_both_spellings_of_a_value_are_one_value() -> None:
 
 
 def test_a_list_in_the_list_of_contents_is_no_content() -> None:
-    """pain: read as a field of its own it would be a list of contents."""
+    """Read as a field, it would be a list of contents."""
     assert "not repeating" in refuse(b'{"contents": [[{"parts": [{"text": "x"}]}]]}')
 
 

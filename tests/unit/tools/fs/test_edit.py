@@ -43,7 +43,7 @@ def test_several_matches_are_named_by_line() -> None:
     ],
 )
 def test_what_was_not_found_is_looked_for(old: str, hint: str) -> None:
-    """pain P2: escapes are pointed out, never repaired"""
+    """known problem P2: escapes are pointed out, never repaired"""
     assert hint in refused(TEXT, old)
 
 

@@ -90,7 +90,7 @@ def test_a_link_that_leads_out_is_refused(sandbox: Sandbox, root: Path, outside:
 def test_a_new_file_is_never_written_through_a_dangling_link(
     sandbox: Sandbox, root: Path, outside: Path
 ) -> None:
-    """pain P3: the target does not exist, so a check by realpath sees nothing wrong"""
+    """known problem P3: the target does not exist, so a check by realpath sees nothing wrong"""
     (root / "l").symlink_to(outside / "new.txt")
     with pytest.raises(ToolRefused):
         put(sandbox, "l")

@@ -1,4 +1,4 @@
-"""Pains C1 to C11: whatever came in, what leaves is a history Google accepts."""
+"""Known problems C1 to C11: whatever came in, what leaves is a history Google accepts."""
 
 from __future__ import annotations
 
