@@ -190,7 +190,7 @@ def test_count_tokens_is_read() -> None:
 
 
 def test_threads_fall_back_to_the_whole_conversation() -> None:
-    """Clients.md 4: told that threads are not kept here, the tool runner sends everything each turn."""
+    """If the gateway rejects threads, the tool runner sends the whole conversation in each turn."""
     seen: list[Json] = []
     answers = iter([whole(whole_stream(call("toolu_1"), Finished(reason="tool_calls", raw="STOP"))), None])
 

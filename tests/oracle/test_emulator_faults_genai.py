@@ -55,7 +55,7 @@ slow_first_byte=0.01 slow_stream=0.001 silence=0.01 wrong_content_type extra_bla
 OTHERS = ("prompt_block", "empty_body", "invalid_utf8", "comments")
 
 
-# The contract knows finish reasons that the SDK does not (gemini-api.md section 4.2).
+# The contract knows finish reasons that the SDK does not.
 pytestmark = pytest.mark.filterwarnings("ignore:.* is not a valid FinishReason:UserWarning")
 
 

@@ -20,7 +20,7 @@ class ThinkingBudget(msgspec.Struct, frozen=True):
 
 
 class GeminiModel(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties of one model (gemini-api.md sections 2.4, 5, 7)."""
+    """The properties of one model (https://ai.google.dev/gemini-api/docs/models)."""
 
     id: str
     title: str

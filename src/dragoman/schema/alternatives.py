@@ -193,7 +193,7 @@ def annotate(node: Schema, notes: Schema) -> Schema:
 def unite(nodes: list[Schema], outer: Schema) -> Schema:
     """Return one node that allows what any of the nodes allows, with the annotations `outer`.
 
-    One type and null become `nullable`, without `anyOf` (gemini-api.md 3.2).
+    One type and null become `nullable`, without `anyOf` (https://ai.google.dev/api/caching#Schema).
     """
     nulls = [node for node in nodes if node.get("type") == "null"]
     nullable = bool(nulls) or any("nullable" in node for node in nodes)

@@ -16,7 +16,7 @@ from dragoman.schema.strict import validate_strictly
 from dragoman.schema.validate import Document, Validator, below
 from dragoman.schema.walk import Schema, too_deep
 
-#: Name of the property that `compile_schema` adds to objects without properties (B7); never a tool's own.
+#: Name of the property that `compile_schema` adds to objects without properties (known problem B7); never a tool's own.
 PLACEHOLDER: Final = "dragoman_unused"
 
 _PLACEHOLDER_BYTES: Final = PLACEHOLDER.encode()
@@ -117,7 +117,7 @@ def _strip(value: Any) -> Any:
 
 
 class _Repairer:
-    """Repairs one value; `done` lists path and change. A string is changed only if no string is allowed (P2)."""
+    """Repairs one value; `done` lists path and change. A string is changed only if none is allowed (known problem P2)."""
 
     def __init__(self, validator: Validator) -> None:
         self.done: list[tuple[str, str]] = []

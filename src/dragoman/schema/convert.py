@@ -2,8 +2,8 @@
 
 `clean_schema` returns the subset of JSON Schema that is accepted as `parametersJsonSchema`. `relax_schema` simplifies
 it further for a back end that refuses it as too complex for constrained decoding (known problem B12). `compile_schema`
-returns Google's OpenAPI-like `Schema` message, with an allow-list of fields (gemini-api.md 3.1), for back ends that do
-not accept `parametersJsonSchema`.
+returns Google's OpenAPI-like `Schema` message, with an allow-list of fields
+(https://ai.google.dev/api/caching#Schema), for back ends that do not accept `parametersJsonSchema`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROOT: Target = ()
 def clean_schema(schema: object, *, where: str, vertex: bool = False) -> tuple[Schema, tuple[Note, ...]]:
     """Return the schema in Google's subset, always with an object as root, and a note for everything lost.
 
-    With `vertex` no node has keywords beside `anyOf`, which Vertex has been seen to refuse (gemini-api.md 3.1).
+    With `vertex` no node has keywords beside `anyOf`, which Vertex has been seen to refuse.
     """
     notes: list[Note] = []
 
@@ -178,7 +178,8 @@ def _relaxed(node: Schema, where: str, notes: list[Note]) -> Schema:
 # Google requires non-empty `properties` in every OBJECT, at any depth. A nested object without known properties
 # therefore gets one optional property, PLACEHOLDER, of type NULL. Omitting the type of the object is no alternative:
 # the model could send a string, and Vertex refuses nodes without a type. A string with JSON would change the tool's
-# contract. `mend_args` removes the property from the model's arguments, so the client's tool never sees it (B7).
+# contract. `mend_args` removes the property from the model's arguments, so the client's tool never sees it (known
+# problem B7).
 _MAX_DEPTH: Final = 28  # Google's limit is 30; an untyped leaf for Vertex takes two more levels
 _MAX_NODES: Final = 2_000
 _MAX_RECURSION: Final = 2
@@ -203,7 +204,7 @@ _FORMATS: Final = {
 def compile_schema(
     schema: object, *, where: str, vertex: bool = False
 ) -> tuple[dict[str, Any] | None, tuple[Note, ...]]:
-    """Return the schema as a `Schema` message, or None for a function without arguments (B7)."""
+    """Return the schema as a `Schema` message, or None for a function without arguments (known problem B7)."""
     clean, notes = clean_schema(schema, where=where)
     if not clean["properties"] and not clean.get("additionalProperties"):
         return None, notes

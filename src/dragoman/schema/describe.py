@@ -1,4 +1,4 @@
-"""Express keywords that Gemini does not support as short English sentences in the description (B3)."""
+"""Express keywords that Gemini does not support as short English sentences in the description (known problem B3)."""
 
 from __future__ import annotations
 

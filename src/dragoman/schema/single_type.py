@@ -44,8 +44,8 @@ DESCRIBED_FOR_ANY_TYPE: Final = (
 )
 _DESCRIBED_FOR_ONE_TYPE: Final = tuple(key for key in SENTENCES if key not in DESCRIBED_FOR_ANY_TYPE)
 
-# The keywords that are sent, in this order: those Google documents, those it ignores, and `pattern`
-# (gemini-api.md 3.2).
+# The keywords that are sent, in this order: those that Google documents
+# (https://ai.google.dev/gemini-api/docs/structured-output), those it ignores, and `pattern`.
 _ORDER: Final = (
     "type", "format", "title", "description", "default", "enum", "pattern", "minLength",
     "maxLength", "minimum", "maximum", "items", "prefixItems", "minItems", "maxItems",
@@ -90,7 +90,7 @@ def finish(schema: Schema, where: str, notes: list[Note]) -> Schema:
 
 
 def _enum(schema: Schema, where: str, notes: list[Note]) -> Schema:
-    """Keep an `enum` of strings or numbers, as Google documents it; list other values in the description (B6)."""
+    """Keep an `enum` of strings or numbers, as documented; list other values in the description (known problem B6)."""
     values, kind = schema["enum"], schema["type"]
     if kind in ("string", *_NUMERIC) and fits(values[0], kind):
         return schema
@@ -122,7 +122,7 @@ def _number(schema: Schema, _where: str, _notes: list[Note]) -> Schema:
 
 
 def _array(schema: Schema, _where: str, _notes: list[Note]) -> Schema:
-    """Close a tuple with `maxItems` instead of `items: false`; give every other array `items` (B8)."""
+    """Close a tuple with `maxItems` instead of `items: false`; give every other array `items` (known problem B8)."""
     out = dict(schema)
     if out.get("items") is False:
         del out["items"]

@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-# Google accepts 128 characters, older back ends and Cloud Code only 64 (gemini-api.md 2.2).
+# Google accepts 128 characters, older back ends and Cloud Code only 64 (https://ai.google.dev/api/caching#FunctionDeclaration).
 _LEGAL: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_.:-]")
 _MAX_CHARS: Final = 64
 _HASH_DIGITS: Final = 8
-_PREFIXES: Final = ("default_api.", "default_api:", "functions.")  # invented by the model (P4)
+_PREFIXES: Final = ("default_api.", "default_api:", "functions.")  # invented by the model (known problem P4)
 
 
 class NameMap(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ Schema = dict[str, Any]
 Path = tuple[str | int, ...]
 
 # ONE holds a schema, LIST a list of schemas, MAP schemas by name. All other keywords hold data: `default`, `enum`,
-# `const`, `required`… are never traversed (B3). The keys below a MAP keyword are names, not keywords (B4).
+# `const`, `required`… are never traversed (known problem B3). The keys below a MAP keyword are names, not keywords (B4).
 ONE: Final = frozenset((
     "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",
     "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",

@@ -207,7 +207,8 @@ def context_tokens(target: Target) -> int:
 
 def encode_request(request: Request, target: Target, new_id: Callable[[], str]) -> Encoded:
     """Encode a request; raise `InvalidRequest` if it names a remote MCP server."""
-    for remote in request.remotes:  # only the operator may allow addresses that clients send (Q9)
+    # Only the operator may allow URLs that clients send (known problem Q9).
+    for remote in request.remotes:
         why = f"the MCP server {remote.label!r} is not called from here; its operator may allow it (mcp.servers)"
         raise InvalidRequest(why, where=remote.where)
     around = make_envelope(request, target)

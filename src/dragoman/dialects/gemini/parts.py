@@ -291,7 +291,7 @@ class PartEncoder:
     def _response(self, result: ToolResult) -> Any:
         """Return the JSON response of a tool, as text if it contains a `$ref` key.
 
-        Google reads `$ref` anywhere in a response as a reference to a file in `parts` (C5).
+        Google reads `$ref` anywhere in a response as a reference to a file in `parts` (known problem C5).
         """
         response = _decode_json(result.response)
         if result.native or not _has_reference(response):

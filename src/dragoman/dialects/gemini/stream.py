@@ -80,7 +80,7 @@ def stop_reason(raw: str, *, has_calls: bool) -> StopReason:
     """Return the neutral reason; STOP becomes `tool_calls` if the answer has calls.
 
     Google ends tool calls with STOP too. No other reason becomes `tool_calls`, so that a call that was cut off
-    is not taken for complete (D3, D4).
+    is not taken for complete (known problems D3, D4).
     """
     reason = _REASON.get(raw, "other")
     return "tool_calls" if reason == "end" and has_calls else reason

@@ -94,7 +94,7 @@ def encode_refusal(finished: Finished) -> str | None:
 
 
 def encode_usage(usage: Usage, answer: Answer) -> dict[str, Any]:
-    """Encode token counts. As at Google, the prompt includes cached and the completion reasoning tokens (H5, H6)."""
+    """Encode token counts. As at Google, prompts include cached tokens, completions thoughts (known problems H5, H6)."""
     prompt = usage.input_tokens or answer.input_tokens
     return {
         "prompt_tokens": prompt,

@@ -1,4 +1,7 @@
-"""Faults of the model: chunks with unusual finish reasons, or without one (gemini-api.md 4.2, 4.4)."""
+"""Faults of the model: chunks with unusual finish reasons, or without one.
+
+See https://ai.google.dev/api/generate-content#FinishReason.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Error responses of Google, with the texts of AI Studio and of Vertex (gemini-api.md section 6)."""
+"""Error responses of Google, with the texts of AI Studio and of Vertex.
+
+See https://ai.google.dev/gemini-api/docs/troubleshooting.
+"""
 
 from __future__ import annotations
 

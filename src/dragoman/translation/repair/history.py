@@ -2,7 +2,7 @@
 
 Google requires that all results of a step follow its calls in one message, in call order. Empty messages and second
 results of a call are dropped, a result without its call becomes text, and a call without a result gets an error
-result (C1 to C11). The last resort is `history_as_text`: every call and result as text (C11).
+result (known problems C1 to C11). The last resort is `history_as_text`: every call and result as text (C11).
 """
 
 from __future__ import annotations

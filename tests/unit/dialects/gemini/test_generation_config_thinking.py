@@ -13,7 +13,7 @@ from dragoman.ir import Effort, Sampling, Thinking
 ALL = ("MINIMAL", "LOW", "MEDIUM", "HIGH")
 NO_MINIMAL = ALL[1:]
 
-#: gemini-api.md 2.4: level models
+#: Models with levels: https://ai.google.dev/gemini-api/docs/thinking
 LEVELS = {
     "gemini-3-flash-preview": ALL,
     "gemini-3.1-pro-preview": NO_MINIMAL,

@@ -30,7 +30,7 @@ TABLE: dict[ErrorKind, tuple[int, str | None, str]] = {
     "internal": (500, "server_error", "server_error"),
 }
 
-#: How Codex finds the delay in the words of `response.failed` (clients.md 3).
+#: How Codex finds the delay in the message of `response.failed`.
 CODEX_DELAY = re.compile(r"(?i)try again in\s*(\d+(?:\.\d+)?)\s*(s|ms|seconds?)")
 
 
