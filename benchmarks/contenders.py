@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -26,6 +27,7 @@ _START_S = 20.0
 _PEER_START_S = 180.0
 _OURS: tuple[Style, ...] = ("anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "amazonq")
 _STOP_S = 10.0
+_URL = re.compile(r"http://[\d.]+:\d+")
 
 #: As fast as each can be made without changing the application.
 ASGI_SERVERS = {
@@ -81,30 +83,44 @@ def start_floor(kind: str, upstream: str, folder: Path) -> Iterator[Contender]:
 def start_dragoman(
     upstream: str, folder: Path, workers: int = 1, before: Path | None = None
 ) -> Iterator[Contender]:
-    """The gateway of this checkout, or of the checkout `before`, on the same interpreter and packages."""
+    """The gateway of this checkout, or of the checkout `before`, on the same interpreter and packages.
+
+    It is started with `dragoman serve` and environment variables, which are the same in every version: the modules
+    of the other checkout may have different names.
+    """
     name = "before" if before else "dragoman" if workers == 1 else f"dragoman-{workers}"
-    home = folder / f"home-{name}"
-    home.mkdir()
-    command = [sys.executable, "-m", "benchmarks.run_gateway", upstream, str(home), str(workers)]
-    env = {**os.environ, "PYTHONPATH": str(before / "src")} if before else None
-    with _run_server(name, _OURS, command, env=env, folder=before or _ROOT) as gateway:
+    command = [sys.executable, "-m", "dragoman", "serve", "--port", "0", "--workers", str(workers)]
+    env = _gateway_env(upstream, folder / f"home-{name}")
+    env["PYTHONPATH"] = str((before or _ROOT).resolve() / "src")
+    with _run_server(name, _OURS, command, env=env) as gateway:
         yield gateway
 
 
 @contextmanager
 def start_asgi_server(name: str, upstream: str, folder: Path) -> Iterator[Contender]:
     """The same application (`dragoman.asgi:app`) on another ASGI server."""
-    port, home = _free_port(), folder / f"home-{name}"
-    home.mkdir()
+    port = _free_port()
     command = [sys.executable, "-m", *(word.format(port=port) for word in ASGI_SERVERS[name])]
-    env = {"PATH": os.environ.get("PATH", ""), "HOME": str(home), "DRAGOMAN_HOME": str(home)}
-    env |= {"DRAGOMAN_UPSTREAM_BASE_URL": upstream, "DRAGOMAN_UPSTREAM_API_KEY": "AIzaBenchmark"}
-    env |= {"DRAGOMAN_GATEWAY_KEY": GATEWAY_KEY}
+    env = _gateway_env(upstream, folder / f"home-{name}")
     with (
         (folder / f"{name}.log").open("wb") as log,
         _run_server(name, _OURS, command, f"http://127.0.0.1:{port}", log, env) as started,
     ):
         yield started
+
+
+def _gateway_env(upstream: str, home: Path) -> dict[str, str]:
+    """Create the state folder and return the environment of a gateway, without the settings of this machine's user."""
+    home.mkdir()
+    return {
+        "PATH": os.environ.get("PATH", ""),
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "HOME": str(home),
+        "DRAGOMAN_HOME": str(home),
+        "DRAGOMAN_UPSTREAM_BASE_URL": upstream,
+        "DRAGOMAN_UPSTREAM_API_KEY": "AIzaBenchmark",
+        "DRAGOMAN_GATEWAY_KEY": GATEWAY_KEY,
+    }
 
 
 @contextmanager
@@ -145,12 +161,11 @@ def _run_server(
     url: str = "",
     log: IO[bytes] | None = None,
     env: dict[str, str] | None = None,
-    folder: Path = _ROOT,
 ) -> Iterator[Contender]:
-    """Started, ready, and stopped at the end by its own pid; without `url` it says its address itself."""
+    """Start a server, wait until it is ready, and stop it by its pid; without `url` it prints its URL."""
     began = time.perf_counter()
     process = subprocess.Popen(
-        command, cwd=folder, stdout=log or subprocess.PIPE, stderr=log, env=env, text=True
+        command, cwd=_ROOT, stdout=log or subprocess.PIPE, stderr=log, env=env, text=True
     )
     try:
         url = url or _read_url(process)
@@ -177,11 +192,11 @@ def _run_server(
 
 
 def _read_url(process: subprocess.Popen[str]) -> str:
-    line = process.stdout.readline() if process.stdout is not None else ""
-    word, _, url = line.strip().partition(" ")
-    if word != "ready":
-        raise RuntimeError(f"{process.args!r} did not start: {line!r}")
-    return url
+    """Return the first URL that the server prints, which it does once it accepts connections."""
+    for line in process.stdout or ():
+        if found := _URL.search(line):
+            return found[0]
+    raise RuntimeError(f"{process.args!r} did not start")
 
 
 def _wait_for(url: str, process: subprocess.Popen[str], limit_s: float) -> None:

@@ -26,7 +26,7 @@ OpenStream = tuple[asyncio.StreamWriter, int]
 
 
 class StreamMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """Of `streams` open streams; `left` are descriptors more than before they were opened."""
+    """Of `streams` open streams; `leaked_descriptors` are those more than before they were opened."""
 
     streams: int
     request_bytes: int

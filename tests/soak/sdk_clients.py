@@ -6,6 +6,7 @@ What a library raises as its own error is an error properly told; everything els
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -83,6 +84,9 @@ class Libraries:
         await self._genai.aio.aclose()
         self._genai.close()
         self._amazon.close()
+        # botocore leaves the connections of broken answers to the garbage collector, which may not run before the
+        # gateway's descriptors are counted: the gateway itself closes idle connections after two minutes.
+        gc.collect()
 
     async def _messages(self, model: str, *, stream: bool) -> list[Said]:
         tools: Any = [{"name": TOOL, "input_schema": SCHEMA}]

@@ -41,7 +41,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Format one JSON object per line: time, level, message, traceback and the fields of `FACTS`."""
+    """Format one JSON object per line: time, level, message, traceback and the fields of `LOG_FIELDS_ATTRIBUTE`."""
 
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()

@@ -108,7 +108,7 @@ class RequestStages(msgspec.Struct, frozen=True, kw_only=True):
 class Observer(Protocol):
     """Receives every finished request, on the event loop.
 
-    `finished` must return quickly; I/O belongs in a batch or a thread.
+    `on_request_end` must return quickly; I/O belongs in a batch or a thread.
     """
 
     def on_request_end(self, record: RequestRecord, stages: RequestStages | None) -> None: ...

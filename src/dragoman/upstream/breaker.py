@@ -23,7 +23,7 @@ class CircuitBreaker:
     def acquire(self, now_s: float) -> float:
         """Return 0 if the request may be sent, otherwise the seconds to wait.
 
-        A caller that gets 0 must report the outcome with `succeeded`, `failed` or `unasked`.
+        A caller that gets 0 must report the outcome with `record_success`, `record_failure` or `release`.
         """
         if self._failures < self._max_failures:
             return 0.0

@@ -110,8 +110,8 @@ class UpstreamClient:
 class UpstreamResponse:
     """A request and its response, as an async context manager.
 
-    Inside the block `status` and `headers` are set and the body still arrives. Call `hurry` when nothing that matters
-    can follow.
+    Inside the block `status` and `headers` are set and the body still arrives. Call `shorten_timeout` when nothing
+    that matters can follow.
     """
 
     status = 0

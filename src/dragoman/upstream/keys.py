@@ -28,7 +28,7 @@ NO_KEY = ApiKey("", "")
 
 
 class Cooldown(msgspec.Struct, frozen=True):
-    """A cooldown: do not use the key for `model` (or `EVERY_MODEL`) until `until_s`."""
+    """A cooldown: do not use the key for `model` (or `ALL_MODELS`) until `until_s`."""
 
     key: str
     model: str

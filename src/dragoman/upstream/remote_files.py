@@ -62,7 +62,7 @@ class FileFetcher:
     """Download images and PDFs.
 
     `resolve` and `allowed` replace the DNS lookup and the address check in tests. `fetch` raises
-    `CannotFetch` when the file is refused, is too large or cannot be read in time.
+    `FetchError` when the file is refused, is too large or cannot be read in time.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class FileFetcher:
 
 
 class _CheckedResolver(AbstractResolver):
-    """Resolve host names; raise `CannotFetch` unless every address of the host is public."""
+    """Resolve host names; raise `FetchError` unless every address of the host is public."""
 
     def __init__(self, resolve: Resolve, allowed: Callable[[str], bool]) -> None:
         self._resolve = resolve
@@ -183,7 +183,7 @@ async def _getaddrinfo(host: str, port: int) -> list[str]:
 
 
 def _find_fetch_error(error: BaseException | None) -> FetchError | None:
-    """Return the `CannotFetch` that aiohttp wrapped in one of its own errors, if there is one."""
+    """Return the `FetchError` that aiohttp wrapped in one of its own errors, if there is one."""
     while error is not None:
         if isinstance(error, FetchError):
             return error

@@ -55,7 +55,9 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_o5_nothing_a_process_can_say_gets_past_the_sink(form: str) -> None:
-    talk = TALKATIVE.replace("open_sink(Redactor([SECRET]))", f"open_sink(Redactor([SECRET]), form={form!r})")
+    talk = TALKATIVE.replace(
+        "configure_logging(Redactor([SECRET]))", f"configure_logging(Redactor([SECRET]), form={form!r})"
+    )
     done = subprocess.run([sys.executable, "-c", talk], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""

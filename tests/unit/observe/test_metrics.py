@@ -130,7 +130,7 @@ import sys
 from pathlib import Path
 from dragoman.observe import metrics as m
 from dragoman.observe.metric_files import MetricFiles
-registry = m.Registry()
+registry = m.MetricRegistry()
 files = MetricFiles(Path(sys.argv[1]), registry)
 registry[m.RETRIES]["x",].value += 5
 registry[m.OPEN][()].value = 3

@@ -75,7 +75,7 @@ async def test_h_the_log_is_worked_off_in_a_thread_and_nobody_waits_for_the_disk
         work(checkpoint)
 
     store = _sqlite(tmp_path / "state.db")
-    monkeypatch.setattr(Checkpointer, "_work", watched)
+    monkeypatch.setattr(Checkpointer, "_run", watched)
     log, files = tmp_path / "state.db-wal", len(os.listdir("/proc/self/fd"))
     largest = 0
     for number in range(1500):
@@ -108,7 +108,7 @@ import asyncio, os, signal, sys, time
 from pathlib import Path
 from dragoman.store import SqliteStore
 store = SqliteStore(Path(sys.argv[1]), max_age_s=9e9, max_bytes=1 << 24, now=time.time)
-asyncio.run(store.remember([("call", "signature")]))
+asyncio.run(store.set_values([("call", "signature")]))
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "s.db")], check=False)

@@ -20,7 +20,7 @@ _MAX_AGE_S = 1.0
 class ChangeFlag:
     """Cache whether anything exists.
 
-    `may_be` returns what `look` returned for the current value of the flag.
+    `may_exist` returns what `query` returned for the current value of the flag.
     """
 
     def __init__(self, path: Path, look: Callable[[], bool]) -> None:

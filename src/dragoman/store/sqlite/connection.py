@@ -50,7 +50,7 @@ _log = logging.getLogger("dragoman")
 
 
 class Checkpointer:
-    """Run checkpoints in a thread, one at a time; `begin` returns at once.
+    """Run checkpoints in a thread, one at a time; `start` returns at once.
 
     The connection stays open, because SQLite keeps the file descriptors of closed connections while others
     use the same file.
