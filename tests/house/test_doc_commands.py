@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import emulator
+from dragoman.cli.client_table import CLIENTS
 from tests.house.doc_blocks import ROOT, Block, blocks
 from tests.requirements import require_program
 
@@ -45,7 +46,7 @@ FILES = {
     "gateway.key": "dgm-any-key\n",
     "team.toml": "[server]\nport = 9000\n",
 }
-CLIENTS = ("claude", "codex", "gemini", "opencode", "qwen", "pi", "copilot", "q", "kiro-cli", "code")
+PROGRAMS = (*(client.program for client in CLIENTS.values()), "code")
 STAND_IN = "#!/bin/sh\ncase $1 in --version) echo 1.0.0;; esac\nexit 0\n"
 # Commands that serve are started on a free port, seen to be ready, and stopped as Ctrl-C stops them.
 WRAPPER = f"""#!{sys.executable}
@@ -71,7 +72,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("reader")
     for folder in ("bin", "work", "project", ".local/share/dragoman/tools"):
         (home / folder).mkdir(parents=True)
-    for name, text in {"dragoman": WRAPPER, **dict.fromkeys(CLIENTS, STAND_IN)}.items():
+    for name, text in {"dragoman": WRAPPER, **dict.fromkeys(PROGRAMS, STAND_IN)}.items():
         (home / "bin" / name).write_text(text)
         (home / "bin" / name).chmod(0o755)
     (home / "work" / ".venv").mkdir()

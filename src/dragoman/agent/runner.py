@@ -165,7 +165,7 @@ class AgentRunner:
         self.post(InterruptRequested())
 
     async def turn(self, first: Event) -> TurnEnd:
-        """Run a turn from its first event and return its `Stop`.
+        """Run a turn from its first event and return its `TurnEnd`.
 
         If this is cancelled or a command fails, everything the turn started is cancelled.
         """

@@ -50,7 +50,7 @@ class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavedSession:
-    """A saved session; created by `Sessions.open`."""
+    """A saved session; created by `SessionStore.open`."""
 
     def __init__(
         self, turns: Turns, name: str, head: str, history: tuple[Message, ...], noted: _Metadata

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.settings import ClientKey
 from dragoman.config import Config
 
@@ -48,7 +49,7 @@ def ready_banner(config: Config, base_url: str, key: ClientKey | None) -> str:
         ]
     lines += [
         "",
-        "  Any client      dragoman claude | codex | gemini | opencode | qwen | pi | copilot | q | kiro",
+        f"  Any client      dragoman {' | '.join(CLIENTS)}",
         f"  Claude Code     export ANTHROPIC_BASE_URL={base_url}",
         f'                  export ANTHROPIC_AUTH_TOKEN="{token}"',
         "                  unset ANTHROPIC_API_KEY; claude",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import shtab
 
+from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.help_pages import new_parser
 from dragoman.cli.terminal import CommandError, print_result
 
@@ -44,16 +45,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 def root_parser() -> argparse.ArgumentParser:
     """One parser with every command as a subcommand. Only completion needs all of them at once."""
-    from dragoman.cli.main import (
-        COMMANDS,
-        LAUNCHABLE_CLIENTS,  # main imports this module by name
-    )
+    from dragoman.cli.main import COMMANDS  # main imports this module by name
 
     root = argparse.ArgumentParser(prog="dragoman")
     root.add_argument("--version", action="version", help="show the version")
     commands = root.add_subparsers()
     for name, (module, about) in COMMANDS.items():
-        if name in LAUNCHABLE_CLIENTS:
+        if name in CLIENTS:
             # The arguments belong to the client: offer files.
             client = commands.add_parser(name, help=about, add_help=False)
             client.add_argument("arguments", nargs=argparse.REMAINDER, metavar="FILE")

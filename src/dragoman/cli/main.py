@@ -8,26 +8,14 @@ import os
 import signal
 import sys
 
+from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.terminal import CommandError, paint, print_error
 from dragoman.errors import ConfigError, DragomanError
-
-# Clients that can be started. All their arguments go to the client, --help included.
-LAUNCHABLE_CLIENTS = {
-    "claude": "Claude Code",
-    "codex": "Codex",
-    "gemini": "Gemini CLI",
-    "opencode": "opencode",
-    "qwen": "Qwen Code",
-    "pi": "pi",
-    "copilot": "GitHub Copilot CLI",
-    "q": "Amazon Q Developer CLI",
-    "kiro": "Kiro CLI",
-}
 
 # Each command is a module with `run(argv) -> exit code`; only the requested one is imported.
 COMMANDS = {
     "serve": ("dragoman.cli.serve", "start the gateway in the foreground"),
-    **{name: ("dragoman.cli.launch", f"run {title} on Gemini") for name, title in LAUNCHABLE_CLIENTS.items()},
+    **{name: ("dragoman.cli.launch", f"run {client.title} on Gemini") for name, client in CLIENTS.items()},
     "chat": ("dragoman.cli.chat", "talk to an agent with the files of a project"),
     "run": ("dragoman.cli.run_task", "let the agent do one task, for scripts"),
     "translate": ("dragoman.cli.translate", "translate one request or answer between two APIs"),
@@ -99,7 +87,7 @@ def _dispatch(argv: list[str]) -> int:
         return 0
     name, *rest = argv
     if name in ("-h", "--help", "help"):
-        if rest and rest[0] in LAUNCHABLE_CLIENTS:
+        if rest and rest[0] in CLIENTS:
             importlib.import_module("dragoman.cli.launch").explain(rest[0])
             return 0
         if rest and rest[0] in COMMANDS:
@@ -118,7 +106,7 @@ def _dispatch(argv: list[str]) -> int:
 
 def _run(name: str, argv: list[str]) -> int:
     command = importlib.import_module(COMMANDS[name][0])
-    code: int = command.run(name, argv) if name in LAUNCHABLE_CLIENTS else command.run(argv)
+    code: int = command.run(name, argv) if name in CLIENTS else command.run(argv)
     return code
 
 

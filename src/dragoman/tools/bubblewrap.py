@@ -15,7 +15,7 @@ from dragoman.errors import ConfigError
 
 IsolationMode = Literal["auto", "required", "off"]
 
-_PROBE_S = 10.0
+_PROBE_TIMEOUT_S = 10.0
 # Folders in the home directory that hold credentials of other programs; isolated commands see them empty.
 SECRET_FOLDERS = (
     ".ssh .gnupg .aws .azure .kube .docker .config/gcloud .config/gh .config/op .password-store "
@@ -115,10 +115,10 @@ async def _probe(isolation: Isolation) -> str:
     except OSError as error:
         return f"bubblewrap cannot be started: {error.strerror}"
     try:
-        said, _ = await asyncio.wait_for(process.communicate(), _PROBE_S)
+        said, _ = await asyncio.wait_for(process.communicate(), _PROBE_TIMEOUT_S)
     except TimeoutError:
         process.kill()
         await process.wait()
-        return f"bubblewrap gave no answer within {_PROBE_S:g} s"
+        return f"bubblewrap gave no answer within {_PROBE_TIMEOUT_S:g} s"
     words = said.decode(errors="replace").strip()[-200:]
     return f"bubblewrap does not work here ({words})" if process.returncode else ""

@@ -159,7 +159,7 @@ DYING = """
 import os, signal, sys
 import msgspec
 from pathlib import Path
-from dragoman.cli.launch import places
+from dragoman.cli.launch import settings_files
 from dragoman.cli.launch.apply_overrides import override_settings
 from dragoman.cli.launch.client import SettingsEdit
 
@@ -168,7 +168,7 @@ def die(*_):
 
 home, edit, when = sys.argv[1:]
 if when == "before the file is written":
-    places.write_whole = die
+    settings_files.write_atomically = die
 with override_settings(Path(home), (msgspec.json.decode(edit, type=SettingsEdit),)):
     die()
 """

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.main import COMMANDS, LAUNCHABLE_CLIENTS
+from dragoman.cli.client_table import CLIENTS
+from dragoman.cli.main import COMMANDS
 from dragoman.ids import new_id
 from tests.unit.cli.conftest import Dragoman
 
@@ -24,7 +25,7 @@ def test_help_lists_every_command(dragoman: Dragoman) -> None:
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in LAUNCHABLE_CLIENTS])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in CLIENTS])
 def test_every_command_has_help_with_examples(dragoman: Dragoman, command: str) -> None:
     done = dragoman(command, "--help")
     assert done.returncode == 0
@@ -32,12 +33,12 @@ def test_every_command_has_help_with_examples(dragoman: Dragoman, command: str) 
     assert dragoman("help", command).stdout == done.stdout
 
 
-@pytest.mark.parametrize("name", LAUNCHABLE_CLIENTS)
+@pytest.mark.parametrize("name", CLIENTS)
 def test_help_of_a_client_says_what_the_launcher_does_with_it(dragoman: Dragoman, name: str) -> None:
     done = dragoman("help", name)
     assert done.returncode == 0
     assert done.stdout.startswith(f"usage: dragoman {name} ")
-    assert f"Run {LAUNCHABLE_CLIENTS[name]} on Gemini" in done.stdout
+    assert f"Run {CLIENTS[name].title} on Gemini" in done.stdout
     assert f"DRAGOMAN_{name.upper()}=" in done.stdout
     assert ("settings are\nwhat they were" in done.stdout) == (name in ("q", "kiro"))
 

@@ -16,15 +16,16 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import init
+from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.help_pages import HELP_PAGES, VARIABLES
-from dragoman.cli.main import COMMANDS, LAUNCHABLE_CLIENTS
+from dragoman.cli.main import COMMANDS
 from dragoman.cli.terminal import CommandError, spinner
 from dragoman.config import Config, load_config
 from dragoman.config.load import COMMAND_ENV
 from dragoman.config.settings import SETTINGS
 from tests.unit.cli.conftest import Dragoman
 
-OWN = [name for name in COMMANDS if name not in LAUNCHABLE_CLIENTS]
+OWN = [name for name in COMMANDS if name not in CLIENTS]
 NOTHING = {"PATH": "/usr/bin:/bin"}
 
 
@@ -135,7 +136,7 @@ def test_help_is_a_whole_page(command: str) -> None:
         assert meaning in said
 
 
-@pytest.mark.parametrize("name", LAUNCHABLE_CLIENTS)
+@pytest.mark.parametrize("name", CLIENTS)
 def test_help_of_a_launcher_is_a_whole_page(dragoman: Dragoman, name: str) -> None:
     said = dragoman("help", name).stdout
     assert all(f"\n{title}" in said for title in ("examples:", "environment:", "files", "exit codes:"))
@@ -184,6 +185,7 @@ def test_help_imports_little(clean_env: dict[str, str]) -> None:
     assert own == {
         "dragoman",
         "dragoman.cli",
+        "dragoman.cli.client_table",
         "dragoman.cli.main",
         "dragoman.cli.terminal",
         "dragoman.errors",

@@ -24,7 +24,7 @@ from tests.unit.cli.conftest import Dragoman
 KEY = "dgm-key/with+odd=characters-in-it"
 OWN = '{"api.codewhisperer.service": {"endpoint": "https://mine", "region": "x"},  "chat.theme":"dark"}'
 LOGIN = json.dumps({"access_token": "aoa-real", "expires_at": "2999-01-01T00:00:00Z", "refresh_token": "r"})
-STAND_IN = Path(__file__).with_name("stand_in_q.py")
+STAND_IN = Path(__file__).with_name("fake_q.py")
 
 
 @pytest.fixture(scope="module")

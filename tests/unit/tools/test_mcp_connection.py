@@ -110,7 +110,7 @@ async def test_pauses_grow_to_a_limit_and_start_anew_after_a_long_life(
     link = McpConnection(
         "s", McpServer(), Path("/"), McpTiming(first_pause_s=1, longest_pause_s=4, settled_s=10)
     )
-    monkeypatch.setattr(link, "_live", live)
+    monkeypatch.setattr(link, "_run_once", live)
     monkeypatch.setattr(anyio, "sleep", sleep)
     monkeypatch.setattr(anyio, "current_time", lambda: now_s)
     await link.run()

@@ -20,24 +20,14 @@ from pathlib import Path
 import msgspec
 
 from dragoman import emulator
+from dragoman.cli.client_table import CLIENTS, LaunchableClient
 from dragoman.cli.doctor.finding import DoctorContext, Finding
 from dragoman.cli.gateway import start_gateway
 from dragoman.cli.launch import find_program
-from dragoman.cli.launch.clients import CLIENTS
 from dragoman.cli.terminal import CommandError, spinner
 from dragoman.ids import new_id
 from dragoman.observe.captures import CAPTURES_FOLDER, recent_captures
 
-#: The versions that the test suite runs; Amazon Q and Kiro are not available there.
-TESTED_VERSIONS = {
-    "claude": "2.1.325",
-    "codex": "0.166.0",
-    "gemini": "0.61.0",
-    "opencode": "1.18.33",
-    "qwen": "0.24.4",
-    "pi": "0.73.1",
-    "copilot": "1.0.102",
-}
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 _VERSION_TIMEOUT_S = 20.0
 
@@ -56,7 +46,7 @@ def check_versions(at: DoctorContext) -> Iterator[Finding]:
         if program is None:
             yield Finding(status="fail", what=f"{client.title} is not installed", fix=client.source)
             continue
-        yield _compare(name, client.title, program, get_version(program, at.env))
+        yield _compare(client, program, get_version(program, at.env))
 
 
 def get_version(program: str, env: Mapping[str, str]) -> str:
@@ -77,8 +67,8 @@ def get_version(program: str, env: Mapping[str, str]) -> str:
     return found[0] if done.returncode == 0 and found else ""
 
 
-def _compare(name: str, title: str, program: str, version: str) -> Finding:
-    proven = TESTED_VERSIONS.get(name, "")
+def _compare(client: LaunchableClient, program: str, version: str) -> Finding:
+    title, tested = client.title, client.tested_version
     if not version:
         return Finding(
             status="warn",
@@ -86,16 +76,17 @@ def _compare(name: str, title: str, program: str, version: str) -> Finding:
             why="it may not start at all",
             fix=f"try {program} --version",
         )
-    if not proven:
+    if not tested:
         return Finding(
-            status="ok", what=f"{title} {version}; {name} was never run by our tests, only its protocol"
+            status="ok",
+            what=f"{title} {version}; {client.name} was never run by our tests, only its protocol",
         )
-    if version == proven:
+    if version == tested:
         return Finding(status="ok", what=f"{title} {version}, the one our tests run")
-    older = _version_tuple(version) < _version_tuple(proven)
+    older = _version_tuple(version) < _version_tuple(tested)
     return Finding(
         status="ok",
-        what=f"{title} {version}, {'older' if older else 'newer'} than {proven}, which our tests run",
+        what=f"{title} {version}, {'older' if older else 'newer'} than {tested}, which our tests run",
     )
 
 
@@ -232,28 +223,6 @@ def _tail(text: str) -> str:
     return " / ".join(lines[-3:])[-_MAX_OUTPUT:]
 
 
-class ClientProbe(msgspec.Struct, frozen=True, kw_only=True):
-    """How to ask a client one question without a terminal; `{}` is the question."""
-
-    argv: tuple[str, ...]
-    env: dict[str, str] = {}
-
-
-PROBES = {
-    "claude": ClientProbe(
-        argv=("-p", "{}"), env={"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
-    ),
-    "codex": ClientProbe(argv=("exec", "--skip-git-repo-check", "{}")),
-    "gemini": ClientProbe(argv=("--skip-trust", "-p", "{}")),
-    "opencode": ClientProbe(argv=("run", "{}"), env={"OPENCODE_DISABLE_AUTOUPDATE": "1"}),
-    "qwen": ClientProbe(argv=("-p", "{}")),
-    "pi": ClientProbe(argv=("-p", "{}"), env={"PI_OFFLINE": "1"}),
-    "copilot": ClientProbe(argv=("--silent", "-p", "{}"), env={"COPILOT_OFFLINE": "true"}),
-    "q": ClientProbe(argv=("chat", "--no-interactive", "{}")),
-    "kiro": ClientProbe(argv=("chat", "--no-interactive", "{}")),
-}
-
-
 def check_arrivals(at: DoctorContext) -> Iterator[Finding]:
     if at.settings is None or not at.clients:
         return
@@ -269,11 +238,12 @@ def check_arrivals(at: DoctorContext) -> Iterator[Finding]:
 
 def _try_client(at: DoctorContext, trial: TrialGateway, name: str) -> Finding:
     """Run one client; a random word in the question identifies its request."""
-    probe, title = PROBES[name], CLIENTS[name].title
+    client = CLIENTS[name]
+    title = client.title
     word = f"dragoman-{secrets.token_hex(4)}"
-    argv = [part.format(f"say {word}") for part in probe.argv]
+    argv = [part.format(f"say {word}") for part in client.probe_args]
     with spinner(f"{title}: waiting for its request (at most {at.wait_s:.0f} s)"):
-        seen = trial.run(name, argv, {**at.env, **probe.env}, word, at.wait_s)
+        seen = trial.run(name, argv, {**at.env, **client.probe_env}, word, at.wait_s)
     if not seen.arrived:
         return Finding(
             status="fail",

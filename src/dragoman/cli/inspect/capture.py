@@ -20,7 +20,7 @@ def captures_folder(settings: Settings) -> Path:
 
 
 def require_capture(settings: Settings, identity: str) -> CapturedRequest:
-    """Return the capture with this request id, a prefix of it, or `last`; raise `Failure` if there is none."""
+    """Return the capture with this request id, a prefix of it, or `last`; raise `CommandError` if there is none."""
     folder = captures_folder(settings)
     if identity == "last":
         newest = recent_captures(folder, 1)

@@ -5,7 +5,7 @@ Variables that point the client elsewhere are removed for the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -179,36 +179,6 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str] = {}
     links: dict[str, Path] = {}
     edits: tuple[SettingsEdit, ...] = ()
-
-
-class LaunchableClient(msgspec.Struct, frozen=True, kw_only=True):
-    """One client; `prepare` reads the user's environment, arguments and settings, and changes nothing."""
-
-    title: str
-    program: str
-    prepare: Callable[[GatewayEndpoint, Env, list[str]], LaunchPlan]
-    #: The subcommand of dragoman, if it is not the program's name.
-    command: str = ""
-    #: How to install it: an npm package, or instructions.
-    package: str = ""
-    install: str = ""
-    #: Additional help text.
-    about: str = ""
-    #: Returns warnings about user settings that bypass the gateway.
-    conflicts: Callable[[Env], list[str]] = lambda _env: []
-
-    @property
-    def name(self) -> str:
-        return self.command or self.program
-
-    @property
-    def variable(self) -> str:
-        """Return the variable with the path of the program, which overrides PATH."""
-        return f"DRAGOMAN_{self.name.upper()}"
-
-    @property
-    def source(self) -> str:
-        return self.install or f"npm install -g {self.package}"
 
 
 def flag_value(argv: list[str], *flags: str) -> str:

@@ -1,4 +1,4 @@
-"""The supported clients, each with the least invasive way to point it to a gateway (docs/clients.md).
+"""How each client of `cli.client_table` is pointed at a gateway, in the least invasive way (docs/clients.md).
 
 Variables and flags are preferred, then temporary files; the user's own files are the last resort: only Amazon Q and
 Kiro need that (docs/amazon-q.md).
@@ -17,7 +17,6 @@ from dragoman.cli.launch.client import (
     ClientModel,
     Env,
     GatewayEndpoint,
-    LaunchableClient,
     LaunchPlan,
     SettingsEdit,
     child_env,
@@ -52,7 +51,7 @@ _PLACEHOLDER_LOGIN = json.dumps(
 )
 
 
-def _q(link: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
+def prepare_amazon_q(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
     """Override the endpoint; add a placeholder token if the user is not logged in."""
     own = child_env(env, added={})
     if argv and argv[0] in _OWN_COMMANDS:
@@ -73,64 +72,38 @@ def _q(link: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
         edits=(
             SettingsEdit(
                 file=JsonSettingsFile(path=settings, lock=settings),
-                values=_service_endpoints(link, _Q_SERVICES),
+                values=_service_endpoints(endpoint, _Q_SERVICES),
             ),
             login,
         ),
     )
 
 
-def _kiro(link: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
+def prepare_kiro(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
     """Override the endpoints; set an API key, which replaces the login, and variables for the third engine."""
     if argv and argv[0] in _OWN_COMMANDS:
         return LaunchPlan(env=child_env(env, added={}))
     settings = Path(env.get("KIRO_HOME") or home_directory(env) / ".kiro") / "settings" / "cli.json"
     added = {
-        "KIRO_API_KEY": f"ksk_{link.token}",
-        "KIRO_KAS_ENDPOINT": link.base_url,
-        "KIRO_KAS_CONTROL_PLANE_ENDPOINT": link.base_url,
+        "KIRO_API_KEY": f"ksk_{endpoint.token}",
+        "KIRO_KAS_ENDPOINT": endpoint.base_url,
+        "KIRO_KAS_CONTROL_PLANE_ENDPOINT": endpoint.base_url,
     }
     place = JsonSettingsFile(path=str(settings), lock=f"{settings}.lock")
     return LaunchPlan(
         env=child_env(env, added=added),
-        edits=(SettingsEdit(file=place, values=_service_endpoints(link, _KIRO_SERVICES)),),
+        edits=(SettingsEdit(file=place, values=_service_endpoints(endpoint, _KIRO_SERVICES)),),
     )
 
 
-def _service_endpoints(link: GatewayEndpoint, names: tuple[str, ...]) -> dict[str, dict[str, str]]:
+def _service_endpoints(endpoint: GatewayEndpoint, names: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """Return the endpoint settings.
 
     The key is part of the URL, because the user's own login occupies the Authorization header.
     """
     # quoted twice: servers decode the path once before routing
-    key = quote(quote(link.token, safe=""), safe="")
-    return {name: {"endpoint": f"{link.base_url}/key/{key}", "region": _REGION} for name in names}
-
-
-_RESTORED_NOTE = """\
-what they were, also after a crash: the next start of any launcher puts them back.
-A login of yours is used and stays as it is; without one {instead}.
-More: docs/amazon-q.md"""
-
-AMAZON_Q = LaunchableClient(
-    title="Amazon Q Developer CLI",
-    program="q",
-    install="see https://docs.aws.amazon.com/amazonq/latest/qdeveloper-ug/command-line-installing.html",
-    about="Only its settings can lead it to a gateway. While it runs, api.codewhisperer.service in\n"
-    "amazon-q/settings.json of your data folder leads here; afterwards your settings are\n"
-    + _RESTORED_NOTE.format(instead="a placeholder stands in while it runs"),
-    prepare=_q,
-)
-KIRO = LaunchableClient(
-    title="Kiro CLI",
-    program="kiro-cli",
-    command="kiro",
-    install="see https://kiro.dev/cli",
-    about="Only its settings can lead it to a gateway. While it runs, api.krs.service, api.cps.service and\n"
-    "api.codewhisperer.service in ~/.kiro/settings/cli.json lead here; afterwards your settings are\n"
-    + _RESTORED_NOTE.format(instead="KIRO_API_KEY is set for it"),
-    prepare=_kiro,
-)
+    key = quote(quote(endpoint.token, safe=""), safe="")
+    return {name: {"endpoint": f"{endpoint.base_url}/key/{key}", "region": _REGION} for name in names}
 
 
 # Subcommands without a model, which do not accept the added arguments.
@@ -170,48 +143,48 @@ COPILOT_CONFLICTS = frozenset(
 )
 
 
-def _claude(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
-    return LaunchPlan(env=claude_env(env, base_url=link.base_url, token=link.token))
+def prepare_claude(endpoint: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
+    return LaunchPlan(env=claude_env(env, base_url=endpoint.base_url, token=endpoint.token))
 
 
-def _claude_conflicts(env: Env) -> list[str]:
+def claude_conflicts(env: Env) -> list[str]:
     """Warn about Claude Code's settings file, which overrides the environment."""
     file = Path(env.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "settings.json"
     found = settings_conflicts(_read_json(file))
     return [f"{file} sets {', '.join(found)}, which may lead Claude Code past this gateway"] if found else []
 
 
-def _codex(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
+def prepare_codex(endpoint: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
     """Override settings with `-c` flags; sessions, rules and servers are kept. A later `-m` wins."""
     provider = (
-        f'{{name="Dragoman",base_url={json.dumps(link.base_url + "/v1")},'
+        f'{{name="Dragoman",base_url={json.dumps(endpoint.base_url + "/v1")},'
         f'wire_api="responses",env_key="{KEY_VARIABLE}"}}'
     )
     settings = (
         'model_provider="dragoman"',
         f"model_providers.dragoman={provider}",
-        f"model={json.dumps(link.model)}",
+        f"model={json.dumps(endpoint.model)}",
         f"model_context_window={CONTEXT_TOKENS}",
     )
     args = [word for setting in settings for word in ("-c", setting)]
-    return LaunchPlan(env=child_env(env, added={KEY_VARIABLE: link.token}), args=args)
+    return LaunchPlan(env=child_env(env, added={KEY_VARIABLE: endpoint.token}), args=args)
 
 
-def _opencode(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
+def prepare_opencode(endpoint: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
     """Pass settings in a variable, which opencode merges over its files; the user's `--model` wins."""
     provider = {
         "npm": "@ai-sdk/google",
         "name": "Dragoman",
-        "options": {"baseURL": f"{link.base_url}/v1beta", "apiKey": f"{{env:{KEY_VARIABLE}}}"},
-        "models": {model.id: _opencode_model(model) for model in link.models},
+        "options": {"baseURL": f"{endpoint.base_url}/v1beta", "apiKey": f"{{env:{KEY_VARIABLE}}}"},
+        "models": {model.id: _opencode_model(model) for model in endpoint.models},
     }
     ours = {
         "provider": {"dragoman": provider},
-        "model": f"dragoman/{link.model}",
-        "small_model": f"dragoman/{link.model}",
+        "model": f"dragoman/{endpoint.model}",
+        "small_model": f"dragoman/{endpoint.model}",
     }
     given = _parse_json(env.get("OPENCODE_CONFIG_CONTENT", ""))
-    added = {"OPENCODE_CONFIG_CONTENT": json.dumps(_merge(given, ours)), KEY_VARIABLE: link.token}
+    added = {"OPENCODE_CONFIG_CONTENT": json.dumps(_merge(given, ours)), KEY_VARIABLE: endpoint.token}
     return LaunchPlan(env=child_env(env, added=added))
 
 
@@ -226,16 +199,16 @@ def _opencode_model(model: ClientModel) -> dict[str, Any]:
     }
 
 
-def _gemini(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
+def prepare_gemini(endpoint: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
     """Set variables; if the user's settings select a login, also use a temporary home that selects a key."""
-    added = {"GOOGLE_GEMINI_BASE_URL": link.base_url, "GEMINI_API_KEY": link.token}
+    added = {"GOOGLE_GEMINI_BASE_URL": endpoint.base_url, "GEMINI_API_KEY": endpoint.token}
     home = _gemini_home(env)
     settings = _read_json(home / ".gemini" / "settings.json")
     login = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
     if settings == _merge(settings, login):
         return LaunchPlan(env=child_env(env, without=GOOGLE_CONFLICTS, added=added))
     return LaunchPlan(
-        env=child_env(env, without=GOOGLE_CONFLICTS, added=added | {"GEMINI_CLI_HOME": str(link.folder)}),
+        env=child_env(env, without=GOOGLE_CONFLICTS, added=added | {"GEMINI_CLI_HOME": str(endpoint.folder)}),
         files={".gemini/settings.json": json.dumps(_merge(settings, login))},
         links=_gemini_links(home),
     )
@@ -250,7 +223,7 @@ def _gemini_links(home: Path) -> dict[str, Path]:
     return links | ({".agents": agents} if agents.is_dir() else {})
 
 
-def _gemini_conflicts(env: Env) -> list[str]:
+def gemini_conflicts(env: Env) -> list[str]:
     file = _gemini_home(env) / ".gemini" / "settings.json"
     unread = file.exists() and _read_json(file) is None
     return [f"{file} is no plain JSON, so this run goes without these settings"] if unread else []
@@ -260,7 +233,7 @@ def _gemini_home(env: Env) -> Path:
     return Path(env.get("GEMINI_CLI_HOME") or Path.home())
 
 
-def _qwen(link: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
+def prepare_qwen(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
     """Add flags unless the user gave them: Qwen Code rejects duplicates.
 
     The Anthropic protocol is the default: its variables override Qwen Code's settings, and it carries thought
@@ -269,31 +242,31 @@ def _qwen(link: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
     kind = flag_value(argv, "--auth-type")
     args = [] if kind else ["--auth-type", "anthropic"]
     if not flag_value(argv, "-m", "--model"):
-        args += ["--model", link.model]
+        args += ["--model", endpoint.model]
     url, key, path = _QWEN_VARIABLES.get(kind or "anthropic", _QWEN_VARIABLES["anthropic"])
-    added = {url: link.base_url + path, key: link.token}
+    added = {url: endpoint.base_url + path, key: endpoint.token}
     return LaunchPlan(
         env=child_env(env, without=GOOGLE_CONFLICTS, added=added),
         args=[] if argv and argv[0] in _QWEN_COMMANDS else args,
     )
 
 
-def _pi(link: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
+def prepare_pi(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
     """Load a temporary extension that registers the gateway as a provider; a later `--model` wins."""
     name = "dragoman.js"
     provider = {
         "name": "Dragoman",
-        "baseUrl": f"{link.base_url}/v1beta",
+        "baseUrl": f"{endpoint.base_url}/v1beta",
         "api": "google-generative-ai",
         "apiKey": KEY_VARIABLE,
-        "models": [_pi_model(model) for model in link.models],
+        "models": [_pi_model(model) for model in endpoint.models],
     }
     extension = f'export default (pi) => pi.registerProvider("dragoman", {json.dumps(provider)});\n'
-    args = ["--extension", str(link.folder / name)]
+    args = ["--extension", str(endpoint.folder / name)]
     if not flag_value(argv, "--provider"):
-        args += ["--provider", "dragoman", "--model", link.model]
+        args += ["--provider", "dragoman", "--model", endpoint.model]
     return LaunchPlan(
-        env=child_env(env, added={KEY_VARIABLE: link.token}),
+        env=child_env(env, added={KEY_VARIABLE: endpoint.token}),
         args=[] if argv and argv[0] in _PI_COMMANDS else args,
         files={name: extension},
     )
@@ -311,9 +284,9 @@ def _pi_model(model: ClientModel) -> dict[str, Any]:
     }
 
 
-def _copilot(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
+def prepare_copilot(endpoint: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
     """Set variables only; the user's `--model` or COPILOT_MODEL wins."""
-    default = link.models[0]
+    default = endpoint.models[0]
     return LaunchPlan(
         env=child_env(
             env,
@@ -324,41 +297,13 @@ def _copilot(link: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
                 "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": str(default.max_output_tokens),
             },
             added={
-                "COPILOT_PROVIDER_BASE_URL": f"{link.base_url}/v1",
+                "COPILOT_PROVIDER_BASE_URL": f"{endpoint.base_url}/v1",
                 "COPILOT_PROVIDER_TYPE": "openai",
                 "COPILOT_PROVIDER_WIRE_API": "completions",
-                "COPILOT_PROVIDER_API_KEY": link.token,
+                "COPILOT_PROVIDER_API_KEY": endpoint.token,
             },
         )
     )
-
-
-_CLIENTS = (
-    LaunchableClient(
-        title="Claude Code",
-        program="claude",
-        package="@anthropic-ai/claude-code",
-        prepare=_claude,
-        conflicts=_claude_conflicts,
-    ),
-    LaunchableClient(title="Codex", program="codex", package="@openai/codex", prepare=_codex),
-    LaunchableClient(
-        title="Gemini CLI",
-        program="gemini",
-        package="@google/gemini-cli",
-        prepare=_gemini,
-        conflicts=_gemini_conflicts,
-    ),
-    LaunchableClient(title="opencode", program="opencode", package="opencode-ai", prepare=_opencode),
-    LaunchableClient(title="Qwen Code", program="qwen", package="@qwen-code/qwen-code", prepare=_qwen),
-    LaunchableClient(title="pi", program="pi", package="@mariozechner/pi-coding-agent", prepare=_pi),
-    LaunchableClient(
-        title="GitHub Copilot CLI", program="copilot", package="@github/copilot", prepare=_copilot
-    ),
-    AMAZON_Q,
-    KIRO,
-)
-CLIENTS = {client.name: client for client in _CLIENTS}
 
 
 def _merge(below: object, above: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import msgspec
 
 from dragoman.cli.launch.settings_overrides import ABSENT, apply_changes
 
-if sys.platform != "win32":  # settings are not overridden on Windows (see borrow.py)
+if sys.platform != "win32":  # settings are not overridden on Windows (see apply_overrides)
     import fcntl
 
 _LOCK_TIMEOUT_S = 5.0
@@ -48,7 +48,7 @@ class CurrentSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Values to write; `back_to` is set for the last change, which restores the file."""
+    """Values to write; `restore` is set for the last change, which restores the file."""
 
     values: Mapping[str, Any]
     restore: OriginalFile | None = None

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from dragoman import emulator
+from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.doctor import CHECK_TITLES, CHECKS, _make_repairs
-from dragoman.cli.doctor.client_checks import PROBES, TESTED_VERSIONS
 from dragoman.cli.doctor.finding import DoctorContext, Finding, Repair
-from dragoman.cli.launch.clients import CLIENTS
 from tests.e2e.agents import PACKAGES
 from tests.e2e.conftest import NEW
 from tests.unit.cli.conftest import Dragoman
@@ -63,11 +62,13 @@ def look(dragoman: Dragoman, check: str, *flags: str, **env: str) -> list[dict[s
 
 def test_every_check_has_a_title_and_every_client_a_probe() -> None:
     assert list(CHECK_TITLES) == list(CHECKS)
-    assert PROBES.keys() == CLIENTS.keys()
+    assert all("{}" in client.probe_args for client in CLIENTS.values())
 
 
 def test_proven_versions_are_those_of_our_tests() -> None:
-    assert {"claude": NEW[0]} | {name: version for name, (_, version) in PACKAGES.items()} == TESTED_VERSIONS
+    assert {"claude": NEW[0]} | {name: version for name, (_, version) in PACKAGES.items()} == {
+        name: client.tested_version for name, client in CLIENTS.items() if client.tested_version
+    }
 
 
 def test_an_empty_machine_is_well(dragoman: Dragoman, home: Path) -> None:
@@ -91,7 +92,8 @@ def test_a_request_of_a_client_is_seen_to_arrive(
     assert "request arrived at /v1/messages, answer shown" in arrival["what"]
     (version,) = findings(done, "clients")
     assert (
-        version["what"] == f"Claude Code 9.9.9, newer than {TESTED_VERSIONS['claude']}, which our tests run"
+        version["what"]
+        == f"Claude Code 9.9.9, newer than {CLIENTS['claude'].tested_version}, which our tests run"
     )
     assert not list((tmp_path / "tmp").glob("dragoman-*"))
 

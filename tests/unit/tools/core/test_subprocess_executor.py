@@ -125,13 +125,13 @@ def test_a_program_without_a_module_is_found_by_its_file(tmp_path: Path) -> None
     script = tmp_path / "program.py"
     script.write_text(
         "import asyncio\n"
-        "from dragoman import SignalHandler, MetricRegistry, ToolCall, result_text, tool\n"
+        "from dragoman import Handler, Registry, ToolCall, result_text, tool\n"
         "@tool(process=True)\n"
         "def double(a: int) -> int:\n"
         "    return 2 * a\n"
         "if __name__ == '__main__':\n"
         "    call = ToolCall(id='1', name='double', args=b'{\"a\":21}')\n"
-        "    print(result_text(asyncio.run(SignalHandler(MetricRegistry([double])).execute(call))))\n"
+        "    print(result_text(asyncio.run(Handler(Registry([double])).execute(call))))\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "42\n"
