@@ -87,7 +87,7 @@ _TARGETS = st.builds(
     trust_signatures=st.booleans(),
     own_thinking=st.booleans(),
     history_as_text=st.sampled_from([False, False, True]),
-    without=st.sampled_from(
+    omit_fields=st.sampled_from(
         [(), (), (), ("tool_config", "generation_config.thinking_config"), ("contents",)]
     ),
 )

@@ -92,7 +92,7 @@ def test_a_long_conversation_is_read_once(tongue: str, monkeypatch: pytest.Monke
         alone.append(len(text))
         return read_elements(text)
 
-    monkeypatch.setattr(body_reader.IncrementalBodyReader, "_parse_other_fields", counted)
+    monkeypatch.setattr(body_reader.IncrementalBodyReader, "_read_rest", counted)
     monkeypatch.setattr(envelope, "_read_elements", counted_alone)
     whole = [_grown(tongue, turns) for turns in range(20, 60)]
     for body in whole:

@@ -24,7 +24,7 @@ def toolset(**more: Any) -> Json:
         ({}, [], {}),
         ({}, [toolset()], {}),
         ({"authorization_token": "t"}, [toolset()], {"headers": (("Authorization", "Bearer t"),)}),
-        ({}, [toolset(configs={"a": {"enabled": False}, "b": {}})], {"refused": ("a",)}),
+        ({}, [toolset(configs={"a": {"enabled": False}, "b": {}})], {"excluded": ("a",)}),
         (
             {},
             [toolset(default_config={"enabled": False}, configs={"a": {"enabled": True}, "b": {}})],
@@ -37,7 +37,7 @@ def toolset(**more: Any) -> Json:
 )
 def test_a_server_is_read(server: Json, sets: list[Json], expected: Json) -> None:
     decoded = decode(tools=[tool("f"), *sets], mcp_servers=[{**SERVER, **server}])
-    base: Json = {"label": "s", "url": "https://s", "where": "mcp_servers[0]", "trusts": ANY_TOOL}
+    base: Json = {"label": "s", "url": "https://s", "where": "mcp_servers[0]", "skip_approval": ANY_TOOL}
     assert decoded.request.remotes == (RemoteMcpServer(**base, **expected),)
     assert [one.name for one in decoded.request.tools] == ["f"]
     assert decoded.notes == ()

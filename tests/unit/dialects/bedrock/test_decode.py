@@ -214,7 +214,7 @@ def test_a_message_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(raw, where)
 
     monkeypatch.setattr(decode_module, "_MESSAGES", LruCache(1 << 20))
-    monkeypatch.setattr(decode_module, "_decode_message", counting)
+    monkeypatch.setattr(decode_module, "_message", counting)
     first = request(user("once"), assistant("upon"))
     second = request(user("once"), assistant("upon"), user("a time"))
     assert read == ["messages[0]", "messages[1]", "messages[2]"]

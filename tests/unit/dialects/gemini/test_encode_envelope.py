@@ -39,7 +39,7 @@ ELSEWHERE: list[dict[str, Any]] = [
     {"relaxed_schemas": True},
     {"unmixed_tools": True},
     {"trust_signatures": False},
-    {"without": ("system_instruction",)},
+    {"omit_fields": ("system_instruction",)},
 ]
 
 

@@ -39,7 +39,7 @@ def encoded(request: Request = REQUEST, **form: Any) -> tuple[Any, tuple[Note, .
 )
 def test_what_a_back_end_does_not_know_is_left_away_with_a_note(place: str, gone: str) -> None:
     usual, _ = encoded()
-    body, notes = encoded(without=(place,))
+    body, notes = encoded(omit_fields=(place,))
     assert gone not in json.dumps(body)
     assert body["contents"] == usual["contents"]
     told = [note for note in notes if note.why == "this back end does not know it"]
@@ -50,7 +50,7 @@ def test_what_a_back_end_does_not_know_is_left_away_with_a_note(place: str, gone
     "place", ["nowhere", "nowhere.at_all", "generation_config.max_output_tokens.deeper", ""]
 )
 def test_what_is_not_there_cannot_be_left_away(place: str) -> None:
-    assert encoded(without=(place,)) == encoded()
+    assert encoded(omit_fields=(place,)) == encoded()
 
 
 def test_b12_relaxed_schemas_have_their_rules_in_words() -> None:

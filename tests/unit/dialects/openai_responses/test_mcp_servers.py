@@ -29,20 +29,23 @@ SECRET: Json = {**LABEL, "server_url": "https://s", "headers": {"X": "one"}, "au
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({}, {"asks": ANY_TOOL}),
-        ({"require_approval": "always"}, {"asks": ANY_TOOL}),
-        ({"require_approval": "never"}, {"trusts": ANY_TOOL}),
-        ({"require_approval": {"never": {"tool_names": ["a"]}}}, {"trusts": ToolFilter(names=("a",))}),
+        ({}, {"ask_approval": ANY_TOOL}),
+        ({"require_approval": "always"}, {"ask_approval": ANY_TOOL}),
+        ({"require_approval": "never"}, {"skip_approval": ANY_TOOL}),
+        ({"require_approval": {"never": {"tool_names": ["a"]}}}, {"skip_approval": ToolFilter(names=("a",))}),
         (
             {"require_approval": {"always": {"read_only": False, "tool_names": ["a"]}}},
-            {"asks": ToolFilter(names=("a",))},
+            {"ask_approval": ToolFilter(names=("a",))},
         ),
-        ({"allowed_tools": ["a", "b"]}, {"asks": ANY_TOOL, "allowed": ToolFilter(names=("a", "b"))}),
-        ({"allowed_tools": {"read_only": True}}, {"asks": ANY_TOOL, "allowed": ToolFilter(read_only=True)}),
+        ({"allowed_tools": ["a", "b"]}, {"ask_approval": ANY_TOOL, "allowed": ToolFilter(names=("a", "b"))}),
+        (
+            {"allowed_tools": {"read_only": True}},
+            {"ask_approval": ANY_TOOL, "allowed": ToolFilter(read_only=True)},
+        ),
         (
             {"server_url": "https://s", "headers": {"X": "one"}, "authorization": "two"},
             {
-                "asks": ANY_TOOL,
+                "ask_approval": ANY_TOOL,
                 "url": "https://s",
                 "headers": (("X", "one"), ("Authorization", "Bearer two")),
             },

@@ -62,7 +62,9 @@ def test_g1_a_free_form_tool_is_a_function_with_one_text_and_shows_its_grammar()
     assert tool.description.startswith("Freeform patch\n\n")
     assert "lark" in tool.description
     assert tool.description.endswith("start: /.+/")
-    assert decode(tools=[PATCH]).echo.face("apply_patch") == ClientTool("custom_tool_call", "apply_patch")
+    assert decode(tools=[PATCH]).echo.client_tool("apply_patch") == ClientTool(
+        "custom_tool_call", "apply_patch"
+    )
     plain = {"type": "custom", "name": "say", "format": {"type": "text"}}
     assert request(tools=[plain]).tools[0].description == ""
 
@@ -75,7 +77,7 @@ def test_a_namespace_is_flat_for_gemini_and_deep_for_the_client() -> None:
         "multi_agent_v1.wait_agent",
         "functions.exec",
     ]
-    assert got.echo.face("functions.exec") == ClientTool("custom_tool_call", "exec", "functions")
+    assert got.echo.client_tool("functions.exec") == ClientTool("custom_tool_call", "exec", "functions")
     assert [text.text for text in got.request.system] == [
         "The tools whose names begin with `multi_agent_v1.`: Helpers."
     ]
@@ -96,7 +98,7 @@ def test_tools_openai_defines_and_the_client_runs(name: str) -> None:
     (tool,) = got.request.tools
     assert (tool.name, json.loads(tool.schema)["required"]) == (name, required)
     assert tool.description
-    assert got.echo.face(name) == ClientTool(item, name)
+    assert got.echo.client_tool(name) == ClientTool(item, name)
     assert got.notes == ()
 
 
