@@ -87,7 +87,7 @@ def count_steps(case: StepCase) -> Counter[str]:
         order = AnswerSpec(id=f"order{number}", chunks=max(1, case.chunks))
         pieces = encode_stream(order) if case.chunks else [encode_answer(order)]
         body = encode_request(case.style, conversation.body(order))
-        exchange = Exchange(client, new_token=tokens.__next__, scope="benchmark")
+        exchange = Exchange(client, new_id=tokens.__next__, scope="benchmark")
         with _count_bytecodes(steps if number >= _WARM_UP else Counter()):
             answer = _translate(exchange, body, pieces, signatures)
         signatures.update(exchange.store_entries)

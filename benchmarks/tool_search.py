@@ -104,7 +104,7 @@ class SearchClient:
             self._messages.append({"role": "user", "content": results})
 
     async def _ask(self) -> bytes:
-        exchange = Exchange(anthropic, new_token=lambda: next(self._tokens))
+        exchange = Exchange(anthropic, new_id=lambda: next(self._tokens))
         body = {"model": "m", "max_tokens": 4000, "messages": self._messages, "tools": self._tools}
         exchange.decode(json.dumps(body).encode())
         asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="", dialect="anthropic")
@@ -159,7 +159,7 @@ async def drive(
         out += exchange.send_events(shown) if shown else b""
         exchange.add_results(
             [outcome.result for outcome in outcomes],
-            reveal=[tool for outcome in outcomes for tool in outcome.new_tools],
+            found_tools=[tool for outcome in outcomes for tool in outcome.new_tools],
         )
         if not exchange.needs_another_round:
             return out

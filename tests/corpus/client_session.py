@@ -24,7 +24,7 @@ class Session:
         self._store = MemoryStore()
 
     def start(self, request: Json, model: str) -> tuple[Exchange, Json]:
-        exchange = Exchange(self._dialect, new_token=lambda: next(self._tokens))
+        exchange = Exchange(self._dialect, new_id=lambda: next(self._tokens))
         exchange.decode(json.dumps(request).encode())
         found = asyncio.run(self._store.get_values(exchange.missing_keys))
         recalled = {key: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}

@@ -131,7 +131,7 @@ def test_what_a_cache_forgets_is_gone(dialect: Any, body: Callable[[int], bytes]
     before = alive(Message, DecodedItem)
     set_shared_limit(SHARED_BYTES)
     for turn in range(50):
-        Exchange(dialect, new_token=new_id).decode(body(turn))
+        Exchange(dialect, new_id=new_id).decode(body(turn))
     assert alive(Message, DecodedItem) > before + 100
     set_shared_limit(0)
     assert alive(Message, DecodedItem) == before

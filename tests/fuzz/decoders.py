@@ -52,7 +52,7 @@ def request(dialect: ClientDialect) -> Reader:
     """A client's body to Google's; what was understood can be sent, and what is sent is JSON."""
 
     def read(data: bytes) -> None:
-        exchange = Exchange(dialect, new_token=lambda: "0" * 16)
+        exchange = Exchange(dialect, new_id=lambda: "0" * 16)
         with suppress(DragomanError):
             understood: Request = exchange.decode(data)
             sent = exchange.encode(_MODEL)
@@ -66,7 +66,7 @@ def request(dialect: ClientDialect) -> Reader:
 def answer(data: bytes) -> None:
     """Google's bytes to a client's, cut where the first of them says; a broken answer ends in the dialect's own error."""
     size = data[0] % 64 + 1 if data else 1
-    exchange = Exchange(CLIENTS["anthropic"], new_token=map(str, itertools.count()).__next__)
+    exchange = Exchange(CLIENTS["anthropic"], new_id=map(str, itertools.count()).__next__)
     exchange.decode(json.dumps(_ASK).encode())
     exchange.encode(_MODEL)
     said = exchange.open()

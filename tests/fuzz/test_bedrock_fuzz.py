@@ -43,7 +43,7 @@ def test_no_spoilt_request_surprises_us(seed: int) -> None:
     dialect, body = SEEDS[seed]
     for number in range(ROUNDS):
         spoilt = mutate(body, random.Random(f"{seed}-{number}"))
-        exchange = Exchange(dialect, new_token=lambda: "0" * 16)
+        exchange = Exchange(dialect, new_id=lambda: "0" * 16)
         try:
             exchange.decode(spoilt)
             sent = exchange.encode(Target(model="gemini-3.8-flash"))

@@ -89,7 +89,7 @@ def exchange(
     """A request understood, and what it is for Google."""
     # A stream takes its own id first, a whole answer last: this way their calls have the same ids.
     tokens = iter(range(-1 if stream else 0, 10**6))
-    begun = Exchange(client, new_token=lambda: f"{next(tokens):016d}", created_s=1)
+    begun = Exchange(client, new_id=lambda: f"{next(tokens):016d}", created_s=1)
     begun.decode(json.dumps(request).encode())
     return begun, begun.encode(Target(model=model))
 

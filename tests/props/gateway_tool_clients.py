@@ -333,7 +333,7 @@ class House:
     def turn(self, model: str) -> Seen:
         """One request of the client's and everything it sets off."""
         body = self.speaker.body(self.theirs, stream=self._stream)
-        exchange = Exchange(self.speaker.dialect, new_token=lambda: next(self._tokens), keep=self._keep)
+        exchange = Exchange(self.speaker.dialect, new_id=lambda: next(self._tokens), keep_events=self._keep)
         self.exchanges.append(exchange)
         exchange.decode(json.dumps(body).encode())
         tools = [Tool(name=name, schema=json.dumps(SCHEMA).encode()) for name in self.own]

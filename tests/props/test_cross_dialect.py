@@ -46,7 +46,7 @@ def _exchange(tongue: str, body: bytes, *, stream: bool = False) -> Exchange:
         "bedrock": ConverseClient("m", stream=stream),
     }
     dialect = made.get(tongue) or CLIENTS[tongue]
-    exchange = Exchange(dialect, new_token=lambda: f"{next(tokens):016d}", created_s=1)
+    exchange = Exchange(dialect, new_id=lambda: f"{next(tokens):016d}", created_s=1)
     exchange.decode(body)
     return exchange
 

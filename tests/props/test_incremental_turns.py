@@ -30,7 +30,7 @@ _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 def _ask(tongue: str, body: bytes, model: str) -> tuple[Any, ...]:
     tokens = iter(range(10**6))
     client = _MADE.get(tongue) or CLIENTS[tongue]
-    exchange = Exchange(client, new_token=lambda: f"{next(tokens):016d}", scope="somebody")
+    exchange = Exchange(client, new_id=lambda: f"{next(tokens):016d}", scope="somebody")
     request = exchange.decode(body)
     sent = exchange.encode(Target(model=model), {key: _sealed(key) for key in exchange.missing_keys})
     return sent, request, exchange.notes, exchange.estimate()

@@ -79,7 +79,7 @@ def _bodies(tongue: str, words: int) -> Iterator[bytes]:
 
 
 def _take(tongue: str, body: bytes) -> None:
-    exchange = Exchange(_MADE.get(tongue) or CLIENTS[tongue], new_token=lambda: "0" * 16, scope="me")
+    exchange = Exchange(_MADE.get(tongue) or CLIENTS[tongue], new_id=lambda: "0" * 16, scope="me")
     exchange.decode(body)
     exchange.estimate()
     exchange.encode(_TARGET, {})

@@ -305,7 +305,7 @@ def test_k1_what_the_emulator_finds_is_cited_to_every_client(
     tongue: str, stream: bool, model: str, backend: str
 ) -> None:
     tokens = (f"{number:016d}" for number in itertools.count())
-    exchange = Exchange(CLIENTS[tongue], new_token=lambda: next(tokens), keep=True)
+    exchange = Exchange(CLIENTS[tongue], new_id=lambda: next(tokens), keep_events=True)
     words = "say Es ist grün. Ja! Ende"
     asked = json.dumps({"model": "m", "stream": stream, **SEARCHING[tongue]}).replace(
         '"Q"', json.dumps(words)

@@ -110,7 +110,7 @@ class Shop:
 
     async def _turn(self, model: str) -> Seen:
         body = json.dumps(self.body()).encode()
-        exchange = Exchange(self.speaker.dialect, new_token=lambda: next(self._tokens), keep=True)
+        exchange = Exchange(self.speaker.dialect, new_id=lambda: next(self._tokens), keep_events=True)
         self.exchanges.append(exchange)
         exchange.decode(body)
         asked = ToolRequest(

@@ -20,8 +20,7 @@ from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import InvalidRequest, UpstreamIncomplete, UpstreamProtocolError
 from dragoman.ids import new_id
-from dragoman.translation import exchange as facts
-from dragoman.translation.exchange import Exchange
+from dragoman.translation.exchange import Exchange, TranslationOptions
 
 UPSTREAM = "gemini"
 _NAMES = (*CLIENTS, UPSTREAM)
@@ -197,11 +196,11 @@ def _placeholder_request(client: str, model: str) -> bytes:
 
 def _new_exchange(client: str, model: str | None, settings: Settings) -> Exchange:
     config = settings.config
-    switches = facts.TranslationOptions(
+    options = TranslationOptions(
         strict_tool_validation=config.strict_tool_validation, enable_tool_calling=config.enable_tool_calling
     )
     dialect: ClientDialect = GeminiClient(model or "") if client == UPSTREAM else CLIENTS[client]
-    return Exchange(dialect, new_token=new_id, settings=switches, created_s=int(time.time()))
+    return Exchange(dialect, new_id=new_id, options=options, created_s=int(time.time()))
 
 
 def _target(model: str, settings: Settings) -> Target:

@@ -11,6 +11,9 @@ gateway tools are withdrawn, the model is told why, and the next round is the la
 If an external party supplies the result of a gateway call later, the answer is suspended: it ends, and the client
 sees a text in place of the calls. When the results arrive, the answer resumes at its place in the client's history,
 or after the history if the client does not show it.
+
+Separate from `exchange`, which also serves requests without gateway tools, and without I/O: the gateway runs the
+tools (`gateway.gateway_tools`).
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
-from dragoman import ir
 from dragoman.ir import (
     CitedText,
     Collector,
@@ -59,15 +61,15 @@ class LoopDetector:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, bytes], tuple[int, ir.ToolResult]] = {}
+        self._seen: dict[tuple[str, bytes], tuple[int, ToolResult]] = {}
 
-    def count(self, call: ir.ToolCall, result: ir.ToolResult) -> int:
+    def count(self, call: ToolCall, result: ToolResult) -> int:
         """Record a call; return how many times in a row it had this result."""
         key = (call.name, _canonical(call.args))
-        answer = msgspec.structs.replace(result, call_id="")
-        times, before = self._seen.get(key, (0, answer))
-        times = times + 1 if before == answer else 1
-        self._seen[key] = times, answer
+        result = msgspec.structs.replace(result, call_id="")
+        times, previous = self._seen.get(key, (0, result))
+        times = times + 1 if previous == result else 1
+        self._seen[key] = times, result
         return times
 
 
@@ -103,13 +105,13 @@ class LoopBudget:
         self._loop_detector = LoopDetector()
         self._bytes = 0
 
-    def spend(self, rounds: int, answered: Iterable[tuple[ToolCall, ToolResult]]) -> str:
+    def add_round(self, rounds: int, results: Iterable[tuple[ToolCall, ToolResult]]) -> str:
         """Count the results of a round. Return why the loop must stop, or an empty string.
 
         `rounds` is the number of rounds so far, including this one.
         """
         times = 0
-        for call, result in answered:
+        for call, result in results:
             self._bytes += len(msgspec.json.encode(result))
             times = max(times, self._loop_detector.count(call, result))
         if rounds >= self._limits.max_rounds:
@@ -125,24 +127,24 @@ _GATEWAY_PREFIX = "gateway_"
 
 
 class ToolNames:
-    """Assigns names to gateway tools; `real` maps each declared name to the tool's original name."""
+    """Assigns names to gateway tools; `original_names` maps each declared name to the tool's own name."""
 
-    def __init__(self, theirs: Iterable[str]) -> None:
-        self._client_names = frozenset(theirs)
+    def __init__(self, client_names: Iterable[str]) -> None:
+        self._client_names = frozenset(client_names)
         self.original_names: dict[str, str] = {}
         self.notes: list[Note] = []
 
     def assign(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
         """Return the tools under names that are free; of two tools with one name only the first."""
-        return tuple(own for tool in tools if (own := self._assign(tool)) is not None)
+        return tuple(named for tool in tools if (named := self._assign(tool)) is not None)
 
     def rename_choice(self, choice: ToolChoice | None) -> ToolChoice | None:
         """Return the choice with the declared names; None if none of the tools it names is declared."""
         if choice is None or not choice.names:
             return choice
-        declared = {real: name for name, real in self.original_names.items()}
-        named = (declared.get(name, name if name in self._client_names else "") for name in choice.names)
-        names = tuple(name for name in named if name)
+        declared = {original: name for name, original in self.original_names.items()}
+        renamed = (declared.get(name, name if name in self._client_names else "") for name in choice.names)
+        names = tuple(name for name in renamed if name)
         return msgspec.structs.replace(choice, names=names) if names else None
 
     def _assign(self, tool: Tool) -> Tool | None:
@@ -164,16 +166,16 @@ _STOP_TEXT = (
     "No more tools of this kind can be used for this answer: {why}."
     " Answer now with what you have, and say what is missing."
 )
-_NO_USAGE = Usage()
+NO_USAGE = Usage()
 
 
 class ToolLoop:
     """The state of one tool loop.
 
-    `tools` are gateway tools; one whose name the client uses is renamed or left out. `finders` are the gateway
-    tools that search for tools. `deferred` tools, of the client or the gateway, are declared only after a finder
-    has found them or if the conversation already used them. `choice` replaces the client's tool choice. `served`
-    are the labels of the requested MCP servers that the gateway runs; they are removed from the request.
+    `tools` are gateway tools; one whose name the client uses is renamed or left out. `search_tools` are the gateway
+    tools that search for tools. `deferred` tools, of the client or the gateway, are declared only after a search
+    tool has found them or if the conversation already used them. `tool_choice` replaces the client's tool choice.
+    `mcp_labels` are the labels of the requested MCP servers that the gateway runs; they are removed from the request.
     """
 
     def __init__(
@@ -181,41 +183,41 @@ class ToolLoop:
         request: Request,
         tools: Iterable[Tool],
         *,
-        finders: Iterable[Tool] = (),
+        search_tools: Iterable[Tool] = (),
         deferred: DeferredTools | None = None,
-        choice: ToolChoice | None = None,
-        served: Container[str] = (),
+        tool_choice: ToolChoice | None = None,
+        mcp_labels: Container[str] = (),
         limits: LoopLimits = LoopLimits(),  # noqa: B008 (frozen)
         notes: Iterable[Note] = (),
     ) -> None:
-        claims = ToolNames(tool.name for tool in request.tools)
-        searching, declared = claims.assign(finders), claims.assign(tools)
-        self._original_names = claims.original_names
-        self.notes = [*notes, *claims.notes]
+        names = ToolNames(tool.name for tool in request.tools)
+        search_tools, tools = names.assign(search_tools), names.assign(tools)
+        tool_choice = names.rename_choice(tool_choice)
+        self._original_names = names.original_names
+        self.notes = [*notes, *names.notes]
         self._deferred = deferred or DeferredTools()
         client_deferred = self._deferred.names(request.tools)
-        self._finders = frozenset(tool.name for tool in searching if client_deferred)
+        self._search_tools = frozenset(tool.name for tool in search_tools if client_deferred)
         not_deferred = self._deferred.not_deferred
-        self._initial_tools = (*not_deferred(request.tools), *searching, *not_deferred(declared))
-        remotes = tuple(remote for remote in request.remotes if remote.label not in served)
-        self.request = msgspec.structs.replace(request, remotes=remotes)
-        choice = claims.rename_choice(choice)
-        if choice is not None:
-            self.request = msgspec.structs.replace(self.request, tool_choice=choice)
-        self._narrows = choice is None
+        self._initial_tools = (*not_deferred(request.tools), *search_tools, *not_deferred(tools))
+        self._client_chooses = tool_choice is None
+        self.request = msgspec.structs.replace(
+            request,
+            remotes=tuple(remote for remote in request.remotes if remote.label not in mcp_labels),
+            tool_choice=tool_choice or request.tool_choice,
+        )
         self.places = hidden_places(request.messages)
         self.set_stored_rounds({})
-        self.usage = Usage()  # total of the earlier rounds
+        self.usage = NO_USAGE  # total of the completed rounds
         self._budget = LoopBudget(limits)
-        self._completed: tuple[
-            Message, ...
-        ] = ()  # completed rounds: the model's turn and the results of each
-        self._answers: dict[str, ToolResult] = {}
+        # The model's turn and the results of each completed round.
+        self._completed: tuple[Message, ...] = ()
+        self._approved_results: dict[str, ToolResult] = {}
         self._suspended = False
         self._stop_reason = ""
-        self._opened = False
+        self._opened = False  # the client's answer has started, in an earlier round or with `opening_events`
         self._separated = False
-        self._shown_text: list[str] = []
+        self._earlier_text: list[str] = []  # shown in completed rounds
         self.begin_round()
 
     def begin_round(self) -> None:
@@ -223,11 +225,11 @@ class ToolLoop:
         self._collector = Collector()
         self._calls: list[ToolCall] = []
         self._results: tuple[ToolResult, ...] = ()
-        self._settled = False
-        self._client_call = ""
+        self._has_results = False
+        self._client_call_id = ""  # the first call that the client must answer
         self._started = False
         self._text: list[str] = []
-        self._round_usage = self._spent = _NO_USAGE
+        self._round_usage = self._tool_usage = NO_USAGE
 
     @property
     def completed_rounds(self) -> int:
@@ -247,29 +249,46 @@ class ToolLoop:
         """Return the deferred tool of this name if it is not declared yet."""
         return self._deferred.undeclared_tool(name, self.request.tools)
 
-    def set_stored_rounds(self, found: Mapping[str, str]) -> None:
+    def set_stored_rounds(self, records: Mapping[str, str]) -> None:
         """Set the records that the store has for the keys of `places`, and declare the tools that they mention."""
-        self._found = found
+        self._records = records
         self.request = msgspec.structs.replace(self.request, tools=self._initial_tools)
-        self._reveal(self._deferred.known_tools(self.request, self.places, found))
+        self._declare(self._deferred.known_tools(self.request, self.places, records))
 
-    def resume(self, found: Mapping[str, str], behind: Iterable[HiddenRounds] = ()) -> None:
+    def resume(self, in_history: Mapping[str, str], after_history: Iterable[HiddenRounds] = ()) -> None:
         """Continue suspended answers that have their results.
 
-        `found` are records whose place is in the client's history; the records in `behind` follow the history.
+        `in_history` are records whose place is in the client's history; the records in `after_history` follow it.
         """
-        self.set_stored_rounds({**self._found, **found})
-        records = tuple(behind)
-        self._reveal(self._deferred.with_names(name for record in records for name in record.revealed))
+        self.set_stored_rounds({**self._records, **in_history})
+        records = tuple(after_history)
+        self._declare(self._deferred.with_names(name for record in records for name in record.revealed))
         self._completed = tuple(message for record in records for message in record.to_messages())
+
+    @property
+    def approved_calls(self) -> tuple[ToolCall, ...]:
+        """Gateway calls that the user has just approved; the gateway runs them before the first round."""
+        messages = self.request.messages
+        last = max((index for index, message in enumerate(messages) if message.role == "model"), default=-1)
+        new_parts = (part for message in messages[last + 1 :] for part in message.parts)
+        approved = {
+            part.call_id for part in new_parts if isinstance(part, ToolResult) and part.approval == "yes"
+        }
+        return tuple(
+            ToolCall(id=part.id, name=self._original_names[part.name], args=part.args)
+            for part in (messages[last].parts if approved and last >= 0 else ())
+            if isinstance(part, ToolCall) and part.id in approved and self.is_gateway_tool(part.name)
+        )
+
+    def set_approved_results(self, results: Iterable[ToolResult]) -> None:
+        """Set the results of the approved calls."""
+        self._approved_results |= {result.call_id: result for result in results}
 
     def next_request(self, messages: tuple[Message, ...]) -> Request:
         """Return the request of the next round: the client's `messages` and all completed rounds."""
-        messages = (
-            *self._with_answers(restore_hidden_rounds(messages, self.places, self._found)),
-            *self._completed,
-        )
-        tools, choice = self.request.tools, self._choice()
+        history = restore_hidden_rounds(messages, self.places, self._records)
+        messages = (*self._with_approved_results(history), *self._completed)
+        tools, choice = self.request.tools, self._next_choice()
         if self._stop_reason:
             why = Text(text=_STOP_TEXT.format(why=self._stop_reason))
             messages += (Message(role="system", parts=(why,)),)
@@ -279,16 +298,18 @@ class ToolLoop:
         return msgspec.structs.replace(self.request, messages=messages, tools=tools, tool_choice=choice)
 
     def opening_events(
-        self, shown: Iterable[Event] = (), kinds: frozenset[ServerKind] = frozenset()
+        self, events: Iterable[Event] = (), server_kinds: frozenset[ServerKind] = frozenset()
     ) -> tuple[Event, ...]:
-        """Return the events that must precede the `shown` events if the model has not started yet.
+        """Return the events that must precede `events` of the gateway if the model has not started yet.
 
-        `kinds` are the server calls that the client's dialect can show: such a call already separates the text
-        before it from the text after it.
+        `server_kinds` are the server calls that the client's dialect can show: such a call already separates the
+        text before it from the text after it.
         """
         opening = () if self._opened or self._started else (Started(),)
         self._opened = True
-        self._separated = any(isinstance(event, ServerCall) and event.kind in kinds for event in shown)
+        self._separated = any(
+            isinstance(event, ServerCall) and event.kind in server_kinds for event in events
+        )
         return opening
 
     def forward(self, event: Event) -> tuple[Event, ...]:
@@ -299,7 +320,7 @@ class ToolLoop:
             case TextDelta() | CitedText():
                 return (*self._separator(event.text), event)
             case ToolCall():
-                self._client_call = self._client_call or event.id
+                self._client_call_id = self._client_call_id or event.id
             case Started() if self._opened:
                 return ()
             case Started():
@@ -308,7 +329,7 @@ class ToolLoop:
                 self._round_usage = event
                 return (self._client_usage(event),)
             case Finished():
-                return (*self._tool_usage(), self._client_finish(event))
+                return (*self._usage_with_tools(), self._client_finish(event))
         return (event,)
 
     def record_event(self, event: Event) -> None:
@@ -321,195 +342,189 @@ class ToolLoop:
             self.notes.append(Note("dropped", call.name, f"called again although {self._stop_reason}"))
             return False
         self._collector.feed(call)
-        own = self._original_names.get(call.name, call.name)
-        self._calls.append(msgspec.structs.replace(call, name=own))
+        name = self._original_names.get(call.name, call.name)
+        self._calls.append(msgspec.structs.replace(call, name=name))
         return True
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """Gateway calls that wait for their results, with the tools' original names."""
-        return () if self._settled else tuple(self._calls)
-
-    @property
-    def approved_calls(self) -> tuple[ToolCall, ...]:
-        """Gateway calls that the user has just approved; the gateway runs them before the first round."""
-        last = max((n for n, one in enumerate(self.request.messages) if one.role == "model"), default=-1)
-        news = (part for message in self.request.messages[last + 1 :] for part in message.parts)
-        agreed = {part.call_id for part in news if isinstance(part, ToolResult) and part.approval == "yes"}
-        asked = self.request.messages[last].parts if agreed and last >= 0 else ()
-        return tuple(
-            ToolCall(id=part.id, name=self._original_names[part.name], args=part.args)
-            for part in asked
-            if isinstance(part, ToolCall) and part.id in agreed and self.is_gateway_tool(part.name)
-        )
-
-    def set_approved_results(self, results: Iterable[ToolResult]) -> None:
-        """Set the results of the approved calls."""
-        self._answers |= {result.call_id: result for result in results}
+        return () if self._has_results else tuple(self._calls)
 
     @property
     def is_mixed(self) -> bool:
         """Whether the client must answer a call of this round, so that no further round follows."""
-        return bool(self._client_call)
+        return bool(self._client_call_id)
 
     def add_results(
         self,
         results: Sequence[ToolResult | None],
-        usage: Usage,
         *,
-        reveal: Iterable[Tool] = (),
-        enough: str = "",
-        spent: Usage = _NO_USAGE,
+        found_tools: Iterable[Tool] = (),
+        stop_reason: str = "",
+        tool_usage: Usage = NO_USAGE,
     ) -> None:
         """Add the results of `calls`, in the same order, and complete the round unless it is mixed.
 
-        A result is None if the call waits for the client. `usage` is the total so far; `spent` is the part of it
-        that the gateway tools used in this round. `enough`, if not empty, is the reason to stop.
+        A result is None if the call waits for the client. `found_tools` are declared from the next round on.
+        `stop_reason`, if not empty, says why the next round must be the last. `tool_usage` are the tokens that the
+        tools used themselves.
         """
-        self._spent = spent
-        answered = [(call, result) for call, result in zip(self._calls, results, strict=True) if result]
-        waiting = (call.id for call, result in zip(self._calls, results, strict=True) if not result)
-        self._client_call = self._client_call or next(waiting, "")
-        self._results = tuple(result for _, result in answered)
-        self._settled = True
-        self._stop_reason = (
-            self._stop_reason or self._budget.spend(self.completed_rounds + 1, answered) or enough
-        )
-        self._reveal(reveal)
+        answered = self._set_results(results, tool_usage)
+        limit = self._budget.add_round(self.completed_rounds + 1, answered)
+        self._stop_reason = self._stop_reason or limit or stop_reason
+        self._declare(found_tools)
         self._opened = True
         if not self.is_mixed:
             self._completed += (self._model_turn(), Message(role="user", parts=self._results))
-            self._shown_text += self._text
-            self.usage = usage
+            self._earlier_text += self._text
+            self.usage = self.usage.plus(self._round_usage).plus(tool_usage)
             self.begin_round()
 
     def suspend(
         self,
         results: Sequence[ToolResult | None],
-        later: Container[str],
-        words: str,
-        spent: Usage = _NO_USAGE,
+        external_ids: Container[str],
+        placeholder: str,
+        tool_usage: Usage = NO_USAGE,
     ) -> tuple[Event, ...]:
-        """End the answer now; the results of the calls with the ids `later` arrive from elsewhere.
+        """End the answer now; the results of the calls with the `external_ids` arrive from elsewhere.
 
-        `results` and `spent` are as for `settle`. If the client has no call to answer, return events that show
-        it `words` in place of the pending calls.
+        `results` and `tool_usage` are as for `add_results`. If the client has no call to answer, return events that
+        show it the `placeholder` text in place of the pending calls.
         """
-        self._spent = spent
-        pairs = list(zip(self._calls, results, strict=True))
-        asked = (call.id for call, result in pairs if result is None and call.id not in later)
-        self._client_call = self._client_call or next(asked, "")
-        self._results = tuple(result for _, result in pairs if result is not None)
-        self._settled = self._suspended = True
+        self._set_results(results, tool_usage, external_ids)
+        self._suspended = True
         if self.is_mixed:
             return ()
-        separator = (TextDelta("\n\n"),) if "".join((*self._shown_text, *self._text)).strip() else ()
-        self._text.append(words)
-        return (*separator, TextDelta(words))
+        separator = (TextDelta("\n\n"),) if "".join((*self._earlier_text, *self._text)).strip() else ()
+        self._text.append(placeholder)
+        return (*separator, TextDelta(placeholder))
 
     def store_entries(self) -> list[tuple[str, str]]:
         """Return the key and record to store, so that the next request can restore the hidden rounds.
 
-        Empty if there is nothing to hide, or if the answer is suspended: the code that waits for the results
-        stores `record` then.
+        Empty if there is nothing to hide, or if the answer is suspended: the code that waits for the results stores
+        the record then.
         """
         if self._suspended or (not self._completed and not self._calls):
             return []
-        key, hidden = self.build_record()
-        return [(key, hidden.encode())] if key else []
+        key, record = self.build_record()
+        return [(key, record.encode())] if key else []
 
     def build_record(self) -> tuple[str, HiddenRounds]:
         """Return the complete answer with its store key; the key is empty if the client saw nothing of it."""
-        text = "".join((*self._shown_text, *self._text))
-        hidden = HiddenRounds(
+        text = "".join((*self._earlier_text, *self._text))
+        record = HiddenRounds(
             last=self._model_turn(),
             rounds=self._completed,
             results=self._results,
             revealed=self._deferred.names(self.request.tools),
         )
-        if not self._client_call and not text.strip():
-            return "", hidden
-        return hidden_key(last_user_message(self.request.messages), text, self._client_call), hidden
+        if not self._client_call_id and not text.strip():
+            return "", record
+        return hidden_key(last_user_message(self.request.messages), text, self._client_call_id), record
 
-    def _separator(self, text: str) -> tuple[Event, ...]:
-        """Record a text for the client; return a separator if an earlier round has shown text before it."""
-        separator = (
-            self._shown_text
-            and not self._text
-            and not self._separated
-            and not self._shown_text[-1].endswith("\n")
-        )
-        self._text.append(text)
-        return (TextDelta("\n\n"),) if separator else ()
-
-    def _tool_usage(self) -> tuple[Event, ...]:
-        """Return the usage including the gateway tools of the last round: the client only got the model's so far."""
-        if self._spent == _NO_USAGE:
-            return ()
-        spent = msgspec.structs.replace(self._spent, input_tokens=0, cached_tokens=0)
-        return (self._client_usage(self._round_usage.plus(spent)),)
-
-    def _client_finish(self, event: Finished) -> Finished:
-        """Report a normal end to the client if only gateway tools were called."""
-        ours = event.reason == "tool_calls" and not self._client_call
-        return msgspec.structs.replace(event, reason="end") if ours else event
-
-    def _client_usage(self, usage: Usage) -> Usage:
-        """Return the total usage, but with the input tokens of the current round only.
-
-        Every round reads the whole history again, and clients take the input tokens for the size of the
-        conversation.
-        """
-        total = self.usage.plus(usage)
-        read = {"input_tokens": usage.input_tokens, "cached_tokens": usage.cached_tokens}
-        return msgspec.structs.replace(total, **read)
-
-    def _choice(self) -> ToolChoice:
-        """Return the tool choice of the next round.
-
-        A client that forces a call means one of its own tools, and only once: later rounds are free. If the forced
-        tool may be deferred, the finders are allowed too, and the call stays forced until the tool is found. If
-        the client names the tools, there is nothing to find.
-        """
-        choice = self.request.tool_choice
-        names = [tool.name for tool in self.request.tools]
-        if choice.mode == "any":
-            if not self._narrows and not self._completed:
-                return choice
-            finders = () if choice.names else tuple(name for name in names if name in self._finders)
-            theirs = tuple(name for name in names if not self.is_gateway_tool(name)) + finders
-            if (self._completed and not finders) or not (theirs or choice.names):
-                return ToolChoice(parallel=choice.parallel)
-            return msgspec.structs.replace(choice, names=choice.names or theirs)
-        if choice.names and self._narrows:
-            ours = (name for name in names if self.is_gateway_tool(name) and name not in self._finders)
-            return msgspec.structs.replace(choice, names=(*choice.names, *ours))
-        return choice
-
-    def _model_turn(self) -> Message:
-        """Return the model's output of this round; unsigned thoughts are never sent back."""
-        parts = self._collector.close().parts
-        kept = (part for part in parts if not isinstance(part, Thought) or part.signature is not None)
-        return Message(role="model", parts=tuple(kept))
-
-    def _with_answers(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Replace the approvals in the messages by the results of the approved calls."""
-        if not self._answers:
-            return messages
-        return tuple(
-            Message(role=message.role, parts=tuple(map(self._answer_of, message.parts)))
-            if any(isinstance(part, ToolResult) and part.call_id in self._answers for part in message.parts)
-            else message
-            for message in messages
-        )
-
-    def _answer_of(self, part: Part) -> Part:
-        return self._answers.get(part.call_id, part) if isinstance(part, ToolResult) else part
-
-    def _reveal(self, tools: Iterable[Tool]) -> None:
+    def _declare(self, tools: Iterable[Tool]) -> None:
         """Declare more tools, after those that are declared already."""
         before = {tool.name for tool in self.request.tools}
         new = {tool.name: tool for tool in tools if tool.name not in before}
         if new:
             declared = (*self.request.tools, *new.values())
             self.request = msgspec.structs.replace(self.request, tools=declared)
+
+    def _with_approved_results(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Replace the approvals in the messages by the results of the approved calls."""
+        results = self._approved_results
+        if not results:
+            return messages
+
+        def replaced(part: Part) -> Part:
+            return results.get(part.call_id, part) if isinstance(part, ToolResult) else part
+
+        return tuple(
+            Message(role=message.role, parts=tuple(map(replaced, message.parts)))
+            if any(isinstance(part, ToolResult) and part.call_id in results for part in message.parts)
+            else message
+            for message in messages
+        )
+
+    def _next_choice(self) -> ToolChoice:
+        """Return the tool choice of the next round.
+
+        A client that forces a call means one of its own tools, and only once: later rounds are free. If the forced
+        tool may be deferred, the search tools are allowed too, and the call stays forced until the tool is found. If
+        the client names the tools, there is nothing to find.
+        """
+        choice = self.request.tool_choice
+        names = [tool.name for tool in self.request.tools]
+        if choice.mode == "any":
+            if not self._client_chooses and not self._completed:
+                return choice
+            search = () if choice.names else tuple(name for name in names if name in self._search_tools)
+            allowed = tuple(name for name in names if not self.is_gateway_tool(name)) + search
+            if (self._completed and not search) or not (allowed or choice.names):
+                return ToolChoice(parallel=choice.parallel)
+            return msgspec.structs.replace(choice, names=choice.names or allowed)
+        if choice.names and self._client_chooses:
+            gateway = (
+                name for name in names if self.is_gateway_tool(name) and name not in self._search_tools
+            )
+            return msgspec.structs.replace(choice, names=(*choice.names, *gateway))
+        return choice
+
+    def _separator(self, text: str) -> tuple[Event, ...]:
+        """Record a text for the client; return a separator if an earlier round has shown text before it."""
+        separator = (
+            self._earlier_text
+            and not self._text
+            and not self._separated
+            and not self._earlier_text[-1].endswith("\n")
+        )
+        self._text.append(text)
+        return (TextDelta("\n\n"),) if separator else ()
+
+    def _client_usage(self, usage: Usage) -> Usage:
+        """Return the total usage, but with the input tokens of the current round only.
+
+        Every round reads the whole history again, and clients take the input tokens for the size of the
+        conversation (known problem H1).
+        """
+        total = self.usage.plus(usage)
+        return msgspec.structs.replace(
+            total, input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens
+        )
+
+    def _usage_with_tools(self) -> tuple[Event, ...]:
+        """Return the usage including the gateway tools of the last round: the client only got the model's so far."""
+        if self._tool_usage == NO_USAGE:
+            return ()
+        output = msgspec.structs.replace(self._tool_usage, input_tokens=0, cached_tokens=0)
+        return (self._client_usage(self._round_usage.plus(output)),)
+
+    def _client_finish(self, event: Finished) -> Finished:
+        """Report a normal end to the client if only gateway tools were called."""
+        only_gateway = event.reason == "tool_calls" and not self._client_call_id
+        return msgspec.structs.replace(event, reason="end") if only_gateway else event
+
+    def _set_results(
+        self, results: Sequence[ToolResult | None], tool_usage: Usage, external_ids: Container[str] = ()
+    ) -> list[tuple[ToolCall, ToolResult]]:
+        """Set the results of the round's calls and return those that have one.
+
+        The client answers a call without a result, unless its result is external.
+        """
+        pairs = list(zip(self._calls, results, strict=True))
+        waiting = (call.id for call, result in pairs if result is None and call.id not in external_ids)
+        self._client_call_id = self._client_call_id or next(waiting, "")
+        answered = [(call, result) for call, result in pairs if result is not None]
+        self._results = tuple(result for _, result in answered)
+        self._has_results = True
+        self._tool_usage = tool_usage
+        return answered
+
+    def _model_turn(self) -> Message:
+        """Return the model's output of this round; unsigned thoughts are never sent back (known problem A2)."""
+        parts = self._collector.close().parts
+        kept = (part for part in parts if not isinstance(part, Thought) or part.signature is not None)
+        return Message(role="model", parts=tuple(kept))

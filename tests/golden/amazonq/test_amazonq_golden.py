@@ -46,7 +46,7 @@ KIRO = {"additionalModelRequestFields": {"thinking": {"type": "adaptive"}}}
 
 def exchange(target: str = "") -> Exchange:
     tokens = (f"{number:016d}" for number in itertools.count(1))
-    return Exchange(AmazonQ(target), new_token=lambda: next(tokens))
+    return Exchange(AmazonQ(target), new_id=lambda: next(tokens))
 
 
 @pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)

@@ -38,7 +38,7 @@ def _dialect(api: str, *, stream: bool) -> ClientDialect:
 def _exchange(case: Json, *, stream: bool) -> tuple[Exchange, bytes]:
     tokens = (f"{number:016d}" for number in itertools.count(0 if stream else 1))
     dialect = _dialect(case["api"], stream=stream)
-    exchange = Exchange(dialect, new_token=lambda: next(tokens), elapsed_ms=lambda: 42)
+    exchange = Exchange(dialect, new_id=lambda: next(tokens), elapsed_ms=lambda: 42)
     exchange.decode(json.dumps(case["ask"]).encode())
     return exchange, exchange.encode(Target(model="gemini-3.8-flash"))
 

@@ -23,7 +23,7 @@ CASES = sorted(HERE.glob("*.json"))
 
 def translate(case: dict[str, Any]) -> tuple[bytes, list[str]]:
     numbers = itertools.count(1)
-    exchange = Exchange(CLIENTS["anthropic"], new_token=lambda: f"{next(numbers):016d}")
+    exchange = Exchange(CLIENTS["anthropic"], new_id=lambda: f"{next(numbers):016d}")
     exchange.decode(json.dumps(case["request"]).encode())
     body = exchange.encode(Target(model=case["model"], backend=case.get("backend", "gemini")))
     return body, [str(note) for note in exchange.notes]

@@ -105,16 +105,16 @@ def upstream(name: str, client: Client) -> bytes:
 async def play(client: Client) -> dict[str, str]:
     """Everything that crosses a wire."""
     tokens = (f"{number:016d}" for number in itertools.count(1))
-    exchange = Exchange(CLIENTS[client.dialect], new_token=lambda: next(tokens), created_s=1_700_000_000)
+    exchange = Exchange(CLIENTS[client.dialect], new_id=lambda: next(tokens), created_s=1_700_000_000)
     desk = await offered(exchange, client.ask)
     first = exchange.encode(TARGET)
     out = exchange.open() + exchange.receive(upstream("searches", client)) + exchange.end()
     (outcome,) = await desk.run(exchange.gateway_calls)
     out += exchange.send_events(outcome.client_events)
-    exchange.add_results([outcome.result], reveal=outcome.new_tools)
+    exchange.add_results([outcome.result], found_tools=outcome.new_tools)
     second = exchange.encode(TARGET)
     out += exchange.receive(upstream("uses", client)) + exchange.finish()
-    again = Exchange(CLIENTS[client.dialect], new_token=lambda: next(tokens))
+    again = Exchange(CLIENTS[client.dialect], new_id=lambda: next(tokens))
     await offered(again, {**client.ask, client.history: client.ask[client.history] + answered(client, out)})
     return {
         "1.upstream.json": first.decode(),

@@ -116,7 +116,7 @@ def _judge(page: Page, sample: Sample, model: str) -> tuple[str, str]:
 
 def _send(page: Page, body: Json, model: str) -> Outcome:
     numbers = iter(range(1000))
-    exchange = Exchange(page.client(), new_token=lambda: f"token{next(numbers):04d}")
+    exchange = Exchange(page.client(), new_id=lambda: f"token{next(numbers):04d}")
     try:
         exchange.decode(json.dumps(body).encode())
         upstream = json.loads(exchange.encode(Target(model=model)))

@@ -156,7 +156,7 @@ def exchange(style: Style, session: Conversation, order: AnswerSpec, *, stream: 
     lines = (line.partition(": ") for line in HEADERS[style].strip().split("\r\n"))
     headers = {name: value for name, _, value in lines}
     dialect = find_route("POST", place.path, headers, dict(parse_qsl(place.query))).dialect
-    one = Exchange(dialect, new_token=new_id)
+    one = Exchange(dialect, new_id=new_id)
     one.decode(encode_request(style, session.body(order)), headers)
     sent = one.encode(Target(model="gemini-flash-latest"))
     streams = stream or style == "amazonq"

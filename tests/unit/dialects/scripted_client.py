@@ -125,7 +125,7 @@ class Player(ABC, Generic[Heard]):
 
     def send(self, model: str, request: Json, slices: Slices | None = None) -> bytes:
         """What the client gets for a request, which must not fail."""
-        exchange = Exchange(self._dialect, new_token=lambda: next(self._tokens))
+        exchange = Exchange(self._dialect, new_id=lambda: next(self._tokens))
         exchange.decode(json.dumps(request).encode())
         recalled = recall(self._store, exchange)
         body = self.body = exchange.encode(Target(model=model, backend=self._backend), recalled)

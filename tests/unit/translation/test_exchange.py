@@ -45,11 +45,11 @@ def sse(*chunks: Json) -> bytes:
     return b"".join(b"data: %b\r\n\r\n" % json.dumps(item).encode() for item in chunks)
 
 
-def ready(*messages: Json, settings: TranslationOptions | None = None, **fields: Any) -> Exchange:
+def ready(*messages: Json, options: TranslationOptions | None = None, **fields: Any) -> Exchange:
     """An exchange whose request has been sent."""
     numbers = itertools.count()
     exchange = Exchange(
-        anthropic, new_token=lambda: f"{next(numbers):016d}", settings=settings or TranslationOptions()
+        anthropic, new_id=lambda: f"{next(numbers):016d}", options=options or TranslationOptions()
     )
     exchange.decode(body(*(messages or (user("q"),)), **fields))
     exchange.encode(MODEL)
@@ -177,20 +177,20 @@ class TestFailures:
         assert isinstance(exchange.failure, UpstreamError)
 
     def test_the_order_of_calls_is_kept_to(self) -> None:
-        exchange = Exchange(anthropic, new_token=lambda: "x")
+        exchange = Exchange(anthropic, new_id=lambda: "x")
         with pytest.raises(RuntimeError):
             exchange.receive(b"")
         with pytest.raises(RuntimeError):
             exchange.finish()
 
     def test_an_upstream_that_never_ends_is_a_cut_one(self) -> None:
-        exchange = Exchange(anthropic, _Silent(), new_token=lambda: "x")  # type: ignore[arg-type]
+        exchange = Exchange(anthropic, _Silent(), new_id=lambda: "x")  # type: ignore[arg-type]
         exchange.decode(body(user("q")))
         exchange.encode(MODEL)
         assert b"no end" in exchange.finish()
 
     def test_when_nothing_but_counts_can_follow_it_is_known(self) -> None:
-        exchange = Exchange(anthropic, new_token=lambda: "x")
+        exchange = Exchange(anthropic, new_id=lambda: "x")
         exchange.decode(body(user("q")))
         exchange.encode(MODEL)
         exchange.receive(sse(chunk({"text": "a"})))
@@ -283,7 +283,7 @@ class TestArguments:
         )
 
     def test_strict_mode_refuses_and_says_why(self) -> None:
-        exchange = ready(tools=[READ], settings=TranslationOptions(strict_tool_validation=True))
+        exchange = ready(tools=[READ], options=TranslationOptions(strict_tool_validation=True))
         got = message(exchange, chunk(call(a="5"), finish="STOP"))
         assert got["type"] == "error"
         assert isinstance(exchange.failure, InvalidArguments)
@@ -291,24 +291,24 @@ class TestArguments:
         assert not exchange.has_content
 
     def test_strict_mode_gives_out_nothing_behind_what_it_refused(self) -> None:
-        exchange = ready(stream=True, tools=[READ], settings=TranslationOptions(strict_tool_validation=True))
+        exchange = ready(stream=True, tools=[READ], options=TranslationOptions(strict_tool_validation=True))
         exchange.open()
         assert exchange.receive(sse(chunk(call(a="5"), call(a=5), {"text": "x"}))) == b""
         assert isinstance(exchange.failure, InvalidArguments)
 
     def test_strict_mode_passes_what_fits(self) -> None:
-        exchange = ready(tools=[READ], settings=TranslationOptions(strict_tool_validation=True))
+        exchange = ready(tools=[READ], options=TranslationOptions(strict_tool_validation=True))
         assert message(exchange, chunk(call(a=5), finish="STOP"))["content"][0]["input"] == {"a": 5}
 
     def test_strict_mode_judges_by_every_rule_of_json_schema(self) -> None:
         tool = {"name": "Read", "input_schema": {"properties": {"a": {"pattern": "^/"}}}}
-        exchange = ready(tools=[tool], settings=TranslationOptions(strict_tool_validation=True))
+        exchange = ready(tools=[tool], options=TranslationOptions(strict_tool_validation=True))
         message(exchange, chunk(call(a="x"), finish="STOP"))
         assert 'a: the value does not match "^/"' in str(exchange.failure)
 
     def test_strict_mode_notes_a_schema_that_it_cannot_use(self) -> None:
         tool = {"name": "Read", "input_schema": {"$ref": "https://example.com/read"}}
-        exchange = ready(tools=[tool], settings=TranslationOptions(strict_tool_validation=True))
+        exchange = ready(tools=[tool], options=TranslationOptions(strict_tool_validation=True))
         message(exchange, chunk(call(a="x"), finish="STOP"))
         assert exchange.failure is None
         assert "not validated strictly" in exchange.notes[-1].why
@@ -316,7 +316,7 @@ class TestArguments:
     def test_b7_strict_mode_does_not_blame_the_model_for_our_placeholder(self) -> None:
         strict = TranslationOptions(strict_tool_validation=True)
         tool = {"name": "Read", "input_schema": {"type": "object", "additionalProperties": False}}
-        exchange = ready(tools=[tool], settings=strict)
+        exchange = ready(tools=[tool], options=strict)
         got = message(exchange, chunk(call(dragoman_unused=None), finish="STOP"))
         assert got["content"][0]["input"] == {}
 
@@ -330,11 +330,11 @@ class TestArguments:
 
 def test_tool_calling_can_be_switched_off() -> None:
     off = TranslationOptions(enable_tool_calling=False)
-    exchange = ready(tools=[READ], tool_choice={"type": "tool", "name": "Read"}, settings=off)
+    exchange = ready(tools=[READ], tool_choice={"type": "tool", "name": "Read"}, options=off)
     assert exchange.request.tools == ()
     assert [(note.kind, note.where) for note in exchange.notes] == [("dropped", "tools")]
     assert "toolConfig" not in json.loads(exchange.encode(MODEL))
-    assert ready(settings=off).notes == ()
+    assert ready(options=off).notes == ()
 
 
 def test_a_whole_answer_has_no_opening_and_no_ping() -> None:
@@ -367,7 +367,7 @@ def test_h3_counting_takes_the_same_way() -> None:
 
 
 def test_the_session_and_the_headers_are_read() -> None:
-    exchange = Exchange(anthropic, gemini, new_token=lambda: "x")
+    exchange = Exchange(anthropic, gemini, new_id=lambda: "x")
     assert exchange.decode(body(user("q")), {"x-claude-code-session-id": "s"}).session == "s"
 
 
@@ -410,7 +410,7 @@ def test_a_server_tool_block_nested_beyond_reason_does_not_end_the_session() -> 
         '[{"type":"web_search_tool_result","tool_use_id":"s1","content":' + nested + "}]}"
         ',{"role":"user","content":"go on"}]}'
     )
-    exchange = Exchange(anthropic, new_token=lambda: "0" * 16)
+    exchange = Exchange(anthropic, new_id=lambda: "0" * 16)
     exchange.decode(body.encode())
     assert "(nested too deeply to be shown)" in exchange.encode(MODEL).decode()
 

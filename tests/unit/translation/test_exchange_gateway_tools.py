@@ -69,7 +69,7 @@ class TestRounds:
         exchange = offered(stream=stream)
         out = exchange.open() + heard(exchange, *ASKS)
         results = [ToolResult(call_id=one.id, content=(Text(text="x"),)) for one in exchange.gateway_calls]
-        exchange.add_results(results, spent=Usage(input_tokens=100, output_tokens=7, searches=2))
+        exchange.add_results(results, tool_usage=Usage(input_tokens=100, output_tokens=7, searches=2))
         exchange.encode(MODEL)
         out += heard(exchange, *ENDS) + exchange.finish()
         assert (exchange.summary.usage.input_tokens, exchange.summary.usage.output_tokens) == (120, 17)
@@ -113,7 +113,7 @@ class TestRounds:
         out = exchange.open() + heard(exchange, both)
         (own,) = exchange.gateway_calls
         answer = ToolResult(call_id=own.id, content=(Text(text="found"),))
-        exchange.add_results([answer], spent=Usage(input_tokens=7, output_tokens=5, searches=2))
+        exchange.add_results([answer], tool_usage=Usage(input_tokens=7, output_tokens=5, searches=2))
         got = message(exchange, out + exchange.finish())
         assert got["usage"]["server_tool_use"]["web_search_requests"] == 2
         told = USAGE["candidatesTokenCount"] + USAGE["thoughtsTokenCount"]
@@ -161,7 +161,7 @@ def test_a_call_when_it_is_enough_leaves_nothing() -> None:
     exchange = offered()
     heard(exchange, *ASKS)
     results = [ToolResult(call_id=one.id) for one in exchange.gateway_calls]
-    exchange.add_results(results, enough="the time is over")
+    exchange.add_results(results, stop_reason="the time is over")
     assert b"the time is over" in exchange.encode(MODEL)
     heard(exchange, chunk(call("look", n=1), finish="STOP"))
     assert not exchange.has_content
@@ -192,7 +192,7 @@ class TestNative:
     GROUNDED = chunk({"text": "done"}, finish="STOP", usageMetadata={**USAGE, "toolUsePromptTokenCount": 7})
 
     def answer(self, client: Any, request: bytes) -> tuple[Exchange, Json]:
-        exchange = Exchange(client, new_token=lambda: "0" * 16)
+        exchange = Exchange(client, new_id=lambda: "0" * 16)
         exchange.decode(request)
         exchange.add_tool_loop(ToolLoop(exchange.request, (LOOK,)))
         exchange.encode(MODEL)

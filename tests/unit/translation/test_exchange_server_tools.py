@@ -43,10 +43,10 @@ def ending() -> Json:
 SEARCHED = (chunk(CALL, ANSWER), chunk({"text": "It is"}), chunk({"text": " so."}), ending())
 
 
-def ready(*messages: Json, settings: TranslationOptions | None = None, **fields: Any) -> Exchange:
+def ready(*messages: Json, options: TranslationOptions | None = None, **fields: Any) -> Exchange:
     numbers = itertools.count()
     exchange = Exchange(
-        anthropic, new_token=lambda: f"{next(numbers):016d}", settings=settings or TranslationOptions()
+        anthropic, new_id=lambda: f"{next(numbers):016d}", options=options or TranslationOptions()
     )
     exchange.decode(body(*(messages or (user("q"),)), **{"tools": [SEARCH], **fields}))
     exchange.encode(TARGET)
@@ -112,7 +112,7 @@ def test_k3_a_client_that_keeps_no_opaque_words_has_the_store() -> None:
 
 
 def test_a_dialect_without_words_for_it_is_told_in_a_note() -> None:
-    exchange = Exchange(CLIENTS["openai_chat"], new_token=lambda: "0" * 16)
+    exchange = Exchange(CLIENTS["openai_chat"], new_id=lambda: "0" * 16)
     asked = {"model": "m", "messages": [user("q")], "tools": [{"type": "web_search"}]}
     exchange.decode(json.dumps(asked).encode())
     exchange.encode(TARGET)
@@ -134,8 +134,8 @@ def test_a_search_that_google_tells_only_at_the_end_leaves_nothing_to_remember()
 
 def test_switched_off_it_is_not_offered() -> None:
     off = TranslationOptions(enable_tool_calling=False)
-    exchange = ready(settings=off, tools=[SEARCH, tool("f")])
+    exchange = ready(options=off, tools=[SEARCH, tool("f")])
     sent = json.loads(exchange.encode(TARGET))
     assert "tools" not in sent
     assert [note.where for note in exchange.notes] == ["tools"]
-    assert "tools" not in json.loads(ready(settings=off).encode(TARGET))
+    assert "tools" not in json.loads(ready(options=off).encode(TARGET))

@@ -52,7 +52,7 @@ def own(rounds: ToolLoop, identity: str = "o1", name: str = "look", args: bytes 
 
 def settle(rounds: ToolLoop, *identities: str, words: str = "found", **more: Any) -> None:
     results = [ToolResult(call_id=one, content=(Text(text=f"{words} {one}"),)) for one in identities]
-    rounds.add_results(results, Usage(), **more)
+    rounds.add_results(results, **more)
 
 
 def one_round(rounds: ToolLoop, identity: str, words: str = "found", args: bytes = b"{}") -> None:
@@ -100,14 +100,14 @@ class TestReveal:
         house = ToolLoop(request(READ), (LOOK, SEEK), deferred=DeferredTools((SEEK,)))
         assert declared(house.request) == ["Read", "look"]
         own(house)
-        settle(house, "o1", reveal=(SEEK,))
+        settle(house, "o1", found_tools=(SEEK,))
         assert declared(house.next_request((ASKED,))) == ["Read", "look", "seek"]
         assert house.is_gateway_tool("seek")
 
     def test_so_is_a_tool_of_the_clients(self) -> None:
         house = rounds(READ)
         own(house)
-        settle(house, "o1", reveal=(SEEK, READ))
+        settle(house, "o1", found_tools=(SEEK, READ))
         assert declared(house.request) == ["Read", "look", "seek"]
         assert not house.is_gateway_tool("seek")
 
@@ -144,7 +144,7 @@ class TestChoice:
 
     def test_a_choice_for_the_first_round(self) -> None:
         forced = ToolChoice(mode="any", names=("look",))
-        house = ToolLoop(request(READ, choice=ToolChoice(mode="any")), (LOOK,), choice=forced)
+        house = ToolLoop(request(READ, choice=ToolChoice(mode="any")), (LOOK,), tool_choice=forced)
         assert house.next_request(()).tool_choice == forced
         one_round(house, "o1")
         assert house.next_request(()).tool_choice == AUTO
@@ -215,7 +215,7 @@ class TestClient:
         second = Usage(input_tokens=20, cached_tokens=8, output_tokens=4, thought_tokens=1)
         assert house.forward(first) == (first,)
         own(house)
-        house.add_results([ToolResult(call_id="o1")], first)
+        house.add_results([ToolResult(call_id="o1")])
         told = Usage(input_tokens=20, cached_tokens=8, output_tokens=7, thought_tokens=3)
         assert house.forward(second) == (told,)
 
@@ -244,7 +244,7 @@ class TestEnough:
             assert "look" in declared(house.next_request(()))
             args = b'{"n": %d}' % (0 if limits.max_repeats == 2 else number)
             own(house, identity, args=args)
-            house.add_results([ToolResult(call_id=identity, content=(Text(text=words),))], Usage())
+            house.add_results([ToolResult(call_id=identity, content=(Text(text=words),))])
         asked = house.next_request(())
         assert declared(asked) == ["Read"]
         assert asked.tool_choice.names == ("Read",)
@@ -261,13 +261,13 @@ class TestEnough:
     def test_somebody_else_may_say_so(self) -> None:
         house = rounds()
         own(house)
-        settle(house, "o1", enough="the time is over")
+        settle(house, "o1", stop_reason="the time is over")
         assert "the time is over" in str(house.next_request(()).messages[-1])
 
     def test_a_call_behind_the_end_is_dropped(self) -> None:
         house = rounds()
         own(house)
-        settle(house, "o1", enough="the time is over")
+        settle(house, "o1", stop_reason="the time is over")
         assert not own(house, "o2")
         assert house.calls == ()
         assert house.notes == [Note("dropped", "look", "called again although the time is over")]
@@ -331,7 +331,7 @@ class TestConsent:
         house = rounds()
         own(house, "o1")
         own(house, "o2")
-        house.add_results([None, ToolResult(call_id="o2")], Usage())
+        house.add_results([None, ToolResult(call_id="o2")])
         assert house.is_mixed
         assert (house.calls, house.completed_rounds) == ((), 0)
         finished = Finished(reason="tool_calls")
@@ -370,4 +370,4 @@ class TestConsent:
 def test_servers_that_are_served_are_not_asked_for_again() -> None:
     remotes = (RemoteMcpServer(label="a"), RemoteMcpServer(label="b"))
     asked = Request(model="m", messages=(ASKED,), remotes=remotes)
-    assert ToolLoop(asked, (LOOK,), served={"a"}).request.remotes == remotes[1:]
+    assert ToolLoop(asked, (LOOK,), mcp_labels={"a"}).request.remotes == remotes[1:]

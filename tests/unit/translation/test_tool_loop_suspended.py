@@ -80,7 +80,7 @@ def test_what_is_answered_already_is_kept_and_the_next_request_is_whole(stream: 
     message = finished(exchange, out)
     assert exchange.store_entries == []
     whole = record.with_results([result(ask, "told")])
-    following = Exchange(anthropic, new_token=lambda: "0" * 16)
+    following = Exchange(anthropic, new_id=lambda: "0" * 16)
     (asked,) = exchange.request.messages
     words = [{"type": "text", "text": part.text} for part in asked.parts if isinstance(part, Text)]
     said = (words, message["content"], "go on")
@@ -173,6 +173,6 @@ def test_a_record_that_cannot_be_read_is_lost() -> None:
 )
 def test_a_choice_names_what_is_declared(names: tuple[str, ...], wanted: tuple[str, ...] | None) -> None:
     request = Request(model="m", messages=(), tools=(Tool(name="look"), Tool(name="Read")))
-    rounds = ToolLoop(request, (LOOK, ASK), choice=ToolChoice(mode="any", names=names))
+    rounds = ToolLoop(request, (LOOK, ASK), tool_choice=ToolChoice(mode="any", names=names))
     choice = rounds.next_request(()).tool_choice
     assert (choice.names if choice.mode == "any" else None) == wanted

@@ -178,10 +178,10 @@ class GatewayToolRunner:
         self.tool_loop = ToolLoop(
             msgspec.structs.replace(request, server_tools=others, native=native),
             (own.tool for own in offer.tools),
-            finders=(own.tool for own in offer.search_tools),
+            search_tools=(own.tool for own in offer.search_tools),
             deferred=DeferredTools(offer.deferred, offer.found),
-            choice=offer.tool_choice,
-            served=offer.mcp_labels,
+            tool_choice=offer.tool_choice,
+            mcp_labels=offer.mcp_labels,
             limits=offer.limits,
             notes=offer.notes,
         )

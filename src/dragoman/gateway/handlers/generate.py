@@ -58,14 +58,14 @@ class RequestContext:
         self._started_s = time.monotonic()
 
     def new_exchange(self, *, keep: bool = False) -> Exchange:
-        """Return a new exchange; with `keep` it also collects a streamed response, for `Exchange.whole`."""
+        """Return a new exchange; with `keep` it also collects a streamed response, for `Exchange.whole_body`."""
         return Exchange(
             self.dialect,
-            new_token=new_id,
-            settings=self.gateway.translation_options,
+            new_id=new_id,
+            options=self.gateway.translation_options,
             created_s=self.created_s,
             elapsed_ms=self._elapsed_ms,
-            keep=keep,
+            keep_events=keep,
             scope=self.caller.scope,
         )
 

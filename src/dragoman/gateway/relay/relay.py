@@ -196,9 +196,9 @@ class Relay:
                 return await self._suspend(desk, desk.external_results, outcomes, spent)
             exchange.add_results(
                 [outcome.result for outcome in outcomes],
-                reveal=[tool for outcome in outcomes for tool in outcome.new_tools],
-                enough=desk.stop_reason,
-                spent=spent,
+                found_tools=[tool for outcome in outcomes for tool in outcome.new_tools],
+                stop_reason=desk.stop_reason,
+                tool_usage=spent,
             )
             if not exchange.needs_another_round:
                 return None

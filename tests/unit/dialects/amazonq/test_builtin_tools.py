@@ -97,8 +97,8 @@ MENDED: list[tuple[str, Json, Json]] = [
 def _exchange(*names: str, strict: bool = False) -> Exchange:
     """A request with these tools, their schemas byte for byte."""
     numbers = itertools.count()
-    settings = TranslationOptions(strict_tool_validation=strict)
-    exchange = Exchange(AmazonQ(), new_token=lambda: f"{next(numbers):016d}", settings=settings)
+    options = TranslationOptions(strict_tool_validation=strict)
+    exchange = Exchange(AmazonQ(), new_id=lambda: f"{next(numbers):016d}", options=options)
     raw = body(with_tools(*(tool(name, f"@{name}") for name in names)))
     for name in names:
         raw = raw.replace(b'"@%b"' % name.encode(), bytes(SCHEMAS[name]))

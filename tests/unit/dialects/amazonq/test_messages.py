@@ -86,7 +86,7 @@ def test_a_failure_is_told_as_google_knows_it() -> None:
 @pytest.mark.parametrize(("status", "key"), [("success", "output"), ("error", "error")])
 def test_a_reference_inside_a_result_is_no_file_of_googles(status: str, key: str) -> None:
     schema = result({"json": {"items": {"$ref": "#/x"}}}, status=status)
-    exchange = Exchange(AmazonQ(), new_token=lambda: "0" * 16)
+    exchange = Exchange(AmazonQ(), new_id=lambda: "0" * 16)
     exchange.decode(body(user("hi"), assistant("", use(input={})), results(schema)))
     sent = json.loads(exchange.encode(Target(model="gemini-3.8-flash")))
     (part,) = sent["contents"][2]["parts"]
@@ -222,7 +222,7 @@ def _short(part: Part) -> Part | str:
 def test_a_call_of_a_renamed_tool_gets_no_signature_back(signature: str | None) -> None:
     """Google would refuse what it signed under the tool's old name; the store is not asked for it either."""
     renamed = assistant("x", use("t1", "dummy"), use("t2"), **reasoning(signature=signature))
-    exchange = Exchange(AmazonQ(), new_token=lambda: "n")
+    exchange = Exchange(AmazonQ(), new_id=lambda: "n")
     exchange.decode(body(user(), renamed, results(result(TEXT), result(TEXT, identity="t2")), user()))
     assert "t1" not in exchange.missing_keys
     assert "t2" in exchange.missing_keys

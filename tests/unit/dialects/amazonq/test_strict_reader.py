@@ -40,7 +40,7 @@ def test_there_are_answers_of_every_dialect() -> None:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_every_stream_of_every_conversation_is_readable(name: str, fields: Json) -> None:
     numbers = itertools.count()
-    exchange = Exchange(AmazonQ(), new_token=lambda: f"{next(numbers):016d}")
+    exchange = Exchange(AmazonQ(), new_id=lambda: f"{next(numbers):016d}")
     exchange.decode(body(with_tools(tool("fs_read", {"type": "object"})), **fields))
     exchange.encode(Target(model="gemini-3.8-flash"))
     answer = ANSWERS[name].replace(b'{"$declared": 0}', b'"fs_read"')

@@ -123,7 +123,7 @@ async def test_one_that_cannot_be_told_of_takes_no_other_with_it(monkeypatch: py
 async def test_j_what_a_request_said_is_let_go_of_before_anybody_is_told() -> None:
     """Bodies may be as large as the memory for those that are being answered."""
     async with watch_of() as (watch, ear):
-        exchange = Exchange(CLIENTS["anthropic"], new_token=new_id)
+        exchange = Exchange(CLIENTS["anthropic"], new_id=new_id)
         exchange.decode(
             b'{"model":"claude-x","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}', {}
         )

@@ -20,7 +20,6 @@ from dragoman.ir import (
     ToolCall,
     ToolChoice,
     ToolResult,
-    Usage,
 )
 from dragoman.translation.exchange import Exchange
 from dragoman.translation.repair import HiddenRounds, hidden_places, search_tool_result
@@ -49,7 +48,9 @@ def rounds(
         tools=(A, READ, B, C),
         tool_choice=choice or ToolChoice(),
     )
-    return ToolLoop(request, own, **{"finders": (SEEK,), "deferred": DeferredTools((A, B, C), found), **more})
+    return ToolLoop(
+        request, own, **{"search_tools": (SEEK,), "deferred": DeferredTools((A, B, C), found), **more}
+    )
 
 
 def declared(house: ToolLoop) -> list[str]:
@@ -58,7 +59,7 @@ def declared(house: ToolLoop) -> list[str]:
 
 def search(house: ToolLoop, *found: Tool, identity: str = "s1", **more: Any) -> None:
     house.accept_call(ToolCall(id=identity, name="seek"))
-    house.add_results([ToolResult(call_id=identity)], Usage(), reveal=found, **more)
+    house.add_results([ToolResult(call_id=identity)], found_tools=found, **more)
 
 
 def called(*names: str, text: str = "") -> Message:
@@ -116,7 +117,7 @@ class TestDeclared:
         assert declared(again) == before == ["Read", "seek", "c", "b"]
 
     def test_without_deferred_tools_the_history_reveals_nothing(self) -> None:
-        house = rounds(ASKED, called("a"), finders=(), deferred=None)
+        house = rounds(ASKED, called("a"), search_tools=(), deferred=None)
         house.set_stored_rounds(
             dict.fromkeys(
                 hidden_places((ASKED, called("a"))), HiddenRounds(last=ASKED, revealed=("z",)).encode()
@@ -138,7 +139,7 @@ class TestDeclared:
 
     def test_when_it_is_enough_the_search_goes_and_what_was_found_stays(self) -> None:
         house = rounds()
-        search(house, A, enough="the time is over")
+        search(house, A, stop_reason="the time is over")
         assert declared(house) == ["Read", "a"]
 
 
@@ -159,12 +160,14 @@ class TestChoice:
 
     def test_a_search_that_is_forced_is_forced_once(self) -> None:
         forced = ToolChoice(mode="any", names=("seek",))
-        house = ToolLoop(rounds().request, (), finders=(SEEK,), deferred=DeferredTools((A,)), choice=forced)
+        house = ToolLoop(
+            rounds().request, (), search_tools=(SEEK,), deferred=DeferredTools((A,)), tool_choice=forced
+        )
         # The client's request now has a tool of that name: ours is another.
         assert house.next_request((ASKED,)).tool_choice.names == ("gateway_seek",)
         house.accept_call(ToolCall(id="s1", name="gateway_seek"))
         assert house.calls == (ToolCall(id="s1", name="seek", args=b"{}"),)
-        house.add_results([ToolResult(call_id="s1")], Usage())
+        house.add_results([ToolResult(call_id="s1")])
         assert house.next_request((ASKED,)).tool_choice == ToolChoice()
 
 
@@ -196,7 +199,7 @@ class TestGuesses:
         assert house.handles("a", b"{}")
         house.accept_call(ToolCall(id="g1", name="a"))
         assert house.calls == (ToolCall(id="g1", name="a"),)
-        house.add_results([ToolResult(call_id="g1")], Usage(), reveal=(A,))
+        house.add_results([ToolResult(call_id="g1")], found_tools=(A,))
         assert declared(house) == ["Read", "seek", "a"]
         assert not house.handles("a", b"{}")
 
@@ -221,20 +224,20 @@ TOOLS: list[Json] = [
 
 
 def offered(**fields: Any) -> Exchange:
-    exchange = Exchange(anthropic, new_token=lambda: "0" * 16)
+    exchange = Exchange(anthropic, new_id=lambda: "0" * 16)
     exchange.decode(body(user("q"), tools=TOOLS, **fields))
     plan = plan_search(exchange.request, 0)
     assert plan is not None
     finders = [search.tool for search in plan.searches]
     deferred = DeferredTools(plan.deferred, plan.found)
-    exchange.add_tool_loop(ToolLoop(exchange.request, (), finders=finders, deferred=deferred))
+    exchange.add_tool_loop(ToolLoop(exchange.request, (), search_tools=finders, deferred=deferred))
     exchange.encode(MODEL)
     return exchange
 
 
 class TestExchange:
     def test_what_waits_is_not_counted(self) -> None:
-        exchange = Exchange(anthropic, new_token=lambda: "0" * 16)
+        exchange = Exchange(anthropic, new_id=lambda: "0" * 16)
         exchange.decode(body(user("q"), tools=TOOLS))
         assert b"get_weather" in exchange.encode_count(MODEL)
         counted = json.loads(offered().encode_count(MODEL))["generateContentRequest"]["tools"]

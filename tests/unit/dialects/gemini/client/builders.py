@@ -15,7 +15,7 @@ HI = [{"role": "user", "parts": [{"text": "hi"}]}]
 
 
 def exchange(body: Json | bytes, framing: Framing = "whole", *, keep: bool = False) -> Exchange:
-    started = Exchange(GeminiClient(MODEL, framing), new_token=lambda: "0" * 16, keep=keep)
+    started = Exchange(GeminiClient(MODEL, framing), new_id=lambda: "0" * 16, keep_events=keep)
     started.decode(body if isinstance(body, bytes) else json.dumps(body).encode())
     return started
 
