@@ -58,7 +58,7 @@ class RequestContext:
         self._started_s = time.monotonic()
 
     def new_exchange(self, *, keep: bool = False) -> Exchange:
-        """Return a new exchange; with `keep` it also collects a streamed response, for `Exchange.whole`."""
+        """Return a new exchange; with `keep` it also collects a streamed response, for `Exchange.whole_body`."""
         return Exchange(
             self.dialect,
             new_token=new_id,
