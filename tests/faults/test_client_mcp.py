@@ -126,7 +126,7 @@ class TestResponses:
         google = FakeGoogle(whole(one_call("mcp__py__add", a=2, b=3)), whole(SAYS), whole(SAYS))
         async with gateway(google, **settings(home)) as running:
             first = await ask(running, ADD)
-            running.app.gateway.store._kept.clear()  # type: ignore[attr-defined]
+            running.app.gateway.store._values.clear()  # type: ignore[attr-defined]
             await ask(running, ADD, given=[{"role": "user", "content": "q"}, *first["output"], USER])
         said = google.arrived[2].body["contents"][1]["parts"]
         assert "5" in said[0]["text"]

@@ -180,7 +180,9 @@ async def test_a_client_that_leaves_mid_stream_frees_its_conversation_and_nothin
     assert said(google.arrived[1].body) == ["two"]
 
 
-@pytest.mark.parametrize("step", ["lease", "conversation", "put_conversation", "chain", "save", "release"])
+@pytest.mark.parametrize(
+    "step", ["acquire_lease", "conversation", "put_conversation", "chain", "save", "release_lease"]
+)
 async def test_a_store_that_fails_at_any_step_is_told_and_the_conversation_goes_on_later(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,8 +197,8 @@ async def test_a_store_that_fails_at_any_step_is_told_and_the_conversation_goes_
         with monkeypatch.context() as broken:
             broken.setattr(running.app.gateway.store.turns, step, fail)
             status, _ = await send(running, "POST", "/v1/responses", body)
-        assert status == (200 if step == "release" else 503)
-        if step != "release":  # a lease nobody gave back ends by itself
+        assert status == (200 if step == "release_lease" else 503)
+        if step != "release_lease":  # a lease nobody gave back ends by itself
             await ask(running, **body)
             said_before = [] if name == "new" else ["one", "20 degrees."]
             assert said(google.arrived[-1].body) == [*said_before, "two"]

@@ -215,7 +215,7 @@ async def test_who_has_the_answer_may_go_on_at_once(
             await asyncio.sleep(0.3)
             await release(name, holder)
 
-        monkeypatch.setattr(turns, "release", slowly)
+        monkeypatch.setattr(turns, "release_lease", slowly)
         body = {"model": "gemini-3.8-flash", "input": "x", "conversation": "demo", "stream": stream}
         for _ in range(3):
             async with await running.post(path, **body) as response:

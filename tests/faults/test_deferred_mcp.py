@@ -56,7 +56,7 @@ class TestResponses:
         async with gateway(google, **settings(home)) as running:
             body = await ask(running, SEARCH, DEFERRED)
             if lost:
-                running.app.gateway.store._kept.clear()  # type: ignore[attr-defined]
+                running.app.gateway.store._values.clear()  # type: ignore[attr-defined]
             await ask(running, SEARCH, DEFERRED, given=[USER, *body["output"], USER])
         found = ["tool_search", "mcp__py__add"]
         assert [declared(one.body) for one in google.arrived] == [["tool_search"], found, found, found]
@@ -132,7 +132,7 @@ class TestAnthropic:
             blocks[0]["input"] = json.loads(searched["delta"]["partial_json"])
             said = [{"type": "text", "text": text_of(events)} if b["type"] == "text" else b for b in blocks]
             if lost:
-                running.app.gateway.store._kept.clear()  # type: ignore[attr-defined]
+                running.app.gateway.store._values.clear()  # type: ignore[attr-defined]
             more = [USER, {"role": "assistant", "content": said}, USER]
             await events_of(await running.messages(**asked, messages=more))
         first = [REGEX["name"], "mcp__web__steps"]

@@ -180,7 +180,7 @@ async def _run_until_disconnect(
     """Await `work`, and cancel it together with its upstream call when the client disconnects (known problem E12).
 
     A client that disconnects after the last byte was sent does not interrupt the remaining work, such as
-    writing the ledger. Raises ClientLeft.
+    writing the ledger. Raises ClientDisconnect.
     """
     left = False
 
@@ -219,7 +219,7 @@ async def _send_error(outlet: ResponseWriter, dialect: ClientDialect, error: Dra
 
 @asynccontextmanager
 async def open_gateway_app(config: Config, admin_keys: tuple[str, ...]) -> AsyncIterator[GatewayApp]:
-    """Give the application; state lies in `config.home`, which must exist."""
+    """Open the application; its state is in `config.home`, which must exist."""
     async with _open_embedded_emulator(config) as emulator_url:
         gateway = Gateway(
             config,
@@ -236,7 +236,7 @@ async def open_gateway_app(config: Config, admin_keys: tuple[str, ...]) -> Async
 
 @asynccontextmanager
 async def _open_embedded_emulator(config: Config) -> AsyncIterator[str]:
-    """Without a key, answer from the emulator: on a loopback port of its own, reached like Google (decision 5)."""
+    """Without a key, answer from the emulator: on a loopback port of its own, called like Google (decision 5)."""
     if config.backend != "emulator":
         yield ""
         return

@@ -42,7 +42,7 @@ class IncompleteBody(ClientDisconnect):
 def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
     """Raise InvalidRequest for a request head that a proxy in front of us may interpret differently.
 
-    `headers` is the result of `headers_of(scope)`. Repeated critical headers, compressed bodies and queries
+    `headers` is the result of `request_headers(scope)`. Repeated critical headers, compressed bodies and queries
     with too many fields are rejected.
     """
     if _has_too_many_fields(scope.get("query_string", b"")):

@@ -148,7 +148,7 @@ async def open_conversation(
 async def read_conversation(
     call: RequestContext, *, conversation: str = "", previous: str = ""
 ) -> ConversationHistory:
-    """Like `session`, but read-only: nothing is locked or created."""
+    """Like `open_conversation`, but read-only: nothing is locked or created."""
     scope = call.caller.scope
     found = (
         await require_store(call.gateway.store.turns.conversation(scope, conversation))

@@ -88,8 +88,8 @@ async def empty_object(call: RequestContext, outlet: ResponseWriter) -> None:
 class Route(msgspec.Struct, frozen=True):
     """The handler of a path, its dialect, and who may call it.
 
-    An empty `dialect` means that `dialect_of` decides from path and headers. A `public` route needs no
-    credentials, an `admin` route needs a key with the admin role. `door` selects the authentication: gateway
+    An empty `dialect` means that `guess_dialect` decides from path and headers. A `public` route needs no
+    credentials, an `admin` route needs a key with the admin role. `auth` selects the authentication: gateway
     keys, or the dashboard's, which also accepts its cookie.
     """
 
@@ -101,7 +101,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class RouteMatch(msgspec.Struct, frozen=True):
-    """The route of one request; `names` holds the named groups that the pattern matched in its path."""
+    """The route of one request; `path_params` holds the named groups that the pattern matched in its path."""
 
     handler: Handler
     dialect: ClientDialect

@@ -134,7 +134,7 @@ class Authenticator:
     def authenticate(
         self, headers: Mapping[str, str], query: Mapping[str, str], now_s: float
     ) -> Caller | sigv4.SigV4Claim:
-        """Return the caller, or the claim of a signed request that `prove` must verify; raise NotAllowed.
+        """Return the caller, or the claim of a signed request that `verify_signature` must verify; raise NotAllowed.
 
         One valid credential is enough: clients send stale ones beside the right one (known problem N1).
         """

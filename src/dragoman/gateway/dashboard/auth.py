@@ -133,7 +133,7 @@ class DashboardAuth:
     async def log_in(
         self, headers: Mapping[str, str], query: Mapping[str, str], now_s: float, address: str
     ) -> Caller:
-        """Like `admit`, but raise DragomanError (`rate_limit`) after too many failures from `address`."""
+        """Like `authenticate`, but raise DragomanError (`rate_limit`) after too many failures from `address`."""
         meter = f"dashboard|tries|{address}|{int(now_s) // _MINUTE_S}"
         tried = (await require_store(self._store.meters.read([meter]))).get(meter, 0)
         if tried >= _MAX_FAILURES:

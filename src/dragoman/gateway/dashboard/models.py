@@ -202,7 +202,7 @@ async def _quota_usage(gateway: Gateway, records: list[RequestRecord]) -> list[Q
 
 
 async def get_cost(call: RequestContext, outlet: ResponseWriter) -> None:
-    """Reply with the cost of the last `days`, grouped `by` one of `BY`."""
+    """Reply with the cost of the last `days`, grouped `by` one of `COST_GROUPINGS`."""
     many = read_page_size(call.query, "days", _DEFAULT_DAYS, LEDGER_DAYS)
     by = call.query.get("by", COST_GROUPINGS[0])
     if by not in COST_GROUPINGS:

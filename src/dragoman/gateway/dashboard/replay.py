@@ -54,7 +54,7 @@ async def replay_against(
     emulator_url: str = "",
     model: str = "",
 ) -> tuple[RequestRecord, RequestStages]:
-    """Like `rerun`, but with the backend `against` instead of the configured one, if it is not empty.
+    """Like `replay_request`, but with the backend `against` instead of the configured one, if it is not empty.
 
     For the emulator backend without a URL, an emulator is started for this request.
     """

@@ -151,7 +151,7 @@ async def upgrade_required(call: RequestContext, outlet: ResponseWriter) -> None
 
 
 def _conversation_arguments(links: Links) -> dict[str, str]:
-    """Return the arguments for `session` and `look`."""
+    """Return the arguments for `open_conversation` and `read_conversation`."""
     conversation, previous = links.conversation_id or "", links.previous_response_id or ""
     if conversation and previous:
         raise InvalidRequest("name a conversation or a previous response, not both", where="conversation")

@@ -24,9 +24,9 @@ _MAX_LENGTH_DIGITS = 20
 
 
 class BodyReader:
-    """Read one request body from ASGI, chunk by chunk; `whole` is true once the last chunk has arrived.
+    """Read one request body from ASGI, chunk by chunk; `is_complete` is true once the last chunk has arrived.
 
-    `declared` is the Content-Length, or None.
+    `content_length` is the Content-Length, or None.
     """
 
     is_complete = False
@@ -39,7 +39,7 @@ class BodyReader:
         )  # the client sends nothing before it has seen 100 Continue
 
     async def read_chunk(self) -> bytes:
-        """Return the next chunk; raise BodyCut if the client disconnects."""
+        """Return the next chunk; raise IncompleteBody if the client disconnects."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self.is_complete = True
@@ -67,10 +67,10 @@ class BodyLimits:
         self._max_lingering = max(server.max_connections // _LINGERING_SHARE, 1)
 
     async def read(self, intake: BodyReader, stay: RequestLease, *, proven: bool) -> bytes:
-        """Return the whole body, and account its bytes in `stay`, a lease of this object's `room`.
+        """Return the whole body, and account its bytes in `stay`, a lease of this object's `byte_budget`.
 
         A declared length is checked before anything is read. Raises DragomanError: `too_large`, `overloaded`
-        or `timeout`; ClientLeft if the client disconnects.
+        or `timeout`; ClientDisconnect if the client disconnects.
         """
         declared = self._check_size(intake.content_length or 0)
         if proven:

@@ -67,7 +67,7 @@ class ByteBudget:
 
 
 class ByteLease:
-    """The bytes that one request has taken from a `Room`; a context manager that gives them back."""
+    """The bytes that one request has taken from a `ByteBudget`; a context manager that gives them back."""
 
     _size = 0
 

@@ -1,6 +1,6 @@
 """The recorder of one request: times and sizes always, bodies only if they are captured.
 
-It collects what happens while the request runs, and builds the `Record` that observers get at its end.
+It collects what happens while the request runs, and builds the `RequestRecord` that observers get at its end.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class RecordedHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestRecorder:
-    """The recorder of one request. Call `end()` when the request is over, and `close()` for the record.
+    """The recorder of one request. Call `end()` when the request is over, and `build_record()` for the record.
 
     Durations are measured with the monotonic clock.
     """
@@ -232,7 +232,7 @@ class RequestRecorder:
         return not self._error and not self.client_disconnected
 
     def end(self) -> None:
-        """Stop the clock and release request and response, because `close()` may be called much later."""
+        """Stop the clock and release request and response, because `build_record()` may be called much later."""
         self._ended = now = time.monotonic()
         exchange, self._exchange = self._exchange, None
         if exchange is not None:

@@ -44,7 +44,7 @@ def requests_of(watch: ObserverHub) -> float:
 
 
 async def test_what_went_well_is_told_soon_and_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_WRITE_INTERVAL_S", 0.02)
+    monkeypatch.setattr(watching, "_PAUSE_S", 0.02)
     async with watch_of() as (watch, ear):
         for name in ("a", "b", "c"):
             watch.end(begin(watch, name))
@@ -113,7 +113,7 @@ async def test_a_busy_gateway_does_not_let_them_pile_up() -> None:
 async def test_one_that_cannot_be_told_of_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watch_of() as (watch, ear):
         bad = begin(watch, "bad")
-        monkeypatch.setattr(bad, "_record_fields", None)
+        monkeypatch.setattr(bad, "_facts", None)
         for trail in (bad, begin(watch, "good")):
             watch.end(trail)
         watch.flush()
