@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Protocol
 
 import msgspec
@@ -15,6 +16,7 @@ from dragoman.ids import new_id
 from dragoman.translation.repair import repair
 from dragoman.upstream.client import UpstreamClient
 from dragoman.upstream.endpoints import Endpoint
+from dragoman.upstream.generate import generate_events
 
 
 class AgentModel(Protocol):
@@ -28,10 +30,10 @@ def new_call_id() -> str:
 
 
 class GeminiModel:
-    """Calls `streamGenerateContent` at `base_url`; closing the iterator of `ask` aborts the request."""
+    """Calls `streamGenerateContent` at `base_url`; closing the iterator of `stream` aborts the request."""
 
     def __init__(self, base_url: str, token: str, client: UpstreamClient) -> None:
-        self._host = Endpoint(backend="gemini", base_url=base_url)
+        self._endpoint = Endpoint(backend="gemini", base_url=base_url)
         self._headers = {"x-goog-api-key": token}
         self._client = client
 
@@ -40,18 +42,11 @@ class GeminiModel:
         messages, _ = repair(request.messages, ends_with_user=gemini.ends_with_user(target))
         ready = msgspec.structs.replace(request, messages=messages)
         encoded = gemini.encode_request(ready, target, new_call_id)
-        url = self._host.url(request.model, "streamGenerateContent")
-        reader = encoded.reader()
+        url = self._endpoint.url(request.model, "streamGenerateContent")
+        answer = generate_events(self._client, url, self._headers, encoded, stream=True)
         try:
-            async with self._client.post(url, self._headers, encoded.body, stream=True) as answer:
-                if answer.status != 200:
-                    body = await answer.read()
-                    yield ir.Failed(gemini.decode_error(answer.status, answer.headers, body))
-                    return
-                while chunk := await answer.read_some():
-                    for event in reader.feed(chunk):
-                        yield event
-            for event in reader.close():
-                yield event
+            async with aclosing(answer) as events:
+                async for event in events:
+                    yield event
         except DragomanError as error:
             yield ir.Failed(error)

@@ -37,37 +37,33 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
+from dragoman.upstream.generate import generate_events
 
 
 async def generate_internal(gateway: Gateway, caller: Caller, request: Request) -> Response:
     """Send a request to Google and return the response; raise the last error when no attempt is left."""
-    way = AttemptPlan(gateway, caller, request)
+    plan = AttemptPlan(gateway, caller, request)
     while True:
         try:
-            response = await _generate_once(gateway, way, request)
+            response = await _generate_once(gateway, plan, request)
         except DragomanError as error:
-            await way.record_outcome(error)
-            wait_s = way.plan_next(error)
+            await plan.record_outcome(error)
+            wait_s = plan.plan_next(error)
             if wait_s is None:
                 raise
             await asyncio.sleep(wait_s)
         else:
-            await way.record_outcome(None)
+            await plan.record_outcome(None)
             return response
 
 
-async def _generate_once(gateway: Gateway, way: AttemptPlan, request: Request) -> Response:
-    encoded = gemini.encode_request(request, way.target, lambda: f"call_{new_id()}")
-    reader, collector = encoded.reader(), Collector()
-    url = gateway.endpoint.url(way.target.model, "generateContent")
-    headers = await way.headers()
-    client = gateway.client
-    async with client.post(url, headers, encoded.body, stream=False, within_s=way.remaining_s) as answer:
-        if answer.status != 200:
-            raise gemini.decode_error(answer.status, answer.headers, await answer.read())
-        for event in reader.feed(await answer.read()):
-            collector.feed(event)
-    for event in reader.close():
+async def _generate_once(gateway: Gateway, plan: AttemptPlan, request: Request) -> Response:
+    encoded = gemini.encode_request(request, plan.target, lambda: f"call_{new_id()}")
+    url = gateway.endpoint.url(plan.target.model, "generateContent")
+    headers = await plan.headers()
+    answer = generate_events(gateway.client, url, headers, encoded, stream=False, within_s=plan.remaining_s)
+    collector = Collector()
+    async for event in answer:
         collector.feed(event)
     return collector.close()
 

@@ -21,6 +21,7 @@ from dragoman.gateway.relay.attempt_plan import AttemptPlan
 from dragoman.gateway.relay.relay import OnAnswer, Relay
 from dragoman.ids import new_id
 from dragoman.translation.exchange import Exchange
+from dragoman.upstream.generate import raise_for_status
 
 #: Google counts quickly; after this time the local estimate is returned instead.
 _COUNT_TIMEOUT_S = 5.0
@@ -153,7 +154,5 @@ async def _request_count(call: RequestContext, exchange: Exchange) -> int:
     url = call.gateway.endpoint.url(way.target.model, "countTokens")
     headers = await way.headers()
     async with call.gateway.client.post(url, headers, body, stream=True) as answer:
-        raw = await answer.read()
-        if answer.status != 200:
-            raise exchange.upstream.decode_error(answer.status, answer.headers, raw)
-    return exchange.upstream.decode_count(raw)
+        await raise_for_status(answer)
+        return exchange.upstream.decode_count(await answer.read())

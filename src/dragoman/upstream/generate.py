@@ -1,0 +1,45 @@
+"""One call of the Gemini API: post a request, and decode the answer or Google's error.
+
+Every part of Dragoman that calls the API uses these functions: `gateway.relay.relay` (requests of clients, whose
+answers it forwards through an `Exchange`), `gateway.gateway_tools.google_tools` (requests that the gateway makes
+itself), `gateway.handlers.generate` (token counts) and `agent.model`. Retries, keys and fallbacks are not in here,
+because only the gateway has them: see `gateway.relay.attempt_plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+
+from dragoman.dialects import gemini
+from dragoman.dialects.base import Encoded
+from dragoman.ir import Event
+from dragoman.upstream.client import UpstreamClient, UpstreamResponse
+
+
+async def generate_events(
+    client: UpstreamClient,
+    url: str,
+    headers: Mapping[str, str],
+    encoded: Encoded,
+    *,
+    stream: bool,
+    within_s: float | None = None,
+) -> AsyncGenerator[Event]:
+    """Post an encoded request and yield the events of the answer as they arrive; raise UpstreamError on failure.
+
+    Use `contextlib.aclosing` if the iteration may be stopped early: closing the iterator closes the connection.
+    """
+    reader = encoded.reader()
+    async with client.post(url, headers, encoded.body, stream=stream, within_s=within_s) as response:
+        await raise_for_status(response)
+        while data := await response.read_some():
+            for event in reader.feed(data):
+                yield event
+    for event in reader.close():
+        yield event
+
+
+async def raise_for_status(response: UpstreamResponse) -> None:
+    """Read and raise Google's error, as UpstreamError, unless the status of the response is 200."""
+    if response.status != 200:
+        raise gemini.decode_error(response.status, response.headers, await response.read())
