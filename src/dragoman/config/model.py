@@ -10,21 +10,24 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from dragoman.config.tools import AgentConfig, McpConfig, Profile, ProfileName, ToolsConfig
+from dragoman.config.tools import (
+    MIB,
+    AgentConfig,
+    Count,
+    McpConfig,
+    Money,
+    OptionalLimit,
+    Profile,
+    ProfileName,
+    ToolsConfig,
+)
 
 KIB = 1024
-MIB = 1024 * 1024
 
 Port = Annotated[int, Meta(ge=0, le=65535)]  # 0: any free one
-Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
 Wait = Annotated[float, Meta(ge=0, le=86400)]
 Name = Annotated[str, Meta(min_length=1)]
-
-
-OptionalLimit = Annotated[int, msgspec.Meta(ge=0)]
-Money = Annotated[float, msgspec.Meta(ge=0)]
-ModelName = Annotated[str, msgspec.Meta(min_length=1)]
 QuotaWindow = Literal["minute", "hour", "day", "month"]
 
 
@@ -50,12 +53,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     repeated_calls: OptionalLimit = (
         0  # the same call with the same result so often in one conversation, 0: no limit
     )
-    prices: dict[ModelName, PriceConfig] = {}  # instead of the built-in table, which may be old
-
-
-ByteLimit = Annotated[int, msgspec.Meta(ge=1)]
-
-_OBSERVE_KIB, _OBSERVE_MIB = 1024, 1024 * 1024
+    prices: dict[Name, PriceConfig] = {}  # instead of the built-in table, which may be old
 
 
 class ObserveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,8 +62,8 @@ class ObserveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ledger: bool = True  # facts of requests, for `dragoman usage` and the dashboard: nobody's words
     traces: bool = False  # OpenTelemetry; where they go say the standard variables OTEL_EXPORTER_OTLP_…
     capture: Literal["off", "errors", "all"] = "off"  # bodies are the users' own: only when asked for
-    capture_body_bytes: ByteLimit = 1 * _OBSERVE_MIB  # of each stage; a longer one is cut
-    capture_bytes: ByteLimit = 256 * _OBSERVE_MIB  # of all captures; the oldest go first
+    capture_body_bytes: Count = MIB  # of each stage; a longer one is cut
+    capture_bytes: Count = 256 * MIB  # of all captures; the oldest go first
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

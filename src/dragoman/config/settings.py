@@ -69,12 +69,12 @@ def secrets_of(config: Config) -> tuple[str, ...]:
 
 def _secret_texts(config: Config) -> Iterator[str]:
     for key in SECRETS:
-        value = _value(config, key)
+        value = value_of(config, key)
         texts: tuple[str, ...] = value if isinstance(value, tuple) else (str(value),)
         for text in texts:
             yield from _passwords(text) if "://" in text else (text,)
     for key, members in SECRET_MEMBERS.items():
-        table = _value(config, key)
+        table = value_of(config, key)
         for entry in table.values() if isinstance(table, dict) else ():
             for member in members:
                 for text in getattr(entry, member).values():
@@ -88,7 +88,8 @@ def _passwords(url: str) -> Iterator[str]:
     yield from (written, unquote(written))
 
 
-def _value(config: Config, key: str) -> object:
+def value_of(config: Config, key: str) -> object:
+    """Return the value of the setting with this dotted name."""
     value: object = config
     for name in key.split("."):
         value = getattr(value, name)

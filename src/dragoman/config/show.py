@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.config.model import Config
-from dragoman.config.settings import SECRET_MEMBERS, SECRETS, SETTINGS, TABLES
+from dragoman.config.settings import SECRET_MEMBERS, SECRETS, SETTINGS, TABLES, value_of
 
 HIDDEN = "********"
 
@@ -29,9 +29,7 @@ def show_config(config: Config, sources: Mapping[str, str] | None = None) -> str
 
 
 def _value(config: Config, key: str) -> object:
-    value: object = config
-    for name in key.split("."):
-        value = getattr(value, name)
+    value = value_of(config, key)
     if key in TABLES:
         return _hide(msgspec.to_builtins(value), SECRET_MEMBERS.get(key, ()))
     if key not in SECRETS or not value:

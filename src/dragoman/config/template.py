@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
 
 import msgspec
 
 from dragoman.config.model import Config
-from dragoman.config.settings import SECRETS, SETTINGS
+from dragoman.config.settings import SECRETS, SETTINGS, value_of
 from dragoman.config.show import encode_toml
 from dragoman.config.values import describe_type
 
@@ -25,14 +24,14 @@ _HEADER = """\
 def config_template() -> str:
     """Return TOML that is valid as it is and changes nothing."""
     lines = [_HEADER]
-    said = setting_comments()
+    comments = setting_comments()
     section = ""
     for key in sorted(SETTINGS, key=lambda key: "." in key):
         before, _, name = key.rpartition(".")
         if before != section:
             section = before
             lines += ["", f"[{section}]"]
-        reason = said[key] or describe_type(SETTINGS[key].type)
+        reason = comments[key] or describe_type(SETTINGS[key].type)
         lines.append(f"#{name} = {_default(key)}  # {reason}")
     return "\n".join(lines) + "\n"
 
@@ -49,8 +48,6 @@ def setting_comments() -> dict[str, str]:
 
 
 def _default(key: str) -> str:
-    value: Any = Config()
-    for name in key.split("."):
-        value = getattr(value, name)
+    value = value_of(Config(), key)
     empty = "" if isinstance(value, str) else ()
     return encode_toml(empty if key in SECRETS else msgspec.to_builtins(value))

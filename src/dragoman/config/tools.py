@@ -12,14 +12,15 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from dragoman.errors import ConfigError
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Cap = Annotated[int, msgspec.Meta(ge=0)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
-ServerName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,40}$")]
-Money = Annotated[float, msgspec.Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+OptionalLimit = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+ServerName = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,40}$")]
+Money = Annotated[float, Meta(ge=0)]
 
 
 class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,7 +30,9 @@ class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     allow: tuple[str, ...] = ()  # tool(pattern) rules that need no question
     ask: tuple[str, ...] = ()  # rules that ask each time
     deny: tuple[str, ...] = ()  # rules that win over all others
-    search_above: Cap = 0  # where there are more tools, the rest is found by a search; 0: all are declared
+    search_above: OptionalLimit = (
+        0  # where there are more tools, the rest is found by a search; 0: all are declared
+    )
     audit: Literal["digest", "full", "off"] = "digest"  # full keeps arguments, which may be secret
     run_command: bool = False  # a model that runs programs must be asked for
     isolation: Literal["auto", "required", "off"] = "auto"  # of commands, by bubblewrap where it is there
@@ -40,7 +43,7 @@ class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: str = ""  # empty: models.default
     max_steps: Count = 50  # model answers in one turn
-    max_tokens: Cap = 0  # of one session, 0: no limit
+    max_tokens: OptionalLimit = 0  # of one session, 0: no limit
     max_cost_usd: Money = 0.0  # of one session, 0: no limit
 
 
@@ -65,7 +68,7 @@ class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 MIB = 1024 * 1024
 
 SelectorKind = Literal["mcp", "fs", "python"]
-ProfileName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,40}$")]
+ProfileName = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,40}$")]
 
 _SELECTOR = re.compile(
     r"fs:(?P<file_tool>[\w*]+)|(?P<kind>mcp|python):(?P<source>[\w.-]+)(?:/(?P<tool>[^\s/]+))?", re.ASCII

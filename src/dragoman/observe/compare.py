@@ -121,15 +121,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[FieldComparison, ...]
 
 
-def compare(captured: CapturedRequest, record: RequestRecord, *, asked: bytes, given: bytes) -> Comparison:
-    """Compare a capture with its replay.
-
-    `asked` is the first upstream request of the replay, `given` the answer to the client.
-    """
+def compare(
+    captured: CapturedRequest, record: RequestRecord, *, upstream_request: bytes, client_answer: bytes
+) -> Comparison:
+    """Compare a capture with its replay, of which `upstream_request` is the first request to Google."""
     then = captured.upstream[0].request.data if captured.upstream else b""
     return Comparison(
-        asked=compare_bodies(then, asked),
-        given=compare_answers(captured.client_answer.data, given),
+        asked=compare_bodies(then, upstream_request),
+        given=compare_answers(captured.client_answer.data, client_answer),
         facts=compare_records(captured.record, record),
     )
 

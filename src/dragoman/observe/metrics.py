@@ -12,9 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from dragoman.store.base import other_labels
+
 Labels = tuple[str, ...]
 
-OTHER_LABEL = "other"
 _MAX_SERIES = 500  # per metric
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _SMALL_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
@@ -144,7 +145,7 @@ class SeriesByLabels(dict[Labels, SeriesValue]):
 
     def __missing__(self, labels: Labels) -> SeriesValue:
         if len(self) >= _MAX_SERIES:
-            labels = (OTHER_LABEL,) * len(labels)
+            labels = other_labels(labels)
         return self.setdefault(labels, SeriesValue(self._buckets))
 
 
@@ -184,7 +185,7 @@ def limit_series(series: Iterable[Series]) -> list[Series]:
     kept: list[Series] = []
     for one in series:
         known[one.metric] = known.get(one.metric, 0) + 1
-        labels = one.labels if known[one.metric] <= _MAX_SERIES else (OTHER_LABEL,) * len(one.labels)
+        labels = one.labels if known[one.metric] <= _MAX_SERIES else other_labels(one.labels)
         kept.append(Series(one.metric, labels, one.value, one.counts))
     return merge([kept])
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Protocol
 
 import msgspec
 
@@ -17,6 +16,7 @@ from dragoman.config.model import LimitsConfig
 from dragoman.dialects import gemini
 from dragoman.observe.prices import Price, cost_usd, list_price
 from dragoman.observe.record import RequestRecord
+from dragoman.store.base import Tally
 
 MICROS_PER_USD = 1_000_000
 NO_LABEL = "-"
@@ -52,26 +52,6 @@ _MAX_CACHED_PRICES = 256
 _MAX_CACHED_CLIENTS = 256
 _DAY_S = 86_400
 _CLIENT_NAME = re.compile(r"[\w.@+-]{1,40}")
-
-
-class UsageTally(msgspec.Struct, frozen=True, kw_only=True):
-    """The contribution of one or more requests to a tally, without sums that are 0."""
-
-    day: str
-    kind: str
-    labels: tuple[str, ...]
-    sums: dict[str, int]
-
-
-class StoredTally(Protocol):
-    """A tally as a store returns it."""
-
-    @property
-    def day(self) -> str: ...
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-    @property
-    def sums(self) -> dict[str, int]: ...
 
 
 class UsageGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,26 +108,27 @@ def cost_micro_usd(record: RequestRecord, limits: LimitsConfig) -> int | None:
     return CostCalculator(limits).cost_micro_usd(record)
 
 
-def tallies_of(record: RequestRecord, limits: LimitsConfig) -> Iterator[UsageTally]:
+def tallies_of(record: RequestRecord, limits: LimitsConfig) -> Iterator[Tally]:
+    """Yield what a request adds to each tally, without sums that are 0."""
     return _tallies(record, CostCalculator(limits))
 
 
-def tallies_of_all(records: Iterable[RequestRecord], limits: LimitsConfig) -> list[UsageTally]:
+def tallies_of_all(records: Iterable[RequestRecord], limits: LimitsConfig) -> list[Tally]:
     """Return the merged tallies of all records; each price is looked up once."""
     prices = CostCalculator(limits)
     return merge(one for record in records for one in _tallies(record, prices))
 
 
-def _tallies(record: RequestRecord, prices: CostCalculator) -> Iterator[UsageTally]:
+def _tallies(record: RequestRecord, prices: CostCalculator) -> Iterator[Tally]:
     day = _day(int(record.started_s // _DAY_S))
     sums = _request_sums(record, prices)
     who = (record.caller, client_name(record.client), record.dialect or NO_LABEL, record.model or NO_LABEL)
-    yield UsageTally(day=day, kind="total", labels=who, sums=sums)
+    yield Tally(day=day, kind="total", labels=who, sums=sums)
     if record.session:
-        yield UsageTally(day=day, kind="session", labels=(record.caller, record.session), sums=sums)
+        yield Tally(day=day, kind="session", labels=(record.caller, record.session), sums=sums)
     if record.calls or record.own_calls or record.results or record.runs:
         for labels, tool_sums in _tool_sums(record).items():
-            yield UsageTally(day=day, kind="tool", labels=labels, sums=tool_sums)
+            yield Tally(day=day, kind="tool", labels=labels, sums=tool_sums)
 
 
 @lru_cache(maxsize=4)
@@ -241,18 +222,17 @@ def _tool_sums(record: RequestRecord) -> dict[tuple[str, str], dict[str, int]]:
     return found
 
 
-def merge(sums: Iterable[UsageTally]) -> list[UsageTally]:
+def merge(sums: Iterable[Tally]) -> list[Tally]:
     """Add up sums with the same day, kind and labels."""
     found: dict[tuple[str, str, tuple[str, ...]], dict[str, int]] = {}
     for one in sums:
         _add(found.setdefault((one.day, one.kind, one.labels), {}), one.sums)
     return [
-        UsageTally(day=day, kind=kind, labels=labels, sums=added)
-        for (day, kind, labels), added in found.items()
+        Tally(day=day, kind=kind, labels=labels, sums=added) for (day, kind, labels), added in found.items()
     ]
 
 
-def group_tallies(tallies: Iterable[StoredTally], by: str) -> list[UsageGroup]:
+def group_tallies(tallies: Iterable[Tally], by: str) -> list[UsageGroup]:
     """Sum tallies by the labels in `GROUPS[by]`; days are sorted by date, all others as `_rank` does."""
     kind, names = GROUPS[by]
     places = [KINDS[kind].index(name) for name in names]

@@ -8,6 +8,7 @@ of the answer that depends on it is sent.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import msgspec
@@ -62,8 +63,8 @@ class Turns(Protocol):
         """Return the turn with its answer."""
         ...
 
-    async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
-        """Delete a turn, which breaks the chain of all later ones; with `keep_line` delete only its answer.
+    async def delete(self, scope: str, turn_id: str, *, keep_turn: bool = False) -> bool:
+        """Delete a turn, which breaks the chain of all later ones; with `keep_turn` delete only its answer.
 
         Return whether anything was deleted.
         """
@@ -186,7 +187,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     sums: dict[str, int]
 
 
-#: The ledger keeps at most this many lines, and none older than this.
+#: The ledger keeps at most this many entries, and none older than this.
 MAX_LEDGER_ENTRIES = 20_000
 LEDGER_ENTRY_MAX_AGE_S = 30 * 86_400
 #: Tallies are small, so they are kept longer.
@@ -197,20 +198,28 @@ MAX_LEDGER_LABELS = 500
 OTHER_LABEL = "other"
 
 
+def first_retained_day(now_s: float) -> str:
+    return (datetime.fromtimestamp(now_s, UTC) - timedelta(days=LEDGER_DAYS)).date().isoformat()
+
+
+def other_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
+    return (OTHER_LABEL,) * len(labels)
+
+
 class Ledger(Protocol):
     """A bounded record of requests and of their daily sums; no request depends on it."""
 
-    async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
-        """Add lines and sums; concurrent additions are not lost. A line with a known id is not changed."""
+    async def add(self, entries: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
+        """Add entries and sums; concurrent additions are not lost. An entry with a known id is not changed."""
         ...
 
     async def entries(
         self, *, limit: int, before: tuple[int, str] | None = None, session: str = ""
     ) -> list[LedgerEntry]:
-        """Return lines, newest first; `before` is the time and the id of the last line of the previous page."""
+        """Return entries, newest first; `before` is the time and the id of the last entry of the previous page."""
         ...
 
-    async def entry(self, line_id: str) -> LedgerEntry | None: ...
+    async def entry(self, entry_id: str) -> LedgerEntry | None: ...
 
     async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
         """Return the tallies from `first_day` to `last_day` inclusive, sorted by day and labels."""

@@ -13,9 +13,8 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.ledger import ledger_path
 
 _STATE_FILE = "state.db"
-_READ_CACHE_FRACTION = (
-    8  # fraction of `cache_bytes` for signatures: they are much smaller than the parsed history
-)
+# share of `cache_bytes` for signatures, which are much smaller than the parsed history
+_READ_CACHE_FRACTION = 8
 
 
 def ledger_is_empty(config: Config) -> bool:
@@ -26,17 +25,17 @@ def ledger_is_empty(config: Config) -> bool:
 def open_store(config: Config) -> Store:
     """Return the configured store; the folder `config.home` must exist for a SQLite file."""
     max_age_s = config.state_retention_minutes * 60
-    recent_bytes = config.server.cache_bytes // _READ_CACHE_FRACTION
+    cache_bytes = config.server.cache_bytes // _READ_CACHE_FRACTION
     if config.store.url:
         check_url(config.store.url)
-        return RedisStore(config.store.url, max_age_s=max_age_s, recent_bytes=recent_bytes)
+        return RedisStore(config.store.url, max_age_s=max_age_s, cache_bytes=cache_bytes)
     path = Path(config.home) / _STATE_FILE
     store = SqliteStore(
         path,
         max_age_s=max_age_s,
         max_bytes=config.store.max_bytes,
         now=time.time,
-        recent_bytes=recent_bytes,
+        cache_bytes=cache_bytes,
     )
     if config.observe.ledger:
         # open the file at start, so that the number of open files does not grow with the first request

@@ -1,24 +1,18 @@
-"""A store in memory, for tests and for use as a library; it is lost with the process.
-
-The helpers for the limits of a ledger are used by the SQLite and the Redis ledger too.
-"""
+"""A store in memory, for tests and for use as a library; it is lost with the process."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from dragoman.store.base import (
-    LEDGER_DAYS,
     LEDGER_ENTRY_MAX_AGE_S,
     MAX_LEDGER_ENTRIES,
     MAX_LEDGER_LABELS,
     MAX_SESSION_CALLS,
-    OTHER_LABEL,
     CallData,
     Charge,
     Conversation,
@@ -27,17 +21,11 @@ from dragoman.store.base import (
     LedgerEntry,
     Tally,
     Toolset,
+    first_retained_day,
+    other_labels,
 )
 
 Labels = tuple[str, ...]
-
-
-def first_retained_day(now_s: float) -> str:
-    return (datetime.fromtimestamp(now_s, UTC) - timedelta(days=LEDGER_DAYS)).date().isoformat()
-
-
-def other_labels(labels: Labels) -> Labels:
-    return (OTHER_LABEL,) * len(labels)
 
 
 class MemoryLedger:
@@ -46,13 +34,13 @@ class MemoryLedger:
         self._entries: dict[str, LedgerEntry] = {}
         self._sums: dict[tuple[str, str], dict[Labels, Counter[str]]] = {}
 
-    async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
-        for line in lines:
-            self._entries.setdefault(line.id, line)
+    async def add(self, entries: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
+        for entry in entries:
+            self._entries.setdefault(entry.id, entry)
         for tally in tallies:
-            known = self._sums.setdefault((tally.day, tally.kind), {})
-            full = len(known) >= MAX_LEDGER_LABELS and tally.labels not in known
-            sums = known.setdefault(other_labels(tally.labels) if full else tally.labels, Counter())
+            by_labels = self._sums.setdefault((tally.day, tally.kind), {})
+            full = len(by_labels) >= MAX_LEDGER_LABELS and tally.labels not in by_labels
+            sums = by_labels.setdefault(other_labels(tally.labels) if full else tally.labels, Counter())
             sums.update(tally.sums)
         self._prune()
 
@@ -60,39 +48,39 @@ class MemoryLedger:
         self, *, limit: int, before: tuple[int, str] | None = None, session: str = ""
     ) -> list[LedgerEntry]:
         found = [
-            line
-            for line in self._entries.values()
-            if (before is None or _sort_key(line) < before) and (not session or line.session == session)
+            entry
+            for entry in self._entries.values()
+            if (before is None or _sort_key(entry) < before) and (not session or entry.session == session)
         ]
         return sorted(found, key=_sort_key, reverse=True)[:limit]
 
-    async def entry(self, line_id: str) -> LedgerEntry | None:
-        return self._entries.get(line_id)
+    async def entry(self, entry_id: str) -> LedgerEntry | None:
+        return self._entries.get(entry_id)
 
     async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
         found = [
             Tally(day=day, kind=kind, labels=labels, sums=dict(sums))
-            for (day, known_kind), known in self._sums.items()
-            if known_kind == kind and first_day <= day <= last_day
-            for labels, sums in known.items()
+            for (day, its_kind), by_labels in self._sums.items()
+            if its_kind == kind and first_day <= day <= last_day
+            for labels, sums in by_labels.items()
         ]
         return sorted(found, key=lambda tally: (tally.day, tally.labels))
 
     def _prune(self) -> None:
         now_s = self._now()
         oldest_ms = (now_s - LEDGER_ENTRY_MAX_AGE_S) * 1000
-        kept = [line for line in self._entries.values() if line.at_ms >= oldest_ms]
-        if len(kept) > MAX_LEDGER_ENTRIES:
-            kept = sorted(kept, key=_sort_key)[-MAX_LEDGER_ENTRIES:]
-        if len(kept) < len(self._entries):
-            self._entries = {line.id: line for line in kept}
+        retained = [entry for entry in self._entries.values() if entry.at_ms >= oldest_ms]
+        if len(retained) > MAX_LEDGER_ENTRIES:
+            retained = sorted(retained, key=_sort_key)[-MAX_LEDGER_ENTRIES:]
+        if len(retained) < len(self._entries):
+            self._entries = {entry.id: entry for entry in retained}
         first = first_retained_day(now_s)
         for key in [key for key in self._sums if key[0] < first]:
             del self._sums[key]
 
 
-def _sort_key(line: LedgerEntry) -> tuple[int, str]:
-    return line.at_ms, line.id
+def _sort_key(entry: LedgerEntry) -> tuple[int, str]:
+    return entry.at_ms, entry.id
 
 
 class MemoryStore:
@@ -123,10 +111,10 @@ class MemoryTurns:
     async def save(self, turn: ConversationTurn, conversation: str = "") -> None:
         if conversation:
             key = (turn.scope, conversation)
-            known = self._conversations.get(key)
-            if known is None or known.head != turn.parent:
+            stored = self._conversations.get(key)
+            if stored is None or stored.head != turn.parent:
                 raise HeadMoved
-            self._conversations[key] = msgspec.structs.replace(known, head=turn.id)
+            self._conversations[key] = msgspec.structs.replace(stored, head=turn.id)
         self._turns[turn.scope, turn.id] = turn
 
     async def chain(self, scope: str, turn_id: str) -> list[ConversationTurn]:
@@ -142,19 +130,19 @@ class MemoryTurns:
     async def turn(self, scope: str, turn_id: str) -> ConversationTurn | None:
         return self._turns.get((scope, turn_id))
 
-    async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
+    async def delete(self, scope: str, turn_id: str, *, keep_turn: bool = False) -> bool:
         found = self._turns.pop((scope, turn_id), None)
-        if found is not None and keep_line:
+        if found is not None and keep_turn:
             self._turns[scope, turn_id] = msgspec.structs.replace(found, answer=b"")
-        return found is not None and (not keep_line or found.answer != b"")
+        return found is not None and (not keep_turn or found.answer != b"")
 
     async def conversation(self, scope: str, name: str) -> Conversation | None:
         return self._conversations.get((scope, name))
 
     async def put_conversation(self, conversation: Conversation) -> None:
         key = (conversation.scope, conversation.name)
-        known = self._conversations.get(key, conversation)
-        self._conversations[key] = msgspec.structs.replace(known, data=conversation.data)
+        stored = self._conversations.get(key, conversation)
+        self._conversations[key] = msgspec.structs.replace(stored, data=conversation.data)
 
     async def delete_conversation(self, scope: str, name: str) -> bool:
         return self._conversations.pop((scope, name), None) is not None
@@ -211,8 +199,8 @@ class MemorySessionTools:
         self._set(scope, session, config=config)
 
     def _set(self, scope: str, session: str, **values: bytes) -> None:
-        known = self._sessions[scope, session]
-        known.toolset = msgspec.structs.replace(known.toolset or Toolset(), **values)
+        stored = self._sessions[scope, session]
+        stored.toolset = msgspec.structs.replace(stored.toolset or Toolset(), **values)
 
     async def toolset(self, scope: str, session: str) -> Toolset | None:
         return self._get(scope, session).toolset
@@ -223,10 +211,10 @@ class MemorySessionTools:
     async def register_calls(
         self, scope: str, session: str, calls: Sequence[CallData], *, last: bool = True
     ) -> None:
-        known = self._sessions[scope, session]
-        known.calls |= dict(calls)
-        known.calls = dict(list(known.calls.items())[-MAX_SESSION_CALLS:])
-        known.last = [own for own, _ in calls] if last else known.last
+        stored = self._sessions[scope, session]
+        stored.calls |= dict(calls)
+        stored.calls = dict(list(stored.calls.items())[-MAX_SESSION_CALLS:])
+        stored.last = [call_id for call_id, _ in calls] if last else stored.last
 
     async def call(self, scope: str, session: str, call_id: str) -> bytes | None:
         return self._get(scope, session).calls.get(call_id)
@@ -235,8 +223,8 @@ class MemorySessionTools:
         return list(self._get(scope, session).calls.items())
 
     async def last_calls(self, scope: str, session: str) -> list[CallData]:
-        known = self._get(scope, session)
-        return [(own, known.calls[own]) for own in known.last if own in known.calls]
+        stored = self._get(scope, session)
+        return [(call_id, stored.calls[call_id]) for call_id in stored.last if call_id in stored.calls]
 
     async def add_results(self, scope: str, session: str, results: Sequence[CallData]) -> None:
         self._sessions[scope, session].results |= dict(results)
@@ -249,7 +237,7 @@ class MemorySessionTools:
     ) -> dict[str, bytes]:
         waiting = self._get(scope, session).results
         wanted = list(waiting) if call_ids is None else call_ids
-        return {own: waiting.pop(own) for own in wanted if own in waiting}
+        return {call_id: waiting.pop(call_id) for call_id in wanted if call_id in waiting}
 
     def _get(self, scope: str, session: str) -> _Session:
         """Return the session without creating it."""

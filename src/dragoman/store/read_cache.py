@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 
 READ_CACHE_BYTES = 32 * 1024 * 1024
-_ENTRY_BYTES = 200
+_ENTRY_BYTES = 200  # estimated memory of an entry besides its characters
 
 
 class ReadCache:
@@ -23,28 +23,28 @@ class ReadCache:
 
     def find(self, keys: Collection[str]) -> tuple[dict[str, tuple[str | None, int]], list[str]]:
         """Return the cached entries, and the keys that are not cached."""
-        known: dict[str, tuple[str | None, int]] = {}
-        unknown: list[str] = []
+        cached: dict[str, tuple[str | None, int]] = {}
+        missing: list[str] = []
         for key in keys:
-            kept = self._entries.get(key)
-            if kept is None:
-                unknown.append(key)
+            entry = self._entries.get(key)
+            if entry is None:
+                missing.append(key)
             else:
-                known[key] = kept
-        return known, unknown
+                cached[key] = entry
+        return cached, missing
 
     def put(self, values: Mapping[str, tuple[str | None, int]]) -> None:
-        kept, more = self._entries, 0
+        entries, added = self._entries, 0
         for key, (value, written) in values.items():
-            if key in kept:
-                more -= _weight(key, kept.pop(key)[0])
-            kept[key] = value, written
-            more += _weight(key, value)
-        self._bytes += more
+            if key in entries:
+                added -= _size(key, entries.pop(key)[0])
+            entries[key] = value, written
+            added += _size(key, value)
+        self._bytes += added
         while self._bytes > self._max_bytes:
-            oldest, (forgotten, _) = kept.popitem(last=False)
-            self._bytes -= _weight(oldest, forgotten)
+            oldest, (evicted, _) = entries.popitem(last=False)
+            self._bytes -= _size(oldest, evicted)
 
 
-def _weight(key: str, value: str | None) -> int:
+def _size(key: str, value: str | None) -> int:
     return _ENTRY_BYTES + len(key) + len(value or "")

@@ -36,28 +36,28 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=_MAX_CACHED_URLS)
-def _url(host: Endpoint, model: str, method: Method) -> str:
+def _url(endpoint: Endpoint, model: str, method: Method) -> str:
     suffix = "?alt=sse" if method == "streamGenerateContent" else ""
-    return f"{_base_url(host)}/{_path_prefix(host)}models/{model}:{method}{suffix}"
+    return f"{_base_url(endpoint)}/{_path_prefix(endpoint)}models/{model}:{method}{suffix}"
 
 
-def _base_url(host: Endpoint) -> str:
-    if host.base_url:
-        return host.base_url
-    return vertex_base_url(host.location) if host.backend == "vertex" else AI_STUDIO
+def _base_url(endpoint: Endpoint) -> str:
+    if endpoint.base_url:
+        return endpoint.base_url
+    return vertex_base_url(endpoint.location) if endpoint.backend == "vertex" else AI_STUDIO
 
 
-def _path_prefix(host: Endpoint) -> str:
-    if host.backend != "vertex":
-        return f"{host.version or 'v1beta'}/"
-    version = host.version or "v1beta1"
-    if host.project:
-        return f"{version}/projects/{host.project}/locations/{host.location}/publishers/google/"
+def _path_prefix(endpoint: Endpoint) -> str:
+    if endpoint.backend != "vertex":
+        return f"{endpoint.version or 'v1beta'}/"
+    version = endpoint.version or "v1beta1"
+    if endpoint.project:
+        return f"{version}/projects/{endpoint.project}/locations/{endpoint.location}/publishers/google/"
     return f"{version}/publishers/google/"  # requests with a Vertex express mode key name no project
 
 
 def vertex_base_url(location: str) -> str:
-    """Return the base URL of a Vertex AI location; there is no `global-aiplatform` host (known problem M2)."""
+    """Return the base URL of a Vertex AI location; there is no `global-aiplatform` endpoint (pain M2)."""
     if location == "global":
         return "https://aiplatform.googleapis.com"
     if location in _MULTI_REGION:

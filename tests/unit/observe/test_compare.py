@@ -17,7 +17,9 @@ def test_bodies_are_the_same_or_differ_in_spaces_or_in_what_they_say() -> None:
 
 def test_facts_then_and_now() -> None:
     then = captured({}, ({"q": 1}, {}), given={"r": 1}, stop="STOP", calls=("x",))
-    found = compare(then, record(model="other", calls=("x", "y")), asked=b'{"q":1}', given=b'{"r":2}')
+    found = compare(
+        then, record(model="other", calls=("x", "y")), upstream_request=b'{"q":1}', client_answer=b'{"r":2}'
+    )
     facts = {fact.name: (fact.then, fact.now) for fact in found.facts}
     assert found.asked.verdict == "same"
     assert found.given.verdict == "different"

@@ -14,6 +14,7 @@ from dragoman.observe import metrics as m
 from dragoman.observe.metric_files import MetricFiles
 from dragoman.observe.record import Attempt, ClientToolResult, RequestRecord
 from dragoman.observe.request_metrics import RequestMetrics
+from dragoman.store import OTHER_LABEL
 
 RECORD = RequestRecord(
     id="r",
@@ -94,7 +95,7 @@ def test_labels_of_clients_cannot_grow_without_end() -> None:
         registry[m.TOOL_CALLS][f"tool{number}", "client"].value += 1
     series = [one for one in registry.snapshot() if one.metric == m.TOOL_CALLS.name]
     assert len(series) == 501
-    assert next(one.value for one in series if one.labels == (m.OTHER_LABEL, m.OTHER_LABEL)) == 200
+    assert next(one.value for one in series if one.labels == (OTHER_LABEL, OTHER_LABEL)) == 200
 
 
 def test_a_large_sum_loses_no_digits() -> None:

@@ -15,7 +15,6 @@ from dragoman.observe.usage import (
     SUMS,
     CostCalculator,
     UsageGroup,
-    UsageTally,
     client_name,
     cost_micro_usd,
     count_retries,
@@ -27,6 +26,7 @@ from dragoman.observe.usage import (
     tallies_of,
     total_sums,
 )
+from dragoman.store import Tally
 
 NO_LIMITS = LimitsConfig()
 DAY = "2026-11-16"
@@ -233,8 +233,8 @@ def test_the_name_of_a_client(agent: str, name: str) -> None:
     assert client_name(agent) == name
 
 
-def tally(labels: tuple[str, ...], day: str = DAY, kind: str = "total", **sums: int) -> UsageTally:
-    return UsageTally(day=day, kind=kind, labels=labels, sums=sums)
+def tally(labels: tuple[str, ...], day: str = DAY, kind: str = "total", **sums: int) -> Tally:
+    return Tally(day=day, kind=kind, labels=labels, sums=sums)
 
 
 def test_what_is_alike_is_merged() -> None:

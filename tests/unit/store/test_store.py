@@ -27,7 +27,7 @@ def _sqlite(path: Path, clock: Callable[[], float] | None = None, **limits: floa
         max_age_s=limits.get("max_age_s", 3600),
         max_bytes=int(limits.get("max_bytes", 1 << 24)),
         now=clock or Clock(),
-        recent_bytes=int(limits.get("recent_bytes", READ_CACHE_BYTES)),
+        cache_bytes=int(limits.get("cache_bytes", READ_CACHE_BYTES)),
     )
 
 
@@ -58,12 +58,12 @@ async def test_a11_another_process_and_the_next_start_know_it_too(tmp_path: Path
     await third.close()
 
 
-async def _worked_off(store: SqliteStore) -> None:
+async def _checkpointed(store: SqliteStore) -> None:
     while not store._checkpointer.is_done:
         await asyncio.sleep(0.001)
 
 
-async def test_h_the_log_is_worked_off_in_a_thread_and_nobody_waits_for_the_disk(
+async def test_h_checkpoints_run_in_a_thread_and_no_request_waits_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise every stream stands still while the disk syncs, every few hundred requests."""
@@ -82,7 +82,7 @@ async def test_h_the_log_is_worked_off_in_a_thread_and_nobody_waits_for_the_disk
         await store.set_values([(f"call {number}", "signature" * 100)])
         largest = max(largest, log.stat().st_size)
         if number % 400 == 399:
-            await _worked_off(store)
+            await _checkpointed(store)
     assert len(os.listdir("/proc/self/fd")) == files
     await store.close()
     assert len(threads) == 3
@@ -90,13 +90,13 @@ async def test_h_the_log_is_worked_off_in_a_thread_and_nobody_waits_for_the_disk
     assert largest < AUTOCHECKPOINT_PAGES * 4096 / 4
 
 
-async def test_a_log_that_cannot_be_worked_off_is_told_and_nothing_else_happens(
+async def test_a_failed_checkpoint_is_logged_and_nothing_else_happens(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = _sqlite(tmp_path / "state.db")
     store._checkpointer._db.close()
     store._checkpointer._run()
-    assert "cannot be worked off now" in caplog.text
+    assert "cannot be checkpointed now" in caplog.text
     await store.set_values([("call", "signature")])
     assert await store.get_values(["call"]) == {"call": "signature"}
     await store.close()
@@ -181,7 +181,7 @@ async def test_a_key_that_was_not_there_is_found_once_it_is_written(store: Store
 async def test_many_conversations_do_not_push_each_other_out_of_one_answer(
     tmp_path: Path,
 ) -> None:
-    store = _sqlite(tmp_path / "s.db", recent_bytes=700)
+    store = _sqlite(tmp_path / "s.db", cache_bytes=700)
     items = [(f"k{number}", str(number)) for number in range(20)]
     await store.set_values(items)
     for size in (5, 1, 20, 7):
@@ -227,7 +227,7 @@ async def test_space_that_is_freed_is_given_back(tmp_path: Path) -> None:
     clock = Clock()
     store = _sqlite(tmp_path / "s.db", clock, max_age_s=100)
     await store.set_values([(f"k{number}", "x" * 2_000) for number in range(2_000)])
-    await _worked_off(store)
+    await _checkpointed(store)
     store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = (tmp_path / "s.db").stat().st_size
     clock.now += 1_000
@@ -274,7 +274,7 @@ async def test_running_requests_forget_in_slices(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_lock_of_somebody_elses_costs_moments_and_no_answer(
+async def test_a_lock_of_another_process_delays_briefly_and_fails_no_answer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = _sqlite(tmp_path / "s.db")
@@ -283,7 +283,7 @@ async def test_a_lock_of_somebody_elses_costs_moments_and_no_answer(
     with pytest.raises(StoreUnavailable, match="locked"):
         await store.set_values([("k", "v")])
     store._prune_some()
-    assert "cannot be forgotten now" in caplog.text
+    assert "cannot be deleted now" in caplog.text
     other.execute("ROLLBACK")
     other.close()
     await store.set_values([("k", "v")])

@@ -161,9 +161,9 @@ async def test_an_answer_is_found_by_its_turn_and_never_with_the_line(store: Sto
 async def test_an_answer_alone_may_be_forgotten_and_the_line_goes_on(store: Store) -> None:
     await store.turns.save(ConversationTurn(id="1", scope="a", data=b"one", answer=b"whole"))
     await store.turns.save(turn("2", "1"))
-    assert await store.turns.delete("a", "1", keep_line=True)
-    assert not await store.turns.delete("a", "1", keep_line=True)
-    assert not await store.turns.delete("a", "nowhere", keep_line=True)
+    assert await store.turns.delete("a", "1", keep_turn=True)
+    assert not await store.turns.delete("a", "1", keep_turn=True)
+    assert not await store.turns.delete("a", "nowhere", keep_turn=True)
     assert [item.id for item in await store.turns.chain("a", "2")] == ["1", "2"]
     assert await store.turns.turn("a", "1") == turn("1", data=b"one")
     await store.close()

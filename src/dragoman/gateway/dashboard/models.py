@@ -28,8 +28,8 @@ from dragoman.gateway.handlers.pagination import read_page_size
 from dragoman.gateway.limits.quotas import QuotaSubject, UsageEstimate, reserve_charges
 from dragoman.gateway.store_errors import require_store
 from dragoman.observe.record import RequestRecord
-from dragoman.observe.usage import KINDS, MICROS_PER_USD, NO_LABEL, StoredTally, tallies_of_all
-from dragoman.store.base import LEDGER_DAYS, MAX_LEDGER_ENTRIES, OTHER_LABEL
+from dragoman.observe.usage import KINDS, MICROS_PER_USD, NO_LABEL, tallies_of_all
+from dragoman.store.base import LEDGER_DAYS, MAX_LEDGER_ENTRIES, OTHER_LABEL, Tally
 
 
 class KeyUsage(msgspec.Struct, kw_only=True):
@@ -94,7 +94,7 @@ def last_days(last: date, many: int) -> list[str]:
     return [(last - timedelta(days=back)).isoformat() for back in range(many - 1, -1, -1)]
 
 
-def build_cost_report(tallies: Iterable[StoredTally], days: Sequence[str], by: str) -> CostReport:
+def build_cost_report(tallies: Iterable[Tally], days: Sequence[str], by: str) -> CostReport:
     """Return the cost by group, the most expensive first; groups beyond the limit become `OTHERS`."""
     place = KINDS["total"].index(by)
     at = {day: index for index, day in enumerate(days)}
@@ -217,7 +217,7 @@ async def get_cost(call: RequestContext, outlet: ResponseWriter) -> None:
     await send_json(outlet, body)
 
 
-async def _read_tallies(call: RequestContext, days: Sequence[str]) -> Sequence[StoredTally]:
+async def _read_tallies(call: RequestContext, days: Sequence[str]) -> Sequence[Tally]:
     """Return the sums per day.
 
     A caller without a key may see only requests since the start of the gateway. The stored sums have no time

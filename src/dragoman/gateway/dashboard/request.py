@@ -127,7 +127,7 @@ async def post_replay(call: RequestContext, outlet: ResponseWriter) -> None:
     again = build_capture(record, stages, gateway.redactor)
     asked = again.upstream[0].request.data if again.upstream else b""
     shown = ReplayResult(
-        comparison=compare(captured, record, asked=asked, given=again.client_answer.data),
+        comparison=compare(captured, record, upstream_request=asked, client_answer=again.client_answer.data),
         row=request_row(record, cost_function(gateway)),
         cleaned=REDACTED in captured.client_request.text,
         stages=view_stages(again),

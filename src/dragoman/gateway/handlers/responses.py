@@ -124,7 +124,7 @@ async def delete_response(call: RequestContext, outlet: ResponseWriter) -> None:
     """Delete a stored response; items that belong to a conversation stay in it."""
     turn = await _require_turn(call)
     in_conversation = decode_turn_data(turn.data).in_conversation
-    await require_store(call.gateway.store.turns.delete(turn.scope, turn.id, keep_line=in_conversation))
+    await require_store(call.gateway.store.turns.delete(turn.scope, turn.id, keep_turn=in_conversation))
     body = {"id": turn.id, "object": "response", "deleted": True}
     await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 

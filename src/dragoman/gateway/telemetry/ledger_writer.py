@@ -99,5 +99,4 @@ def _ledger_entries(
         )
         for record in records
     ]
-    sums = tallies_of_all(records, limits)
-    return lines, [Tally(day=one.day, kind=one.kind, labels=one.labels, sums=one.sums) for one in sums]
+    return lines, tallies_of_all(records, limits)

@@ -23,26 +23,26 @@ _KEYS_PER_QUERY = 1000
 
 
 class RedisStore:
-    def __init__(self, url: str, *, max_age_s: float, recent_bytes: int = READ_CACHE_BYTES) -> None:
+    def __init__(self, url: str, *, max_age_s: float, cache_bytes: int = READ_CACHE_BYTES) -> None:
         self._max_age_s = math.ceil(max_age_s)
         self._connection = RedisConnection(url)
-        self._cache = ReadCache(recent_bytes)
+        self._cache = ReadCache(cache_bytes)
         self.turns = RedisTurns(self._connection, PREFIX, self._max_age_s)
         self.meters = RedisMeters(self._connection, PREFIX)
         self.session_tools = RedisSessionTools(self._connection, PREFIX, self._max_age_s)
         self.ledger = RedisLedger(self._connection, PREFIX)
 
     async def get_values(self, keys: Collection[str]) -> dict[str, str]:
-        found, unknown = self._cache.find(keys)
-        for start in range(0, len(unknown), _KEYS_PER_QUERY):
-            group = unknown[start : start + _KEYS_PER_QUERY]
+        found, missing = self._cache.find(keys)
+        for start in range(0, len(missing), _KEYS_PER_QUERY):
+            group = missing[start : start + _KEYS_PER_QUERY]
             values = await self._connection.call(
                 partial(_read_values, names=[_redis_key(key) for key in group])
             )
             texts = [None if value is None else value.decode() for value in values]
-            asked = {key: (text, 0) for key, text in zip(group, texts, strict=True)}
-            self._cache.put(asked)
-            found |= asked
+            entries = {key: (text, 0) for key, text in zip(group, texts, strict=True)}
+            self._cache.put(entries)
+            found |= entries
         return {key: value for key, (value, _) in found.items() if value is not None}
 
     async def set_values(self, items: Sequence[tuple[str, str]]) -> None:

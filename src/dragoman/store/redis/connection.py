@@ -49,7 +49,7 @@ class RedisConnection:
 
     async def call(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Return the result of `work(client)`; raise `StoreUnavailable` if Redis fails."""
-        import redis.exceptions as trouble
+        import redis.exceptions
 
         tries = 0
         while True:
@@ -61,10 +61,12 @@ class RedisConnection:
                     if self._client is None:
                         self._client, *_ = self._opened = _open_clients(self._url)
                     return await work(self._client)
-            except trouble.ResponseError as error:  # the server responds, but is read-only or out of memory
+            except (
+                redis.exceptions.ResponseError
+            ) as error:  # the server responds, but is read-only or out of memory
                 raise StoreUnavailable(f"Redis refuses: {error}") from error
-            except (trouble.RedisError, OSError, TimeoutError) as error:
-                slow = isinstance(error, (trouble.TimeoutError, TimeoutError))
+            except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
+                slow = isinstance(error, (redis.exceptions.TimeoutError, TimeoutError))
                 if tries < (_MAX_TRIES_AFTER_TIMEOUT if slow else _MAX_TRIES):
                     await asyncio.sleep(tries * _RETRY_DELAY_S)
                     continue
@@ -117,9 +119,8 @@ def _open_clients(url: str) -> list[Any]:
     options: dict[str, Any] = {
         "socket_timeout": _RESPONSE_S,
         "socket_connect_timeout": _CONNECT_S,
-        "retry": Retry(
-            NoBackoff(), 0
-        ),  # redis-py retries connect and command separately: a hang would last seven seconds
+        # redis-py retries connect and command separately: a hang would last seven seconds
+        "retry": Retry(NoBackoff(), 0),
     }
     if not urlsplit(url).scheme.endswith(_SENTINEL):
         return [Redis.from_url(url, **options)]
@@ -127,8 +128,8 @@ def _open_clients(url: str) -> list[Any]:
 
     hosts, service, login = _parse_sentinel_url(url)
     factory: Any = sentinel.Sentinel  # redis-py has no types here
-    known = factory(hosts, sentinel_kwargs={"socket_timeout": _CONNECT_S}, **options, **login)
-    return [known.master_for(service), *known.sentinels]
+    sentinels = factory(hosts, sentinel_kwargs={"socket_timeout": _CONNECT_S}, **options, **login)
+    return [sentinels.master_for(service), *sentinels.sentinels]
 
 
 def _parse_sentinel_url(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
@@ -146,7 +147,7 @@ def _parse_sentinel_url(url: str) -> tuple[list[tuple[str, int]], str, dict[str,
     try:
         return [_parse_host(host) for host in hosts.split(",")], service, login
     except ValueError:
-        raise ConfigError("the port of a sentinel is no number", where="store.url") from None
+        raise ConfigError("the port of a sentinel is not a number", where="store.url") from None
 
 
 def _parse_host(text: str) -> tuple[str, int]:

@@ -1,7 +1,7 @@
-"""The ledger in Redis; one Lua script writes all lines and tallies of a call atomically.
+"""The ledger in Redis; one Lua script writes all entries and tallies of a call atomically.
 
 l:order          sorted set  `<time>:<id>` with equal scores, so that it is sorted and paged by text
-l:data           hash        line id -> time, session and data
+l:data           hash        entry id -> time, session and data
 ls:<session>     sorted set  like l:order, for one session
 t:<day>:<kind>   hash        `<labels> <name>` -> sum; `#<labels>` marks known labels, `#` counts them
 """
@@ -23,8 +23,8 @@ from dragoman.store.base import (
     MAX_LEDGER_LABELS,
     LedgerEntry,
     Tally,
+    other_labels,
 )
-from dragoman.store.memory import other_labels
 from dragoman.store.redis.connection import RedisConnection
 
 _ADD = """
@@ -96,22 +96,24 @@ _decode_labels = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class RedisLedger:
-    def __init__(self, link: RedisConnection, prefix: str, now: Callable[[], float] = time.time) -> None:
-        self._connection = link
+    def __init__(
+        self, connection: RedisConnection, prefix: str, now: Callable[[], float] = time.time
+    ) -> None:
+        self._connection = connection
         self._prefix = prefix
         self._now = now
 
-    async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
+    async def add(self, entries: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
         oldest = _sort_key(int((self._now() - LEDGER_ENTRY_MAX_AGE_S) * 1000), "")
         values: list[str | bytes | int] = [
             MAX_LEDGER_ENTRIES,
             oldest,
             LEDGER_ENTRY_MAX_AGE_S,
             MAX_LEDGER_LABELS,
-            len(lines),
+            len(entries),
         ]
-        for line in lines:
-            values += (line.id, _sort_key(line.at_ms, line.id), line.session, _pack(line))
+        for entry in entries:
+            values += (entry.id, _sort_key(entry.at_ms, entry.id), entry.session, _pack(entry))
         for tally in tallies:
             names = (msgspec.json.encode(labels) for labels in (tally.labels, other_labels(tally.labels)))
             values += (f"{tally.day}:{tally.kind}", *names, _expires_at_s(tally.day), len(tally.sums))
@@ -126,19 +128,22 @@ class RedisLedger:
         found: list[bytes] = await self._connection.run_script(
             _ENTRIES, self._prefix + which, self._prefix, which, start, limit
         )
-        return [_unpack(own.decode(), kept) for own, kept in zip(found[::2], found[1::2], strict=True)]
+        return [
+            _unpack(entry_id.decode(), packed)
+            for entry_id, packed in zip(found[::2], found[1::2], strict=True)
+        ]
 
-    async def entry(self, line_id: str) -> LedgerEntry | None:
-        kept = await self._connection.call(lambda redis: redis.hget(f"{self._prefix}l:data", line_id))
-        return None if kept is None else _unpack(line_id, kept)
+    async def entry(self, entry_id: str) -> LedgerEntry | None:
+        packed = await self._connection.call(lambda redis: redis.hget(f"{self._prefix}l:data", entry_id))
+        return None if packed is None else _unpack(entry_id, packed)
 
     async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
         days = list(_days_between(first_day, last_day))
         found: list[Tally] = []
         for start in range(0, len(days), _DAYS_PER_QUERY):
             group = days[start : start + _DAYS_PER_QUERY]
-            kept = await self._connection.call(partial(self._read, kind=kind, days=group))
-            for day, fields in zip(group, kept, strict=True):
+            hashes = await self._connection.call(partial(self._read, kind=kind, days=group))
+            for day, fields in zip(group, hashes, strict=True):
                 found += _decode_tallies(day, kind, fields)
         return found
 
@@ -150,26 +155,26 @@ class RedisLedger:
         return found
 
 
-def _sort_key(at_ms: int, line_id: str) -> str:
+def _sort_key(at_ms: int, entry_id: str) -> str:
     """Return text that sorts by time, then by id."""
-    return f"{max(0, at_ms):015d}:{line_id}"
+    return f"{max(0, at_ms):015d}:{entry_id}"
 
 
-def _pack(line: LedgerEntry) -> bytes:
-    session = line.session.encode()
-    return b"%d %d %b%b" % (line.at_ms, len(session), session, line.data)
+def _pack(entry: LedgerEntry) -> bytes:
+    session = entry.session.encode()
+    return b"%d %d %b%b" % (entry.at_ms, len(session), session, entry.data)
 
 
-def _unpack(line_id: str, kept: bytes) -> LedgerEntry:
-    at_ms, length, rest = kept.split(b" ", 2)
+def _unpack(entry_id: str, packed: bytes) -> LedgerEntry:
+    at_ms, length, rest = packed.split(b" ", 2)
     session, data = rest[: int(length)], rest[int(length) :]
-    return LedgerEntry(id=line_id, at_ms=int(at_ms), session=session.decode(), data=data)
+    return LedgerEntry(id=entry_id, at_ms=int(at_ms), session=session.decode(), data=data)
 
 
 def _expires_at_s(day: str) -> int:
     """Return when the tallies of a day expire, in seconds since the epoch."""
-    began = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
-    return int((began + timedelta(days=LEDGER_DAYS + 1)).timestamp())
+    start = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
+    return int((start + timedelta(days=LEDGER_DAYS + 1)).timestamp())
 
 
 def _days_between(first: str, last: str) -> Iterator[str]:

@@ -29,8 +29,8 @@ return ''
 
 
 class RedisMeters:
-    def __init__(self, link: RedisConnection, prefix: str) -> None:
-        self._connection = link
+    def __init__(self, connection: RedisConnection, prefix: str) -> None:
+        self._connection = connection
         self._prefix = f"{prefix}n:"
 
     async def charge(self, charges: Sequence[Charge]) -> str:
@@ -42,10 +42,10 @@ class RedisMeters:
         return refused.decode()
 
     async def read(self, names: Collection[str]) -> dict[str, int]:
-        asked = list(names)
-        if not asked:
+        meters = list(names)
+        if not meters:
             return {}
         found: list[bytes | None] = await self._connection.call(
-            lambda redis: redis.mget([self._prefix + name for name in asked])
+            lambda redis: redis.mget([self._prefix + name for name in meters])
         )
-        return {name: int(value or 0) for name, value in zip(asked, found, strict=True)}
+        return {name: int(value or 0) for name, value in zip(meters, found, strict=True)}

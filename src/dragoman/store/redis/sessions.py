@@ -104,8 +104,8 @@ _CALL = _HEAD + "return redis.call('HGET', p .. 'sc:' .. session, ARGV[4])"
 
 
 class RedisSessionTools:
-    def __init__(self, link: RedisConnection, prefix: str, max_age_s: int) -> None:
-        self._connection = link
+    def __init__(self, connection: RedisConnection, prefix: str, max_age_s: int) -> None:
+        self._connection = connection
         self._prefix = prefix
         self._max_age_s = max_age_s
 
@@ -125,7 +125,7 @@ class RedisSessionTools:
     async def register_calls(
         self, scope: str, session: str, calls: Sequence[CallData], *, last: bool = True
     ) -> None:
-        ids = msgspec.json.encode([own for own, _ in calls]) if last else b""
+        ids = msgspec.json.encode([call_id for call_id, _ in calls]) if last else b""
         await self._run(_REGISTER, scope, session, MAX_SESSION_CALLS, ids, *_flatten(calls))
 
     async def call(self, scope: str, session: str, call_id: str) -> bytes | None:
@@ -157,7 +157,7 @@ class RedisSessionTools:
 
 
 def _entries(flat: list[bytes]) -> list[CallData]:
-    return [(own.decode(), data) for own, data in zip(flat[::2], flat[1::2], strict=True)]
+    return [(call_id.decode(), data) for call_id, data in zip(flat[::2], flat[1::2], strict=True)]
 
 
 def _flatten(entries: Sequence[CallData]) -> list[str | bytes]:

@@ -22,7 +22,7 @@ local tree = parent ~= '' and redis.call('GET', p .. 'i:' .. parent) or id
 local line, keep = p .. 't:' .. tree, math.floor(ttl * 3 / 2) + 1
 if name ~= '' then
   local head = redis.call('HGET', p .. 'c:' .. name, 'head')
-  if head == id then return 1 end -- done already, and the word of it was lost on the way
+  if head == id then return 1 end -- already saved: the reply to the first attempt was lost
   if head ~= parent then return 0 end
   redis.call('HSET', p .. 'c:' .. name, 'head', id)
   redis.call('EXPIRE', p .. 'c:' .. name, ttl)
@@ -65,9 +65,9 @@ return {entry, redis.call('GET', p .. 'a:' .. id) or ''}
 """
 
 _DELETE = """
-local p, id, keep_line = ARGV[1], ARGV[2], ARGV[3] == '1'
+local p, id, keep_turn = ARGV[1], ARGV[2], ARGV[3] == '1'
 local gone = redis.call('DEL', p .. 'a:' .. id)
-if not keep_line then
+if not keep_turn then
   local tree = redis.call('GET', p .. 'i:' .. id)
   if tree then gone = gone + redis.call('HDEL', p .. 't:' .. tree, id) end
   redis.call('DEL', p .. 'i:' .. id)
@@ -112,8 +112,8 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 
 
 class RedisTurns:
-    def __init__(self, link: RedisConnection, prefix: str, max_age_s: int) -> None:
-        self._connection = link
+    def __init__(self, connection: RedisConnection, prefix: str, max_age_s: int) -> None:
+        self._connection = connection
         self._prefix = prefix
         self._max_age_s = max_age_s
 
@@ -127,14 +127,14 @@ class RedisTurns:
     async def chain(self, scope: str, turn_id: str) -> list[ConversationTurn]:
         flat: list[bytes] = await self._run(_CHAIN, scope, turn_id)
         pairs = zip(flat[::2], flat[1::2], strict=True)
-        return [_decode_turn(scope, own.decode(), entry) for own, entry in pairs][::-1]
+        return [_decode_turn(scope, turn_id.decode(), entry) for turn_id, entry in pairs][::-1]
 
     async def turn(self, scope: str, turn_id: str) -> ConversationTurn | None:
         found: list[bytes] = await self._run(_TURN, scope, turn_id)
         return _decode_turn(scope, turn_id, *found) if found else None
 
-    async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
-        return bool(await self._run(_DELETE, scope, turn_id, int(keep_line)))
+    async def delete(self, scope: str, turn_id: str, *, keep_turn: bool = False) -> bool:
+        return bool(await self._run(_DELETE, scope, turn_id, int(keep_turn)))
 
     async def conversation(self, scope: str, name: str) -> Conversation | None:
         found: list[bytes] = await self._run(_CONVERSATION, scope, key=f"c:{name}")
@@ -144,9 +144,8 @@ class RedisTurns:
         return Conversation(name=name, scope=scope, head=head.decode(), data=data, created_s=int(created))
 
     async def put_conversation(self, conversation: Conversation) -> None:
-        one = conversation
-        values = (one.head, one.data, one.created_s, self._max_age_s)
-        await self._run(_PUT_CONVERSATION, one.scope, *values, key=f"c:{one.name}")
+        values = (conversation.head, conversation.data, conversation.created_s, self._max_age_s)
+        await self._run(_PUT_CONVERSATION, conversation.scope, *values, key=f"c:{conversation.name}")
 
     async def delete_conversation(self, scope: str, name: str) -> bool:
         key = f"{self._scope_prefix(scope)}c:{name}"
@@ -171,6 +170,6 @@ class RedisTurns:
         return await self._connection.run_script(script, prefix + key, prefix, *args)
 
 
-def _decode_turn(scope: str, own: str, entry: bytes, answer: bytes = b"") -> ConversationTurn:
+def _decode_turn(scope: str, turn_id: str, entry: bytes, answer: bytes = b"") -> ConversationTurn:
     parent, _, data = entry.partition(b"\n")
-    return ConversationTurn(id=own, scope=scope, parent=parent.decode(), data=data, answer=answer)
+    return ConversationTurn(id=turn_id, scope=scope, parent=parent.decode(), data=data, answer=answer)

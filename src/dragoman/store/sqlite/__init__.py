@@ -27,19 +27,19 @@ from dragoman.store.sqlite.turns import SqliteTurns
 _SCHEMA_VERSION = 3
 _KEYS_PER_QUERY = 500
 _ROWS_BETWEEN_PRUNES = 400
-_ROWS_PER_WRITE = 4  # how many rows a write of conversations or tools counts as: they may be large
+_ROWS_PER_WRITE = 4  # rows that a write of conversations or tools counts as, because it may be large
 _ROWS_PER_PRUNE = 1000
 _TREES_PER_PRUNE = 200
 _LOCK_S = 0.2  # how long to wait for another worker's write; this blocks the event loop
 _OPEN_LOCK_S = 10.0  # how long to wait for other workers that are starting
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS memory (
-    id INTEGER PRIMARY KEY,  -- rows lie in order of age, so that forgetting the oldest frees whole pages
+    id INTEGER PRIMARY KEY,  -- rows lie in order of age, so that deleting the oldest frees whole pages
     key TEXT NOT NULL UNIQUE,
     value TEXT NOT NULL,
     written INTEGER NOT NULL
 );
-DROP INDEX IF EXISTS memory_by_age;  -- of older files: every write paid for it, and the order of the rows says the same
+DROP INDEX IF EXISTS memory_by_age;  -- in files of older versions; the rows lie in order of age anyway
 """
 
 _SETTINGS = (
@@ -69,15 +69,15 @@ class SqliteStore:
         max_age_s: float,
         max_bytes: int,
         now: Callable[[], float],
-        recent_bytes: int = READ_CACHE_BYTES,
+        cache_bytes: int = READ_CACHE_BYTES,
     ) -> None:
         self._max_age_s = max_age_s
         self._max_bytes = max_bytes
         self._now = now
         self._rows_since_prune = 0
         self._batch = WriteBatch(self._write)
-        self._cache_bytes = recent_bytes
-        self._cache = ReadCache(recent_bytes)
+        self._cache_bytes = cache_bytes
+        self._cache = ReadCache(cache_bytes)
         self.ledger = SqliteLedger(ledger_path(path), now)
         try:
             self._db = sqlite3.connect(
@@ -106,12 +106,12 @@ class SqliteStore:
         self._db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
 
     async def get_values(self, keys: Collection[str]) -> dict[str, str]:
-        found, unknown = self._cache.find(keys)
-        if unknown:
-            selected = self._select(unknown)
-            asked = {key: selected.get(key, _MISSING) for key in unknown}
-            self._cache.put(asked)
-            found |= asked
+        found, missing = self._cache.find(keys)
+        if missing:
+            selected = self._select(missing)
+            entries = {key: selected.get(key, _MISSING) for key in missing}
+            self._cache.put(entries)
+            found |= entries
         oldest = self._oldest_allowed_s()
         return {
             key: value for key, (value, written) in found.items() if value is not None and written >= oldest
@@ -175,22 +175,22 @@ class SqliteStore:
             self._prune_batch()
             self._db.executescript("PRAGMA incremental_vacuum(1000)")
         except sqlite3.Error as error:
-            _log.warning("old state cannot be forgotten now: %s", error)
+            _log.warning("old state cannot be deleted now: %s", error)
 
     def _prune_batch(self) -> int:
         """Return how many rows were deleted."""
-        gone = self._delete_expired_values(self._oldest_allowed_s())
-        gone += self.turns.delete_unused(self._oldest_allowed_s(), _TREES_PER_PRUNE)
-        gone += self.meters.delete_expired(_ROWS_PER_PRUNE)
-        gone += self.session_tools.delete_unused(self._oldest_allowed_s(), _TREES_PER_PRUNE)
+        deleted = self._delete_expired_values(self._oldest_allowed_s())
+        deleted += self.turns.delete_unused(self._oldest_allowed_s(), _TREES_PER_PRUNE)
+        deleted += self.meters.delete_expired(_ROWS_PER_PRUNE)
+        deleted += self.session_tools.delete_unused(self._oldest_allowed_s(), _TREES_PER_PRUNE)
         if self._used_bytes() > self._max_bytes:
-            gone += self._db.execute(_DELETE_OLDEST, (_ROWS_PER_PRUNE,)).rowcount
+            deleted += self._db.execute(_DELETE_OLDEST, (_ROWS_PER_PRUNE,)).rowcount
         for _ in range(_TREES_PER_PRUNE):  # one by one, because one conversation may hold most of the data
             if self._used_bytes() <= self._max_bytes:
                 break
             older = self.turns.oldest() <= self.session_tools.oldest()
-            gone += (self.turns if older else self.session_tools).delete_oldest()
-        return gone
+            deleted += (self.turns if older else self.session_tools).delete_oldest()
+        return deleted
 
     def _delete_expired_values(self, oldest: int) -> int:
         first = self._db.execute(_OLDEST).fetchone()

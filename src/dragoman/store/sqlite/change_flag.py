@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 _BYTES = 8
-# look again after this time: a process may be killed between its write and the change of the flag
+# query again after this time: a process may be killed between its write and the change of the flag
 _MAX_AGE_S = 1.0
 
 
@@ -23,8 +23,8 @@ class ChangeFlag:
     `may_exist` returns what `query` returned for the current value of the flag.
     """
 
-    def __init__(self, path: Path, look: Callable[[], bool]) -> None:
-        self._query = look
+    def __init__(self, path: Path, query: Callable[[], bool]) -> None:
+        self._query = query
         self._seen = b""
         self._found = True
         self._until_s = 0.0
@@ -37,16 +37,16 @@ class ChangeFlag:
             os.close(file)
 
     def mark_changed(self) -> None:
-        """Tell all processes to look again; call it after the write."""
+        """Tell all processes to query again; call it after the write."""
         # random, because two concurrent increments could yield the same number
         self._memory[:] = os.urandom(_BYTES)
 
     def may_exist(self) -> bool:
-        word = self._memory[:]
+        value = self._memory[:]
         now_s = monotonic()
-        if word != self._seen or now_s > self._until_s:
+        if value != self._seen or now_s > self._until_s:
             self._found = self._query()
-            self._seen, self._until_s = word, now_s + _MAX_AGE_S
+            self._seen, self._until_s = value, now_s + _MAX_AGE_S
         return self._found
 
     def close(self) -> None:

@@ -78,7 +78,7 @@ class Checkpointer:
         try:
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         except sqlite3.Error as error:  # nothing is lost: the data stays in the WAL
-            _log.warning("the state's log cannot be worked off now: %s", error)
+            _log.warning("the state file's WAL cannot be checkpointed now: %s", error)
 
 
 ValueRow = tuple[str, str, int]

@@ -22,8 +22,9 @@ from dragoman.store.base import (
     LedgerEntry,
     StoreUnavailable,
     Tally,
+    first_retained_day,
+    other_labels,
 )
-from dragoman.store.memory import first_retained_day, other_labels
 from dragoman.store.sqlite.connection import SqliteConnection
 
 T = TypeVar("T")
@@ -50,12 +51,12 @@ CREATE TABLE IF NOT EXISTS tally (
     PRIMARY KEY (kind, day, labels)
 ) WITHOUT ROWID;
 """
-_ADD_LINES = "INSERT OR IGNORE INTO line (id, at, session, data) VALUES {rows}"
-_LINES = """
+_ADD_ENTRIES = "INSERT OR IGNORE INTO line (id, at, session, data) VALUES {rows}"
+_ENTRIES = """
 SELECT id, at, session, data FROM line
 WHERE (at, id) < (:at, :id) {only} ORDER BY at DESC, id DESC LIMIT :limit
 """
-_LINE = "SELECT id, at, session, data FROM line WHERE id = ?"
+_ENTRY = "SELECT id, at, session, data FROM line WHERE id = ?"
 _SUMS = "SELECT kind, day, labels, sums FROM tally WHERE (kind, day, labels) IN (VALUES {rows})"
 _COUNT = "SELECT count(*) FROM tally WHERE kind = ? AND day = ?"
 _SET_SUMS = "INSERT OR REPLACE INTO tally (kind, day, labels, sums) VALUES {rows}"
@@ -84,10 +85,12 @@ class SqliteLedger:
         self._lock = threading.Lock()
         self._writes = 0
 
-    async def add(self, lines: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
+    async def add(self, entries: Sequence[LedgerEntry], tallies: Sequence[Tally]) -> None:
         def work(db: sqlite3.Connection) -> None:
             with SqliteConnection(db).transaction():
-                _execute_many(db, _ADD_LINES, [(one.id, one.at_ms, one.session, one.data) for one in lines])
+                _execute_many(
+                    db, _ADD_ENTRIES, [(one.id, one.at_ms, one.session, one.data) for one in entries]
+                )
                 _add(db, tallies)
                 if self._writes % _WRITES_BETWEEN_PRUNES == 0:
                     self._prune(db)
@@ -98,14 +101,14 @@ class SqliteLedger:
     async def entries(
         self, *, limit: int, before: tuple[int, str] | None = None, session: str = ""
     ) -> list[LedgerEntry]:
-        at, line_id = before or (_MAX_AT_MS, "")
-        query = _LINES.format(only="AND session = :session" if session else "")
-        asked = {"at": at, "id": line_id, "limit": limit, "session": session}
-        rows = await self._run("read", lambda db: db.execute(query, asked).fetchall())
+        at, entry_id = before or (_MAX_AT_MS, "")
+        query = _ENTRIES.format(only="AND session = :session" if session else "")
+        parameters = {"at": at, "id": entry_id, "limit": limit, "session": session}
+        rows = await self._run("read", lambda db: db.execute(query, parameters).fetchall())
         return [_entry_of_row(row) for row in rows]
 
-    async def entry(self, line_id: str) -> LedgerEntry | None:
-        row = await self._run("read", lambda db: db.execute(_LINE, (line_id,)).fetchone())
+    async def entry(self, entry_id: str) -> LedgerEntry | None:
+        row = await self._run("read", lambda db: db.execute(_ENTRY, (entry_id,)).fetchone())
         return None if row is None else _entry_of_row(row)
 
     async def tallies(self, kind: str, first_day: str, last_day: str) -> list[Tally]:
@@ -129,17 +132,17 @@ class SqliteLedger:
                 self._db.close()
                 self._db = None
 
-    async def _run(self, done: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        def in_turn() -> T:
+    async def _run(self, action: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        def locked() -> T:
             with self._lock:
                 if self._db is None:
                     self._db = _open_database(self._path)
                 return work(self._db)
 
         try:
-            return await asyncio.to_thread(in_turn)
+            return await asyncio.to_thread(locked)
         except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
-            raise StoreUnavailable(f"the ledger cannot be {done}: {error}") from error
+            raise StoreUnavailable(f"the ledger cannot be {action}: {error}") from error
 
     def _prune(self, db: sqlite3.Connection) -> None:
         now_s = self._now()
@@ -172,21 +175,21 @@ _Key = tuple[str, str, str]
 def _add(db: sqlite3.Connection, tallies: Sequence[Tally]) -> None:
     """Add the sums to the stored ones; labels beyond the limit are added to `OTHER_LABEL`."""
     keys = [(one.kind, one.day, _encode_labels(one.labels)) for one in tallies]
-    kept = _stored_sums(db, keys)
-    room: dict[tuple[str, str], int] = {}
+    stored = _stored_sums(db, keys)
+    free: dict[tuple[str, str], int] = {}  # how many more labels fit
     for key, tally in zip(keys, tallies, strict=True):
-        if key not in kept:
-            place = tally.kind, tally.day
-            if place not in room:
-                room[place] = MAX_LEDGER_LABELS - int(db.execute(_COUNT, place).fetchone()[0])
-            if room[place] <= 0:
-                key = (*place, _encode_labels(other_labels(tally.labels)))
-                kept = kept if key in kept else {**_stored_sums(db, [key]), **kept}
-            room[place] -= key not in kept
-        sums = kept.setdefault(key, {})
+        if key not in stored:
+            group = tally.kind, tally.day
+            if group not in free:
+                free[group] = MAX_LEDGER_LABELS - int(db.execute(_COUNT, group).fetchone()[0])
+            if free[group] <= 0:
+                key = (*group, _encode_labels(other_labels(tally.labels)))
+                stored = stored if key in stored else {**_stored_sums(db, [key]), **stored}
+            free[group] -= key not in stored
+        sums = stored.setdefault(key, {})
         for name, amount in tally.sums.items():
             sums[name] = sums.get(name, 0) + amount
-    _execute_many(db, _SET_SUMS, [(*key, msgspec.json.encode(sums)) for key, sums in kept.items()])
+    _execute_many(db, _SET_SUMS, [(*key, msgspec.json.encode(sums)) for key, sums in stored.items()])
 
 
 def _stored_sums(db: sqlite3.Connection, keys: Sequence[_Key]) -> dict[_Key, dict[str, int]]:
@@ -210,5 +213,5 @@ def _execute_many(db: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, 
 
 
 def _entry_of_row(row: tuple[str, int, str, bytes]) -> LedgerEntry:
-    line_id, at_ms, session, data = row
-    return LedgerEntry(id=line_id, at_ms=at_ms, session=session, data=data)
+    entry_id, at_ms, session, data = row
+    return LedgerEntry(id=entry_id, at_ms=at_ms, session=session, data=data)

@@ -107,7 +107,7 @@ class SqliteSessionTools:
     async def register_calls(
         self, scope: str, session: str, calls: Sequence[CallData], *, last: bool = True
     ) -> None:
-        ids = msgspec.json.encode([own for own, _ in calls]).decode()
+        ids = msgspec.json.encode([call_id for call_id, _ in calls]).decode()
         with self._connection.writing():
             self._touch(scope, session)
             self._db.executemany(_REGISTER, [(scope, session, *entry) for entry in calls])
@@ -150,13 +150,13 @@ class SqliteSessionTools:
         self, scope: str, session: str, call_ids: Collection[str] | None = None
     ) -> dict[str, bytes]:
         waiting = await self.results(scope, session)
-        wanted = [own for own in waiting if call_ids is None or own in call_ids]
+        wanted = [call_id for call_id in waiting if call_ids is None or call_id in call_ids]
         query = "DELETE FROM session_result WHERE scope = ? AND session = ? AND id = ? RETURNING id, data"
         if not wanted:  # the usual case
             return {}
         with self._connection.writing():
-            rows = [self._db.execute(query, (scope, session, own)).fetchall() for own in wanted]
-        return {own: data for found in rows for own, data in found}
+            rows = [self._db.execute(query, (scope, session, call_id)).fetchall() for call_id in wanted]
+        return {call_id: data for found in rows for call_id, data in found}
 
     def delete_unused(self, oldest_s: int, most: int) -> int:
         return self._delete_sessions("SELECT scope, id FROM session WHERE used < ? LIMIT ?", (oldest_s, most))
@@ -171,10 +171,10 @@ class SqliteSessionTools:
 
     def _delete_sessions(self, query: str, values: tuple[int, ...]) -> int:
         with self._connection.transaction():
-            gone = self._db.execute(query, values).fetchall()
+            deleted = self._db.execute(query, values).fetchall()
             for statement in _DROP:
-                self._db.executemany(statement, gone)
-        return len(gone)
+                self._db.executemany(statement, deleted)
+        return len(deleted)
 
     def _write(self, scope: str, session: str, changes: Sequence[tuple[str, bytes]] = ()) -> None:
         with self._connection.writing():

@@ -16,12 +16,12 @@ CREATE TABLE IF NOT EXISTS turn (
     scope TEXT NOT NULL,
     id TEXT NOT NULL,
     parent TEXT NOT NULL,
-    tree TEXT NOT NULL,  -- the id of the first turn of the line
+    tree TEXT NOT NULL,  -- the id of the first turn
     data BLOB NOT NULL,
     PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS turn_by_tree ON turn (scope, tree);
-CREATE TABLE IF NOT EXISTS answer (  -- apart, because a line is read with every request and its answers hardly ever
+CREATE TABLE IF NOT EXISTS answer (  -- separate: turns are read with every request, their answers rarely
     scope TEXT NOT NULL,
     id TEXT NOT NULL,
     body BLOB NOT NULL,
@@ -114,7 +114,10 @@ class SqliteTurns:
             rows = self._db.execute(_CHAIN, {"scope": scope, "id": turn_id}).fetchall()
         if not rows or rows[0][1]:
             return []
-        return [ConversationTurn(id=own, scope=scope, parent=parent, data=data) for own, parent, data in rows]
+        return [
+            ConversationTurn(id=row_id, scope=scope, parent=parent, data=data)
+            for row_id, parent, data in rows
+        ]
 
     async def turn(self, scope: str, turn_id: str) -> ConversationTurn | None:
         with self._connection.reading():
@@ -124,13 +127,13 @@ class SqliteTurns:
         parent, data, answer = row
         return ConversationTurn(id=turn_id, scope=scope, parent=parent, data=data, answer=answer)
 
-    async def delete(self, scope: str, turn_id: str, *, keep_line: bool = False) -> bool:
+    async def delete(self, scope: str, turn_id: str, *, keep_turn: bool = False) -> bool:
         which = (scope, turn_id)
         with self._connection.writing():
-            gone = self._db.execute("DELETE FROM answer WHERE scope = ? AND id = ?", which).rowcount
-            if not keep_line:
-                gone += self._db.execute("DELETE FROM turn WHERE scope = ? AND id = ?", which).rowcount
-            return gone > 0
+            deleted = self._db.execute("DELETE FROM answer WHERE scope = ? AND id = ?", which).rowcount
+            if not keep_turn:
+                deleted += self._db.execute("DELETE FROM turn WHERE scope = ? AND id = ?", which).rowcount
+            return deleted > 0
 
     async def conversation(self, scope: str, name: str) -> Conversation | None:
         query = "SELECT head, data, created FROM conversation WHERE scope = ? AND name = ?"
@@ -142,15 +145,15 @@ class SqliteTurns:
         return Conversation(name=name, scope=scope, head=head, data=data, created_s=created)
 
     async def put_conversation(self, conversation: Conversation) -> None:
-        item = conversation
-        values = (item.scope, item.name, item.head, item.data, item.created_s, int(self._now()))
+        stored = (conversation.scope, conversation.name, conversation.head, conversation.data)
+        values = (*stored, conversation.created_s, int(self._now()))
         with self._connection.writing():
             self._db.execute(_PUT_CONVERSATION, values)
 
     async def delete_conversation(self, scope: str, name: str) -> bool:
         with self._connection.writing():
-            gone = self._db.execute("DELETE FROM conversation WHERE scope = ? AND name = ?", (scope, name))
-            return gone.rowcount > 0
+            deleted = self._db.execute("DELETE FROM conversation WHERE scope = ? AND name = ?", (scope, name))
+            return deleted.rowcount > 0
 
     async def acquire_lease(self, name: str, holder: str, seconds: float) -> bool:
         now = self._now()
@@ -177,7 +180,7 @@ class SqliteTurns:
     def _delete_trees(self, which: str, values: tuple[int, ...]) -> int:
         with self._connection.transaction():
             query = f"SELECT scope, id FROM tree {which} LIMIT ?"  # noqa: S608 (our own words only)
-            trees = [{"scope": scope, "id": own} for scope, own in self._db.execute(query, values)]
+            trees = [{"scope": scope, "id": tree_id} for scope, tree_id in self._db.execute(query, values)]
             for statement in _DROP_TREE:
                 self._db.executemany(statement, trees)
         return len(trees)

@@ -3,7 +3,6 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-import msgspec
 import pytest
 
 from dragoman.gateway.dashboard.models import KeyUsage, build_cost_report, count_attempts, last_days
@@ -11,6 +10,7 @@ from dragoman.gateway.dashboard.summaries import summarize_models, summarize_ses
 from dragoman.ir import Usage
 from dragoman.notes import Note
 from dragoman.observe.record import Attempt, ClientToolResult, ToolRun
+from dragoman.store import Tally
 from tests.unit.gateway.dashboard.builders import record
 
 
@@ -78,14 +78,9 @@ def test_attempts_are_counted_for_the_keys_we_have() -> None:
     assert (keys[0].attempts, keys[0].failures, keys[1].attempts) == (2, {"quota": 1}, 0)
 
 
-class Day(msgspec.Struct, frozen=True):
-    day: str
-    labels: tuple[str, ...]
-    sums: dict[str, int]
-
-
-def tally(day: str, model: str, micro: int) -> Day:
-    return Day(day, ("key", "client", "dialect", model), {"requests": 1, "micro_usd": micro})
+def tally(day: str, model: str, micro: int) -> Tally:
+    labels = ("key", "client", "dialect", model)
+    return Tally(day=day, kind="total", labels=labels, sums={"requests": 1, "micro_usd": micro})
 
 
 def test_cost_by_day_the_dearest_first() -> None:
