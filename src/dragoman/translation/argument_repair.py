@@ -1,4 +1,7 @@
-"""Repair or reject the arguments of a model's call before it is forwarded to the client."""
+"""Repair or reject the arguments of a model's call before it is forwarded to the client (known problem C10).
+
+The rules of the repair itself are in `dragoman.schema`; this module decides when they apply.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from dragoman.schema import PLACEHOLDER, check_args, check_args_strictly, repair
 
 
 class InvalidArguments(UpstreamError):
-    """The model's arguments do not match the tool's schema, and strict mode does not forward them."""
+    """The model's arguments do not match the tool's schema, and strict mode does not forward them.
+
+    The kind "overloaded" makes the gateway try again, with this error's message as feedback to the model.
+    """
 
 
 def find_tool(tools: tuple[Tool, ...], name: str) -> Tool | None:
@@ -30,7 +36,9 @@ def repair_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes,
         return args, ()
     if not strict:
         return repair_args(args, tool.schema, where=tool.name)
-    if PLACEHOLDER.encode() in args:  # the schema compiler added it, so it is no mistake of the model
+    if (
+        PLACEHOLDER.encode() in args
+    ):  # our schema declared it (known problem B7), so it is no mistake of the model
         args, _ = repair_args(args, tool.schema, where=tool.name)
     problems, notes = check_args_strictly(args, tool.schema, where=tool.name)
     if problems:
@@ -41,5 +49,5 @@ def repair_call(tool: Tool | None, args: bytes, *, strict: bool) -> tuple[bytes,
 
 def arguments_fit(tool: Tool, args: bytes) -> bool:
     """Whether the arguments match the schema, after a safe repair if necessary."""
-    mended, _ = repair_args(args, tool.schema, where=tool.name)
-    return not check_args(mended, tool.schema)
+    repaired, _ = repair_args(args, tool.schema, where=tool.name)
+    return not check_args(repaired, tool.schema)

@@ -186,6 +186,7 @@ class Exchange:
         self._text: list[TextDelta | CitedText] = []  # the text since the last event of another kind
         self._answer_notes: list[Note] = []
         self._native_fields: dict[str, Native] = {}
+        self.attempt_usage = NO_USAGE  # without that of completed rounds
         self.summary = ResponseSummary()
         if self.tool_loop is not None:
             self.tool_loop.begin_round()
@@ -476,6 +477,7 @@ class Exchange:
         return native
 
     def _on_usage(self, event: Usage) -> Event:
+        self.attempt_usage = event
         self.summary.usage = event if self.tool_loop is None else self.tool_loop.usage.plus(event)
         return event
 

@@ -17,7 +17,6 @@ from dragoman.ir import Message, Text, ToolCall, ToolResult, Usage
 from dragoman.notes import Note
 from dragoman.observe.record import Attempt, ClientToolResult, RequestRecord, RequestStages, ToolRun
 from dragoman.translation.exchange import Exchange, ResponseSummary
-from dragoman.translation.tool_loop import ToolLoop
 
 #: Request headers that a capture keeps, because they affect the translation; none contains credentials.
 _CAPTURED_HEADERS = (
@@ -181,9 +180,7 @@ class RequestRecorder:
             at_ms=self._since_start(self._attempt_started),
             answered_model=facts.model,
             stop=facts.stop,
-            usage=facts.usage
-            if exchange is None or exchange.tool_loop is None
-            else _last_attempt_usage(exchange.tool_loop, facts),
+            usage=exchange.attempt_usage if exchange is not None else _NO_USAGE,
         )
         self._attempts += (attempt,)
 
@@ -282,13 +279,6 @@ class RequestRecorder:
 
     def _since_start(self, moment: float) -> int:
         return max(0, int((moment - self._started) * 1000))
-
-
-def _last_attempt_usage(rounds: ToolLoop, facts: ResponseSummary) -> Usage:
-    """Return the usage of the last attempt alone, without that of earlier rounds."""
-    before = rounds.usage
-    names = Usage.__struct_fields__
-    return Usage(**{name: getattr(facts.usage, name) - getattr(before, name) for name in names})
 
 
 def _tool_results(
