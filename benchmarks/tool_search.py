@@ -15,7 +15,8 @@ from dragoman.dialects import anthropic
 from dragoman.dialects.base import Target
 from dragoman.emulator.service import EmulatorService, HttpRequest
 from dragoman.gateway.auth.authenticator import Caller
-from dragoman.gateway.gateway_tools.protocol import GatewayToolRunner, ToolRequest
+from dragoman.gateway.gateway_tools.protocol import ToolRequest
+from dragoman.gateway.gateway_tools.runner import GatewayToolRunner
 from dragoman.gateway.gateway_tools.search import ToolSearchProvider
 from dragoman.ir import unseal
 from dragoman.translation.exchange import Exchange

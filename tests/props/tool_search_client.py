@@ -13,7 +13,8 @@ import msgspec
 from benchmarks.tool_search import drive
 from dragoman.dialects.base import Target
 from dragoman.gateway.auth.authenticator import Caller
-from dragoman.gateway.gateway_tools.protocol import GatewayToolRunner, ToolOutcome, ToolRequest
+from dragoman.gateway.gateway_tools.protocol import ToolOutcome, ToolRequest
+from dragoman.gateway.gateway_tools.runner import GatewayToolRunner
 from dragoman.gateway.gateway_tools.search import ToolSearchProvider
 from dragoman.ir import ToolCall
 from dragoman.translation.exchange import Exchange
@@ -65,9 +66,9 @@ class _Desk(GatewayToolRunner):
 
     ran: tuple[ToolCall, ...] = ()
 
-    async def run(self, calls: Iterable[ToolCall], *, agreed: bool = False) -> list[ToolOutcome]:
+    async def run(self, calls: Iterable[ToolCall], *, approved: bool = False) -> list[ToolOutcome]:
         self.ran += tuple(calls)
-        return await super().run(calls, agreed=agreed)
+        return await super().run(calls, approved=approved)
 
 
 class Shop:

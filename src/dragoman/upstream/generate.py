@@ -8,7 +8,7 @@ because only the gateway has them: see `gateway.relay.attempt_plan`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 from dragoman.dialects import gemini
 from dragoman.dialects.base import Encoded
@@ -39,7 +39,13 @@ async def generate_events(
         yield event
 
 
-async def raise_for_status(response: UpstreamResponse) -> None:
-    """Read and raise Google's error, as UpstreamError, unless the status of the response is 200."""
-    if response.status != 200:
-        raise gemini.decode_error(response.status, response.headers, await response.read())
+async def raise_for_status(
+    response: UpstreamResponse, capture: Callable[[bytes], None] | None = None
+) -> None:
+    """Raise Google's error, as UpstreamError, unless the status is 200; `capture` gets the body of the error."""
+    if response.status == 200:
+        return
+    body = await response.read()
+    if capture is not None:
+        capture(body)
+    raise gemini.decode_error(response.status, response.headers, body)

@@ -18,7 +18,8 @@ import pytest
 from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import Target
 from dragoman.gateway.auth.authenticator import Caller
-from dragoman.gateway.gateway_tools.protocol import GatewayToolRunner, ToolRequest
+from dragoman.gateway.gateway_tools.protocol import ToolRequest
+from dragoman.gateway.gateway_tools.runner import GatewayToolRunner
 from dragoman.gateway.gateway_tools.search import ToolSearchProvider
 from dragoman.translation.exchange import Exchange
 from tests.unit.dialects.anthropic.stream_checks import assembled

@@ -22,6 +22,7 @@ from dragoman.gateway.gateway_tools.resources import START_WAIT_S, ToolResources
 from dragoman.ids import new_id
 from dragoman.ir import (
     RemoteMcpServer,
+    Request,
     ServerCall,
     ServerResult,
     Text,
@@ -43,30 +44,28 @@ _log = logging.getLogger("dragoman")
 
 
 class ClientMcpServers:
-    """The provider of these servers' tools.
+    """The provider of the tools of these servers.
 
-    Only for callers with a gateway key, because the servers run with the gateway's rights.
+    Only callers with a gateway key get them, because the servers run with the gateway's rights.
     """
 
-    def __init__(self, config: Config, workshop: ToolResources) -> None:
+    def __init__(self, config: Config, resources: ToolResources) -> None:
         self._config = config
-        self._resources = workshop
+        self._resources = resources
         self._allowed = {
             name: server for name, server in config.mcp.servers.items() if server.enabled and server.requests
         }
         self._rules = Rules.parse(deny=config.tools.deny)
 
-    async def offer(self, asked: ToolRequest) -> ToolOffer | None:
-        remotes = asked.request.remotes
-        if not remotes or not (asked.caller.key_hash or self._config.server.no_auth):
+    async def offer(self, tool_request: ToolRequest) -> ToolOffer | None:
+        remotes = tool_request.request.remotes
+        if not remotes or not (tool_request.caller.key_hash or self._config.server.no_auth):
             return None
-        served = await self._connect_all(remotes)
-        if not served:
+        offers = await self._connect_all(remotes)
+        if not offers:
             return None
-        whole = functools.reduce(ToolOffer.combine, served)
-        return msgspec.structs.replace(
-            whole, tool_choice=_tool_choice(asked.request.tool_choice, asked, whole)
-        )
+        offer = functools.reduce(ToolOffer.combine, offers)
+        return msgspec.structs.replace(offer, tool_choice=_tool_choice(tool_request.request, offer))
 
     async def close(self) -> None:
         await self._resources.close()
@@ -86,10 +85,10 @@ class ClientMcpServers:
 
     async def _connect(self, remote: RemoteMcpServer) -> ToolOffer | None:
         """Return the offer of one server; None if it is not allowed, then the encoder rejects the request."""
-        found = self._find(remote)
-        if found is None:
+        configured = self._find(remote)
+        if configured is None:
             return None
-        name, server = found
+        name, server = configured
         servers = self._resources.servers
         if remote.headers:
             servers = McpServers({name: _with_headers(server, remote)})
@@ -110,27 +109,27 @@ class ClientMcpServers:
     def _find(self, remote: RemoteMcpServer) -> tuple[str, McpServer] | None:
         """Find a configured server by its exact URL, or by its label if the request gives no URL."""
         if remote.url:
-            return next(((n, s) for n, s in self._allowed.items() if s.url == remote.url), None)
+            return next((item for item in self._allowed.items() if item[1].url == remote.url), None)
         server = self._allowed.get(remote.label)
         return None if server is None else (remote.label, server)
 
     def _tools(
         self, remote: RemoteMcpServer, name: str, definitions: tuple[ToolDefinition, ...]
     ) -> list[ClientMcpTool]:
-        """Return the tools that the request allows, with a handler that runs their calls."""
+        """Return the tools that the request allows, with a handler that runs their calls; their names have no prefix."""
         prefix = mcp_tool_name(name, "")
-        named = [(one.name.removeprefix(prefix), one) for one in definitions]
-        wanted = [(bare, one) for bare, one in named if remote.allows(bare, reads=one.risk == "read")]
-        allowed = tuple(Rule(effect="allow", tool=one.name) for _, one in wanted)
+        named = [(definition.name.removeprefix(prefix), definition) for definition in definitions]
+        allowed = [(bare, tool) for bare, tool in named if remote.allows(bare, reads=tool.risk == "read")]
+        rules = tuple(Rule(effect="allow", tool=tool.name) for _, tool in allowed)
         handler = Handler(
-            Registry(one for _, one in wanted),
+            Registry(tool for _, tool in allowed),
             timeout_s=self._config.tools.timeout_s,
             max_output_bytes=self._config.tools.max_output_bytes,
-            guard=RuleGuard(Rules(rules=(*self._rules.rules, *allowed))),
+            guard=RuleGuard(Rules(rules=(*self._rules.rules, *rules))),
             journal=self._resources.audit_log,
             strict=self._config.strict_tool_validation,
         )
-        return [ClientMcpTool(remote, bare, one, handler) for bare, one in wanted]
+        return [ClientMcpTool(remote, bare, tool, handler) for bare, tool in allowed]
 
 
 async def _read_definitions(
@@ -165,48 +164,57 @@ class ClientMcpTool:
             deferred=remote.is_deferred(name, reads=definition.risk == "read"),
         )
 
-    async def run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:
+    async def run(self, call: ToolCall, tool_request: ToolRequest) -> ToolOutcome:
         reads = self.definition.risk == "read"
-        shown = ServerCall(id=call.id, kind="mcp", name=self.name, label=self._remote.label, args=call.args)
-        if not asked.approved and self._remote.needs_approval(self.name, reads=reads):
-            request = msgspec.structs.replace(shown, kind="mcp_approval")
-            return ToolOutcome(client_events=(request, ServerResult(call_id=call.id, kind="mcp_approval")))
-        context = Context(session=asked.request.session, caller=asked.caller.scope, request=asked.request_id)
-        own = msgspec.structs.replace(call, name=self.definition.name)
-        result = await self._handler.execute(own, context)
-        words = _result_words(result)
-        told = ServerResult(
+        mcp_call = ServerCall(
+            id=call.id, kind="mcp", name=self.name, label=self._remote.label, args=call.args
+        )
+        if not tool_request.approved and self._remote.needs_approval(self.name, reads=reads):
+            question = msgspec.structs.replace(mcp_call, kind="mcp_approval")
+            return ToolOutcome(client_events=(question, ServerResult(call_id=call.id, kind="mcp_approval")))
+        context = Context(
+            session=tool_request.request.session,
+            caller=tool_request.caller.scope,
+            request=tool_request.request_id,
+        )
+        result = await self._handler.execute(
+            msgspec.structs.replace(call, name=self.definition.name), context
+        )
+        text = _result_text(result)
+        mcp_result = ServerResult(
             call_id=call.id,
             kind="mcp",
-            output="" if result.is_error else words,
-            error=(words or "failed") if result.is_error else "",
+            output="" if result.is_error else text,
+            error=(text or "failed") if result.is_error else "",
         )
-        shown = msgspec.structs.replace(shown, approval=call.id if asked.approved else "")
+        mcp_call = msgspec.structs.replace(mcp_call, approval=call.id if tool_request.approved else "")
         return ToolOutcome(
-            result=msgspec.structs.replace(result, name=call.name), client_events=(shown, told)
+            result=msgspec.structs.replace(result, name=call.name), client_events=(mcp_call, mcp_result)
         )
 
 
-def _result_words(result: ToolResult) -> str:
+def _result_text(result: ToolResult) -> str:
     """Return the text of a result; the structured content usually repeats it."""
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))
     return text or result_text(result)
 
 
 def _with_headers(server: McpServer, remote: RemoteMcpServer) -> McpServer:
+    """Return the server with the headers of the request, which replace configured ones."""
     if not server.url:
         raise InvalidRequest(
             "headers go to a server with an address; this one is a program", where=remote.where
         )
-    given = {name.lower(): value for name, value in remote.headers}
-    kept = {name: value for name, value in server.headers.items() if name.lower() not in given}
-    return msgspec.structs.replace(server, headers=kept | dict(remote.headers))
+    requested = {name.lower() for name, _ in remote.headers}
+    configured = {name: value for name, value in server.headers.items() if name.lower() not in requested}
+    return msgspec.structs.replace(server, headers=configured | dict(remote.headers))
 
 
 def _list_tools_events(
     remote: RemoteMcpServer, tools: tuple[ClientMcpTool, ...]
 ) -> tuple[ServerCall, ServerResult]:
-    listed = [
+    """Return the events that show the client the tools of a server."""
+    listing = [
         {
             "name": tool.name,
             "description": tool.definition.description,
@@ -216,23 +224,22 @@ def _list_tools_events(
         for tool in tools
     ]
     call = ServerCall(id=new_id(), kind="mcp_list", label=remote.label)
-    output = msgspec.json.encode(listed).decode()
+    output = msgspec.json.encode(listing).decode()
     return call, ServerResult(call_id=call.id, kind="mcp_list", output=output)
 
 
-def _tool_choice(choice: ToolChoice, asked: ToolRequest, offer: ToolOffer) -> ToolChoice | None:
-    """Return the client's tool choice with these tools included, because the client has asked for them.
+def _tool_choice(request: Request, offer: ToolOffer) -> ToolChoice | None:
+    """Return the client's tool choice with these tools included, because the client has tool_request for them.
 
     Deferred tools are left out of a forced choice: they must be found by tool search first.
     """
-    ours = [own.tool.name for own in offer.tools]
+    choice, offered = request.tool_choice, [gateway_tool.tool for gateway_tool in offer.tools]
     if choice.names:
         names = [name for name in choice.names if "*" not in name]
-        names += [name for name in ours if any(fnmatchcase(name, pattern) for pattern in choice.names)]
+        names += [tool.name for tool in offered if any(fnmatchcase(tool.name, one) for one in choice.names)]
         return msgspec.structs.replace(choice, names=tuple(dict.fromkeys(names)))
     if choice.mode == "any":
-        searches = [tool.name for tool in asked.request.server_tools if tool.kind == "tool_search"]
-        every = (*asked.request.tools, *(own.tool for own in offer.tools))
-        names = [tool.name for tool in every if not (searches and tool.deferred)]
+        searches = [tool.name for tool in request.server_tools if tool.kind == "tool_search"]
+        names = [tool.name for tool in (*request.tools, *offered) if not (searches and tool.deferred)]
         return msgspec.structs.replace(choice, names=(*names, *searches))
     return None

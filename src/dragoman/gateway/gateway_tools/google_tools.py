@@ -1,8 +1,8 @@
 """Google's server tools as functions, for models that do not support server tools beside functions.
 
-The model calls `web_search(query)` like any function. The gateway makes a separate model call with the search tool
-alone (not streamed, retried like a client's request), returns the result to the model, and shows the client a server
-tool call in the same response (known problem K2).
+The model calls `web_search(query)` like any function. The gateway sends a request of its own with the search tool alone
+(`generate_internal`: not streamed, retried like a client's request), returns the result to the model, and shows the
+client a server tool call in the same response (pain K2).
 """
 
 from __future__ import annotations
@@ -115,83 +115,86 @@ class GoogleToolsAsFunctions:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def offer(self, asked: ToolRequest) -> ToolOffer | None:
-        request = asked.request
-        wanted = [tool for tool in gemini.one_of_a_kind(request.server_tools) if tool.kind in _FACADES]
-        if not wanted or not request.tools or gemini.can_mix(self._gateway.target(request.model)):
+    async def offer(self, tool_request: ToolRequest) -> ToolOffer | None:
+        request = tool_request.request
+        tools = [tool for tool in gemini.one_of_a_kind(request.server_tools) if tool.kind in _FACADES]
+        if not tools or not request.tools or gemini.can_mix(self._gateway.target(request.model)):
             return None
-        forced = [_tool_name(tool) for tool in wanted if tool.forced]
+        forced = [_tool_name(tool) for tool in tools if tool.forced]
         return ToolOffer(
-            tools=tuple(GoogleToolFunction(self._gateway, tool) for tool in wanted),
-            replaced_server_tools=frozenset(tool.kind for tool in wanted),
+            tools=tuple(GoogleToolFunction(self._gateway, tool) for tool in tools),
+            replaced_server_tools=frozenset(tool.kind for tool in tools),
             tool_choice=ToolChoice(mode="any", names=tuple(forced)) if forced else None,
         )
 
     async def close(self) -> None:
-        pass
+        """Do nothing: it holds nothing."""
 
 
 class GoogleToolFunction:
     """One such function, for one response; it counts its uses against `max_uses`."""
 
-    def __init__(self, gateway: Gateway, served: ServerTool) -> None:
+    def __init__(self, gateway: Gateway, server_tool: ServerTool) -> None:
         self._gateway = gateway
-        self._server_tool = served
-        self._facade = _FACADES[served.kind]
+        self._server_tool = server_tool
+        self._facade = facade = _FACADES[server_tool.kind]
         self._uses = 0
-        name, face = _tool_name(served), self._facade
         schema = {
             "type": "object",
-            "properties": {face.argument: {"type": "string", "description": face.argument_description}},
-            "required": [face.argument],
+            "properties": {facade.argument: {"type": "string", "description": facade.argument_description}},
+            "required": [facade.argument],
         }
         self.tool = Tool(
-            name=name, description=face.description, schema=msgspec.json.encode(schema), where=served.where
+            name=_tool_name(server_tool),
+            description=facade.description,
+            schema=msgspec.json.encode(schema),
+            where=server_tool.where,
         )
 
-    async def run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:
+    async def run(self, call: ToolCall, tool_request: ToolRequest) -> ToolOutcome:
         self._uses += 1
-        subject = call.arguments.get(self._facade.argument)
-        if not isinstance(subject, str) or not subject:
+        value = call.arguments.get(self._facade.argument)
+        if not isinstance(value, str) or not value:
             why = f"The argument {self._facade.argument!r} is missing."
             return self._failed(call, "", "invalid_tool_input", why)
-        most = self._server_tool.max_uses
-        if most is not None and self._uses > most:
-            why = f"It may be used {most} time(s) in an answer, and it was. Answer with what you have."
-            return self._failed(call, subject, "max_uses_exceeded", why)
-        if self._server_tool.kind == "web_fetch" and not gemini.admits(self._server_tool, subject):
-            return self._failed(call, subject, "url_not_allowed", "Pages of this site must not be read.")
+        limit = self._server_tool.max_uses
+        if limit is not None and self._uses > limit:
+            why = f"It may be used {limit} time(s) in an answer, and it was. Answer with what you have."
+            return self._failed(call, value, "max_uses_exceeded", why)
+        if self._server_tool.kind == "web_fetch" and not gemini.admits(self._server_tool, value):
+            return self._failed(call, value, "url_not_allowed", "Pages of this site must not be read.")
         try:
             response = await generate_internal(
-                self._gateway, asked.caller, self._internal_request(subject, asked.request)
+                self._gateway, tool_request.caller, self._internal_request(value, tool_request.request)
             )
         except DragomanError as error:
             return self._failed(
-                call, subject, _ERROR_CODES.get(error.kind, "unavailable"), f"It failed: {error.message}"
+                call, value, _ERROR_CODES.get(error.kind, "unavailable"), f"It failed: {error.message}"
             )
         if not any(isinstance(part, Text | ServerResult) for part in response.parts):
-            ended = response.finished
-            why = f"It failed: Google answered nothing ({ended.detail or ended.raw})."
-            return self._failed(call, subject, "unavailable", why, response.usage)
-        return self._succeeded(call, subject, response)
+            finished = response.finished
+            why = f"It failed: Google answered nothing ({finished.detail or finished.raw})."
+            return self._failed(call, value, "unavailable", why, response.usage)
+        return self._succeeded(call, value, response)
 
-    def _internal_request(self, subject: str, request: Request) -> Request:
-        alone = msgspec.structs.replace(self._server_tool, max_uses=None, forced=True)
-        words = Text(text=self._facade.prompt.format(subject))
+    def _internal_request(self, value: str, request: Request) -> Request:
+        """Return the request that uses only the server tool."""
+        server_tool = msgspec.structs.replace(self._server_tool, max_uses=None, forced=True)
+        prompt = Text(text=self._facade.prompt.format(value))
         return Request(
             model=request.model,
-            messages=(Message(role="user", parts=(words,)),),
-            server_tools=(alone,),
+            messages=(Message(role="user", parts=(prompt,)),),
+            server_tools=(server_tool,),
             session=request.session,
         )
 
-    def _succeeded(self, call: ToolCall, subject: str, response: Response) -> ToolOutcome:
+    def _succeeded(self, call: ToolCall, value: str, response: Response) -> ToolOutcome:
         """Return the result for the model and the events for the client."""
         results = [part for part in response.parts if isinstance(part, ServerResult)]
         sources = tuple(dict.fromkeys(source for result in results for source in result.sources))
         text = "".join(part.text for part in response.parts if isinstance(part, Text))
         lines = [text, *(["", "Sources:", *map(_source_line, sources)] if sources else [])]
-        told = ServerResult(
+        server_result = ServerResult(
             call_id=call.id,
             kind=self._server_tool.kind,
             sources=sources,
@@ -201,25 +204,27 @@ class GoogleToolFunction:
         content = (Text(text="\n".join(lines)),)
         result = ToolResult(call_id=call.id, name=call.name, content=content)
         return ToolOutcome(
-            result=result, client_events=self._client_events(call, subject, told), usage=response.usage
+            result=result, client_events=self._client_events(call, value, server_result), usage=response.usage
         )
 
     def _failed(
-        self, call: ToolCall, subject: str, error: str, why: str, usage: Usage | None = None
+        self, call: ToolCall, value: str, error: str, why: str, usage: Usage | None = None
     ) -> ToolOutcome:
-        told = ServerResult(call_id=call.id, kind=self._server_tool.kind, error=error)
+        server_result = ServerResult(call_id=call.id, kind=self._server_tool.kind, error=error)
         content = (Text(text=why),)
         result = ToolResult(call_id=call.id, name=call.name, content=content, is_error=True)
         return ToolOutcome(
-            result=result, client_events=self._client_events(call, subject, told), usage=usage or Usage()
+            result=result,
+            client_events=self._client_events(call, value, server_result),
+            usage=usage or Usage(),
         )
 
-    def _client_events(self, call: ToolCall, subject: str, told: ServerResult) -> tuple[Event, ...]:
-        args: dict[str, Any] = {self._facade.server_argument: [subject] if self._facade.is_list else subject}
-        shown = ServerCall(
+    def _client_events(self, call: ToolCall, value: str, server_result: ServerResult) -> tuple[Event, ...]:
+        args: dict[str, Any] = {self._facade.server_argument: [value] if self._facade.is_list else value}
+        server_call = ServerCall(
             id=call.id, kind=self._server_tool.kind, name=self.tool.name, args=msgspec.json.encode(args)
         )
-        return (shown, told)
+        return (server_call, server_result)
 
 
 def _tool_name(tool: ServerTool) -> str:

@@ -1,4 +1,8 @@
-"""The provider of tools from profiles: which requests get them, and their permissions and audit."""
+"""The provider of tools from profiles: which requests get them, and their permissions and audit.
+
+A profile of the settings names tools (of MCP servers, Python files, or the file tools) and the requests they are
+offered to. `tools.handler` checks permissions, runs the calls and writes the audit log.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +30,15 @@ _log = logging.getLogger("dragoman")
 
 
 def open_profiles(
-    config: Config, workshop: ToolResources, key_hashes: tuple[str, ...]
+    config: Config, resources: ToolResources, key_hashes: tuple[str, ...]
 ) -> ProfileToolsProvider:
     """Return the provider of the configured profiles; no server is started yet. Raises ConfigError."""
     for name, profile in config.profiles.items():
         for key in profile.keys:
-            if not any(_has_key_hash(one, key) for one in key_hashes):
+            if not any(_has_key_hash(key_hash, key) for key_hash in key_hashes):
                 _log.warning("profiles.%s.keys: no gateway key has the hash %s", name, key)
-    teams = [ProfileTools(name, profile, config, workshop) for name, profile in config.profiles.items()]
-    return ProfileToolsProvider(teams, workshop, open_to_all=config.server.no_auth)
+    profiles = [ProfileTools(name, profile, config, resources) for name, profile in config.profiles.items()]
+    return ProfileToolsProvider(profiles, resources, open_to_all=config.server.no_auth)
 
 
 class ProfileToolsProvider:
@@ -44,18 +48,21 @@ class ProfileToolsProvider:
     set.
     """
 
-    def __init__(self, teams: Iterable[ProfileTools], workshop: ToolResources, *, open_to_all: bool) -> None:
-        self._profiles = tuple(teams)
-        self._resources = workshop
+    def __init__(
+        self, profiles: Iterable[ProfileTools], resources: ToolResources, *, open_to_all: bool
+    ) -> None:
+        self._profiles = tuple(profiles)
+        self._resources = resources
         self._open_to_all = open_to_all
 
-    async def offer(self, asked: ToolRequest) -> ToolOffer | None:
-        if not asked.caller.key_hash and not self._open_to_all:
+    async def offer(self, tool_request: ToolRequest) -> ToolOffer | None:
+        if not tool_request.caller.key_hash and not self._open_to_all:
             return None
-        teams = [team for team in self._profiles if team.matches(asked)]
-        if not teams:
+        matching = [profile for profile in self._profiles if profile.matches(tool_request)]
+        if not matching:
             return None
-        return functools.reduce(ToolOffer.combine, await asyncio.gather(*(team.offer() for team in teams)))
+        offers = await asyncio.gather(*(profile.offer() for profile in matching))
+        return functools.reduce(ToolOffer.combine, offers)
 
     async def close(self) -> None:
         await self._resources.close()
@@ -64,51 +71,54 @@ class ProfileToolsProvider:
 class ProfileTools:
     """The tools of one profile."""
 
-    def __init__(self, name: str, profile: Profile, config: Config, workshop: ToolResources) -> None:
+    def __init__(self, name: str, profile: Profile, config: Config, resources: ToolResources) -> None:
         self._name = name
         self._profile = profile
-        self._resources = workshop
+        self._resources = resources
         self._selectors = profile.selectors
-        forbidden = Rules.parse(deny=config.tools.deny, where="tools")  # no profile can allow these
-        self._rules = Rules(rules=(*forbidden.rules, *_read_rules(name, profile).rules))
+        denied = Rules.parse(deny=config.tools.deny, where="tools")  # no profile can allow these
+        self._rules = Rules(rules=(*denied.rules, *_read_rules(name, profile).rules))
         self._handler = Handler(
             Registry(),
             timeout_s=config.tools.timeout_s,
             max_output_bytes=config.tools.max_output_bytes,
-            journal=workshop.audit_log,
+            journal=resources.audit_log,
             strict=config.strict_tool_validation,
         )
         self._definitions: tuple[ToolDefinition, ...] = ()
         self._tools: tuple[GatewayTool, ...] = ()
 
-    def matches(self, asked: ToolRequest) -> bool:
+    def matches(self, tool_request: ToolRequest) -> bool:
         """Return whether the request meets all conditions of the profile."""
-        profile, request = self._profile, asked.request
+        profile, request = self._profile, tool_request.request
         return (
-            (not profile.keys or any(_has_key_hash(asked.caller.key_hash, key) for key in profile.keys))
+            (
+                not profile.keys
+                or any(_has_key_hash(tool_request.caller.key_hash, key) for key in profile.keys)
+            )
             and (bool(request.tools) or not profile.only_beside_tools)
             and _matches_pattern(request.session, profile.sessions)
             and _matches_pattern(request.model, profile.models)
         )
 
     async def offer(self) -> ToolOffer:
-        """Return the tools that are available now, with a note for each source that is missing."""
+        """Return the tools that are available now, with a note for each resource that is unavailable."""
         # Concurrently: each may wait for a server that is starting, and the client waits for all of them.
-        finding = (self._resources.find(selector, self._profile.root) for selector in self._selectors)
-        found = await asyncio.gather(*finding)
-        definitions: dict[str, ToolDefinition] = {}
-        for selector, (named, _) in zip(self._selectors, found, strict=True):
-            for one in named.values():
-                if selector.kind != "fs" or one.risk == "read" or self._may_write(one.name):
-                    definitions.setdefault(one.name, one)
-        self._update(tuple(definitions.values()))
         profile = self._profile
-        missing = dict.fromkeys(problem for _, problem in found if problem)
+        searches = (self._resources.find(selector, profile.root) for selector in self._selectors)
+        found = await asyncio.gather(*searches)
+        definitions: dict[str, ToolDefinition] = {}
+        for selector, (tools, _) in zip(self._selectors, found, strict=True):
+            for definition in tools.values():
+                if selector.kind != "fs" or definition.risk == "read" or self._may_write(definition.name):
+                    definitions.setdefault(definition.name, definition)
+        self._update(tuple(definitions.values()))
+        problems = dict.fromkeys(problem for _, problem in found if problem)
         return ToolOffer(
             tools=self._tools,
             limits=LoopLimits(max_rounds=profile.max_rounds, max_output_bytes=profile.max_output_bytes),
             max_seconds=profile.max_seconds,
-            notes=tuple(Note("withheld", f"profiles.{self._name}", problem) for problem in missing),
+            notes=tuple(Note("withheld", f"profiles.{self._name}", problem) for problem in problems),
         )
 
     def _update(self, definitions: tuple[ToolDefinition, ...]) -> None:
@@ -121,12 +131,14 @@ class ProfileTools:
             return
         self._definitions = definitions
         listed = tuple(
-            Rule(effect="allow", tool=one.name) for one in definitions if one.name not in TOOL_SPECS
+            Rule(effect="allow", tool=definition.name)
+            for definition in definitions
+            if definition.name not in TOOL_SPECS
         )
         rules = Rules(rules=(*self._rules.rules, *listed))
         self._handler.registry = Registry(definitions)
         self._handler.guard = RuleGuard(rules, root=Path(self._profile.root) if self._profile.root else None)
-        self._tools = tuple(ProfileTool(self._name, self._handler, one) for one in definitions)
+        self._tools = tuple(ProfileTool(self._name, self._handler, definition) for definition in definitions)
 
     def _may_write(self, tool: str) -> bool:
         return any(rule.effect == "allow" and fnmatchcase(tool, rule.tool) for rule in self._rules.rules)
@@ -140,11 +152,11 @@ class ProfileTool:
         self._handler = handler
         self.tool = definition.to_ir()
 
-    async def run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:
+    async def run(self, call: ToolCall, tool_request: ToolRequest) -> ToolOutcome:
         context = Context(
-            session=asked.request.session,
-            caller=asked.caller.scope,
-            request=asked.request_id,
+            session=tool_request.request.session,
+            caller=tool_request.caller.scope,
+            request=tool_request.request_id,
             profile=self._profile,
         )
         return ToolOutcome(result=await self._handler.execute(call, context))
@@ -174,8 +186,8 @@ def _read_rules(name: str, profile: Profile) -> Rules:
 _WRITING_TOOLS = frozenset({"write_file", "edit_file", "restore_backup"})
 
 
-def _has_key_hash(key_hash: str, given: str) -> bool:
-    return bool(key_hash) and key_hash.startswith(given.removeprefix("sha256:"))
+def _has_key_hash(key_hash: str, prefix: str) -> bool:
+    return bool(key_hash) and key_hash.startswith(prefix.removeprefix("sha256:"))
 
 
 def _matches_pattern(name: str, patterns: tuple[str, ...]) -> bool:

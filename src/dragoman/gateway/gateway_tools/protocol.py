@@ -1,30 +1,33 @@
-"""Gateway tools, which the gateway runs itself: the protocols of their providers, and their runner.
+"""Gateway tools, which the gateway runs itself: the protocols and values between their providers and the relay.
 
-A `Source` looks at a request and offers tools. A call to one of them goes to its `run` method and not to the
-client. It returns the result for the model, and optionally events for the client or tools to declare from
-then on. The tool loop itself is in `dragoman.translation.tool_loop`, without I/O.
+The life of a gateway tool in one request:
+
+1. Offered: each `ToolProvider` looks at the request and may return a `ToolOffer`. The combined offer becomes the
+   request's `ToolLoop` (translation.tool_loop, without I/O), which declares the tools to the model.
+2. Called: the tool loop holds back the model's calls of these tools. After the round the relay has the
+   `GatewayToolRunner` run them with `GatewayTool.run`; each returns a `ToolOutcome`. The results go to the model in the
+   next round, and the events, if any, to the client.
+3. Suspended: if an outcome is external, its result will be posted to the admin API. `ExternalResults.suspend` stores
+   the answer so far, and the response ends with a placeholder text.
+4. Resumed: when the client sends the next request, `ExternalResults.resume` waits for missing results, and the tool
+   loop continues the suspended answer with them.
+
+A tool of step 2 may also ask the client for approval; the relay then runs the approved calls before the first round
+of the next request.
 """
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import logging
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from dragoman.gateway.auth.authenticator import Caller
-from dragoman.ir import Event, Request, ServerKind, Text, Tool, ToolCall, ToolChoice, ToolResult, Usage
+from dragoman.ir import Event, Request, ServerKind, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from dragoman.notes import Note
 from dragoman.translation.repair import HiddenRounds
-from dragoman.translation.tool_loop import LoopLimits, ToolLoop
-from dragoman.translation.tool_search import DeferredTools
-
-_MAX_PARALLEL = 8
-_log = logging.getLogger("dragoman")
+from dragoman.translation.tool_loop import LoopLimits
 
 
 class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +45,8 @@ class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
 class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a call: a result for the model, events for the client, and tools to declare from now on.
 
-    There is no result if the client was asked for approval, which comes with its next request, or if the
-    result is supplied from outside (`later`), for which the response is suspended.
+    There is no result if the client was asked for approval, which comes with its next request, or if the result is
+    supplied through the admin API (`is_external`), for which the answer is suspended.
     """
 
     result: ToolResult | None = None
@@ -56,21 +59,23 @@ class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GatewayTool(Protocol):
+    """A tool that the gateway runs."""
+
     @property
     def tool(self) -> Tool:
         """The declaration for the model."""
         ...
 
-    async def run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:
+    async def run(self, call: ToolCall, tool_request: ToolRequest) -> ToolOutcome:
         """Run a call. Failures are reported as error results for the model, not raised."""
         ...
 
 
 class ResumedAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Suspended answers with their results.
+    """The suspended answers that a request continues, with their results.
 
-    `found` maps the key of a place in the client's history to the record of what happened there; the records
-    in `behind` follow the end of the history.
+    `in_history` maps the key of a place in the client's history to the encoded record of the rounds that it hides;
+    the records in `after_history` belong after the last message, because the client does not show them.
     """
 
     in_history: Mapping[str, str] = {}
@@ -78,7 +83,7 @@ class ResumedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExternalResults(Protocol):
-    """The storage of calls whose results are supplied from outside, for one request."""
+    """The storage of calls whose results come through the admin API, for one request."""
 
     async def resume(self) -> ResumedAnswer:
         """Return the suspended answers that this request continues.
@@ -101,11 +106,10 @@ class ExternalResults(Protocol):
 
 
 class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """Tools for one request. `deferred`, `found`, `choice` and `served` are explained at `Rounds`.
+    """The tools that a provider, or all of them together, offer for one request.
 
-    The first of the `finders` also answers calls to deferred tools that the model has not found yet. The
-    events in `show` are sent before the response. The functions in `close` are called at the end of the
-    request.
+    `tools`, `search_tools`, `deferred`, `found`, `tool_choice` and `mcp_labels` become arguments of `ToolLoop`, which
+    explains them. The first of the `search_tools` also answers calls of deferred tools that the model has not found.
     """
 
     tools: tuple[GatewayTool, ...] = ()
@@ -116,23 +120,23 @@ class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
     max_seconds: float = 300.0  # per response, from its start
     tool_choice: ToolChoice | None = None
     mcp_labels: frozenset[str] = frozenset()
-    client_events: tuple[Event, ...] = ()
+    client_events: tuple[Event, ...] = ()  # sent before the model's first round
     replaced_server_tools: frozenset[ServerKind] = (
         frozenset()
-    )  # server tools of the client that these tools replace
+    )  # the client's server tools that these tools replace
     notes: tuple[Note, ...] = ()
-    close_callbacks: tuple[Callable[[], Awaitable[None]], ...] = ()
+    close_callbacks: tuple[Callable[[], Awaitable[None]], ...] = ()  # awaited at the end of the request
     keep_client_tools: bool = True
     native_fields: tuple[tuple[str, bytes], ...] = ()  # Gemini request fields that its tools need
-    external_results: ExternalResults | None = None  # storage for tools whose results come from outside
+    external_results: ExternalResults | None = None  # of tools whose results come through the admin API
 
     async def aclose(self) -> None:
-        """Call all functions in `close`."""
+        """Release what the offer holds, such as connections of this request."""
         for close in self.close_callbacks:
             await close()
 
     def combine(self, other: ToolOffer) -> ToolOffer:
-        """Return both offers combined, with the tighter of the limits."""
+        """Return both offers as one, with the stricter of the limits."""
         return ToolOffer(
             tools=self.tools + other.tools,
             search_tools=self.search_tools + other.search_tools,
@@ -155,117 +159,10 @@ class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
 class ToolProvider(Protocol):
     """A provider of gateway tools. One instance serves all requests of the process."""
 
-    async def offer(self, asked: ToolRequest) -> ToolOffer | None: ...
-
-    async def close(self) -> None: ...
-
-
-class GatewayToolRunner:
-    """The runner of one request's gateway tools; `rounds` is the request's tool loop."""
-
-    def __init__(self, asked: ToolRequest, offer: ToolOffer) -> None:
-        self._request = asked
-        self._offer = offer
-        self._tools: dict[str, GatewayTool] = {}
-        for own in (*offer.search_tools, *offer.tools):
-            self._tools.setdefault(own.tool.name, own)
-        self._deadline_s = asyncio.get_running_loop().time() + offer.max_seconds
-        self.client_events = offer.client_events
-        self.external_results = offer.external_results
-        request = asked.request if offer.keep_client_tools else _without_tools(asked.request)
-        others = tuple(tool for tool in request.server_tools if tool.kind not in offer.replaced_server_tools)
-        native = (*request.native, *offer.native_fields)
-        self.tool_loop = ToolLoop(
-            msgspec.structs.replace(request, server_tools=others, native=native),
-            (own.tool for own in offer.tools),
-            search_tools=(own.tool for own in offer.search_tools),
-            deferred=DeferredTools(offer.deferred, offer.found),
-            tool_choice=offer.tool_choice,
-            mcp_labels=offer.mcp_labels,
-            limits=offer.limits,
-            notes=offer.notes,
-        )
-
-    @property
-    def stop_reason(self) -> str:
-        """The reason why no other round may begin, or ""."""
-        over = asyncio.get_running_loop().time() >= self._deadline_s
-        return f"their time of {self._offer.max_seconds:g} s is over" if over else ""
-
-    async def run(self, calls: Iterable[ToolCall], *, agreed: bool = False) -> list[ToolOutcome]:
-        """Run calls concurrently, at most eight at a time; return the outcomes in the order of the calls.
-
-        Cancellation stops all of them.
-        """
-        room = asyncio.Semaphore(_MAX_PARALLEL)
-        asked = msgspec.structs.replace(self._request, approved=agreed)
-
-        async def one(call: ToolCall) -> ToolOutcome:
-            async with room:
-                began_s = time.monotonic()
-                outcome = await self._run(call, asked)
-                return msgspec.structs.replace(outcome, began_s=began_s, ended_s=time.monotonic())
-
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(call)) for call in calls]
-        return [task.result() for task in tasks]
+    async def offer(self, tool_request: ToolRequest) -> ToolOffer | None:
+        """Return the tools for a request, or None. May raise DragomanError to reject the request."""
+        ...
 
     async def close(self) -> None:
-        await self._offer.aclose()
-
-    async def _run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:
-        own = self._tools.get(call.name) or self._offer.search_tools[0]
-        try:
-            async with asyncio.timeout_at(self._deadline_s):
-                return await own.run(call, asked)
-        except TimeoutError:
-            return _error_outcome(
-                call, "The time for the tools of this answer is over; the call was stopped."
-            )
-        except Exception:  # a bug in a tool must not fail the whole response
-            _log.exception("%s: the tool %s failed", self._request.request_id, call.name)
-            return _error_outcome(call, "The tool failed inside the gateway.")
-
-
-def _without_tools(request: Request) -> Request:
-    native = tuple((place, raw) for place, raw in request.native if not place.startswith("tool"))
-    nothing = {"tools": (), "server_tools": (), "remotes": (), "tool_choice": ToolChoice(), "native": native}
-    return msgspec.structs.replace(request, **nothing)
-
-
-def _error_outcome(call: ToolCall, why: str) -> ToolOutcome:
-    content = (Text(text=why),)
-    return ToolOutcome(result=ToolResult(call_id=call.id, name=call.name, content=content, is_error=True))
-
-
-async def collect_offers(sources: Sequence[ToolProvider], asked: ToolRequest) -> GatewayToolRunner | None:
-    """Combine the offers of all sources for a request; None if there are none.
-
-    Each source sees the tools that earlier ones have offered. If one raises, the earlier offers are ended.
-    """
-    offers: list[ToolOffer] = []
-    seen = asked
-    try:
-        for source in sources:
-            offer = await source.offer(seen)
-            if offer is not None:
-                offers.append(offer)
-                seen = _with_offer(seen, offer)
-    except BaseException:
-        for offer in offers:
-            await offer.aclose()
-        raise
-    return GatewayToolRunner(asked, functools.reduce(ToolOffer.combine, offers)) if offers else None
-
-
-def _with_offer(asked: ToolRequest, offer: ToolOffer) -> ToolRequest:
-    """Return `asked` with the offered tools declared, for the sources that follow."""
-    request, before = asked.request, asked.gateway_tool_count
-    if not offer.keep_client_tools:
-        request, before = _without_tools(request), 0
-    tools = (*request.tools, *(own.tool for own in offer.tools))
-    return msgspec.structs.replace(
-        asked,
-        request=msgspec.structs.replace(request, tools=tools),
-        gateway_tool_count=before + len(offer.tools),
-    )
+        """Release what the provider holds for the process."""
+        ...

@@ -38,15 +38,15 @@ class CompatibilityFilter:
     delivered even if tools are withheld.
     """
 
-    def __init__(self, source: ToolProvider, target_of: Callable[[str], Target]) -> None:
-        self._provider = source
+    def __init__(self, provider: ToolProvider, target_of: Callable[[str], Target]) -> None:
+        self._provider = provider
         self._target_of = target_of
 
-    async def offer(self, asked: ToolRequest) -> ToolOffer | None:
-        offer = await self._provider.offer(asked)
+    async def offer(self, tool_request: ToolRequest) -> ToolOffer | None:
+        offer = await self._provider.offer(tool_request)
         if offer is None or not offer.tools:
             return offer
-        return restrict_offer(offer, asked.request, self._target_of(asked.request.model))
+        return restrict_offer(offer, tool_request.request, self._target_of(tool_request.request.model))
 
     async def close(self) -> None:
         await self._provider.close()
@@ -61,9 +61,8 @@ def restrict_offer(offer: ToolOffer, request: Request, target: Target) -> ToolOf
         note = Note("withheld", "tools", f"the gateway's own: {why}")
         return msgspec.structs.replace(offer, tools=(), tool_choice=None, notes=(*offer.notes, note))
     if _wants_json(request, native) and offer.tool_choice is not None and offer.tool_choice.mode == "any":
-        offer = msgspec.structs.replace(
-            offer, tool_choice=None
-        )  # JSON output and a forced call exclude each other
+        # JSON output and a forced call exclude each other.
+        offer = msgspec.structs.replace(offer, tool_choice=None)
     if built_in and _SERVER_SIDE_FIELD not in native:
         offer = msgspec.structs.replace(offer, native_fields=((_SERVER_SIDE_FIELD, b"true"),))
     return offer
@@ -97,24 +96,24 @@ def open_tool_providers(
 ) -> tuple[ToolProvider, ...]:
     """Return the providers that the settings enable.
 
-    Session tools and tool search are always available. Profiles and client-requested MCP servers are imported
-    only if they are configured. Tool search is last, because it may search the tools that other providers
-    offer.
+    Session tools and tool search are always available. Profiles and MCP servers of clients are imported only if
+    they are configured, because their imports are slow. Tool search is last, because it may search the tools that
+    other providers offer.
     """
     if not config.enable_tool_calling:
         return ()
     sessions = CompatibilityFilter(SessionToolProvider(store.session_tools, config.sessions), target_of)
-    sources: list[ToolProvider] = [sessions]
-    asked_for = any(server.requests and server.enabled for server in config.mcp.servers.values())
-    if config.profiles or asked_for:
-        workshop = import_module("dragoman.gateway.gateway_tools.resources").ToolResources(
+    providers: list[ToolProvider] = [sessions]
+    client_servers = any(server.requests and server.enabled for server in config.mcp.servers.values())
+    if config.profiles or client_servers:
+        resources = import_module("dragoman.gateway.gateway_tools.resources").ToolResources(
             config, Path(config.home)
         )
-    if asked_for:
-        sources.append(
-            import_module("dragoman.gateway.gateway_tools.client_mcp").ClientMcpServers(config, workshop)
+    if client_servers:
+        providers.append(
+            import_module("dragoman.gateway.gateway_tools.client_mcp").ClientMcpServers(config, resources)
         )
     if config.profiles:
         open_profiles = import_module("dragoman.gateway.gateway_tools.profiles").open_profiles
-        sources.append(CompatibilityFilter(open_profiles(config, workshop, key_hashes), target_of))
-    return (*sources, ToolSearchProvider(config.tools.search_above))
+        providers.append(CompatibilityFilter(open_profiles(config, resources, key_hashes), target_of))
+    return (*providers, ToolSearchProvider(config.tools.search_above))

@@ -28,7 +28,7 @@ START_WAIT_S = 10.0
 _RETRY_S = 30.0
 _log = logging.getLogger("dragoman")
 
-#: Tools by the name they have at their source, without the prefix that we add.
+#: Tools by the name that their server or file gives them, without the prefix that we add.
 ToolsByName = dict[str, ToolDefinition]
 
 
@@ -41,22 +41,22 @@ class ToolResources:
         self.audit_log = None if audit == "off" else AuditLog(home / AUDIT_FILE, detail=audit)
         self._home = home
         self._folder = Path(config.tools.folder) if config.tools.folder else home / TOOLS_FOLDER
-        self._loaded: dict[tuple[str, str], _LazyTools] = {}
-        self._logged_problems: dict[str, str] = {}
+        self._loaded: dict[tuple[str, str], _LazyTools] = {}  # by kind, and file or folder
+        self._logged_problems: dict[str, str] = {}  # by name of the resource
 
     async def find(self, selector: ToolSelector, root: str) -> tuple[ToolsByName, str]:
-        """Return the tools that a selector matches, and why their source is unavailable, or ""."""
+        """Return the tools that a selector matches, and why the resource is unavailable, or ""."""
         if selector.kind == "mcp":
-            found, problem = await self._mcp_tools(selector.source)
+            tools, problem = await self._mcp_tools(selector.source)
             name = f"MCP server {selector.source}"
         else:
-            found, problem = await self._load(selector, root).get()
+            tools, problem = await self._lazy_tools(selector, root).get()
             name = f"file {selector.source}.py" if selector.kind == "python" else f"folder {root}"
         if self._logged_problems.get(name, "") != problem:
             self._logged_problems[name] = problem
             _log.warning("%s: %s", name, redact(problem) or "is there again")
         missing = f"the tools of the {name} are not there" if problem else ""
-        return {bare: one for bare, one in found.items() if selector.matches(bare)}, missing
+        return {bare: tool for bare, tool in tools.items() if selector.matches(bare)}, missing
 
     async def close(self) -> None:
         await self.servers.stop()
@@ -68,15 +68,15 @@ class ToolResources:
             return {}, error.message
         prefix = mcp_tool_name(server, "")
         problem = "" if definitions else self.servers.problems.get(server, "it has no tools, or none yet")
-        return {one.name.removeprefix(prefix): one for one in definitions}, problem
+        return {tool.name.removeprefix(prefix): tool for tool in definitions}, problem
 
-    def _load(self, selector: ToolSelector, root: str) -> _LazyTools:
-        place = root if selector.kind == "fs" else selector.source
-        known = self._loaded.get((selector.kind, place))
-        if known is None:
+    def _lazy_tools(self, selector: ToolSelector, root: str) -> _LazyTools:
+        path = root if selector.kind == "fs" else selector.source
+        tools = self._loaded.get((selector.kind, path))
+        if tools is None:
             load = self._file_tools if selector.kind == "fs" else self._python_tools
-            known = self._loaded[selector.kind, place] = _LazyTools(lambda: load(place))
-        return known
+            tools = self._loaded[selector.kind, path] = _LazyTools(lambda: load(path))
+        return tools
 
     def _file_tools(self, root: str) -> list[ToolDefinition]:
         return FileTools(Path(root), limits=FileLimits(state=self._home)).definitions()
@@ -91,22 +91,22 @@ class _LazyTools:
     def __init__(self, load: Callable[[], Iterable[ToolDefinition]]) -> None:
         self._load = load
         self._lock = asyncio.Lock()
-        self._found: ToolsByName = {}
+        self._tools: ToolsByName = {}
         self._problem = ""
         self._tried_s = -_RETRY_S
 
     async def get(self) -> tuple[ToolsByName, str]:
         now_s = asyncio.get_running_loop().time
-        if not self._found and now_s() - self._tried_s >= _RETRY_S:
+        if not self._tools and now_s() - self._tried_s >= _RETRY_S:
             async with self._lock:
-                if not self._found and now_s() - self._tried_s >= _RETRY_S:  # no other task has loaded it
-                    self._problem = await self._try()
+                if not self._tools and now_s() - self._tried_s >= _RETRY_S:  # no other task has loaded it
+                    self._problem = await self._try_load()
                     self._tried_s = now_s()
-        return self._found, self._problem
+        return self._tools, self._problem
 
-    async def _try(self) -> str:
+    async def _try_load(self) -> str:
         try:
-            self._found = {one.name: one for one in await asyncio.to_thread(self._load)}
+            self._tools = {tool.name: tool for tool in await asyncio.to_thread(self._load)}
         except DragomanError as error:
             return str(error)
-        return "" if self._found else "there are no tools in it"
+        return "" if self._tools else "there are no tools in it"

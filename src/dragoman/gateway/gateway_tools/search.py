@@ -1,6 +1,6 @@
 """The provider of tool search: deferred tools are declared only after the model has found them.
 
-The search runs in the gateway, not in the client.
+The search runs in the gateway, not in the client. What is searched, and how, is in `translation.tool_search`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class ToolSearchProvider:
     def __init__(self, above: int) -> None:
         self._above = above
 
-    async def offer(self, asked: ToolRequest) -> ToolOffer | None:
-        plan = plan_search(asked.request, self._above, asked.gateway_tool_count)
+    async def offer(self, tool_request: ToolRequest) -> ToolOffer | None:
+        plan = plan_search(tool_request.request, self._above, tool_request.gateway_tool_count)
         if plan is None:
             return None
         return ToolOffer(
@@ -36,7 +36,7 @@ class ToolSearchProvider:
         )
 
     async def close(self) -> None:
-        pass
+        """Do nothing: it holds nothing."""
 
 
 class ToolSearchTool:
@@ -50,21 +50,18 @@ class ToolSearchTool:
     def tool(self) -> Tool:
         return self._search.tool
 
-    async def run(self, call: ToolCall, asked: ToolRequest) -> ToolOutcome:  # noqa: ARG002 (one signature for all)
+    async def run(self, call: ToolCall, tool_request: ToolRequest) -> ToolOutcome:  # noqa: ARG002 (one signature for all)
         if call.name in self._deferred:
-            named = ServerResult(call_id=call.id, kind="tool_search", tools=(call.name,))
-            return self._outcome(call, named)
-        found = self._search.run(call, self._deferred.values())
-        if not self._search.shown:
-            return self._outcome(call, found)
-        asking = ServerCall(
+            found = ServerResult(call_id=call.id, kind="tool_search", tools=(call.name,))
+            is_shown = False
+        else:
+            found = self._search.run(call, self._deferred.values())
+            is_shown = self._search.shown
+        search_call = ServerCall(
             id=call.id, kind="tool_search", name=call.name, args=call.args, signature=call.signature
         )
-        return self._outcome(call, found, asking)
-
-    def _outcome(self, call: ToolCall, found: ServerResult, asking: ServerCall | None = None) -> ToolOutcome:
         return ToolOutcome(
             result=search_tool_result(found, call.name),
-            client_events=(asking, found) if asking is not None else (),
+            client_events=(search_call, found) if is_shown else (),
             new_tools=tuple(self._deferred[name] for name in found.tools),
         )

@@ -1,4 +1,8 @@
-"""The stored state of session tools: their declarations, the captured calls, and the results."""
+"""The stored state of session tools: their declarations, the calls, and the results.
+
+The provider in `sessions`, the admin API and the `mitm` proxy read and write it. A call that the proxy
+has captured has `captured` set.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ class SessionToolset(msgspec.Struct, frozen=True, kw_only=True):
 class SuspendedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer that stopped at session calls.
 
-    `record` is the encoded `Hidden` record of the real rounds, `key` the key of the place in the client's
+    `record` is the encoded `HiddenRounds` of the answer so far, `key` the key of the place in the client's
     history that shows them, and `question` a key of the message that was answered.
     """
 
@@ -63,8 +67,8 @@ class SessionCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return "delivered" if self.delivered else "answered"
 
     @classmethod
-    def from_call(cls, call: ToolCall, **more: Any) -> SessionCall:
-        return cls(id=call.id, name=call.name, args=call.arguments, **more)
+    def from_call(cls, call: ToolCall, **fields: Any) -> SessionCall:
+        return cls(id=call.id, name=call.name, args=call.arguments, **fields)
 
 
 class _Tools(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,10 +81,10 @@ _decode_call = msgspec.json.Decoder(SessionCall).decode
 _decode_result = msgspec.json.Decoder(ToolResult).decode
 
 
-def decode_toolset(found: Toolset) -> SessionToolset:
-    kept = _decode_tools(found.tools or b'{"tools":[],"keep_client_tools":true}')
-    config = msgspec.json.decode(found.config or b"null")
-    return SessionToolset(tools=kept.tools, keep_client_tools=kept.keep_client_tools, tool_config=config)
+def decode_toolset(stored: Toolset) -> SessionToolset:
+    tools = _decode_tools(stored.tools or b'{"tools":[],"keep_client_tools":true}')
+    config = msgspec.json.decode(stored.config or b"null")
+    return SessionToolset(tools=tools.tools, keep_client_tools=tools.keep_client_tools, tool_config=config)
 
 
 class ToolSession:
@@ -92,12 +96,12 @@ class ToolSession:
         self.name = name
 
     async def get_toolset(self) -> SessionToolset | None:
-        found = await self._store.toolset(*self._key)
-        return None if found is None else decode_toolset(found)
+        stored = await self._store.toolset(*self._key)
+        return None if stored is None else decode_toolset(stored)
 
-    async def set_toolset(self, held: SessionToolset) -> None:
-        tools = msgspec.json.encode(_Tools(tools=held.tools, keep_client_tools=held.keep_client_tools))
-        await self._store.set_config(*self._key, msgspec.json.encode(held.tool_config))
+    async def set_toolset(self, toolset: SessionToolset) -> None:
+        tools = msgspec.json.encode(_Tools(tools=toolset.tools, keep_client_tools=toolset.keep_client_tools))
+        await self._store.set_config(*self._key, msgspec.json.encode(toolset.tool_config))
         await self._store.set_tools(*self._key, tools)
 
     async def clear(self) -> bool:
@@ -112,8 +116,8 @@ class ToolSession:
         calls = [_decode_call(data) for _, data in await self._store.calls(*self._key)]
         if all(call.result is not None for call in calls):
             return calls
-        came = await self._store.results(*self._key)
-        return [_with_result(call, came) for call in calls]
+        results = await self._store.results(*self._key)
+        return [_with_result(call, results) for call in calls]
 
     async def add_results(self, results: Iterable[ToolResult]) -> None:
         entries = [(result.call_id, msgspec.json.encode(result)) for result in results]
@@ -132,9 +136,9 @@ class ToolSession:
     async def mark_delivered(self, calls: Iterable[SessionCall]) -> None:
         """Mark calls as delivered, because the model has answered to their results."""
         answered = (call for call in calls if call.status == "answered")
-        done = [msgspec.structs.replace(call, delivered=True) for call in answered]
-        if done:
-            await self._store.register_calls(*self._key, _entries(done), last=False)
+        delivered = [msgspec.structs.replace(call, delivered=True) for call in answered]
+        if delivered:
+            await self._store.register_calls(*self._key, _entries(delivered), last=False)
 
 
 def check_session_name(name: str) -> None:
@@ -163,10 +167,10 @@ def missing_results(session: str, calls: Sequence[SessionCall]) -> DragomanError
     return DragomanError(why, kind="conflict", code="calls_open", retry_after_s=1)
 
 
-def _with_result(call: SessionCall, came: dict[str, bytes]) -> SessionCall:
-    if call.result is not None or call.id not in came:
+def _with_result(call: SessionCall, results: dict[str, bytes]) -> SessionCall:
+    if call.result is not None or call.id not in results:
         return call
-    return msgspec.structs.replace(call, result=_decode_result(came[call.id]))
+    return msgspec.structs.replace(call, result=_decode_result(results[call.id]))
 
 
 def _entries(calls: Collection[SessionCall]) -> list[CallData]:

@@ -100,7 +100,7 @@ async def answer_exchange(
             caller,
             on_answer,
             headers=call.headers,
-            meter=meter,
+            reservation=meter,
         ).run()
     finally:
         if meter is not None:

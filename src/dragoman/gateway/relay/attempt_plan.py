@@ -1,4 +1,8 @@
-"""The upstream attempts of one client request: key, model, request form, and the step after a failure."""
+"""The upstream attempts of one request: key, model, request form, and the next step after a failure.
+
+Separate from the relay because requests that the gateway makes itself (`gateway_tools.google_tools`) and token counts
+choose keys and models in the same way.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,7 @@ _REPAIR_NOTES: dict[str, tuple[str, str]] = {
     "thinking": ("thinking", "with the thinking that is the model's own"),
     "tool_mix": ("tools", "without tools that do not go together"),
 }
+_MAX_DIAGNOSIS_CHARACTERS = 500
 _MAX_DROPPED_FIELDS = 3  # fields unknown to the backend that are removed one by one before giving up
 _BACKEND_FAILURES: frozenset[ErrorKind] = frozenset({"overloaded", "internal", "timeout"})
 
@@ -143,6 +148,21 @@ class AttemptPlan:
             and self._gateway.key_pool.has_other(self.target.model, self._key),
             other_model=bool(self._fallback_models),
         )
+
+
+def explain_rejection(error: DragomanError, body: bytes, target: Target) -> DragomanError:
+    """Return the same error; if it is Google's bare "invalid argument", append what is wrong with `body`.
+
+    The emulator's strict checks find that (pain C11). The emulator is large and imported only when needed.
+    """
+    if error.code == "opaque":
+        from dragoman.emulator.validate import diagnose
+
+        problem = diagnose(body, target.model, vertex=target.backend == "vertex")[:_MAX_DIAGNOSIS_CHARACTERS]
+        says = f"says: {problem}" if problem else "finds nothing wrong with it"
+        error.message = f"{error.message} Dragoman's own check {says}"
+        error.args = (error.message,)
+    return error
 
 
 def _repair_note(error: DragomanError) -> Note:
