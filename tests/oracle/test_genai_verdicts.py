@@ -81,7 +81,7 @@ class Wire(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
         for gone, living in REPLACED.items():
             path = re.sub(f"(?<=models/){gone}(?=:|$)", living, path)
         answer = self._ask(
-            verb=request.method,
+            method=request.method,
             path=path,
             alt=request.url.params.get("alt", ""),
             key=request.headers.get("x-goog-api-key", ""),
@@ -111,13 +111,13 @@ class Wire(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
         model = "publishers/google/models/gemini-2.5-flash" if vertex else "models/gemini-2.5-flash"
         body = {"model": model, "contents": [{"role": "user", "parts": [{"text": "long " * 2000}]}]}
         path = "/v1beta1/projects/p/locations/us-central1" if vertex else "/v1beta"
-        answer = self._ask(verb="POST", path=f"{path}/cachedContents", body=json.dumps(body).encode())
+        answer = self._ask(method="POST", path=f"{path}/cachedContents", body=json.dumps(body).encode())
         name: str = json.loads(answer.body)["name"]
         return name.encode()
 
     def _make_file(self) -> bytes:
         headers = {"x-goog-upload-protocol": "raw", "content-type": "application/pdf"}
-        answer = self._ask(verb="POST", path="/upload/v1beta/files", headers=headers, body=RECORDED_FILE)
+        answer = self._ask(method="POST", path="/upload/v1beta/files", headers=headers, body=RECORDED_FILE)
         name: str = json.loads(answer.body)["file"]["name"]
         return name.encode()
 
