@@ -87,7 +87,7 @@ async def test_a_seed_is_a_good_request(sample: Sample) -> None:
         "update_conversation",
         "cancel_response",
         "post_results",  # of calls that nobody made here
-        "replay",  # of a request that nobody captured here
+        "post_replay",  # of a request that nobody captured here
     ):
         assert statuses[200] >= max(1, statuses.total() // 3), statuses
 

@@ -1,6 +1,6 @@
 """The emulator as an ASGI application.
 
-This module does the I/O and reads the clock (through `make_question`). Everything that it calls is a pure
+This module does the I/O and reads the clock (through `make_request`). Everything that it calls is a pure
 function of its arguments.
 """
 
@@ -92,10 +92,10 @@ async def _send_response(answer: HttpResponse, receive: Receive, send: Send) -> 
 
 
 async def _perform(act: ConnectionAction, receive: Receive) -> None:
-    """Wait, or raise `_ClientLeft` when the client disconnects first.
+    """Wait, or raise `_ClientDisconnected` when the client disconnects first.
 
-    An ASGI application can neither reset a connection nor close the listening socket, so `Cut` and `Refuse`
-    both raise `ConnectionCut`.
+    An ASGI application can neither reset a connection nor close the listening socket, so `CloseConnection` and
+    `RefuseConnections` both raise `ConnectionCut`.
     """
     if not isinstance(act, Wait):
         raise ConnectionCut

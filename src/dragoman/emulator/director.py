@@ -28,9 +28,9 @@ DIRECTED_METHODS: Mapping[Method, str] = {
 
 
 class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as a director sees it: `raw` is the body, `request` the parsed canonical form.
+    """A request as a director sees it: `raw_body` is the body, `request` the parsed canonical form.
 
-    `problem` is the error of the parser or of the key check, if there is one. `request` then has what could
+    `error` is the error of the parser or of the key check, if there is one. `request` then has what could
     be recovered from the body, and only a scene with `validate=False` is played; any other scene answers with
     the error.
     """
@@ -47,17 +47,17 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """A fault to inject: it changes the chunks before they are framed, the framed response, or both."""
 
     name: str
-    on_chunks: Callable[[list[Chunk]], list[Chunk]] | None = None
-    on_answer: Callable[[HttpResponse, ApiRequest], HttpResponse] | None = None
+    change_chunks: Callable[[list[Chunk]], list[Chunk]] | None = None
+    change_response: Callable[[HttpResponse, ApiRequest], HttpResponse] | None = None
 
 
 class ResponsePlan(msgspec.Struct, frozen=True, kw_only=True):
     """How one request is answered. The emulator supplies what is left out.
 
-    `answer` replaces the whole response. `chunks` builds the chunks of the stream. `reply` replaces the reply
+    `response` replaces the whole response. `chunks` builds the chunks of the stream. `reply` replaces the reply
     of the model. `pace` transforms the framed response, for example to slow it down. Faults are applied last.
     `validate=False` skips validation of the request. `signatures` are thought signatures of other issuers
-    that are accepted. `on_refused` is called with the error message when the request was rejected, which
+    that are accepted. `on_rejected` is called with the error message when the request was rejected, which
     means that the scene was not played.
     """
 
@@ -74,7 +74,7 @@ class ResponsePlan(msgspec.Struct, frozen=True, kw_only=True):
 class Director(Protocol):
     """Chooses the scene for each generateContent, streamGenerateContent and countTokens request.
 
-    It is called once per request, after parsing and before validation. A `Refusal` that it raises becomes the
+    It is called once per request, after parsing and before validation. A `ApiError` that it raises becomes the
     response. Requests for files, caches, models and embeddings do not reach it.
     """
 

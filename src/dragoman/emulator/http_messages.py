@@ -69,7 +69,7 @@ ConnectionAction = bytes | Wait | CloseConnection | RefuseConnections
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP response.
 
-    `before` is performed before the head is sent. A `streamed` response has no content-length.
+    `actions_before_head` are performed before the head is sent. A `streamed` response has no content-length.
     """
 
     status: int

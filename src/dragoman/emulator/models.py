@@ -12,7 +12,7 @@ from dragoman.emulator.routes import Backend
 
 
 class ThinkingBudget(msgspec.Struct, frozen=True):
-    """The range of `thinkingBudget` of a model; -1 (dynamic) is always allowed, 0 if `zero` is set."""
+    """The range of `thinkingBudget` of a model; -1 (dynamic) is always allowed, 0 if `allows_zero` is set."""
 
     low: int
     high: int

@@ -52,7 +52,7 @@ FragmentKey = tuple[str, str, Hashable]
 class CachedFragment:
     """A parsed value, shared by all requests with the same bytes, so it must not be modified.
 
-    `tokens` caches the token counts by modality. `passed` names the rule set that the piece passed last.
+    `tokens` caches the token counts by modality. `passed_rules` names the rule set that the fragment passed last.
     """
 
     __slots__ = ("passed_rules", "tokens", "value")
@@ -148,7 +148,7 @@ class CurrentTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestTools(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools of a request: `functions` may be called now, `declared` are all functions."""
+    """The tools of a request: `callable_functions` may be called now, `declared_functions` are all functions."""
 
     declared_functions: tuple[DeclaredFunction, ...]
     callable_functions: tuple[DeclaredFunction, ...]

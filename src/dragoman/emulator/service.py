@@ -1,4 +1,4 @@
-"""The emulator as a function: `Service.answer` maps a request to an answer and does no I/O.
+"""The emulator as a function: `EmulatorService.handle` maps a request to an answer and does no I/O.
 
 This is the order in which Google processes a request: route, parse, check the API key, resolve the model,
 validate, generate. The ASGI app and the plain HTTP listener both call it.
@@ -58,7 +58,7 @@ class EmulatorService:
         self._resources = ResourceApi()
 
     def handle(self, question: HttpRequest) -> HttpResponse:
-        """Return the response for a request; a `Refusal` becomes Google's error response."""
+        """Return the response for a request; a `ApiError` becomes Google's error response."""
         route = find_route(question.method, question.path)
         if route is None:
             return HttpResponse(status=404, content_type=HTML_TYPE, actions=(NOT_FOUND_PAGE,))
@@ -103,7 +103,7 @@ class EmulatorService:
                 scene.on_rejected(refusal.message)
             raise
         for fault in scene.faults:
-            answer = fault.on_answer(answer, asked) if fault.on_answer else answer
+            answer = fault.change_response(answer, asked) if fault.change_response else answer
         return answer
 
     def _execute_plan(self, scene: ResponsePlan, asked: ApiRequest, now: str) -> HttpResponse:
@@ -149,7 +149,7 @@ class EmulatorService:
             chunks = write_chunks(request, scene.reply or generate_reply(request), setting)
         chunks = add_cached_tokens(chunks, expanded.cached_tokens)
         for fault in scene.faults:
-            chunks = fault.on_chunks(chunks) if fault.on_chunks else chunks
+            chunks = fault.change_chunks(chunks) if fault.change_chunks else chunks
         return chunks
 
     def _expand_resources(

@@ -140,7 +140,12 @@ async def test_a_piece_arrives_before_the_wait_behind_it() -> None:
 
 
 async def test_a_client_that_leaves_ends_the_wait_at_once() -> None:
-    async with connected(by_path(root=text(b"x", before=(Wait(3600),)))) as (_, writer, listener, _):
+    async with connected(by_path(root=text(b"x", actions_before_head=(Wait(3600),)))) as (
+        _,
+        writer,
+        listener,
+        _,
+    ):
         writer.write(GET)
         await until(lambda: [c for c in listener._state.connections if not c.idle])
         writer.close()
@@ -227,7 +232,12 @@ async def test_a_cut_is_never_a_complete_message(acts: tuple[ConnectionAction, .
 
 
 async def test_a_cut_before_the_head_says_nothing() -> None:
-    async with connected(by_path(root=text(b"x", before=(CloseConnection(),)))) as (reader, writer, _, _):
+    async with connected(by_path(root=text(b"x", actions_before_head=(CloseConnection(),)))) as (
+        reader,
+        writer,
+        _,
+        _,
+    ):
         writer.write(GET)
         assert await reader.read() == b""
 
@@ -235,7 +245,7 @@ async def test_a_cut_before_the_head_says_nothing() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        text(b"x", before=(CloseConnection(reset=True),)),
+        text(b"x", actions_before_head=(CloseConnection(reset=True),)),
         text(b"x", CloseConnection(reset=True), b"y", streamed=True),
     ],
     ids=["before", "in the middle"],
@@ -250,7 +260,7 @@ async def test_a_reset_is_a_reset(answer: HttpResponse) -> None:
 
 
 async def test_refused_connections_come_back_on_the_same_port() -> None:
-    answers = by_path(away=text(before=(RefuseConnections(0.2),)), root=text(b"here"))
+    answers = by_path(away=text(actions_before_head=(RefuseConnections(0.2),)), root=text(b"here"))
     async with connected(answers) as (reader, writer, _, port):
         idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port)
         idle_writer.write(GET)
@@ -411,7 +421,7 @@ def test_the_emulator_in_a_thread_answers_and_leaves_nothing_behind() -> None:
 
 
 def test_a_waiting_answer_does_not_hold_up_the_end() -> None:
-    thread = ServerThread(HttpServer(by_path(root=text(b"x", before=(Wait(3600),)))))
+    thread = ServerThread(HttpServer(by_path(root=text(b"x", actions_before_head=(Wait(3600),)))))
     port = int(thread.start().rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(GET)

@@ -89,7 +89,7 @@ def _finish_fault(finish: _Finish, name: str = "", about: str = "") -> FaultKind
         name or finish.name,
         about or f"finishReason {finish.reason}: {finish.about}",
         end,
-        on_answer=_clear_unary_content if finish.voids else None,
+        change_response=_clear_unary_content if finish.voids else None,
     )
 
 
@@ -155,7 +155,7 @@ def _giant_chunk(argument: float) -> Fault:
         first = chunks[0] if chunks else {}
         return [{**first, "candidates": [{"content": content, "index": 0}]}, *chunks]
 
-    return Fault(name="giant_chunk", on_chunks=prepend)
+    return Fault(name="giant_chunk", change_chunks=prepend)
 
 
 def _has_output(chunk: Chunk) -> bool:
@@ -178,7 +178,7 @@ CONTENT_FAULTS = (
         "stream_error",
         "an error in the middle of the stream (503 for a whole answer)",
         _stream_error,
-        on_answer=_replace_unary_by_error,
+        change_response=_replace_unary_by_error,
     ),
     _finish_fault(_MALFORMED, "malformed_call", "finishReason MALFORMED_FUNCTION_CALL, no content"),
     _finish_fault(_UNEXPECTED, "unexpected_call", "finishReason UNEXPECTED_TOOL_CALL, no content"),

@@ -26,14 +26,14 @@ class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
 def response_fault(
     name: str, about: str, change: Callable[[HttpResponse, ApiRequest], HttpResponse]
 ) -> FaultKind:
-    fault = Fault(name=name, on_answer=change)
+    fault = Fault(name=name, change_response=change)
     return FaultKind(name=name, help=about, make=lambda _: fault)
 
 
 def chunk_fault(
     name: str, about: str, change: Callable[[list[Chunk]], list[Chunk]], **more: Any
 ) -> FaultKind:
-    fault = Fault(name=name, on_chunks=change, **more)
+    fault = Fault(name=name, change_chunks=change, **more)
     return FaultKind(name=name, help=about, make=lambda _: fault)
 
 
@@ -47,6 +47,6 @@ def numeric_fault(
     """Return a fault of the response that takes a number."""
 
     def make(argument: float) -> Fault:
-        return Fault(name=name, on_answer=lambda answer, asked: change(answer, asked, argument))
+        return Fault(name=name, change_response=lambda answer, asked: change(answer, asked, argument))
 
     return FaultKind(name=name, help=about, unit=unit, default=default, make=make)

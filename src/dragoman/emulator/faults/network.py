@@ -21,7 +21,7 @@ _replace = msgspec.structs.replace
 
 
 def _slow_first_byte(answer: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
-    return _replace(answer, before=(*answer.actions_before_head, Wait(seconds)))
+    return _replace(answer, actions_before_head=(*answer.actions_before_head, Wait(seconds)))
 
 
 def _slow_stream(answer: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
@@ -54,7 +54,7 @@ def _reset_after(answer: HttpResponse, _: ApiRequest, count: float) -> HttpRespo
 
 
 def _close_after(answer: HttpResponse, count: int, cut: CloseConnection) -> HttpResponse:
-    """Insert a cut after `count` bytes. The unsent rest stays in `acts` for the content-length."""
+    """Insert a cut after `count` bytes. The unsent rest stays in `actions` for the content-length."""
     sent, unsent = _split(answer.actions, count)
     return _replace(answer, actions=(*sent, cut, *unsent))
 
@@ -75,11 +75,11 @@ def _split(
 
 
 def _reset(answer: HttpResponse, _: ApiRequest) -> HttpResponse:
-    return _replace(answer, before=(*answer.actions_before_head, CloseConnection(reset=True)))
+    return _replace(answer, actions_before_head=(*answer.actions_before_head, CloseConnection(reset=True)))
 
 
 def _connections_refused(answer: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
-    return _replace(answer, before=(*answer.actions_before_head, RefuseConnections(seconds)))
+    return _replace(answer, actions_before_head=(*answer.actions_before_head, RefuseConnections(seconds)))
 
 
 def _wrong_content_type(answer: HttpResponse, _: ApiRequest) -> HttpResponse:

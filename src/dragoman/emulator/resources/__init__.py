@@ -69,7 +69,7 @@ class ResourceApi:
         }
 
     def handle(self, route: GeminiRoute, question: HttpRequest, body: Mapping[str, Any]) -> HttpResponse:
-        """Answer a request. `body` is parsed as the message type in `BODIES`."""
+        """Answer a request. `body` is parsed as the message type in `BODY_MESSAGES`."""
         with self._lock:
             if route.method == "upload":
                 return self._uploads.handle(route, question)

@@ -124,7 +124,7 @@ class CachedContents:
 
 
 def make_cache(body: Mapping[str, Any], backend: Backend, *, name: str, now: datetime) -> CachedContent:
-    """Return a new cache from a parsed body; raise a `Refusal` if it is invalid."""
+    """Return a new cache from a parsed body; raise a `ApiError` if it is invalid."""
     resource = body.get("model", "")
     model_id, model = _read_model(resource, backend)
     request = {field: body[field] for field in ("contents", *_CACHED_FIELDS) if field in body}

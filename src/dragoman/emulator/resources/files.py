@@ -101,7 +101,7 @@ class StoredFiles:
         return show_file(file, now)
 
     def check_metadata(self, wish: FileMetadata, now: datetime) -> None:
-        """Raise a `Refusal` unless a file with this metadata can be stored.
+        """Raise a `ApiError` unless a file with this metadata can be stored.
 
         Any well-formed mime type is accepted here; the supported types are checked when a request uses the
         file.
@@ -317,7 +317,7 @@ def start_upload(question: HttpRequest, file: Mapping[str, Any]) -> UploadSessio
 
 
 def append_chunk(upload: UploadSession, question: HttpRequest, *, final: bool) -> UploadSession:
-    """Return the session with this chunk appended; raise a `Refusal` if it does not fit."""
+    """Return the session with this chunk appended; raise a `ApiError` if it does not fit."""
     if upload.final:
         raise ApiError("Upload has already been finalized.")
     chunk = question.body

@@ -33,7 +33,7 @@ def issue_continuation_token(request: Mapping[str, Any], setting: ResponseContex
 def read_continuation_position(request: Mapping[str, Any], setting: ResponseContext) -> int:
     """Return the position at which the answer continues, 0 without a token.
 
-    Raise a `Refusal` for a token that was issued for another request.
+    Raise a `ApiError` for a token that was issued for another request.
     """
     token = request.get(_CONTINUATION_FIELD)
     if not token:

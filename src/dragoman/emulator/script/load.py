@@ -78,7 +78,7 @@ class DocumentNode(msgspec.Struct, kw_only=True):
 
 
 def parse_document(text: str) -> tuple[DocumentNode, list[ScriptProblem]]:
-    """Return the document and its problems; raise `Unreadable` if it cannot be parsed."""
+    """Return the document and its problems; raise `InvalidScalar` if it cannot be parsed."""
     import yaml  # imported here because only scripts need it
 
     # Unlike YAML, JSON allows tabs between tokens (never in strings) and escaped surrogate pairs.

@@ -44,7 +44,7 @@ def fault_problem(name: str, argument: Any, *, own_chunks: bool) -> str:
         fault = make_fault(name, argument)
     except ConfigError as error:
         return error.message
-    if own_chunks and fault.on_chunks is not None:
+    if own_chunks and fault.change_chunks is not None:
         return f"{name} changes what the model says: it goes with reply, or with no answer at all"
     return ""
 

@@ -140,7 +140,7 @@ _ENUM_TYPE_NAMES = {"Schema.Type": "Type"}
 class FieldDescriptor:
     """One field: its canonical and snake_case names, its type, and whether it is a list or a map.
 
-    Values of the type `plain` are accepted without conversion.
+    Values of the type `python_type` are accepted without conversion.
     """
 
     __slots__ = (

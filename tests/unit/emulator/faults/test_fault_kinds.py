@@ -70,7 +70,7 @@ def test_faults_of_the_answer_reach_counting_and_faults_of_the_model_do_not(name
     plain = send(hello(), method="countTokens")
     director = FaultDirector(plan=[ScheduledFault(fault=make_fault(name))])
     answer = send(hello(), method="countTokens", service=EmulatorService("test", director))
-    assert (answer == plain) == (make_fault(name).on_chunks is not None)
+    assert (answer == plain) == (make_fault(name).change_chunks is not None)
 
 
 ODD: tuple[list[Json], ...] = (
@@ -84,7 +84,7 @@ ODD: tuple[list[Json], ...] = (
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_of_the_model_take_whatever_a_script_wrote(name: str) -> None:
-    change = make_fault(name).on_chunks
+    change = make_fault(name).change_chunks
     for written in ODD if change else ():
         assert change is not None
         json.dumps(change(list(written)))
@@ -96,7 +96,7 @@ def test_the_table_says_what_each_fault_is() -> None:
         assert kind.help
         assert (kind.default > 0) == bool(kind.unit)
         fault = kind.make(kind.default)
-        assert fault.on_chunks or fault.on_answer
+        assert fault.change_chunks or fault.change_response
 
 
 ERRORS = {
@@ -256,7 +256,7 @@ def test_a_cut_off_answer_keeps_no_call() -> None:
         found = chunks(faulty("finish_max_tokens", framing, CALLING))
         assert not [part for chunk in found for part in parts(chunk) if "functionCall" in part]
     mixed: Json = {"candidates": [{"content": {"parts": [{"text": "a"}, {"functionCall": {"name": "f"}}]}}]}
-    change = make_fault("finish_max_tokens").on_chunks
+    change = make_fault("finish_max_tokens").change_chunks
     assert change is not None
     assert [chunk["candidates"][0]["content"] for chunk in change([mixed])] == [{}]
 

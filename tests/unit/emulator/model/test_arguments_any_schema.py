@@ -35,7 +35,7 @@ def test_arguments_are_valid_against_any_schema(schema: Json, words: str) -> Non
 
 @settings(deadline=None)
 @given(documents(), WORDS)
-def test_json_answers_are_valid_against_any_schema(schema: Json, words: str) -> None:
+def test_jschange_responses_are_valid_against_any_schema(schema: Json, words: str) -> None:
     jsonschema.validate(fill_value(schema, words), schema)
 
 
@@ -71,7 +71,7 @@ def test_no_pattern_is_too_odd_to_try(pattern: str) -> None:
     assert len(sample_pattern(pattern, more=2)) <= 4000
 
 
-FOLDER = Path(__file__).parents[2] / "e2e" / "schemas"
+FOLDER = Path(__file__).parents[3] / "e2e" / "schemas"
 
 
 def real_tools() -> list[Any]:

@@ -210,7 +210,7 @@ def test_free_words_that_are_no_plain_order_never_act(words: str) -> None:
     assert [name for step in asked(words) for name, _ in step if name in acting] == []
 
 
-SCHEMAS = Path(__file__).parents[2] / "e2e" / "schemas"
+SCHEMAS = Path(__file__).parents[3] / "e2e" / "schemas"
 
 
 def claude_code() -> list[DeclaredFunction]:

@@ -115,7 +115,7 @@ def test_no_fitting_tool_means_words() -> None:
     assert text(answer) == "This is the offline Gemini emulator. You said: hello, how are you?"
 
 
-SCHEMAS = Path(__file__).parents[2] / "e2e" / "schemas"
+SCHEMAS = Path(__file__).parents[3] / "e2e" / "schemas"
 
 
 @pytest.mark.parametrize("client", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.stem)
