@@ -147,10 +147,10 @@ def _open_tool_loop(request: Request, offer: ToolOffer) -> ToolLoop:
     return ToolLoop(
         request,
         (gateway_tool.tool for gateway_tool in offer.tools),
-        finders=(search_tool.tool for search_tool in offer.search_tools),
+        search_tools=(search_tool.tool for search_tool in offer.search_tools),
         deferred=DeferredTools(offer.deferred, offer.found),
-        choice=offer.tool_choice,
-        served=offer.mcp_labels,
+        tool_choice=offer.tool_choice,
+        mcp_labels=offer.mcp_labels,
         limits=offer.limits,
         notes=offer.notes,
     )

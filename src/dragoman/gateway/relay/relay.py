@@ -139,9 +139,9 @@ class Relay:
                 return
             exchange.add_results(
                 [outcome.result for outcome in outcomes],
-                reveal=[tool for outcome in outcomes for tool in outcome.new_tools],
-                enough=runner.stop_reason,
-                spent=tool_usage,
+                found_tools=[tool for outcome in outcomes for tool in outcome.new_tools],
+                stop_reason=runner.stop_reason,
+                tool_usage=tool_usage,
             )
             if not exchange.needs_another_round:
                 return
