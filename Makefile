@@ -12,7 +12,7 @@ run: $(VENV)/.runtime
 	$(BIN)/dragoman serve
 
 # The core first, measured to the last branch; then everything else.
-CORE := tests/unit/core tests/unit/dialects tests/unit/ir tests/unit/repair tests/unit/schema tests/unit/translation/test_exchange.py \
+CORE := tests/unit/core tests/unit/dialects tests/unit/http tests/unit/incremental tests/unit/ir tests/unit/schema tests/unit/translation \
         tests/unit/tools/core tests/unit/agent tests/corpus tests/golden
 
 # Have targets of their own.
