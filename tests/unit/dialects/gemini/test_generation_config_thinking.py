@@ -1,4 +1,4 @@
-"""The thinking table: all models of the sheet times all wishes, and models nobody knows yet."""
+"""The thinking table: all models of the documentation times all wishes, and models nobody knows yet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEVELS = {
     "gemini-4-carbon": NO_MINIMAL,
     "gemma-4-31b-it": ALL,
     "gemma-4-26b-a4b-it": ALL,
-    # not in the sheet: the newest behaviour, the smallest set of levels
+    # not in the documentation: the newest behaviour, the smallest set of levels
     "gemini-flash-latest": NO_MINIMAL,
     "gemini-pro-latest": NO_MINIMAL,
     "gemini-3.9-flash": NO_MINIMAL,

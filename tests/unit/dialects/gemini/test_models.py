@@ -1,4 +1,4 @@
-"""Model facts: the sheet's table, prefixes of paths, and names from the future."""
+"""Model facts: the documented table, prefixes of paths, and names from the future."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.dialects.gemini import profile_of
 from dragoman.dialects.gemini.models import ModelProfile
 
 #: model -> ids, signatures, media in results, ends with user, JSON beside functions
-SHEET = {
+DOCUMENTED = {
     "gemini-2.5-pro": (False, False, False, False, False),
     "gemini-2.5-flash": (False, False, False, False, False),
     "gemini-2.5-flash-lite": (False, False, False, False, False),
@@ -26,7 +26,7 @@ SHEET = {
 }
 
 
-@pytest.mark.parametrize(("model", "facts"), SHEET.items())
+@pytest.mark.parametrize(("model", "facts"), DOCUMENTED.items())
 def test_the_facts_of_the_sheet(model: str, facts: tuple[bool, ...]) -> None:
     profile = profile_of(model)
     assert facts == (
@@ -38,7 +38,7 @@ def test_the_facts_of_the_sheet(model: str, facts: tuple[bool, ...]) -> None:
     )
 
 
-@pytest.mark.parametrize("model", SHEET)
+@pytest.mark.parametrize("model", DOCUMENTED)
 def test_limits(model: str) -> None:
     profile = profile_of(model)
     gemma = model.startswith("gemma")
@@ -47,7 +47,7 @@ def test_limits(model: str) -> None:
     )
 
 
-@pytest.mark.parametrize("model", SHEET)
+@pytest.mark.parametrize("model", DOCUMENTED)
 @pytest.mark.parametrize("prefix", ["models/", "publishers/google/models/", "google/"])
 def test_a_path_before_the_name_changes_nothing(model: str, prefix: str) -> None:
     assert profile_of(prefix + model) == profile_of(model)

@@ -1,4 +1,4 @@
-"""What tells the models apart, as the sheet's tables have it."""
+"""What tells the models apart, as documented."""
 
 from __future__ import annotations
 
