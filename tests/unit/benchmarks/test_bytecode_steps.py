@@ -25,9 +25,7 @@ def test_the_next_turn_of_a_long_conversation_takes_no_more_steps_than_that_of_a
 ) -> None:
     short = _steps(style, AGENT)
     assert _steps(style, BIG) < _NOISE * short
-    assert short < _steps(style, AGENT, on=False) / 2, (
-        "an unknown history is not read, or a known one is"
-    )
+    assert short < _steps(style, AGENT, on=False) / 2, "an unknown history is not read, or a known one is"
 
 
 @pytest.mark.parametrize("style", ["anthropic", *OTHER_STYLES])
