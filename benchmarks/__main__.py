@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: Dragoman beside a plain pass-through and its peers, in one run."""
+"""`python -m benchmarks`: compare Dragoman with a plain proxy and with other gateways, in one run."""
 
 from __future__ import annotations
 
@@ -82,31 +82,57 @@ def _wanted(name: str, options: argparse.Namespace) -> bool:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three minutes with all peers, for a first look")
-    parser.add_argument("--rounds", type=int, default=_ROUNDS, help="how often everything is done in turns")
-    parser.add_argument("--only", nargs="+", choices=list(WORKLOADS), help="only these workloads")
     parser.add_argument(
-        "--peers", nargs="*", choices=list(PEERS), default=list(PEERS), help="only these peers"
+        "--quick", action="store_true", help="fewer workloads and requests (three minutes with all peers)"
+    )
+    parser.add_argument("--rounds", type=int, default=_ROUNDS, help="number of interleaved rounds")
+    parser.add_argument("--only", nargs="+", choices=list(WORKLOADS), help="run only these workloads")
+    parser.add_argument(
+        "--peers",
+        nargs="*",
+        choices=list(PEERS),
+        default=list(PEERS),
+        help="compare with these gateways only; without a name: with none",
     )
     parser.add_argument(
-        "--write-docs", action="store_true", help="the run's part of docs/performance.md, and its plots"
+        "--write-docs",
+        action="store_true",
+        help="write the generated part of docs/performance.md and its plots",
     )
     parser.add_argument(
-        "--servers", nargs="*", choices=list(ASGI_SERVERS), default=[], help="also on these ASGI servers"
+        "--servers",
+        nargs="*",
+        choices=list(ASGI_SERVERS),
+        default=[],
+        help="also run Dragoman on these ASGI servers",
     )
-    parser.add_argument("--before", type=Path, metavar="DIR", help="also the gateway of this older checkout")
-    parser.add_argument("--from-json", type=Path, help="a run that was kept, instead of a new one")
-    parser.add_argument("--floor", choices=["nginx", "splice"], default=best_floor())
-    parser.add_argument("--profile", action="store_true", help="the pure path alone, stage by stage")
-    parser.add_argument("--emulator", action="store_true", help="the emulator alone, beside json.loads")
-    parser.add_argument("--files", action="store_true", help="the file tools on 50,000 files")
-    parser.add_argument("--tool-search", action="store_true", help="what 250 tools cost, declared or found")
     parser.add_argument(
-        "--scale", action="store_true", help="workers, memory, state: the figures of docs/scale.md"
+        "--before", type=Path, metavar="DIR", help="also run the gateway of this (older) checkout"
     )
-    parser.add_argument("--growth", action="store_true", help="a turn as histories and tools get longer")
+    parser.add_argument("--from-json", type=Path, help="report on a saved run instead of a new one")
     parser.add_argument(
-        "--steps", action="store_true", help="steps of Python a request takes, the same everywhere"
+        "--floor", choices=["nginx", "splice"], default=best_floor(), help="the plain proxy to compare with"
+    )
+    parser.add_argument(
+        "--profile", action="store_true", help="CPU of the translation by stage, in this process"
+    )
+    parser.add_argument(
+        "--emulator", action="store_true", help="CPU of the emulator compared with json.loads"
+    )
+    parser.add_argument("--files", action="store_true", help="time of the file tools on 50,000 files")
+    parser.add_argument(
+        "--tool-search", action="store_true", help="tokens for 250 tools, declared or found by tool search"
+    )
+    parser.add_argument(
+        "--scale", action="store_true", help="workers, memory and state: the figures of docs/scale.md"
+    )
+    parser.add_argument(
+        "--growth", action="store_true", help="CPU of a turn with longer histories and more tools"
+    )
+    parser.add_argument(
+        "--steps",
+        action="store_true",
+        help="Python bytecode instructions per request, which do not depend on the machine",
     )
     return parser.parse_args()
 

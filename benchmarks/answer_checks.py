@@ -1,4 +1,4 @@
-"""A fast wrong answer does not count: what came back, and what was sent upstream, against what was meant."""
+"""Check the answer and the upstream request against what was expected, since a wrong answer must not count."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _OTHER_NAMES = {
 
 
 class MinorDeviation(WrongAnswer):
-    """Everything that was asked for is there, but something else is amiss: said beside the figures, which count."""
+    """The answer is complete but has a minor deviation, which is reported; the figures count."""
 
 
 class UnexpectedStop(MinorDeviation):
-    """The answer ends with another word; `blocks` are what it said before."""
+    """The answer ends with another stop reason; `blocks` are its content."""
 
     def __init__(self, about: str, blocks: Blocks) -> None:
         super().__init__(about)
@@ -56,7 +56,7 @@ class UnexpectedStop(MinorDeviation):
 
 
 def read_answer(answer: HttpAnswer, order: AnswerSpec, style: Style, *, stream: bool) -> Blocks:
-    """The answer's blocks in Anthropic's words, checked against the order."""
+    """Return the blocks of the answer in Anthropic's format, checked against the specification."""
     if answer.status != 200:
         raise WrongAnswer(f"status {answer.status}: {answer.body[:300]!r}")
     blocks, stop = read_blocks(style, answer.body, stream=stream)
@@ -70,19 +70,19 @@ def read_answer(answer: HttpAnswer, order: AnswerSpec, style: Style, *, stream: 
 
 
 def expected_blocks(order: AnswerSpec) -> Blocks:
-    """What a wrong answer should have said, so that its conversation can go on."""
+    """Return the expected blocks, so that a conversation can continue after a wrong answer."""
     call = {"type": "tool_use", "id": f"toolu_{order.id}", "name": CALLED_TOOL, "input": order.arguments}
     return [{"type": "text", "text": order.text}, call]
 
 
 def check_upstream(body: bytes, conversation: Conversation, order: AnswerSpec) -> None:
-    """Everything the client said has arrived at Gemini, in order, and nothing was answered twice."""
+    """Check that all content of the client arrived at Gemini in order, and no call was answered twice."""
     sent = _decode(body)
     parts = [_named(part) for content in sent["contents"] for part in content["parts"]]
     results = ["\n".join(_strings(part["functionResponse"])) for part in parts if "functionResponse" in part]
     wanted = conversation.texts("tool_result")
     if len(results) != len(wanted) or not all(map(_contains, results, wanted)):
-        raise WrongAnswer(f"results: {len(wanted)} were given, {len(results)} arrived, or with other words")
+        raise WrongAnswer(f"results: {len(wanted)} were given, {len(results)} arrived, or with other text")
     said = "\n".join(part.get("text", "") for part in parts)
     for prompt in conversation.texts("text"):
         if prompt not in said:

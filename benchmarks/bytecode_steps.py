@@ -1,6 +1,6 @@
-"""How many steps (bytecode instructions) of `dragoman` one request takes in the pure core: decode, translate, encode.
+"""Count the bytecode instructions of `dragoman` for one request in the pure core: decode, translate, encode.
 
-There is no event loop, socket or thread, and every count begins with empty caches, so the same case gives the same
+There is no event loop, socket or thread, and every count starts with empty caches, so the same case gives the same
 number on every run and machine. C code (msgspec) and Python code outside `dragoman` are not counted.
 """
 
@@ -41,12 +41,12 @@ _SHOWN = 12
 
 
 class StepCase(msgspec.Struct, frozen=True, kw_only=True):
-    """`chunks` 0 means a whole answer; a conversation that goes `on` has been seen but for its last turn."""
+    """`chunks` 0 means an answer without a stream; of a `running` conversation only the last turn is new."""
 
     about: str
     style: Style = "anthropic"
     shape: Shape = AGENT
-    on: bool = True
+    running: bool = True
     chunks: int = 0
     requests: int = 12
 
@@ -55,8 +55,8 @@ CASES = (
     StepCase(about="120 KB, next turn, whole answer"),
     StepCase(about="1 MB, next turn, whole answer", shape=BIG, requests=4),
     StepCase(about="120 KB, next turn, 20 chunks", chunks=20),
-    StepCase(about="120 KB, a history never seen, whole answer", on=False, requests=6),
-    StepCase(about="2 KB, 500 chunks one by one", shape=SMALL, on=False, chunks=500, requests=2),
+    StepCase(about="120 KB, new history, whole answer", running=False, requests=6),
+    StepCase(about="2 KB, 500 chunks one by one", shape=SMALL, running=False, chunks=500, requests=2),
     *(
         StepCase(about=f"{size}, next turn in {style}, whole answer", style=style, shape=shape, requests=6)
         for style in OTHER_STYLES
@@ -68,13 +68,15 @@ CASES = (
 def print_steps() -> None:
     for case in CASES:
         steps = count_steps(case)
-        print(f"{case.about}: {sum(steps.values()) / case.requests:,.0f} steps a request; most of them in")
+        print(
+            f"{case.about}: {sum(steps.values()) / case.requests:,.0f} instructions per request, most of them in"
+        )
         for name, count in steps.most_common(_SHOWN):
             print(f"  {count / case.requests:10,.0f}  {name}")
 
 
 def count_steps(case: StepCase) -> Counter[str]:
-    """The steps of all `case.requests`, by file of the package."""
+    """Return the instructions for all `case.requests`, by file of the package."""
     _clear_caches()
     steps: Counter[str] = Counter()
     client = _client(case)
@@ -82,7 +84,7 @@ def count_steps(case: StepCase) -> Counter[str]:
     tokens = map("{:016d}".format, itertools.count())
     conversation = Conversation(case.shape, "steps", stream=bool(case.chunks))
     for number in range(_WARM_UP + case.requests):
-        if not case.on:
+        if not case.running:
             conversation = Conversation(case.shape, f"steps{number}", stream=bool(case.chunks))
         order = AnswerSpec(id=f"order{number}", chunks=max(1, case.chunks))
         pieces = encode_stream(order) if case.chunks else [encode_answer(order)]
@@ -105,10 +107,10 @@ def _client(case: StepCase) -> ClientDialect:
 
 
 def _translate(exchange: Exchange, body: bytes, pieces: list[bytes], signatures: dict[str, str]) -> bytes:
-    """What the client gets for its body when Google answers with these pieces."""
+    """Return what the client receives for its body when Google answers with these pieces."""
     exchange.decode(body)
-    known = {key: unseal(signatures[key]) for key in exchange.missing_keys if key in signatures}
-    exchange.encode(_TARGET, {key: sealed for key, sealed in known.items() if sealed is not None})
+    found = {key: unseal(signatures[key]) for key in exchange.missing_keys if key in signatures}
+    exchange.encode(_TARGET, {key: sealed for key, sealed in found.items() if sealed is not None})
     return exchange.open() + b"".join(map(exchange.receive, pieces)) + exchange.finish()
 
 
@@ -124,7 +126,7 @@ def _clear_caches() -> None:
 
 @contextmanager
 def _count_bytecodes(steps: Counter[str]) -> Iterator[None]:
-    """Without the garbage collector, which would run finalizers of whatever else this process has made."""
+    """Count with the garbage collector off: it would run finalizers of unrelated objects."""
 
     def begin(frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
         if not frame.f_code.co_filename.startswith(_PACKAGE):

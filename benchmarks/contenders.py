@@ -1,4 +1,4 @@
-"""What is measured, each as a process of its own: the direct way, the floor, Dragoman, its peers."""
+"""Start the servers that are measured, each in its own process: fake Gemini, plain proxy, Dragoman, other gateways."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OURS: tuple[Style, ...] = ("anthropic", "openai_chat", "openai_responses", "gem
 _STOP_S = 10.0
 _URL = re.compile(r"http://[\d.]+:\d+")
 
-#: As fast as each can be made without changing the application.
+#: With the fastest options of each server.
 ASGI_SERVERS = {
     "uvicorn": (
         *("uvicorn", "--factory", "dragoman.asgi:app", "--port", "{port}"),
@@ -44,7 +44,7 @@ _SETTLE_S = 0.3
 
 
 class Contender(msgspec.Struct, frozen=True, kw_only=True):
-    """A running server; `start_s` is the time from its start to its first sign of life."""
+    """A running server; `start_s` is the time until it accepted a connection."""
 
     name: str
     url: str
@@ -67,7 +67,7 @@ def start_fake() -> Iterator[Contender]:
 
 @contextmanager
 def start_floor(kind: str, upstream: str, folder: Path) -> Iterator[Contender]:
-    """nginx, or where it is not installed the plainest splice Python can do."""
+    """Start nginx, or a minimal TCP proxy in Python where nginx is not installed."""
     if kind == "nginx":
         command, url = _nginx_command(upstream, folder)
         with _run_server("nginx", ("floor",), command, url) as floor:
@@ -125,14 +125,14 @@ def _gateway_env(upstream: str, home: Path) -> dict[str, str]:
 
 @contextmanager
 def start_peer(peer: Peer, upstream: str, folder: Path) -> Iterator[Contender]:
-    """Its output goes to a file of its own, of which the end is told if it does not start."""
+    """Start another gateway; its output goes to a file, whose end is reported if it does not start."""
     port = _free_port()
     command = peer.prepare(folder, port, upstream)
-    spoken = folder / f"{peer.name}.log"
+    log_file = folder / f"{peer.name}.log"
     env = {"HOME": str(folder), "PATH": os.environ.get("PATH", ""), "NO_PROXY": "127.0.0.1", **command.env}
     url = f"http://127.0.0.1:{port}"
     with (
-        spoken.open("wb") as log,
+        log_file.open("wb") as log,
         _run_server(peer.name, peer.styles, command.argv, url, log, env) as started,
     ):
         yield msgspec.structs.replace(started, headers=command.headers)

@@ -1,4 +1,4 @@
-"""An agent's session as it goes over the wire: the same tools and history every turn, a little more each time."""
+"""The requests of an agent's session: the same tools and a growing history in every turn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CODE = (
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How big a session is when it is first sent."""
+    """The size of a session in its first request."""
 
     tools_bytes: int
     system_bytes: int
@@ -80,7 +80,7 @@ class Conversation:
         return b"]," + _encode(rest)[1:]
 
     def body(self, order: AnswerSpec) -> bytes:
-        """The request; its last block carries the mark and, as agents do it, the moving cache point."""
+        """Return the next request; its last block has the mark and, as agents send it, the moving cache point."""
         last = self._messages[-1]
         *blocks, end = last["content"]
         field = "content" if end["type"] == "tool_result" else "text"
@@ -107,7 +107,7 @@ class Conversation:
             self._say(self._prompt(reminder=False))
 
     def texts(self, block_type: str) -> list[str]:
-        """What results or prompts of the user said so far, in order."""
+        """Return the texts of results and user prompts so far, in order."""
         field = "content" if block_type == "tool_result" else "text"
         return [
             str(block[field])
@@ -129,7 +129,7 @@ class Conversation:
         return {"role": "user", "content": content}
 
     def _invent_blocks(self) -> list[dict[str, Any]]:
-        """A turn from before this gateway: without any signature."""
+        """Return a turn without signatures, as if made by another gateway."""
         name = self._chance.choice(("Read", "Bash", "Grep", "Edit"))
         field, *_ = SCHEMAS[name]["required"]
         call = {

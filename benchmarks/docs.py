@@ -1,4 +1,4 @@
-"""The part of docs/performance.md that a run writes itself: tables, what is to be said of them, plots."""
+"""The generated part of docs/performance.md: tables and plots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DOCS = Path(__file__).parents[1] / "docs"
 _PAGE = _DOCS / "performance.md"
 BEGIN = "<!-- written by `make bench-docs`: begin -->"
 END = "<!-- written by `make bench-docs`: end -->"
-_LONG = 500  # chunks, from where on the request itself is no large part of what a chunk costs
+_LONG = 500  # chunks; with more, the request itself adds little to the CPU per chunk
 
 Cell = Callable[[Figures], str]
 Table = list[list[str]]
@@ -38,30 +38,30 @@ def replace_part(page: str, part: str) -> str:
 def describe(report: Report) -> str:
     sections = (
         _about(report),
-        "CPU of the process tree per request in milliseconds, and in brackets how many times Dragoman's:",
+        "CPU of the process tree per request in milliseconds, in brackets relative to Dragoman:",
         _by_workload(report, lambda item: f"{short(item.cpu_ms_per_request)}{_times(item)}"),
-        "![CPU per request beside the peers](images/performance-cpu.svg)",
+        "![CPU per request of all gateways](images/performance-cpu.svg)",
         "CPU per chunk of a long stream, in microseconds:",
         _by_workload(report, _chunk, only=lambda item: item.chunks >= _LONG),
-        "Added to a direct call at one client, in milliseconds: half of the requests, 99 of 100, and the first byte:",
+        "Latency added to a direct call with one client, in milliseconds: p50, p99, and first byte (p50):",
         _by_workload(report, _added, only=lambda item: item.clients == 1),
-        "![latency, memory and start beside the peers](images/performance-weight.svg)",
-        "Requests that one core serves a second (what 1,000 ms of CPU are enough for):",
+        "![latency, memory and start time of all gateways](images/performance-weight.svg)",
+        "Requests per second per core (per 1,000 ms of CPU):",
         _by_workload(report, lambda item: f"{item.requests_per_core_s:,.0f}"),
-        "Start and memory:",
+        "Start time and memory:",
         _standings(report),
-        "What we want, and what this run says:",
+        "Goals:",
         _table(
             [
-                ["aim", "wanted", "found", ""],
+                ["goal", "wanted", "measured", ""],
                 *([a.about, a.wanted, a.found, _met(a.met)] for a in report.aims),
             ]
         ),
-        "Where a peer is better than Dragoman in this run:",
+        "Where another gateway is better than Dragoman in this run:",
         _items(report.better) or "Nowhere.",
-        "What is amiss with answers that count all the same (the call came, with its arguments, and the text whole):",
+        "Minor deviations of answers that are counted (the call with its arguments and the complete text arrived):",
         _items(_oddities(report.figures)) or "Nothing.",
-        "Answers that are wrong and do not count, peers that did not start, and what was not measured:",
+        "Wrong answers (not counted), gateways that did not start, and what was not measured:",
         _items([*_faults(report.figures), *(f"{name}: {why}" for name, why in _missing(report).items())]),
         "Versions and settings:",
         _items([f"{name} {number}{_settings(report, name)}" for name, number in report.versions.items()]),
@@ -75,14 +75,14 @@ def _about(report: Report) -> str:
     return (
         f"Run of {report.when[:16].replace('T', ' ')} UTC, `{report.command}`, on {report.machine['cpu']}, "
         f"Python {report.machine['python']}. A fixed piece of Python took {reference[0]:.1f} ms of CPU at best, "
-        f"{statistics.median(reference):.1f} in the middle and {reference[-1]:.1f} at worst while it ran: where "
-        f"these differ, others used the machine, and only ratios can be compared. The fake Gemini was never busier than "
+        f"{statistics.median(reference):.1f} ms (median) and {reference[-1]:.1f} ms at worst during the run: if these "
+        f"differ much, the machine was busy, and only ratios can be compared. The fake Gemini used at most "
         f"{busiest.fake_busy:.0%} of a core ({busiest.workload}, {busiest.contender}), so it was not the bottleneck."
     )
 
 
 def _by_workload(report: Report, cell: Cell, only: Callable[[Figures], bool] = lambda _: True) -> str:
-    """A row for each workload, a column for each contender that took part in one of them."""
+    """Return a table with a row per workload and a column per contender."""
     chosen = [item for item in report.figures if item.contender != "direct" and only(item)]
     if not chosen:
         return "Not in this run."
@@ -111,7 +111,7 @@ def _added(item: Figures) -> str:
 
 
 def _standings(report: Report) -> str:
-    rows = [["", "listening after", "first answer after", "memory idle", "memory after the load"]]
+    rows = [["", "start", "first answer", "idle memory", "memory after the load"]]
     rows += [
         [
             one.contender,
@@ -127,7 +127,7 @@ def _standings(report: Report) -> str:
 
 
 def _oddities(figures: Sequence[Figures]) -> list[str]:
-    """Each once, with the workloads it was seen in."""
+    """Return each deviation once, with its workloads."""
     seen: dict[tuple[str, str], list[str]] = {}
     for item in figures:
         for odd in item.oddities:

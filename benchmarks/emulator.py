@@ -1,4 +1,4 @@
-"""The emulator alone, in this process: how long a request takes, beside `json.loads` of the same bytes."""
+"""CPU of the emulator per request, in this process, compared with `json.loads` of the same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dragoman.translation.exchange import Exchange
 
 _MODEL = "gemini-3.8-flash"
 _PATH = f"/v1beta/models/{_MODEL}:generateContent"
-#: What is sent, and whether its tools are declared with the older `parameters` message.
+#: The shape of the request, and whether its tools are declared with the older `parameters` message.
 _WORKLOADS = {
     "2 KB": (SMALL, False),
     "120 KB": (AGENT, False),
@@ -30,17 +30,17 @@ _WORKLOADS = {
     "1 MB": (Shape(60_000, 15_000, 780_000), False),
 }
 _TURNS = 25
-_MEMORY_BYTES = 32 * 1024 * 1024
+_CACHE_BYTES = 32 * 1024 * 1024
 
 
 def print_emulator() -> None:
-    """One line per size and state of the memory; every number is the CPU time of the quickest of its requests."""
+    """Print a line per size and state of the cache; each number is the CPU time of the fastest request."""
     print(
         f"{'':22}{'':11}{'json.loads':>11}{'validation':>12}{'x loads':>9}{'answer':>9}{'x loads':>9}   (ms)"
     )
     for name, (shape, proto_schemas) in _WORKLOADS.items():
         sent = list(bodies(shape, proto_schemas))
-        for state, prepare in (("cold", _forget), ("next turn", _nothing)):
+        for state, prepare in (("cold", _clear_cache), ("next turn", _keep_cache)):
             loads, validation, answer = _measure(sent, prepare)
             print(
                 f"{name:22}{state:11}{loads:>11.3f}{validation:>12.3f}{validation / loads:>9.2f}"
@@ -49,7 +49,7 @@ def print_emulator() -> None:
 
 
 def bodies(shape: Shape, proto_schemas: bool) -> Iterator[bytes]:
-    """An agent's requests as the gateway sends them on, each with one step more than the one before."""
+    """Yield an agent's requests as the gateway encodes them, each with one step more than the one before."""
     conversation = Conversation(shape, "emulator", stream=False)
     for turn in range(_TURNS + 1):
         exchange = Exchange(anthropic, new_id=lambda: "token")
@@ -68,18 +68,18 @@ def _call(turn: int) -> dict[str, object]:
 
 
 def _measure(sent: list[bytes], prepare: Callable[[], None]) -> tuple[float, ...]:
-    """Milliseconds of reading the JSON, of validating and of answering the same requests."""
+    """Return the milliseconds of json.loads, of validation and of an answer for the same requests."""
     works: tuple[Callable[[bytes], object], ...] = (
         json.loads,
         _validate,
         partial(_answer, EmulatorService("bench")),
     )
-    return tuple(_median(work, sent, prepare) for work in works)
+    return tuple(_fastest(work, sent, prepare) for work in works)
 
 
-def _median(work: Callable[[bytes], object], sent: list[bytes], prepare: Callable[[], None]) -> float:
+def _fastest(work: Callable[[bytes], object], sent: list[bytes], prepare: Callable[[], None]) -> float:
     first, *later = sent
-    _forget()
+    _clear_cache()
     work(first)
     spent: list[float] = []
     for body in later:
@@ -103,12 +103,12 @@ def _answer(service: EmulatorService, body: bytes) -> None:
         raise SystemExit(f"the emulator refused: {answer.body!r}")
 
 
-def _forget() -> None:
-    parsed_request.FRAGMENT_CACHE = LruCache(_MEMORY_BYTES)
+def _clear_cache() -> None:
+    parsed_request.FRAGMENT_CACHE = LruCache(_CACHE_BYTES)
 
 
-def _nothing() -> None:
-    """The next turn finds what the one before it left."""
+def _keep_cache() -> None:
+    """Keep the cache of the previous turn."""
 
 
 if __name__ == "__main__":

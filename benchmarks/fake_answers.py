@@ -1,4 +1,4 @@
-"""What the fake Gemini says: asked for by a mark in the request, so that every answer can be checked."""
+"""The answers of the fake Gemini, selected by a mark in the request, so that every answer can be checked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AnswerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer to give: `chunks` of a stream, `pace_ms` apart; the id comes back in the answer."""
+    """The specification of an answer: `chunks` of a stream, `pace_ms` apart; the answer contains the id."""
 
     id: str
     chunks: int = 1
@@ -55,7 +55,7 @@ class AnswerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_answer_spec(body: bytes) -> AnswerSpec | None:
-    """The last mark in the body: earlier ones belong to earlier turns."""
+    """Return the last mark in the body; earlier ones belong to earlier turns."""
     found = _MARK.match(body, max(0, body.rfind(_MARK_START)))
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""A Gemini that costs almost nothing: ready-made answers over keep-alive HTTP/1.1.
+"""A fake Gemini that uses little CPU: ready-made answers over keep-alive HTTP/1.1.
 
 `python -m benchmarks.fake_gemini` prints its address. `GET /last` gives back the last body it was sent.
 """
@@ -25,7 +25,7 @@ _PER_WRITE = 16  # events a hurried Google puts into one packet
 
 
 class FakeGemini(asyncio.Protocol):
-    """One connection: a request is read whole and answered before the next one comes."""
+    """One connection; a request is read completely and answered before the next one."""
 
     last_body = b""
 

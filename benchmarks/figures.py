@@ -1,4 +1,4 @@
-"""Numbers out of measurements: everything that is printed, plotted or written into the documents."""
+"""Compute the figures that are printed, plotted or written into the documentation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DIRECT = "direct"
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """One contender at one workload, all rounds together; `spread` is over the rounds' CPU.
+    """One contender with one workload, all rounds together; `spread_ms` is the range of the rounds' CPU.
 
-    `times_ours` is how many times Dragoman's CPU it takes; `fault` makes it worth nothing, `oddities` do not.
+    `times_ours` is its CPU divided by Dragoman's. A `fault` invalidates the figures, `oddities` do not.
     """
 
     contender: str
@@ -53,7 +53,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """What we have promised to reach, and what this run says of it."""
+    """A goal, and whether this run reached it."""
 
     about: str
     wanted: str
@@ -62,7 +62,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, as it is kept."""
+    """The saved result of a run."""
 
     when: str
     command: str
@@ -152,10 +152,10 @@ def _percentiles(rounds: list[Measurement]) -> tuple[float, float]:
     return statistics.median(times), times[min(len(times) - 1, int(len(times) * 0.99))]
 
 
-#: How many times less CPU than a peer the next turn is to take; the second is for peers not named.
+#: Goals: the CPU of the peer for the next turn divided by ours; the second is for all other peers.
 _TIMES_LESS = {"litellm": 30.0}
 _TIMES_LESS_THAN_OTHERS = 8.0
-#: Workload -> at most so many times the CPU of the older checkout (`--before`).
+#: Workload -> goal for the CPU divided by that of the older checkout (`--before`).
 _TIMES_BEFORE = {"next_turn": 1.6, "new_conversation": 1.25}
 _SPEED_UP = 1.8
 
@@ -174,7 +174,7 @@ def check_goals(figures: Sequence[Figures], workloads: Iterable[Workload], floor
         times_before = _TIMES_BEFORE.get(item.workload)
         if item.contender == BEFORE and times_before is not None and item.times_ours:
             found_times = 1 / item.times_ours
-            about = f"{item.workload}: CPU a request against the older checkout"
+            about = f"{item.workload}: CPU per request relative to the older checkout"
             aims.append(
                 Goal(
                     about=about,
@@ -192,9 +192,9 @@ def check_goals(figures: Sequence[Figures], workloads: Iterable[Workload], floor
 
 def _judge_workload(workload: Workload, ours: Figures, floor: str) -> list[Goal]:
     checks = (
-        ("CPU a request", workload.aim_request_ms, ours.cpu_ms_per_request, " ms"),
-        (f"CPU a request against {floor}", workload.aim_times_floor, ours.times_floor, " ×"),
-        ("first byte after a direct call's", workload.aim_first_byte_ms, ours.added_first_byte_ms, " ms"),
+        ("CPU per request", workload.aim_request_ms, ours.cpu_ms_per_request, " ms"),
+        (f"CPU per request relative to {floor}", workload.aim_times_floor, ours.times_floor, " ×"),
+        ("added time to the first byte", workload.aim_first_byte_ms, ours.added_first_byte_ms, " ms"),
     )
     return [
         Goal(
@@ -209,15 +209,15 @@ def _judge_workload(workload: Workload, ours: Figures, floor: str) -> list[Goal]
 
 
 def _judge_workers(workload: Workload, one: Figures, two: Figures) -> list[Goal]:
-    """By the clock only where load and fake Gemini leave nearly all of the machine to the workers."""
+    """Compare by elapsed time only if the workers have nearly all of the machine."""
     by_cpu = 2 * one.cpu_ms_per_request / two.cpu_ms_per_request
-    aims = [
-        _at_least(f"{workload.name}: two workers against one, by the CPU a request takes", by_cpu, _SPEED_UP)
-    ]
+    aims = [_at_least(f"{workload.name}: two workers relative to one, by CPU per request", by_cpu, _SPEED_UP)]
     if workload.heavy:
         by_clock = two.requests_per_s / one.requests_per_s
         aims.append(
-            _at_least(f"{workload.name}: two workers against one, requests a second", by_clock, _SPEED_UP)
+            _at_least(
+                f"{workload.name}: two workers relative to one, by requests per second", by_clock, _SPEED_UP
+            )
         )
     return aims
 
@@ -227,7 +227,7 @@ def _at_least(about: str, value: float, wanted: float) -> Goal:
 
 
 _MEASURES = {
-    "CPU a request, ms": "cpu_ms_per_request",
+    "CPU per request, ms": "cpu_ms_per_request",
     "p50, ms": "total_p50_ms",
     "p99, ms": "total_p99_ms",
     "first byte, ms": "first_byte_p50_ms",
@@ -243,7 +243,7 @@ _WEIGHTS = {
 def peer_advantages(
     figures: Sequence[Figures], standings: Sequence[ServerFootprint], floor: str
 ) -> list[str]:
-    """Every figure in which a peer with right answers beats Dragoman."""
+    """Return every figure in which a peer with correct answers is better than Dragoman."""
     apart = (OURS, TWO_WORKERS, BEFORE, _DIRECT, floor, *ASGI_SERVERS)
     found: list[str] = []
     ours = {item.workload: item for item in figures if item.contender == OURS}

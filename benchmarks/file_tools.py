@@ -36,7 +36,7 @@ _CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def print_files() -> None:
-    """The quickest of some rounds, wall-clock, through the handler as an agent calls it."""
+    """Return the elapsed time of the fastest round, through the handler as an agent calls it."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "project"
         _generate(root)

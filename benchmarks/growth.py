@@ -1,6 +1,6 @@
-"""`python -m benchmarks --growth`: what a turn costs as its conversation gets longer, or its tools more.
+"""`python -m benchmarks --growth`: CPU of a turn with longer histories and more tools.
 
-nginx passing the same bytes on stands beside it: that much is moving them.
+nginx with the same bytes shows how much of it is copying them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WARM_UP, _MEASURED, _ROUNDS = 3, 10, 3
 
 
 class GrowthPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What one turn cost, the middle of all rounds, in milliseconds of CPU."""
+    """The CPU of one turn in milliseconds (median of the rounds)."""
 
     name: str
     kilobytes: float
@@ -40,7 +40,7 @@ class GrowthPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def beyond_ms(self) -> float:
-        """More than moving the bytes, which the gateway does twice over: in and out."""
+        """CPU beyond copying the bytes, which the gateway does twice: in and out."""
         return self.gateway_ms - 2 * self.floor_ms
 
 
@@ -76,7 +76,7 @@ def _measure(name: str, shape: Shape, floor: Contender, gateway: Contender) -> G
 
 
 async def _converse(contender: Contender, shape: Shape, seed: str) -> tuple[float, int]:
-    """CPU per turn once the conversation runs, and how many bytes the last one had."""
+    """Return the CPU per turn in milliseconds after a warm-up, and the bytes of the last request."""
     place = urlsplit(contender.url)
     connection = await connect(place.hostname or "", place.port or 0)
     conversation = Conversation(shape, seed, stream=False)
@@ -97,7 +97,7 @@ async def _converse(contender: Contender, shape: Shape, seed: str) -> tuple[floa
 
 def _print_points(title: str, points: list[GrowthPoint]) -> None:
     print(
-        f"\n  {title:>14}{'KB':>9}{'nginx ms':>10}{'gateway ms':>12}{'beyond moving':>15}{'x the first':>13}"
+        f"\n  {title:>14}{'KB':>9}{'nginx ms':>10}{'gateway ms':>12}{'beyond copying':>15}{'x the first':>13}"
     )
     for point in points:
         times = point.beyond_ms / points[0].beyond_ms

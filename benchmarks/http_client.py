@@ -1,4 +1,4 @@
-"""The load's side of HTTP/1.1: one keep-alive connection, one question at a time, times taken."""
+"""The HTTP/1.1 client of the load generator: one keep-alive connection, one request at a time, with times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHUNKS_END = b"\r\n0\r\n\r\n"
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
-    """`reads` counts the packets it came in; times are from the first byte sent."""
+    """`reads` counts the reads of the response; times start with the first byte sent."""
 
     status: int
     body: bytes
@@ -36,7 +36,7 @@ class HttpAnswer(msgspec.Struct, frozen=True):
 
 
 def build_post(style: Style, body: bytes, *, stream: bool, headers: str = "") -> bytes:
-    """`headers` take the place of the gateway's key."""
+    """`headers` replace the header with the gateway key."""
     own = headers or f"authorization: Bearer {GATEWAY_KEY}\r\n"
     head = f"POST {PATHS[style][stream]} HTTP/1.1\r\n{_HEADERS}{HEADERS[style]}{own}"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body

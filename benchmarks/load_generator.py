@@ -1,4 +1,4 @@
-"""The load, a process of its own: one job per line of JSON in, one measurement per line out."""
+"""The load generator, a separate process: reads a job per line (JSON) and writes a measurement per line."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from benchmarks.workloads import Workload
 _WARM_UP_TURNS = 2
 _TURNS_PER_SESSION = 15  # 105 KB grow to 140 KB
 _JOB_LIMIT_S = 300.0
-_CROWD = 64  # so many clients warm each other up: one turn each will do
+_CROWD = 64  # with this many clients, one warm-up turn each is enough
 _REFERENCE_STEPS = 100_000
 _ASK_LAST = b"GET /last HTTP/1.1\r\nhost: fake\r\n\r\n"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """`pids` are charged; `fake_url` shows what arrived upstream; after `budget_s` nobody asks again."""
+    """`pids` are the measured processes; `fake_url` reports what arrived upstream; no request starts after `budget_s`."""
 
     url: str
     style: Style
@@ -49,10 +49,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """`reference_s` is what a fixed piece of work cost meanwhile: how fast the machine was just then.
+    """`reference_s` is the CPU of a fixed piece of work at the same time, which shows how fast the machine was.
 
-    `per_s` is how many requests a second were answered while all clients were asking.
-    `wrong` answers, the first of which is told in `why`, make all of it worthless; `oddities` are only told.
+    `per_s` is the number of requests answered per second while all clients were active. `wrong` answers invalidate
+    the measurement (`why` is the first reason); `oddities` are only reported.
     """
 
     requests: int
@@ -79,7 +79,7 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
 
 
 class LoadClient:
-    """One connection with its sessions; every answer is checked before the next question."""
+    """One connection with its sessions; every answer is checked before the next request."""
 
     def __init__(self, job: Job, number: int, connection: Connection) -> None:
         self._job = job

@@ -1,4 +1,4 @@
-"""250 tools as ten MCP servers offer them: names, sizes and keywords as in the wild, written anew."""
+"""250 tools as ten MCP servers offer them: with realistic names, sizes and keywords."""
 
 from __future__ import annotations
 

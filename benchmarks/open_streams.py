@@ -1,4 +1,4 @@
-"""Many streams that stay open: what each of them weighs, and what is left when they are gone."""
+"""Memory of many open streams, and descriptors that remain after they are closed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OpenStream = tuple[asyncio.StreamWriter, int]
 
 
 class StreamMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """Of `streams` open streams; `leaked_descriptors` are those more than before they were opened."""
+    """Memory of `streams` open streams; `leaked_descriptors` remained open after them."""
 
     streams: int
     request_bytes: int
@@ -41,7 +41,7 @@ class StreamMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def measure_streams(url: str, pid: int, shape: Shape, streams: int, seed: str = "") -> StreamMemory:
-    """Google has begun to answer all of them and is silent since."""
+    """Measure streams that have started and send nothing more."""
     raise_descriptor_limit(streams + _SPARE)
     place = urlsplit(url)
     host, port = place.hostname or "", place.port or 0
@@ -72,7 +72,7 @@ async def measure_streams(url: str, pid: int, shape: Shape, streams: int, seed: 
 
 
 async def _open(host: str, port: int, shape: Shape, seed: str) -> OpenStream:
-    """A stream whose first words have come."""
+    """Open a stream and wait for its first text."""
     body = Conversation(shape, seed, stream=True).body(AnswerSpec(id=seed, chunks=5, pace_ms=_FOREVER_MS))
     reader, writer = await asyncio.open_connection(host, port)
     writer.write(build_post("anthropic", body, stream=True))

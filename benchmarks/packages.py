@@ -1,4 +1,4 @@
-"""Peers from their packages, into a cache that no clone owns."""
+"""Install other gateways from their packages, into a cache outside the checkout."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _INSTALL_S = 1200.0
 
 
 class NotInstalled(Exception):
-    """The registry, or this machine, does not have it."""
+    """The package is not available in the registry or on this machine."""
 
 
 def install_python(folder: str, *packages: str) -> Path:
-    """A virtual environment of its own; its python is `bin/python`."""
+    """Create a virtual environment for the package; its interpreter is `bin/python`."""
 
     def make(prefix: Path) -> None:
         _run([sys.executable, "-m", "venv", str(prefix)])

@@ -1,4 +1,4 @@
-"""The others that translate for Gemini, as their own documents say they are run in production."""
+"""Other gateways for Gemini, run as their documentation recommends for production."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """`prepare(folder, port, upstream)` installs it, writes its settings and says how it is started."""
+    """`prepare(folder, port, upstream)` installs it, writes its settings and returns its command."""
 
     name: str
     version: str

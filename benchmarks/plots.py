@@ -1,4 +1,4 @@
-"""The pictures of docs/performance.md, drawn with matplotlib (the extra `bench`)."""
+"""The plots of docs/performance.md, drawn with matplotlib (the extra `bench`)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def draw(report: Report, folder: Path) -> list[Path]:
 
 
 def _save(picture: Any, path: Path) -> list[Path]:
-    """The same run gives the same bytes: no date inside."""
+    """Save without a date, so that the same run gives the same bytes."""
     paths = [path.with_suffix(".svg"), path.with_suffix(".png")]
     picture.savefig(paths[0], metadata={"Date": None})
     picture.savefig(paths[1], dpi=120, metadata={"Software": None})
@@ -62,7 +62,7 @@ def _save(picture: Any, path: Path) -> list[Path]:
 
 
 def _cpu(report: Report) -> Any:
-    """Bars on a logarithmic scale, a group for each workload; wrong answers have none."""
+    """Draw bars on a logarithmic scale, one group per workload, without wrong answers."""
     found = {(item.contender, item.workload): item for item in report.figures if not item.fault}
     workloads = [name for name in _SHOWN if (OURS, name) in found]
     names = [name for name in _COLOURS if any((name, workload) in found for workload in workloads)]
@@ -99,7 +99,7 @@ def _label(item: Figures) -> str:
 
 
 def _weight(report: Report) -> Any:
-    """Four small pictures: latency at one client, the first byte, memory, start."""
+    """Draw four small plots: latency with one client, first byte, memory, start time."""
     latency = {
         item.contender: item for item in report.figures if item.workload == "latency" and not item.fault
     }

@@ -1,4 +1,4 @@
-"""What a process and its children cost, as Linux counts it."""
+"""CPU and memory of a process and its children, from /proc."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CPU_CLOCK = 2  # CPUCLOCK_SCHED of clock_getcpuclockid(3): nanoseconds of all t
 
 
 def tree(pid: int) -> list[int]:
-    """The process and everything it started that still runs."""
+    """Return the process and its running descendants."""
     children = [
         int(child)
         for task in (_PROC / str(pid) / "task").glob("*/children")
@@ -20,7 +20,7 @@ def tree(pid: int) -> list[int]:
 
 
 def cpu_s(pids: list[int]) -> float:
-    """Same sum as utime + stime of /proc/PID/stat, without its rounding to 10 ms."""
+    """Return the same sum as utime + stime of /proc/PID/stat, without its rounding to 10 ms."""
     return sum(time.clock_gettime((~pid << 3) | _CPU_CLOCK) for pid in pids)
 
 

@@ -1,4 +1,4 @@
-"""The pure path alone, stage by stage, in this process: `python -m benchmarks.profile [--calls]`."""
+"""CPU of the translation by stage, in this process: `python -m benchmarks.profile [--calls]`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def print_profile() -> None:
 def _print_stages(title: str, profile: Callable[[Clock], None]) -> None:
     clock = Clock()
     profile(clock)
-    print(f"\n{title}\n  {'':44}{'median':>10}{'least':>10}")
+    print(f"\n{title}\n  {'':44}{'median':>10}{'minimum':>10}")
     print("\n".join(clock.lines()))
 
 
@@ -86,28 +86,32 @@ def profile_new_conversations(clock: Clock, unseen_tools: bool = False) -> None:
 
 
 def _profile_request(clock: Clock, conversation: Conversation, order: AnswerSpec, store: SqliteStore) -> None:
-    """The request as `server.relay` drives it; the indented stages repeat parts of the ones above them."""
+    """Run the stages of a request as `gateway.relay` does; the indented stages repeat parts of those above them."""
     body, answer = conversation.body(order), encode_answer(order)
-    exchange = Exchange(anthropic, new_id=new_id, scope="somebody")
-    recalled: dict[str, SealedSignature] = {}
+    exchange = Exchange(anthropic, new_token=new_id, scope="caller")
+    signatures: dict[str, SealedSignature] = {}
     clock.time("Exchange.decode", lambda: exchange.decode(body))
     request = exchange.request
-    clock.time("    anthropic.decode_request, all known", lambda: anthropic.decode_request(body, {}))
-    clock.time("    Signing, nothing known", lambda: SignatureRestorer(request.messages))
-    clock.time("store.recall and unseal", lambda: recalled.update(_recall(store, exchange.missing_keys)))
-    clock.time("Exchange.encode", lambda: exchange.encode(_TARGET, recalled))
-    signed = SignatureRestorer(request.messages, "somebody").sign(recalled)
+    clock.time("    anthropic.decode_request, all cached", lambda: anthropic.decode_request(body, {}))
+    clock.time("    SignatureRestorer, nothing cached", lambda: SignatureRestorer(request.messages))
+    clock.time(
+        "store.get_values and unseal",
+        lambda: signatures.update(_get_signatures(store, exchange.missing_keys)),
+    )
+    clock.time("Exchange.encode", lambda: exchange.encode(_TARGET, signatures))
+    signed = SignatureRestorer(request.messages, "caller").sign(signatures)
     messages, _ = repair(signed, ends_with_user=False)
     ready = msgspec.structs.replace(request, messages=messages)
     clock.time(
-        "    Signing, all known", lambda: SignatureRestorer(request.messages, "somebody").sign(recalled)
+        "    SignatureRestorer.sign, all cached",
+        lambda: SignatureRestorer(request.messages, "caller").sign(signatures),
     )
     clock.time("    repair", lambda: repair(signed, ends_with_user=False))
     clock.time("    gemini.encode_request", lambda: gemini.encode_request(ready, _TARGET, new_id))
     clock.time("Exchange.receive (whole answer)", lambda: exchange.receive(answer))
     clock.time("Exchange.finish", exchange.finish)
     clock.time("    estimate_tokens", lambda: estimate_tokens(request))
-    clock.time("store.remember", lambda: _finish(store.set_values(exchange.store_entries)))
+    clock.time("store.set_values", lambda: _finish(store.set_values(exchange.store_entries)))
     conversation.take(_blocks(body, answer, order))
 
 
@@ -120,18 +124,18 @@ def _blocks(body: bytes, answer: bytes, order: AnswerSpec) -> list[dict[str, obj
     return content
 
 
-def _recall(store: SqliteStore, wanted: Collection[str]) -> dict[str, SealedSignature]:
+def _get_signatures(store: SqliteStore, wanted: Collection[str]) -> dict[str, SealedSignature]:
     found: dict[str, str] = {}
 
     async def ask() -> None:
         found.update(await store.get_values(wanted))
 
     _finish(ask())
-    return {key: sealed for key, word in found.items() if (sealed := unseal(word)) is not None}
+    return {key: sealed for key, value in found.items() if (sealed := unseal(value)) is not None}
 
 
 def _finish(work: object) -> None:
-    """Drive a coroutine that never waits, without the cost of a loop."""
+    """Run a coroutine that never waits, without an event loop."""
     try:
         work.send(None)  # type: ignore[attr-defined]
     except StopIteration:
@@ -174,7 +178,7 @@ def _reading(body: bytes, chunks: list[bytes]) -> Callable[[], object]:
 
 
 def _print_calls() -> None:
-    """Which functions the time goes to; the profiler's own cost is in it, so trust the order, not the sums."""
+    """Print the functions that take most time; the profiler adds to each, so only the order is reliable."""
     for profile in (profile_turns, profile_chunks):
         profiler = cProfile.Profile()
         profiler.runcall(profile, Clock())
@@ -183,7 +187,7 @@ def _print_calls() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
-    parser.add_argument("--calls", action="store_true", help="also the functions the time goes to")
+    parser.add_argument("--calls", action="store_true", help="also print the functions that take most time")
     options = parser.parse_args()
     print_profile()
     if options.calls:

@@ -1,4 +1,4 @@
-"""A run for people (a table of ratios, then the figures) and for programs (JSON)."""
+"""The report of a run as text (a table of ratios, then the figures) and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.peers import ABSENT, PEERS
 from benchmarks.suite import Results
 
 _FOLDER = Path(__file__).parent / "results"
-_BUSY = 0.8  # from here on the fake Gemini or the load, and not the contender, may set the pace
+_BUSY = 0.8  # above this share the fake Gemini or the load generator may be the bottleneck
 _HEAD = (
     f"  {'':11}{'CPU ms/req':>11}{'(rounds)':>17}{'x floor':>9}{'x ours':>8}{'us/chunk':>9}{'req/s/core':>11}"
     f"{'first ms':>9}{'p50 ms':>9}{'p99 ms':>10}{'+first':>8}{'+p50':>9}{'+p99':>9}"
@@ -58,8 +58,8 @@ def _cpu_name() -> str:
 def _floor_version(floor: str) -> dict[str, str]:
     if floor != "nginx":
         return {}
-    said = subprocess.run(["nginx", "-v"], capture_output=True, text=True, check=False).stderr
-    return {"nginx": said.strip().rpartition("/")[2]}
+    output = subprocess.run(["nginx", "-v"], capture_output=True, text=True, check=False).stderr
+    return {"nginx": output.strip().rpartition("/")[2]}
 
 
 def write_json(report: Report) -> Path:
@@ -74,27 +74,27 @@ def read_json(path: Path) -> Report:
 
 
 def render(report: Report) -> str:
-    lines = ["times the CPU of Dragoman, the same work in the same run", *_ratio_lines(report.figures)]
+    lines = ["CPU relative to Dragoman, for the same work in the same run", *_ratio_lines(report.figures)]
     for name in dict.fromkeys(item.workload for item in report.figures):
         mine = [item for item in report.figures if item.workload == name]
         clients = f"{mine[0].clients} client{'s' * (mine[0].clients > 1)}"
         lines += ["", f"{name}: {mine[0].about} ({mine[0].request_kb:.0f} KB, {clients})", _HEAD]
         lines += [line for item in mine for line in _lines(item)]
-    lines += ["", "memory and start"]
+    lines += ["", "memory and start time"]
     lines += [f"  {'':11}{'start s':>11}{'first answer s':>17}{'idle MB':>9}{'loaded MB':>11}"]
     lines += [
         f"  {item.contender:11}{item.start_s:>11.2f}{item.first_answer_s:>17.2f}{item.idle_rss_kib / 1024:>9.0f}"
         f"{item.loaded_rss_kib / 1024:>11.0f}"
         for item in report.standings
     ]
-    lines += ["", "aims"]
+    lines += ["", "goals"]
     lines += [
-        f"  {'met   ' if aim.met else 'MISSED'} {aim.about}: {aim.found} (wanted {aim.wanted})"
+        f"  {'met   ' if aim.met else 'MISSED'} {aim.about}: {aim.found} (goal {aim.wanted})"
         for aim in report.aims
     ]
     lines += [
         "",
-        "where a peer is better",
+        "where another gateway is better",
         *(f"  {line}" for line in report.better or [_nowhere(report)]),
     ]
     lines += ["", "not measured"]
@@ -103,7 +103,7 @@ def render(report: Report) -> str:
 
 
 def _nowhere(report: Report) -> str:
-    return "nowhere in this run" if report.settings else "no peer took part"
+    return "nowhere in this run" if report.settings else "no other gateway was measured"
 
 
 def _ratio_lines(figures: Sequence[Figures]) -> list[str]:
@@ -117,7 +117,7 @@ def _ratio_lines(figures: Sequence[Figures]) -> list[str]:
 
 
 def ratio(item: Figures | None) -> str:
-    """A cell of the table; a wrong answer has no ratio."""
+    """Return a cell of the table; there is no ratio for wrong answers."""
     if item is None or item.times_ours is None:
         return ""
     if item.fault:
@@ -126,7 +126,7 @@ def ratio(item: Figures | None) -> str:
 
 
 def short(value: float) -> str:
-    """Three digits that mean something."""
+    """Format with three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -139,9 +139,9 @@ def _lines(item: Figures) -> list[str]:
         f"{item.first_byte_p50_ms:>9.2f}{item.total_p50_ms:>9.2f}{item.total_p99_ms:>10.2f}"
         f"{item.added_first_byte_ms:>+8.2f}{item.added_p50_ms:>+9.2f}{item.added_p99_ms:>+9.2f}"
     )
-    shares = {"the fake Gemini": item.fake_busy, "the load": item.load_busy}
+    shares = {"the fake Gemini": item.fake_busy, "the load generator": item.load_busy}
     busy = [f"{who} was busy {share:.0%} of the time" for who, share in shares.items() if share > _BUSY]
-    wrong = [f"WRONG, does not count: {item.fault}"] if item.fault else []
+    wrong = [f"WRONG, not counted: {item.fault}"] if item.fault else []
     return [line, *(f"  {'':11}  {remark}" for remark in (*wrong, *item.oddities, *busy))]
 
 
@@ -156,10 +156,10 @@ def _remarks(report: Report) -> list[str]:
     )
     settings = [f"{name} {report.versions.get(name, '')}: {about}" for name, about in report.settings.items()]
     return [
-        f"A fixed piece of Python took {statistics.median(reference):.1f} ms of CPU in the middle, {reference[0]:.1f} "
-        f"at best, {reference[-1]:.1f} at worst: the more they differ, the busier the machine; compare ratios.",
+        f"A fixed piece of Python took {statistics.median(reference):.1f} ms of CPU (median), {reference[0]:.1f} at best "
+        f"and {reference[-1]:.1f} at worst: if these differ much, the machine was busy; compare ratios only.",
         f"The fake Gemini was busiest in {fake.workload} of {fake.contender}: {fake.fake_busy:.0%} of a core, "
-        f"{fake.fake_cpu_ms_per_request:.2f} ms a request.",
-        "direct: the load asks the fake Gemini itself; its CPU is the fake's own. Every answer was checked.",
+        f"{fake.fake_cpu_ms_per_request:.2f} ms per request.",
+        "direct: the load generator sends to the fake Gemini, so the CPU is the fake's. Every answer was checked.",
         *settings,
     ]

@@ -1,4 +1,4 @@
-"""The same request in the words of every dialect, written from what a client of Anthropic's would send."""
+"""Encode a request of an Anthropic client in the format of each dialect."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HEADERS: dict[Style, str] = {
 
 
 def encode_request(style: Style, body: bytes) -> bytes:
-    """`body` is Anthropic's and stays it for those who speak it."""
+    """Convert an Anthropic `body`; it is unchanged for gateways that accept Anthropic's format."""
     write = _WRITERS.get(style)
     return body if write is None else _encode(write(_decode(body)))
 
@@ -217,7 +217,7 @@ def _text(blocks: list[Json]) -> str:
 
 
 def _spoken(blocks: list[Json]) -> list[Json]:
-    """Without thoughts: their signatures are the gateway's to remember."""
+    """Leave out thoughts: the gateway keeps their signatures."""
     return [block for block in blocks if block["type"] != "thinking"]
 
 

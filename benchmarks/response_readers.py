@@ -1,4 +1,4 @@
-"""Answers of every dialect read as its clients read them, told in Anthropic's blocks."""
+"""Decode the answers of every dialect as its clients do, into Anthropic's blocks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _decode = msgspec.json.Decoder().decode
 
 
 class WrongAnswer(Exception):
-    """The answer is not the one that was ordered."""
+    """The answer differs from its specification."""
 
 
 def read_blocks(style: Style, body: bytes, *, stream: bool) -> Read:
-    """The blocks and the word with which the answer ends; whatever cannot be read is wrong."""
+    """Return the blocks and the stop reason; raise `WrongAnswer` for anything that cannot be decoded."""
     try:
         return _READERS[style][stream](body)
     except (LookupError, TypeError, ValueError, ParserError) as error:
@@ -34,7 +34,7 @@ def _message(body: bytes) -> Read:
 
 
 def _message_stream(body: bytes) -> Read:
-    """Folds the stream as the SDK does; anything out of order raises."""
+    """Collect the stream as the SDK does; raise if events are out of order."""
     blocks: Blocks = []
     arguments: dict[int, str] = {}
     stop = ""
@@ -76,7 +76,7 @@ def _gemini_stream(body: bytes) -> Read:
 
 
 def _fold_gemini(chunks: list[Any]) -> Read:
-    """The same blocks a gateway would make of it, so that every contender gets the same next turn."""
+    """Return the blocks that a gateway would return, so that every contender gets the same next turn."""
     thinking = {"type": "thinking", "thinking": "", "signature": ""}
     text = {"type": "text", "text": ""}
     blocks: Blocks = [thinking, text]
@@ -128,7 +128,7 @@ def _response(body: bytes) -> Read:
 
 
 def _response_stream(body: bytes) -> Read:
-    """The deltas must say what the whole response at the end repeats."""
+    """Check that the deltas equal the complete response at the end."""
     events = _events(body)
     text = "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
     if events[-1]["type"] != "response.completed":
@@ -206,7 +206,7 @@ def _events(body: bytes) -> list[Any]:
 
 
 def _frames(body: bytes) -> list[tuple[str, Any]]:
-    """By Amazon's own reader, which also checks the sums."""
+    """Decode with Amazon's own reader, which also checks the checksums."""
     buffer = EventStreamBuffer()
     buffer.add_data(body)
     return [(frame.headers[":event-type"], _decode(frame.payload)) for frame in buffer]

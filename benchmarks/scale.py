@@ -1,4 +1,4 @@
-"""`python -m benchmarks --scale`: the figures behind docs/scale.md, for whoever plans machines."""
+"""`python -m benchmarks --scale`: the figures of docs/scale.md, for capacity planning."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def print_scale() -> None:
 
 def _print_work(gateways: dict[int, Contender], fake: Contender, stack: ExitStack) -> None:
     ask = stack.enter_context(start_load())
-    print("work (a core that does nothing else)\n")
+    print("CPU (of a core that does nothing else)\n")
     print(f"  {'':18}{'workers':>8}{'CPU ms/request':>16}{'requests/s/core':>17}{'requests/s here':>17}")
     for name in ("next_turn", "new_conversation"):
         workload = msgspec.structs.replace(WORKLOADS[name], clients=_CLIENTS)
@@ -50,7 +50,9 @@ def _print_work(gateways: dict[int, Contender], fake: Contender, stack: ExitStac
             cpu_ms = 1000 * sum(one.cpu_s for one in rounds) / sum(one.requests for one in rounds)
             print(f"  {name:18}{workers:>8}{cpu_ms:>16.2f}{1000 / cpu_ms:>17.0f}{_speed(rounds):>17.0f}")
         print(f"  {'':18}2 workers : 1 = {_speed(measured[2]) / _speed(measured[1]):.2f}\n")
-    print("  Load, fake Google and gateway share this machine: the ratio grows with free cores, up to 2.\n")
+    print(
+        "  Load generator, fake Google and gateway share this machine: the ratio grows with free cores, up to 2.\n"
+    )
 
 
 def _measure(
@@ -66,7 +68,7 @@ def _measure(
 
 
 def _speed(rounds: list[Measurement]) -> float:
-    """The best round: the others shared the machine with somebody."""
+    """Return the best round, which other processes disturbed least."""
     return max(one.per_s for one in rounds)
 
 
@@ -82,7 +84,7 @@ def _print_memory(gateway: Contender) -> None:
         )
         print(
             f"  {streams} open streams, requests {name} ({weight.request_bytes / 1000:.0f} KB): "
-            f"{weight.per_stream_kib:.0f} KB each; descriptors left behind: {weight.leaked_descriptors}"
+            f"{weight.per_stream_kib:.0f} KB each; leaked descriptors: {weight.leaked_descriptors}"
         )
     print()
 
@@ -94,6 +96,6 @@ def _print_state() -> None:
         sqlite = asyncio.run(measure_sqlite(kind, conversations=_CONVERSATIONS, turns=_TURNS))
         print(f"  {kind}: {about}")
         print(
-            f"    Redis   {redis.per_request:.1f} round trips a request, {redis.bytes_per_turn} bytes a turn"
+            f"    Redis   {redis.per_request:.1f} round trips per request, {redis.bytes_per_turn} bytes per turn"
         )
-        print(f"    SQLite  {sqlite} bytes a turn\n")
+        print(f"    SQLite  {sqlite} bytes per turn\n")

@@ -28,16 +28,16 @@ KINDS: dict[Kind, str] = {
 _MODEL = "gemini-3.8-flash"
 _HEADERS = {"x-api-key": GATEWAY_KEY, "anthropic-version": "2023-06-01"}
 _SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
-#: What a connection says for itself, and what is asked to count the rest.
+#: Commands of connecting and of this measurement itself.
 _NOT_OURS = frozenset({"hello", "client", "ping", "info", "config", "script", "flushall", "auth", "select"})
 
 
 class RedisCost(msgspec.Struct, frozen=True, kw_only=True):
-    """Of tool turns that go to one gateway and then to another: two requests a turn."""
+    """The use of Redis by tool turns whose two requests go to different gateways."""
 
     kind: Kind
     requests: int
-    round_trips: int  # a script is one, whatever it does inside
+    round_trips: int  # a script is one round trip
     commands: dict[str, int]
     bytes_per_turn: int
 
@@ -69,13 +69,13 @@ class ConversationClient:
                 self._messages.append({"role": "user", "content": [result]})
 
     async def stateful(self, turn: int) -> None:
-        kept: Json = {"model": _MODEL, "conversation": self._name}
+        common: Json = {"model": _MODEL, "conversation": self._name}
         tool = {"type": "function", "name": "count", "parameters": _SCHEMA}
-        wish = f'use count with {{"n": {turn}}}'
-        first = await self._ask("/v1/responses", {**kept, "input": wish, "tools": [tool]})
+        prompt = f'use count with {{"n": {turn}}}'
+        first = await self._ask("/v1/responses", {**common, "input": prompt, "tools": [tool]})
         (call,) = [item for item in first["output"] if item["type"] == "function_call"]
         result = {"type": "function_call_output", "call_id": call["call_id"], "output": f"{turn} it is"}
-        await self._ask("/v1/responses", {**kept, "input": [result]})
+        await self._ask("/v1/responses", {**common, "input": [result]})
 
     async def _ask(self, path: str, body: Json) -> Json:
         gateway = self._gateways[self._requests % len(self._gateways)]
@@ -89,7 +89,7 @@ class ConversationClient:
 
 
 async def measure_redis(kind: Kind, *, conversations: int, turns: int) -> RedisCost:
-    """Two gateways on one Redis, which counts for itself."""
+    """Measure two gateways on one Redis, with the counters of Redis."""
     with tempfile.TemporaryDirectory(prefix="dragoman-state-") as name:
         folder = Path(name)
         redis = RedisServer(folder).start()
@@ -100,20 +100,20 @@ async def measure_redis(kind: Kind, *, conversations: int, turns: int) -> RedisC
                 with redis.client() as client:
                     client.config_resetstat()
                     await _converse(kind, gateways, "c", conversations, turns)
-                    told: Any = client.info("everything")
-                    kept = sum(_weigh(client, key) for key in client.scan_iter())
+                    info: Any = client.info("everything")
+                    stored_bytes = sum(_weigh(client, key) for key in client.scan_iter())
         finally:
             redis.stop()
     counted = {
-        key.removeprefix("cmdstat_"): one["calls"] for key, one in told.items() if key.startswith("cmdstat_")
+        key.removeprefix("cmdstat_"): one["calls"] for key, one in info.items() if key.startswith("cmdstat_")
     }
     ours = {key: number for key, number in counted.items() if key.partition("|")[0] not in _NOT_OURS}
     return RedisCost(
         kind=kind,
         requests=2 * conversations * turns,
-        round_trips=told["total_reads_processed"] - sum(counted.values()) + sum(ours.values()),
+        round_trips=info["total_reads_processed"] - sum(counted.values()) + sum(ours.values()),
         commands=ours,
-        bytes_per_turn=kept // (conversations * turns),
+        bytes_per_turn=stored_bytes // (conversations * turns),
     )
 
 
@@ -122,7 +122,7 @@ def _weigh(client: Any, key: bytes) -> int:
 
 
 async def measure_sqlite(kind: Kind, *, conversations: int, turns: int) -> int:
-    """Bytes of the state file for each tool turn."""
+    """Return the bytes of the state file per tool turn."""
     with tempfile.TemporaryDirectory(prefix="dragoman-state-") as name:
         folder = Path(name)
         async with _gateways(folder, 1) as gateways:
@@ -148,17 +148,17 @@ async def _converse(
     kind: Kind, gateways: Sequence[Gateway], name: str, conversations: int, turns: int
 ) -> None:
     async with aiohttp.ClientSession(headers=_HEADERS) as session:
-        talkers = [
+        clients = [
             ConversationClient(session, gateways, f"{name}{number}") for number in range(conversations)
         ]
         for turn in range(turns):
-            for talker in talkers:
-                await (talker.stateless if kind == "stateless" else talker.stateful)(turn)
+            for client in clients:
+                await (client.stateless if kind == "stateless" else client.stateful)(turn)
 
 
 @asynccontextmanager
 async def _gateways(folder: Path, number: int, **settings: str) -> AsyncIterator[list[Gateway]]:
-    settings |= {"OBSERVE_LEDGER": "false"}  # is written off the way of requests, in batches, and bounded
+    settings |= {"OBSERVE_LEDGER": "false"}  # written in the background, in batches, and bounded
     with emulator_process(folder) as emulator:
         gateways = [Gateway(folder / f"home{one}", emulator.url, **settings) for one in range(number)]
         try:

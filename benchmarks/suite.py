@@ -1,4 +1,4 @@
-"""One run: every contender does every workload, in turns, so that they share the machine's moods."""
+"""One run: all contenders run every workload in interleaved rounds, so that other load on the machine affects all."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ Ask = Callable[[Job], Measurement]
 
 
 class JobFailed(Exception):
-    """The load has nothing to tell about this job."""
+    """The load generator could not measure this job."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """All rounds of one contender at one workload; where there are none, `failure` says why."""
+    """All rounds of one contender with one workload; `failure` is the reason if there are none."""
 
     contender: str
     workload: Workload
@@ -56,7 +56,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerFootprint(msgspec.Struct, frozen=True, kw_only=True):
-    """What a contender weighs; `first_answer_s` is from its start to the end of its first answer."""
+    """Start time and memory; `first_answer_s` is from the start to the end of the first answer."""
 
     contender: str
     start_s: float
@@ -66,7 +66,7 @@ class ServerFootprint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """`absent` are peers that did not start, and why."""
+    """`absent` maps peers that did not start to the reason."""
 
     floor: str
     rows: list[Row]
@@ -87,13 +87,13 @@ def run_suite(
 ) -> Results:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-bench-")))
-        field = RunningServers(stack, folder, floor, say)
+        running = RunningServers(stack, folder, floor, say)
         if before is not None:
-            field.add_before(before)
+            running.add_before(before)
         for name in servers:
-            field.add_server(name)
+            running.add_server(name)
         for name in peers:
-            field.add_peer(name)
+            running.add_peer(name)
         ask = stack.enter_context(start_load())
         rows: dict[tuple[str, str], Row] = {}
         for number in range(rounds):
@@ -101,11 +101,11 @@ def run_suite(
                 if workload.once and number:
                     continue
                 say(f"round {number + 1} of {rounds}: {workload.name}")
-                for contender in field.takes_part(workload):
+                for contender in running.takes_part(workload):
                     key = contender.name, workload.name
                     row = rows.get(key) or Row(contender=contender.name, workload=workload, rounds=[])
                     seed = re.sub(r"\W|_", "", f"r{number}{contender.name}{workload.name}")
-                    job = make_job(contender, field.fake, workload, seed)
+                    job = make_job(contender, running.fake, workload, seed)
                     if contender.name in PEERS:
                         job = msgspec.structs.replace(job, budget_s=peer_budget_s)
                     rows[key] = _measured(row, job, ask)
@@ -113,13 +113,13 @@ def run_suite(
         return Results(
             floor=floor,
             rows=sorted(rows.values(), key=lambda row: names.index(row.workload.name)),
-            standings=list(map(field.standing, field.contenders)),
-            absent=field.absent,
+            standings=list(map(running.standing, running.contenders)),
+            absent=running.absent,
         )
 
 
 def _measured(row: Row, job: Job, ask: Ask) -> Row:
-    """Who has failed once at a workload is not asked again."""
+    """Skip a contender that has failed with this workload before."""
     if row.failure:
         return row
     try:
@@ -129,7 +129,7 @@ def _measured(row: Row, job: Job, ask: Ask) -> Row:
 
 
 class RunningServers:
-    """Everybody who takes part, started one after the other; each has answered once."""
+    """All contenders, started one after the other; each has answered one request."""
 
     def __init__(self, stack: ExitStack, folder: Path, floor: str, say: Say) -> None:
         self._stack, self._folder, self._say = stack, folder, say
@@ -163,7 +163,7 @@ class RunningServers:
             log = self._folder / f"{name}.log"
             end = log.read_text(errors="replace")[-300:] if log.exists() else ""
             self.absent[name] = f"{error} {end}".strip()
-            self._say(f"{name} does not take part: {self.absent[name]}")
+            self._say(f"{name} is not measured: {self.absent[name]}")
 
     def takes_part(self, workload: Workload) -> list[Contender]:
         return [
@@ -184,7 +184,7 @@ class RunningServers:
 
 
 def _first_answer_s(contender: Contender) -> float:
-    """The first answer of all, which has to be right: who cannot do this takes no part."""
+    """Send a first request and return its duration; raise `WrongAnswer` if the answer is not correct."""
     style, order = contender.styles[0], AnswerSpec(id="first")
     body = encode_request(style, Conversation(SMALL, "first", stream=False).body(order))
     own = contender.headers or f"authorization: Bearer {GATEWAY_KEY}\r\n"
@@ -201,7 +201,7 @@ def _first_answer_s(contender: Contender) -> float:
     finally:
         connection.close()
     took = time.perf_counter() - began
-    with suppress(UnexpectedStop):  # that is told beside its figures
+    with suppress(UnexpectedStop):  # the report shows it beside the figures
         read_answer(answer, order, style, stream=False)
     return took
 
@@ -222,7 +222,7 @@ def make_job(contender: Contender, fake: Contender, workload: Workload, seed: st
 
 @contextmanager
 def start_load() -> Iterator[Ask]:
-    """The load process; it ends when its input does."""
+    """Start the load generator, a process that ends with its standard input."""
     command = [sys.executable, "-m", "benchmarks.load_generator"]
     process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
@@ -235,7 +235,7 @@ def start_load() -> Iterator[Ask]:
         stdin.flush()
         line = stdout.readline()
         if not line:
-            raise SystemExit(f"the load stopped in {job.workload.name} against {job.url}")
+            raise SystemExit(f"the load generator stopped in {job.workload.name} against {job.url}")
         outcome = msgspec.json.decode(line, type=Measurement | Failure)
         if isinstance(outcome, Failure):
             raise JobFailed(outcome.why)

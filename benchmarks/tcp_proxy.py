@@ -13,7 +13,7 @@ import uvloop
 
 
 class ProxyConnection(asyncio.Protocol):
-    """One end of a pair; what comes in here goes out there."""
+    """One side of a connection pair; bytes received here are sent on the other side."""
 
     def __init__(self, other: ProxyConnection | None = None) -> None:
         self._other = other

@@ -1,4 +1,4 @@
-"""Tool definitions with the shapes, sizes and keywords of a coding agent's, written anew."""
+"""Tool definitions with the shapes, sizes and keywords of a coding agent's tools."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ SCHEMAS: dict[str, Schema] = {
 
 
 def define_tools(total_bytes: int, seed: str) -> list[dict[str, Any]]:
-    """All tools, with descriptions long enough to come to about `total_bytes`."""
+    """Return all tools, with descriptions so long that they have about `total_bytes`."""
     each = max(80, (total_bytes - 12_500) // len(SCHEMAS))
     return [
         {"name": name, "description": write_prose(each, f"{seed}{name}"), "input_schema": _dated(schema)}
@@ -195,7 +195,7 @@ def _dated(schema: Schema) -> Schema:
 
 
 def write_prose(size: int, seed: str) -> str:
-    """The same prose for the same seed, about `size` characters."""
+    """Return text of about `size` characters, the same for the same seed."""
     chance = random.Random(seed)
     lines: list[str] = []
     while size > 0:

@@ -1,4 +1,4 @@
-"""A conversation with 250 tools: what goes upstream in each turn if all are declared, and if they are searched for."""
+"""A conversation with 250 tools: tokens and bytes sent upstream if all are declared, and with tool search."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TASKS = (
 
 
 class SearchMode(msgspec.Struct, frozen=True):
-    """Who searches: nobody, Claude's own tool run by the gateway, or the gateway for a client that knows nothing."""
+    """No search, Anthropic's search tool run by the gateway, or the gateway's own for a client without tool search."""
 
     title: str
     function: str = ""
@@ -78,20 +78,20 @@ class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchClient:
-    """A client, a gateway with its store, and the emulator behind it, in this process."""
+    """A client, a gateway with its store, and the emulator as its upstream, in this process."""
 
-    def __init__(self, way: SearchMode) -> None:
-        self.way = way
+    def __init__(self, mode: SearchMode) -> None:
+        self.mode = mode
         self.sent: list[SentRequest] = []
         self.calls: list[str] = []
-        self._tools = way.tools()
+        self._tools = mode.tools()
         self._messages: list[Json] = []
         self._store: dict[str, str] = {}
         self._google = EmulatorService("benchmark")
         self._tokens = (f"{number:016d}" for number in itertools.count(1))
 
     async def turn(self, plan: str) -> list[SentRequest]:
-        """Everything that one wish of the user's sends upstream."""
+        """Return all upstream requests of one user message."""
         before = len(self.sent)
         self._messages.append({"role": "user", "content": plan})
         while True:
@@ -109,14 +109,14 @@ class SearchClient:
         body = {"model": "m", "max_tokens": 4000, "messages": self._messages, "tools": self._tools}
         exchange.decode(json.dumps(body).encode())
         asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="", dialect="anthropic")
-        offer = await ToolSearchProvider(self.way.above).offer(asked)
-        desk = GatewayToolRunner(asked, offer) if offer is not None else None
-        if desk is not None:
-            exchange.add_tool_loop(desk.tool_loop)
-            desk.tool_loop.set_stored_rounds(
-                {key: self._store[key] for key in desk.tool_loop.places if key in self._store}
+        offer = await ToolSearchProvider(self.mode.above).offer(asked)
+        runner = GatewayToolRunner(asked, offer) if offer is not None else None
+        if runner is not None:
+            exchange.add_tool_loop(runner.tool_loop)
+            runner.tool_loop.set_stored_rounds(
+                {key: self._store[key] for key in runner.tool_loop.places if key in self._store}
             )
-        recalled = {
+        signatures = {
             key: sealed
             for key in exchange.missing_keys
             if (sealed := unseal(self._store.get(key, ""))) is not None
@@ -124,9 +124,9 @@ class SearchClient:
 
         def encode() -> bytes:
             self._store.update(exchange.store_entries)
-            return exchange.encode(Target(model=_MODEL), recalled)
+            return exchange.encode(Target(model=_MODEL), signatures)
 
-        await drive(exchange, desk, encode, self._send)
+        await drive(exchange, runner, encode, self._send)
         answer = exchange.finish()
         self._store.update(exchange.store_entries)
         return answer
@@ -143,19 +143,19 @@ class SearchClient:
 
 async def drive(
     exchange: Exchange,
-    desk: GatewayToolRunner | None,
+    runner: GatewayToolRunner | None,
     encode: Callable[[], bytes],
     send: Callable[[bytes], bytes],
 ) -> bytes:
-    """All rounds of one answer, as the relay does it; what the client gets meanwhile."""
+    """Run all rounds of one answer as the relay does, and return what the client receives."""
     out = b""
     while True:
         answer = send(encode())
         out = (out or exchange.open()) + exchange.receive(answer) + exchange.end()
         calls = exchange.gateway_calls
-        if desk is None or not calls:
+        if runner is None or not calls:
             return out
-        outcomes = await desk.run(calls)
+        outcomes = await runner.run(calls)
         shown = [event for outcome in outcomes for event in outcome.client_events]
         out += exchange.send_events(shown) if shown else b""
         exchange.add_results(
@@ -166,12 +166,12 @@ async def drive(
             return out
 
 
-def measure(way: SearchMode) -> tuple[list[list[SentRequest]], list[str]]:
-    """By turn what went upstream, and the client's tools that were called."""
+def measure(mode: SearchMode) -> tuple[list[list[SentRequest]], list[str]]:
+    """Return the upstream requests by turn, and the client's tools that were called."""
 
     async def talk() -> tuple[list[list[SentRequest]], list[str]]:
-        client = SearchClient(way)
-        return [await client.turn(way.plan(*wish)) for wish in _TASKS], client.calls
+        client = SearchClient(mode)
+        return [await client.turn(mode.plan(*task)) for task in _TASKS], client.calls
 
     return asyncio.run(talk())
 
@@ -181,15 +181,13 @@ WANTED = [name for _, name, _ in _TASKS]
 
 def print_tool_search() -> None:
     everything, _ = measure(SEARCH_MODES[0])
-    print(
-        f"{len(mcp_tools())} tools of ten MCP servers, {len(_TASKS)} turns, all requests of a turn together\n"
-    )
-    for way in SEARCH_MODES:
-        turns, calls = measure(way)
+    print(f"{len(mcp_tools())} tools of ten MCP servers, {len(_TASKS)} turns, requests of a turn added up\n")
+    for mode in SEARCH_MODES:
+        turns, calls = measure(mode)
         if calls != WANTED:
-            raise RuntimeError(f"{way.title}: called {calls}")
+            raise RuntimeError(f"{mode.title}: called {calls}")
         print(
-            f"{way.title}\n  {'turn':6}{'requests':>9}{'declared':>10}{'KB sent':>10}{'tokens':>11}{'of all':>9}"
+            f"{mode.title}\n  {'turn':6}{'requests':>9}{'declared':>10}{'KB sent':>10}{'tokens':>11}{'of all':>9}"
         )
         for number, (sent, full) in enumerate(zip(turns, everything, strict=True), start=1):
             print(f"  {number:<6}{_row(sent)}{_share(sent, full):>9}")

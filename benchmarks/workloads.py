@@ -1,4 +1,4 @@
-"""What is measured. A new workload is a line here."""
+"""The workloads: size and format of the requests, number of clients, and the goals for the CPU they take."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import msgspec
 from benchmarks.conversation import AGENT, BIG, SMALL, Shape
 from benchmarks.request_encoders import Style
 
-#: How much of a request the gateway has seen before: all but the last turn, only the tools, nothing.
+#: What the gateway has seen of a request before: all but the last turn, only the tools, or nothing.
 History = Literal["next turn", "new conversation", "new tools"]
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """`requests` are sent per round by `clients` at once; `chunks` 0 means a whole answer.
+    """`clients` send `requests` per round concurrently; `chunks` 0 means an answer without a stream.
 
-    `quick` ones are in a short run too; `once` means one round is enough; with two workers as well if `scaling`,
-    which is judged by the clock if they are so `heavy` that load and fake Gemini hardly count beside them.
-    The aims are CPU per request, and that against nginx in the same run.
+    `quick` workloads are part of `--quick`; `once` ones have a single round; `scaling` ones also run with two
+    workers. Two workers are compared by elapsed time only if the workload is `heavy`: otherwise the load generator
+    and the fake Gemini take too much of the machine. The goals are CPU per request, CPU relative to nginx in the
+    same run, and the added time to the first byte.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 _DIALECTS: tuple[tuple[Style, str], ...] = (
     ("openai_chat", "Chat Completions"),
     ("openai_responses", "Responses"),
-    ("gemini", "Gemini's own API"),
+    ("gemini", "Gemini API"),
     ("bedrock", "Bedrock Converse"),
     ("amazonq", "Amazon Q"),
 )
@@ -61,7 +62,7 @@ _NAMED = (
     ),
     Workload(
         name="new_conversation",
-        about="120 KB, a history never seen, known tools, whole answer",
+        about="120 KB, new history, known tools, whole answer",
         history="new conversation",
         requests=120,
         quick=True,
@@ -69,13 +70,13 @@ _NAMED = (
     ),
     Workload(
         name="new_tools",
-        about="120 KB, history and tools never seen, whole answer",
+        about="120 KB, new history and tools, whole answer",
         history="new tools",
         requests=40,
     ),
     Workload(
         name="small",
-        about="2 KB, a history never seen, whole answer",
+        about="2 KB, new history, whole answer",
         shape=SMALL,
         history="new conversation",
         requests=240,
@@ -91,7 +92,7 @@ _NAMED = (
     ),
     Workload(
         name="turn_stream",
-        about="120 KB, next turn, a stream of 20 chunks in a burst",
+        about="120 KB, next turn, a stream of 20 chunks without pauses",
         requests=160,
         chunks=20,
     ),
@@ -116,7 +117,7 @@ _NAMED = (
     ),
     Workload(
         name="burst",
-        about="2 KB, a stream of 500 chunks in a burst",
+        about="2 KB, a stream of 500 chunks without pauses",
         shape=SMALL,
         history="new conversation",
         clients=4,
@@ -152,7 +153,7 @@ _NAMED = (
     ),
     Workload(
         name="crowd",
-        about="1 MB, a history never seen, whole answer",
+        about="1 MB, new history, whole answer",
         shape=BIG,
         history="new conversation",
         clients=16,
@@ -179,14 +180,14 @@ WORKLOADS: dict[str, Workload] = {
             for workload in (
                 Workload(
                     name=f"{style}_turn",
-                    about=f"120 KB, next turn in the words of {name}, whole answer",
+                    about=f"120 KB, next turn, {name} format, whole answer",
                     style=style,
                     requests=120,
                     quick=style == "openai_chat",
                 ),
                 Workload(
                     name=f"{style}_paced",
-                    about=f"2 KB, in the words of {name}, a stream of 500 chunks 2 ms apart",
+                    about=f"2 KB, {name} format, a stream of 500 chunks 2 ms apart",
                     shape=SMALL,
                     history="new conversation",
                     style=style,

@@ -1,4 +1,4 @@
-"""`python -m tests.soak MINUTES`: mixed traffic for so long, and the figures."""
+"""`python -m tests.soak MINUTES`: run mixed traffic and print the report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.soak.mixed_traffic import soak
 
-#: Memory that grows faster than this, once it is warm, is a leak: some hundred bytes of each request.
+#: Faster growth after the warm-up is a leak: it is some hundred bytes per request.
 MAX_SLOPE_KIB_PER_MIN = 256.0
 
 

@@ -1,6 +1,6 @@
-"""Mixed traffic for a while: every library, every dialect, faults of Google and of the network, clients that leave.
+"""Mixed traffic: every SDK and dialect, faults of Google and of the network, clients that disconnect.
 
-What is printed: how every conversation ended, the gateway's memory over time, its descriptors, and what broke a rule.
+The report has the outcomes of the conversations, the gateway's memory and descriptors, and protocol violations.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.soak.sdk_clients import REFUSALS, Libraries
 
 AT_ONCE = 12
-SPARED = 0.6  # so many conversations meet no fault
+WITHOUT_FAULT = 0.6  # share of the conversations
 WHOLE = [("".join(WORDS), CALLS), (LAST_WORDS, [])]
 _SAMPLE_S = 1.0
-_JUDGED_S = 120.0  # in less time a slope is chance
-_WARM = 0.25  # of the time, before memory is looked at
-#: Nor is it before so many: by then all that is bounded by a number is full (10,000 calls whose results are waited for,
-#: SQLite's pages), at whatever speed.
+_MIN_SLOPE_S = 120.0  # over less time a slope is noise
+_WARM_UP_SHARE = 0.25  # of the run, before the memory slope is measured
+#: The slope is not measured before this many either: only then everything bounded by a count is full (10,000 pending
+#: tool calls, SQLite's pages), however fast the machine is.
 WARM_CONVERSATIONS = 12_000
 _SETTLE_S = 60.0
-_SAME = 4
-#: Those that end by a time limit would only make everybody wait; those that end early are told as such by every dialect.
+_STABLE_SAMPLES = 4
+#: Without faults that end by a timeout, which only take time.
 _FAULTS = [fault for fault in UPSTREAM if not fault.hasty and fault.make is None]
 _LEAVING: dict[str, Strike] = {"leaves": leaves, "resets": resets, "stalls": stalls}
 _SETTINGS = {
     "UPSTREAM_IDLE_TIMEOUT_S": "20",
     "UPSTREAM_TOTAL_TIMEOUT_S": "40",
     "UPSTREAM_MAX_WAIT_S": "2",
-    # Caches that are full within a minute: what grows after that is no cache.
+    # Caches that are full within a minute, so that they do not look like a leak.
     "SERVER_CACHE_BYTES": str(4 * 1024 * 1024),
 }
 
@@ -53,16 +53,16 @@ class Report(msgspec.Struct, kw_only=True):
     ends: Counter[str] = msgspec.field(default_factory=Counter)
     violations: list[str] = msgspec.field(default_factory=list)
     rss_kib: list[tuple[float, int]] = msgspec.field(default_factory=list)
-    warm_s: float = float("inf")  # when there had been enough
+    warm_s: float = float("inf")  # when `WARM_CONVERSATIONS` had ended
     descriptors: tuple[int, int] = (0, 0)  # after the warm-up conversations, and at the end
     left_at_google: int = 0
 
     @property
     def slope_kib_per_min(self) -> float | None:
-        """Least squares over everything behind the warm-up; None if there is too little of it."""
-        begin = max(self.warm_s, self.seconds * _WARM)
+        """The slope by least squares after the warm-up; None if the run was too short."""
+        begin = max(self.warm_s, self.seconds * _WARM_UP_SHARE)
         points = [(at / 60, kib) for at, kib in self.rss_kib if at >= begin]
-        if self.seconds - begin < _JUDGED_S:
+        if self.seconds - begin < _MIN_SLOPE_S:
             return None
         mid_x = sum(x for x, _ in points) / len(points)
         mid_y = sum(y for _, y in points) / len(points)
@@ -72,15 +72,15 @@ class Report(msgspec.Struct, kw_only=True):
     def __str__(self) -> str:
         rss = [kib for _, kib in self.rss_kib]
         slope = self.slope_kib_per_min
-        told = "too short to tell" if slope is None else f"{slope:+.1f} KiB/min"
+        slope_text = "too short to tell" if slope is None else f"{slope:+.1f} KiB/min"
         ends = ", ".join(f"{number} {end}" for end, number in sorted(self.ends.items()))
         lines = (
             f"{self.seconds:.0f} s, {sum(self.ends.values())} conversations: {ends}",
             f"protocol violations: {len(self.violations)}",
-            f"memory (RSS): {rss[0] / 1024:.1f} MiB at first, {rss[-1] / 1024:.1f} MiB at the end, at most "
-            f"{max(rss) / 1024:.1f}; slope once it is warm: {told}",
+            f"memory (RSS): {rss[0] / 1024:.1f} MiB at the start, {rss[-1] / 1024:.1f} MiB at the end, at most "
+            f"{max(rss) / 1024:.1f}; slope after the warm-up: {slope_text}",
             f"descriptors: {self.descriptors[0]} before, {self.descriptors[1]} after",
-            f"requests left at Google: {self.left_at_google}",
+            f"requests still open at Google: {self.left_at_google}",
             *self.violations[:20],
         )
         return "\n".join(lines)
@@ -98,18 +98,18 @@ class Soak:
 
     async def run(self, seconds: float) -> Report:
         await self._while_open(self._warm_up)
-        before = await self._settled()
+        before = await self._settled_descriptors()
         watching: list[asyncio.Task[None]] = []
 
         async def traffic(libraries: Libraries) -> None:
             begun = time.monotonic()
             watching.append(asyncio.ensure_future(self._watch(begun)))
-            await asyncio.gather(*(self._keep_asking(libraries, begun + seconds) for _ in range(AT_ONCE)))
+            await asyncio.gather(*(self._send_until(libraries, begun + seconds) for _ in range(AT_ONCE)))
             self.report.seconds = time.monotonic() - begun
 
         await self._while_open(traffic)
         watching[0].cancel()
-        self.report.descriptors = (before, await self._settled(before))
+        self.report.descriptors = (before, await self._settled_descriptors(before))
         self.report.left_at_google = self._google.answers
         return self.report
 
@@ -121,23 +121,23 @@ class Soak:
             await libraries.close()
 
     async def _warm_up(self, libraries: Libraries) -> None:
-        """What is opened once and stays is open."""
+        """Open everything that the gateway opens once and keeps."""
         for kind in _kinds(libraries):
-            await self._converse(libraries, kind, spared=True)
+            await self._converse(libraries, kind, without_fault=True)
 
-    async def _keep_asking(self, libraries: Libraries, until_s: float) -> None:
+    async def _send_until(self, libraries: Libraries, until_s: float) -> None:
         kinds = _kinds(libraries)
         while time.monotonic() < until_s:
-            spared = self._random.random() < SPARED
-            await self._converse(libraries, self._random.choice(kinds), spared=spared)
+            without_fault = self._random.random() < WITHOUT_FAULT
+            await self._converse(libraries, self._random.choice(kinds), without_fault=without_fault)
 
-    async def _settled(self, wanted: int = 0) -> int:
-        """How many descriptors there are once they become no fewer, or are as few as wanted: idle ones are closed."""
+    async def _settled_descriptors(self, wanted: int = 0) -> int:
+        """Close idle upstream connections; return the number of descriptors once it is stable, or at most `wanted`."""
         deadline = time.monotonic() + _SETTLE_S
         found = [self._descriptors()]
         while self._google.answers or found[-1] > wanted:
-            same = len(found) > _SAME and len(set(found[-_SAME:])) == 1
-            if time.monotonic() > deadline or (same and not wanted):
+            stable = len(found) > _STABLE_SAMPLES and len(set(found[-_STABLE_SAMPLES:])) == 1
+            if time.monotonic() > deadline or (stable and not wanted):
                 break
             if not self._google.answers:
                 self._google.hang_up()
@@ -145,26 +145,26 @@ class Soak:
             found.append(self._descriptors())
         return found[-1]
 
-    async def _converse(self, libraries: Libraries, kind: str, *, spared: bool) -> None:
+    async def _converse(self, libraries: Libraries, kind: str, *, without_fault: bool) -> None:
         model = f"gemini-soak-{next(self._numbers)}"
-        name, phase, strike, times = ("none", PHASES[0], nothing, 1) if spared else self._fault(kind)
+        name, phase, strike, times = ("none", PHASES[0], nothing, 1) if without_fault else self._fault(kind)
         play = Play(phase, strike, times=times)
         self._google.put_on(model, play)
         try:
             if kind.startswith("raw "):
                 end = await self._raw(model, kind.removeprefix("raw "), play)
             else:
-                said = await libraries.talks[kind](model)
-                assert said == WHOLE, said
+                turns = await libraries.talks[kind](model)
+                assert turns == WHOLE, turns
                 end = "answered"
         except REFUSALS as error:
-            end = "refused by an error of the library's"
-            if spared:
-                self._broken(kind, name, phase, error)
+            end = "failed with an error of the SDK"
+            if without_fault:
+                self._add_violation(kind, name, phase, error)
         except Exception as error:
-            end = "stopped, and it says why" if _is_stop(name, error) else "broken"
+            end = "stopped with a reason" if _is_stop(name, error) else "broken"
             if end == "broken":
-                self._broken(kind, name, phase, error)
+                self._add_violation(kind, name, phase, error)
         self.report.ends[end] += 1
         self._google.take_off(model)
 
@@ -176,27 +176,29 @@ class Soak:
         phase = self._random.choice(fault.whole if "whole" in kind and fault.whole else fault.streamed)
         return fault.name, phase, fault.strike, fault.times or 1_000_000
 
-    def _broken(self, kind: str, name: str, phase: str, error: BaseException) -> None:
+    def _add_violation(self, kind: str, name: str, phase: str, error: BaseException) -> None:
         self.report.violations.append(f"{kind}, {name}, {phase}: {type(error).__name__}: {error}"[:400])
 
     async def _raw(self, model: str, name: str, play: Play) -> str:
-        """One turn of a client that may leave; also the dialects for which there is no library."""
+        """Send one turn with a plain client, which may disconnect; also for dialects without an SDK."""
         tongue: Tongue = TONGUES[name]()
         tongue.speaker.say("Where are they?")
         play.client = Client(self._port, {"authorization": f"Bearer {GATEWAY_KEY}"})
         stream = self._random.choice(tongue.forms)
 
         def listen() -> tuple[str, list[tuple[str, dict[str, object]]]]:
-            told = tongue.judge(play.client.heard, stream=stream)
-            return told.text, told.calls
+            outcome = tongue.judge(play.client.heard, stream=stream)
+            return outcome.text, outcome.calls
 
         play.listen = listen
         heard = await play.client.ask(tongue.ask(model, stream=stream))
-        told = tongue.judge(heard, stream=stream)
-        assert told.end != "cut" or play.client.left, "cut"
-        if told.end == "answer":
-            assert (told.text, told.calls) == WHOLE[0], told
-        return {"answer": "answered", "cut": "left by the client"}.get(told.end, f"told as {told.end}")
+        outcome = tongue.judge(heard, stream=stream)
+        assert outcome.end != "cut" or play.client.left, "cut"
+        if outcome.end == "answer":
+            assert (outcome.text, outcome.calls) == WHOLE[0], outcome
+        return {"answer": "answered", "cut": "disconnected by the client"}.get(
+            outcome.end, f"reported as {outcome.end}"
+        )
 
     async def _watch(self, begun: float) -> None:
         while True:
@@ -219,7 +221,7 @@ def _kinds(libraries: Libraries) -> list[str]:
 
 
 def _is_stop(fault: str, error: Exception) -> bool:
-    """MAX_TOKENS and the like are answers whose reason our own clients do not take for an end."""
+    """Return whether the error is a stop reason such as MAX_TOKENS, which our clients do not accept as an end."""
     stops = ("MAX_TOKENS", "SAFETY", "a blocked prompt")
     words = (
         "max_tokens",

@@ -1,6 +1,6 @@
-"""The vendors' own libraries as clients of the gateway: each holds the conversation of the scene and is the judge of it.
+"""The vendors' SDKs as clients of the gateway: each has the scripted conversation and checks it.
 
-What a library raises as its own error is an error properly told; everything else is a violation of the protocol.
+An SDK's own exception is a correctly reported error; every other exception is a violation of the protocol.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TIMEOUT_S = 60.0
 
 
 class ToldFailure(Exception):
-    """`response.failed`, for which OpenAI's library has no error of its own."""
+    """`response.failed`, for which OpenAI's SDK has no exception."""
 
 
 #: What a library says when the other side told an error, or was gone.
@@ -41,12 +41,12 @@ REFUSALS = (
     botocore.exceptions.ClientError,
 )
 
-#: The two turns of one model; what each of them said.
+#: Runs the two turns with one model, and returns the text and calls of each.
 Talk = Callable[[str], Awaitable[list[Said]]]
 
 
 class Libraries:
-    """One of each, as an application would have it."""
+    """One client of each SDK, as an application would have it."""
 
     def __init__(self, url: str) -> None:
         more: Any = {"max_retries": 0, "timeout": _TIMEOUT_S}

@@ -1,4 +1,4 @@
-"""The soak test, short: the same traffic for seconds instead of half an hour; too short to judge memory by."""
+"""The soak test for some seconds instead of half an hour, which is too short to measure memory growth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = 12.0
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # boto3's
-async def test_mixed_traffic_with_faults_breaks_no_rule_and_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_mixed_traffic_with_faults_violates_no_protocol_and_leaks_nothing(tmp_path: Path) -> None:
     report = await soak(tmp_path, _SECONDS)
     print(report)
     assert report.violations == []
@@ -25,7 +25,7 @@ async def test_mixed_traffic_with_faults_breaks_no_rule_and_leaves_nothing_behin
 
 
 def _report(minutes: int, warm_min: int, rise_kib: int) -> Report:
-    """Filling up by a megabyte a minute until it is warm, then rising by so much a minute."""
+    """Grow by a megabyte per minute during the warm-up, then by `rise_kib` per minute."""
     seconds = range(minutes * 60)
     kib = [
         1024 * min(at, warm_min * 60) // 60 + rise_kib * max(0, at - warm_min * 60) // 60 for at in seconds
@@ -35,12 +35,12 @@ def _report(minutes: int, warm_min: int, rise_kib: int) -> Report:
 
 
 @pytest.mark.parametrize("rise_kib", [0, 300])
-def test_what_fills_up_is_no_leak_and_what_rises_afterwards_is(rise_kib: int) -> None:
+def test_growth_counts_as_a_leak_only_after_the_warm_up(rise_kib: int) -> None:
     slope = _report(30, 12, rise_kib).slope_kib_per_min
     assert slope is not None
     assert slope == pytest.approx(rise_kib, abs=2)
 
 
-def test_a_run_that_never_gets_warm_proves_nothing() -> None:
+def test_a_run_shorter_than_the_warm_up_has_no_slope() -> None:
     assert _report(13, 12, 0).slope_kib_per_min is None
     assert Report(seconds=1800.0, rss_kib=[(float(at), 1) for at in range(1800)]).slope_kib_per_min is None

@@ -35,7 +35,7 @@ class QuotaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Limits for one time window of the UTC calendar; 0 means no limit."""
 
     requests: OptionalLimit = 0
-    tokens: OptionalLimit = 0  # in and out together
+    tokens: OptionalLimit = 0  # input and output tokens together
     usd: Money = 0.0
 
 
@@ -44,76 +44,64 @@ class PriceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     input: Money
     output: Money
-    cached: Money | None = None  # unset: as input
+    cached: Money | None = None  # unset: same as input
 
 
 class LimitsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    key: dict[QuotaWindow, QuotaConfig] = {}  # of each key that calls
-    session: dict[QuotaWindow, QuotaConfig] = {}  # of each conversation
-    repeated_calls: OptionalLimit = (
-        0  # the same call with the same result so often in one conversation, 0: no limit
-    )
-    prices: dict[Name, PriceConfig] = {}  # instead of the built-in table, which may be old
+    key: dict[QuotaWindow, QuotaConfig] = {}  # limits of each gateway key
+    session: dict[QuotaWindow, QuotaConfig] = {}  # limits of each conversation
+    repeated_calls: OptionalLimit = 0  # equal calls with equal results per conversation; 0: no limit
+    prices: dict[Name, PriceConfig] = {}  # override the built-in prices, which may be outdated
 
 
 class ObserveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    log: Literal["off", "errors", "all"] = "errors"  # lines for requests; bodies are in none of them
-    log_format: Literal["text", "json"] = "text"  # json: an object a line, for programs that collect them
-    ledger: bool = True  # facts of requests, for `dragoman usage` and the dashboard: nobody's words
-    traces: bool = False  # OpenTelemetry; where they go say the standard variables OTEL_EXPORTER_OTLP_…
-    capture: Literal["off", "errors", "all"] = "off"  # bodies are the users' own: only when asked for
-    capture_body_bytes: Count = MIB  # of each stage; a longer one is cut
-    capture_bytes: Count = 256 * MIB  # of all captures; the oldest go first
+    log: Literal["off", "errors", "all"] = "errors"  # which requests are logged; bodies never are
+    log_format: Literal["text", "json"] = "text"  # json: one JSON object per line, for log collectors
+    ledger: bool = True  # for `dragoman usage` and the dashboard; contains no prompts or answers
+    traces: bool = False  # OpenTelemetry; the standard variables OTEL_EXPORTER_OTLP_… set the destination
+    capture: Literal["off", "errors", "all"] = "off"  # requests whose bodies are stored
+    capture_body_bytes: Count = MIB  # per body; longer ones are cut
+    capture_bytes: Count = 256 * MIB  # of all captures; the oldest are deleted first
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits apply to one worker process, not to all of them together."""
 
-    host: Name = "127.0.0.1"  # nobody but this machine, unless asked (known problem Q10)
+    host: Name = "127.0.0.1"  # only this machine can connect by default (pain Q10)
     port: Port = 8377
-    workers: Count = 1  # processes that share the port and the state; one for each core that may be busy
-    no_auth: bool = False  # loopback only; anything else is refused
-    keys: tuple[str, ...] = ()  # gateway keys; empty: one is made at first start
-    admin_keys: tuple[
-        str, ...
-    ] = ()  # gateway keys that may also use the admin paths, as the one made at first start may
-    google_callers: Literal["loopback", "always", "never"] = (
-        "loopback"  # where a Google key of the caller's own will do: everybody has one (known problem Q10)
-    )
-    allowed_hosts: tuple[
-        str, ...
-    ] = ()  # names and addresses clients may use; needed when `host` is not loopback (known problem Q8)
-    max_connections: Count = (
-        4096  # idle ones count; they make room, else whoever comes later waits at the door
-    )
-    max_requests: Count = 2000  # at once; more are refused before their bodies are read
-    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (known problem J5)
-    max_inflight_bytes: Count = 256 * MIB  # bodies of all running requests; in memory about four times that
-    cache_bytes: Count = (
-        256 * MIB
-    )  # translations of what comes again with every turn; less costs time, nothing else
-    max_header_bytes: Count = 64 * KIB  # of one request, all together; never less than 8 KiB
-    body_idle_s: Seconds = 30.0  # a body that has stopped coming is not waited for longer
-    reader_idle_s: Seconds = 300.0  # a client that takes nothing of its answer for so long is gone
-    keep_alive_s: Seconds = 120.0  # of an idle connection; longer than clients and balancers keep theirs
-    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (known problem E4)
-    drain_s: Wait = 0.0  # after a stop signal: still open, but not ready, until balancers have noticed
-    shutdown_s: Seconds = 30.0  # how long running streams may go on after that
+    workers: Count = 1  # processes that share the port and the state; use one per CPU core
+    no_auth: bool = False  # accept requests without a key; only possible on loopback
+    keys: tuple[str, ...] = ()  # gateway keys; empty: one is generated at the first start
+    admin_keys: tuple[str, ...] = ()  # gateway keys for the admin paths, besides the generated key
+    google_callers: Literal["loopback", "always", "never"] = "loopback"  # whose Google keys are accepted
+    allowed_hosts: tuple[str, ...] = ()  # host names for clients; required except on loopback (pain Q8)
+    max_connections: Count = 4096  # idle ones count and are closed to make room; others wait
+    max_requests: Count = 2000  # concurrent requests; further ones are refused before their bodies are read
+    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (pain J5)
+    max_inflight_bytes: Count = 256 * MIB  # of running requests; uses four times as much memory
+    cache_bytes: Count = 256 * MIB  # cached translations of history; less takes more CPU time
+    max_header_bytes: Count = 64 * KIB  # all headers of one request; at least 8 KiB
+    body_idle_s: Seconds = 30.0  # how long to wait for more of a request body
+    reader_idle_s: Seconds = 300.0  # disconnect a client that reads nothing of its answer for this long
+    keep_alive_s: Seconds = 120.0  # of idle connections; longer than that of load balancers
+    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (pain E4)
+    drain_s: Wait = 0.0  # how long to report not ready before stopping, for load balancers
+    shutdown_s: Seconds = 30.0  # how long running streams may continue after that
 
 
 class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    kind: Literal["auto", "gemini", "vertex", "emulator"] = "auto"  # auto: a key or a project decides
+    kind: Literal["auto", "gemini", "vertex", "emulator"] = "auto"  # auto: by key or project
     api_key: str = ""
-    api_keys: tuple[str, ...] = ()  # several: a conversation stays with one, a refused one rests
-    base_url: str = ""  # empty: Google's own
+    api_keys: tuple[str, ...] = ()  # several keys: a conversation keeps one, a refused one is paused
+    base_url: str = ""  # empty: Google's URL
     api_version: str = ""  # empty: v1beta on AI Studio, v1beta1 on Vertex
     project: str = ""
     location: str = "global"
     connect_timeout_s: Seconds = 10.0
-    idle_timeout_s: Seconds = 300.0  # Gemini may think for minutes without a byte (known problem E4)
-    total_timeout_s: Seconds = 3600.0  # of one client request, all attempts and waits together
-    max_attempts: Count = 3  # of one client request, first one included
-    max_wait_s: Wait = 60.0  # of one client request, all waits together
+    idle_timeout_s: Seconds = 300.0  # Gemini may think for minutes without sending a byte (pain E4)
+    total_timeout_s: Seconds = 3600.0  # of one client request, including all attempts and waits
+    max_attempts: Count = 3  # of one client request, including the first
+    max_wait_s: Wait = 60.0  # of one client request, all waits between attempts together
 
     @property
     def all_keys(self) -> tuple[str, ...]:
@@ -127,21 +115,19 @@ class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sonnet: Name = "gemini-flash-latest"
     opus: Name = "gemini-pro-latest"
     default: Name = "gemini-flash-latest"
-    fallbacks: dict[
-        Name, tuple[Name, ...]
-    ] = {}  # who stands in, in order, when a model is gone, spent or too busy
-    rules: dict[Name, Name] = {}  # exact name or a word in it -> model; asked before the families
+    fallbacks: dict[Name, tuple[Name, ...]] = {}  # in order; used when a model is gone, out of quota or busy
+    rules: dict[Name, Name] = {}  # exact name, or a word in it -> model; applied before the families
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: str = ""  # redis://…, rediss://… or redis+sentinel://…, for several machines; empty: a file in the state folder
-    max_bytes: Count = 256 * MIB  # of the file; a Redis is bounded by its own settings
+    max_bytes: Count = 256 * MIB  # of the file; Redis limits its memory with its own settings
 
 
 class SessionsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Session tools: tools that the gateway declares and whose results an external caller supplies."""
 
-    follow_up_wait_s: Wait = 20.0  # how long a request waits for missing results before it is told 409
+    follow_up_wait_s: Wait = 20.0  # how long a request waits for missing results before it gets a 409
 
 
 class MediaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,10 +136,10 @@ class MediaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Google receives the URL unless the gateway fetches the file (known problem J4).
     """
 
-    fetch: bool = False  # false: the gateway fetches nothing that a caller names (known problem Q9)
-    max_bytes: Count = 20 * MIB  # of all files of one request: Google takes little more inside a request
-    max_files: Count = 32  # of one request
-    timeout_s: Seconds = 15.0  # of all of them, for the client hears nothing meanwhile
+    fetch: bool = False  # fetch files from URLs in requests (pain Q9)
+    max_bytes: Count = 20 * MIB  # of all files of one request; Google accepts little more inline
+    max_files: Count = 32  # per request
+    timeout_s: Seconds = 15.0  # for all files; the client receives nothing meanwhile
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -168,8 +154,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mcp: McpConfig = McpConfig()
     limits: LimitsConfig = LimitsConfig()
     observe: ObserveConfig = ObserveConfig()
-    profiles: dict[ProfileName, Profile] = {}  # tools that the gateway runs itself, and for whom
-    strict_tool_validation: bool = False  # true: mend nothing, make the model try again (extra `strict`)
+    profiles: dict[ProfileName, Profile] = {}  # tools that the gateway runs, and for which callers
+    strict_tool_validation: bool = False  # refuse invalid arguments, repair none (extra `strict`)
     enable_tool_calling: bool = True
     state_retention_minutes: Count = 7 * 24 * 60  # conversations are resumed days later (known problem A11)
     home: str = ""  # DRAGOMAN_HOME; empty: the user's data folder

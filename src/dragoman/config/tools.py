@@ -25,19 +25,17 @@ Money = Annotated[float, Meta(ge=0)]
 
 class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     folder: str = ""  # Python files with tools of your own; empty: the folder tools in DRAGOMAN_HOME
-    timeout_s: Seconds = 30.0  # of one call, unless the tool says otherwise
-    max_output_bytes: Count = 256 * 1024  # of one result: more crowds out the conversation
-    allow: tuple[str, ...] = ()  # tool(pattern) rules that need no question
-    ask: tuple[str, ...] = ()  # rules that ask each time
-    deny: tuple[str, ...] = ()  # rules that win over all others
-    search_above: OptionalLimit = (
-        0  # where there are more tools, the rest is found by a search; 0: all are declared
-    )
-    audit: Literal["digest", "full", "off"] = "digest"  # full keeps arguments, which may be secret
-    run_command: bool = False  # a model that runs programs must be asked for
-    isolation: Literal["auto", "required", "off"] = "auto"  # of commands, by bubblewrap where it is there
-    command_network: bool = False  # isolated commands reach the network
-    command_env: tuple[str, ...] = ()  # variables commands get besides PATH, HOME and the like
+    timeout_s: Seconds = 30.0  # of one call, unless the tool sets its own
+    max_output_bytes: Count = 256 * 1024  # of one result; more would displace the conversation
+    allow: tuple[str, ...] = ()  # tool(pattern) rules for calls that need no confirmation
+    ask: tuple[str, ...] = ()  # rules for calls that need confirmation each time
+    deny: tuple[str, ...] = ()  # rules that take precedence over all others
+    search_above: OptionalLimit = 0  # with more tools, the model searches for the rest; 0: declare all
+    audit: Literal["digest", "full", "off"] = "digest"  # full records arguments, which may be secret
+    run_command: bool = False  # allow the model to run programs
+    isolation: Literal["auto", "required", "off"] = "auto"  # of commands, if bubblewrap is installed
+    command_network: bool = False  # isolated commands may use the network
+    command_env: tuple[str, ...] = ()  # environment variables for commands besides PATH, HOME and the like
 
 
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,15 +52,13 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     url: str = ""
     env: dict[str, str] = {}
     headers: dict[str, str] = {}
-    timeout_s: Seconds = 60.0  # of one call: these work over a network more often than our own
+    timeout_s: Seconds = 60.0  # of one call; these tools often use a network
     enabled: bool = True
-    requests: bool = False  # clients may name it in their own requests
+    requests: bool = False  # clients may use this server in their requests
 
 
 class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    servers: dict[
-        ServerName, McpServer
-    ] = {}  # programs and addresses whose tools the agent and profiles may use
+    servers: dict[ServerName, McpServer] = {}  # MCP servers whose tools the agent and profiles may use
 
 
 MIB = 1024 * 1024
@@ -97,16 +93,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     tools: tuple[str, ...] = ()  # mcp:github, mcp:github/get_*, fs:read_file, python:my_tools
-    keys: tuple[str, ...] = ()  # of callers: sha256: and at least 16 digits of the hash of their gateway key
-    sessions: tuple[str, ...] = ()  # patterns of the sessions that clients name
-    models: tuple[str, ...] = ()  # patterns of the model names that clients ask for
-    only_beside_tools: bool = False  # not for the side questions of agents, which bring no tools
-    root: str = ""  # the folder of the file tools
-    allow: tuple[str, ...] = ()  # tool(pattern) rules; file tools that write need one
-    deny: tuple[str, ...] = ()  # rules that win over all others
-    max_rounds: Count = 16  # of one answer: how often the model may come back with calls
-    max_seconds: Seconds = 300.0  # of one answer, from its beginning
-    max_output_bytes: Count = 4 * MIB  # of one answer, all results together
+    keys: tuple[str, ...] = ()  # callers: sha256: and at least 16 digits of the hash of their gateway key
+    sessions: tuple[str, ...] = ()  # patterns for session names of clients
+    models: tuple[str, ...] = ()  # patterns for the model names that clients request
+    only_beside_tools: bool = False  # skip requests without tools, such as the side requests of agents
+    root: str = ""  # the folder that the file tools may use
+    allow: tuple[str, ...] = ()  # tool(pattern) rules; required for file tools that write
+    deny: tuple[str, ...] = ()  # rules that take precedence over all others
+    max_rounds: Count = 16  # per answer: how often the model may return with calls
+    max_seconds: Seconds = 300.0  # per answer, from its start
+    max_output_bytes: Count = 4 * MIB  # per answer, all results together
 
     @property
     def selectors(self) -> tuple[ToolSelector, ...]:

@@ -132,15 +132,15 @@ def build_capture(record: RequestRecord, stages: RequestStages, redactor: Redact
     def body(data: bytes) -> CapturedBody:
         return make_body(redactor.body(data))
 
-    def words(named: dict[str, str]) -> dict[str, str]:
+    def texts(named: dict[str, str]) -> dict[str, str]:
         return {
             name: REDACTED if is_secret_name(name) else redactor.text(value) for name, value in named.items()
         }
 
     return CapturedRequest(
         record=record,
-        headers=words(stages.headers),
-        query=words(stages.query),
+        headers=texts(stages.headers),
+        query=texts(stages.query),
         client_request=body(stages.client_request),
         upstream=tuple(CapturedAttempt(body(request), body(answer)) for request, answer in stages.upstream),
         client_answer=body(stages.client_answer),
@@ -179,8 +179,8 @@ def _files_with_age(folder: Path) -> Iterator[tuple[int, int, Path]]:
     """Yield modification time, size and path of each capture; another worker may delete files meanwhile."""
     for path in _files(folder):
         with contextlib.suppress(FileNotFoundError):
-            known = path.stat()
-            yield known.st_mtime_ns, known.st_size, path
+            stat = path.stat()
+            yield stat.st_mtime_ns, stat.st_size, path
 
 
 def make_body(data: bytes) -> CapturedBody:
@@ -219,8 +219,8 @@ def display_body(body: CapturedBody) -> DisplayBody:
         return DisplayBody(kind="json", size=len(data), text=data.decode("utf-8", "replace"))
     events = _decode_aws_events(data) if body.base64 else _decode_sse_events(data)
     if events:
-        kept = tuple(events[:_MAX_EVENTS])
-        return DisplayBody(kind="events", size=len(data), events=kept, left_out=len(events) - len(kept))
+        first = tuple(events[:_MAX_EVENTS])
+        return DisplayBody(kind="events", size=len(data), events=first, left_out=len(events) - len(first))
     if body.base64:
         return DisplayBody(kind="bytes", size=len(data))
     return DisplayBody(kind="text", size=len(data), text=body.text)

@@ -48,18 +48,18 @@ class JsonFormatter(logging.Formatter):
         self._redactor = redactor
 
     def format(self, record: logging.LogRecord) -> str:
-        said: dict[str, object] = {
+        entry: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": self._redactor.text(record.getMessage()),
         }
         if record.exc_info:
-            said["traceback"] = self._redactor.text(self.formatException(record.exc_info))
+            entry["traceback"] = self._redactor.text(self.formatException(record.exc_info))
         facts = getattr(record, LOG_FIELDS_ATTRIBUTE, None)
         if callable(facts):
-            said |= facts()
-        return self._redactor.body(msgspec.json.encode(said)).decode()
+            entry |= facts()
+        return self._redactor.body(msgspec.json.encode(entry)).decode()
 
 
 def configure_logging(
@@ -84,9 +84,6 @@ def _log_unraisable(args: sys.UnraisableHookArgs) -> None:
     _log.error("%s", args.err_msg or "an error could not be raised", exc_info=args.exc_value)
 
 
-_request_log = logging.getLogger("dragoman")
-
-
 class RequestLogger:
     """An observer that logs failed requests (`errors`) or every request (`all`); failures are warnings."""
 
@@ -98,9 +95,7 @@ class RequestLogger:
         if self._which == "off" or (self._which == "errors" and not record.error):
             return
         level = logging.WARNING if record.error else logging.INFO
-        _request_log.log(
-            level, "%s", format_line(record), extra={LOG_FIELDS_ATTRIBUTE: partial(log_fields, record)}
-        )
+        _log.log(level, "%s", format_line(record), extra={LOG_FIELDS_ATTRIBUTE: partial(log_fields, record)})
 
     async def close(self) -> None:
         return

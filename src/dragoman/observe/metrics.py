@@ -37,23 +37,27 @@ def _histogram(name: str, text: str, labels: Labels = (), buckets: tuple[float, 
 
 REQUESTS = Metric(
     name="dragoman_requests_total",
-    help="Requests by the dialect they were spoken in, the model that ran, and how they ended.",
+    help="Requests by dialect, model and outcome.",
     labels=("dialect", "model", "outcome"),
 )
-DURATION = _histogram("dragoman_request_seconds", "From the first to the last byte.", ("dialect",))
+DURATION = _histogram(
+    "dragoman_request_seconds",
+    "Seconds from the first byte of the request to the last byte of the response.",
+    ("dialect",),
+)
 FIRST_BYTE = _histogram(
-    "dragoman_first_byte_seconds", "Until the first byte of the answer left.", ("dialect",)
+    "dragoman_first_byte_seconds", "Seconds until the first byte of the response was sent.", ("dialect",)
 )
 OVERHEAD = _histogram(
     "dragoman_overhead_seconds",
-    "Of a request's time, what was not waiting for Google: ours and the reader's.",
+    "Seconds of a request not spent waiting for Google: the gateway's own work and slow reading by the client.",
     ("dialect",),
     _SMALL_SECONDS,
 )
-TOKENS = Metric(name="dragoman_tokens_total", help="Tokens as Google counted them.", labels=("model", "kind"))
+TOKENS = Metric(name="dragoman_tokens_total", help="Tokens as counted by Google.", labels=("model", "kind"))
 ATTEMPTS = Metric(
     name="dragoman_upstream_attempts_total",
-    help="Calls of Google by how they ended: ok, or the kind of error.",
+    help="Requests to Google by outcome: ok, or the kind of error.",
     labels=("model", "outcome"),
 )
 RETRIES = Metric(
@@ -63,45 +67,53 @@ RETRIES = Metric(
 )
 NOTES = Metric(
     name="dragoman_notes_total",
-    help="What translations dropped, renamed, clamped, repaired; `sentinel` is a lost signature.",
+    help="Notes of translations by kind (dropped, renamed, clamped, ...); `sentinel` is a lost thought signature.",
     labels=("kind",),
 )
 TOOL_CALLS = Metric(
     name="dragoman_tool_calls_total",
-    help="Calls of the model's by tool and by who runs it.",
+    help="Tool calls of the model by tool and by who runs it (client or gateway).",
     labels=("tool", "by"),
 )
 TOOL_RESULTS = Metric(
     name="dragoman_tool_results_total",
-    help="Results of tools: what clients sent, and what came of the gateway's own.",
+    help="Tool results by tool, by who ran it (client or gateway) and by outcome.",
     labels=("tool", "by", "outcome"),
 )
 TOOL_SECONDS = _histogram(
     "dragoman_tool_seconds",
-    "How long tools ran; a client's, from the answer that called to the request with the result.",
+    "Seconds that tools ran; for a client's tool, from the response with the call to the request with the result.",
     ("by",),
 )
 TOOL_REPAIRS = Metric(
     name="dragoman_argument_repairs_total",
-    help="Arguments of the model's that did not fit a tool's schema and were mended.",
+    help="Tool calls whose arguments did not fit the schema of the tool and were repaired.",
     labels=("tool",),
 )
 COST = Metric(
-    name="dragoman_cost_usd_total", help="US dollars at list price, as far as it is known.", labels=("model",)
+    name="dragoman_cost_usd_total",
+    help="Cost in US dollars at list price, where it is known.",
+    labels=("model",),
 )
 UNPRICED = Metric(
     name="dragoman_unpriced_requests_total",
-    help="Requests that used tokens of a model whose price is not known.",
+    help="Requests that used tokens of a model with an unknown price.",
     labels=("model",),
 )
-BYTES = Metric(name="dragoman_bytes_total", help="Bodies of clients, in and out.", labels=("direction",))
-OPEN = Metric(name="dragoman_open_requests", help="Requests that are being answered.", kind="gauge")
+BYTES = Metric(
+    name="dragoman_bytes_total",
+    help="Bytes of request bodies (in) and response bodies (out).",
+    labels=("direction",),
+)
+OPEN = Metric(name="dragoman_open_requests", help="Requests in progress.", kind="gauge")
 OPEN_STREAMS = Metric(
-    name="dragoman_open_streams", help="Of these, answers that have begun and go on.", kind="gauge"
+    name="dragoman_open_streams",
+    help="Streams in progress: requests whose response has started.",
+    kind="gauge",
 )
 CACHE = Metric(
     name="dragoman_cache_lookups_total",
-    help="Lookups in the caches of translations.",
+    help="Lookups in the translation caches.",
     labels=("cache", "found"),
 )
 

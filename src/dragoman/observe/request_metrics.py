@@ -70,8 +70,8 @@ class RequestMetrics:
             if result.ms is not None:
                 self._seconds[CLIENT,].observe(result.ms / 1000)
         for run in record.runs:
-            came = "failed" if run.failed else "later" if run.later else "ok"
-            self._results[run.name, GATEWAY, came].value += 1
+            outcome = "failed" if run.failed else "later" if run.later else "ok"
+            self._results[run.name, GATEWAY, outcome].value += 1
             self._seconds[GATEWAY,].observe(run.ms / 1000)
 
     def _count_time(self, record: RequestRecord, dialect: m.Labels) -> None:
@@ -85,8 +85,8 @@ class RequestMetrics:
             tokens[model, "input"].value += fresh
         if cached > 0:
             tokens[model, "cached"].value += cached
-        if (said := usage.output_tokens - thought) > 0:
-            tokens[model, "output"].value += said
+        if (text := usage.output_tokens - thought) > 0:
+            tokens[model, "output"].value += text
         if thought > 0:
             tokens[model, "thought"].value += thought
 

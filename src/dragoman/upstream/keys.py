@@ -79,24 +79,25 @@ def rank_keys(keys: Sequence[ApiKey], session: str) -> list[ApiKey]:
 
 
 def choose_key(
-    keys: Sequence[ApiKey], session: str, model: str, rests: Mapping[tuple[str, str], float], now_s: float
+    keys: Sequence[ApiKey], session: str, model: str, cooldowns: Mapping[tuple[str, str], float], now_s: float
 ) -> ApiKey | None:
     """Return the preferred key that is not cooling down, or None."""
     return next(
-        (key for key in rank_keys(keys, session) if remaining_cooldown_s(key, model, rests, now_s) == 0), None
+        (key for key in rank_keys(keys, session) if remaining_cooldown_s(key, model, cooldowns, now_s) == 0),
+        None,
     )
 
 
 def shortest_cooldown_s(
-    keys: Sequence[ApiKey], model: str, rests: Mapping[tuple[str, str], float], now_s: float
+    keys: Sequence[ApiKey], model: str, cooldowns: Mapping[tuple[str, str], float], now_s: float
 ) -> float:
     """Return the seconds until the first of the keys is available again."""
-    return min((remaining_cooldown_s(key, model, rests, now_s) for key in keys), default=0.0)
+    return min((remaining_cooldown_s(key, model, cooldowns, now_s) for key in keys), default=0.0)
 
 
 def remaining_cooldown_s(
-    key: ApiKey, model: str, rests: Mapping[tuple[str, str], float], now_s: float
+    key: ApiKey, model: str, cooldowns: Mapping[tuple[str, str], float], now_s: float
 ) -> float:
     """Return the remaining cooldown of the key for this model, in seconds."""
-    ends = (rests.get((key.name, which), 0.0) for which in (model, ALL_MODELS))
+    ends = (cooldowns.get((key.name, which), 0.0) for which in (model, ALL_MODELS))
     return max(0.0, max(ends) - now_s)

@@ -13,7 +13,9 @@ _NOISE = 1.15  # calls name different tools, and results differ in length
 
 def _steps(style: Style, shape: Shape, *, on: bool = True, chunks: int = 0) -> int:
     return sum(
-        count_steps(StepCase(about="", style=style, shape=shape, on=on, chunks=chunks, requests=4)).values()
+        count_steps(
+            StepCase(about="", style=style, shape=shape, running=on, chunks=chunks, requests=4)
+        ).values()
     )
 
 
@@ -29,7 +31,7 @@ def test_the_next_turn_of_a_long_conversation_takes_no_more_steps_than_that_of_a
 @pytest.mark.parametrize("style", ["anthropic", *OTHER_STYLES])
 @pytest.mark.parametrize(("on", "chunks"), [(True, 0), (False, 0), (True, 20)])
 def test_the_same_case_takes_exactly_the_same_steps_again(style: Style, on: bool, chunks: int) -> None:
-    case = StepCase(about="", style=style, on=on, chunks=chunks, requests=4)
+    case = StepCase(about="", style=style, running=on, chunks=chunks, requests=4)
     count_steps(case)  # modules that are imported on demand
     first = count_steps(case)
     assert first.total() > 0

@@ -86,7 +86,7 @@ def test_ratios_are_of_all_rounds_together() -> None:
 
 
 def test_a_load_that_sets_the_pace_is_told() -> None:
-    assert "the load was busy 90% of the time" in render(report())
+    assert "the load generator was busy 90% of the time" in render(report())
 
 
 def test_chunks_are_paid_by_the_chunk() -> None:
@@ -102,8 +102,8 @@ def test_chunks_are_paid_by_the_chunk() -> None:
 def test_aims_are_judged_beside_the_peers() -> None:
     aims = {aim.about: aim.met for aim in report().aims}
     assert aims == {
-        "next_turn: CPU a request": True,
-        "next_turn: CPU a request against nginx": True,
+        "next_turn: CPU per request": True,
+        "next_turn: CPU per request relative to nginx": True,
         "next_turn: less CPU than litellm": True,
         "next_turn: less CPU than rosetta": False,
     }
@@ -141,7 +141,7 @@ def test_a_wrong_answer_has_no_ratio_meets_no_aim_and_is_better_at_nothing() -> 
     wrong = report(wrong=2, why="calls: none")
     ratios = next(line for line in render(wrong).splitlines() if line.startswith("  next_turn "))
     assert ratios.split() == ["next_turn", "0.10", "1.00", "wrong", "6.00"]
-    assert "WRONG, does not count: 2 wrong, the first: calls: none" in render(wrong)
+    assert "WRONG, not counted: 2 wrong, the first: calls: none" in render(wrong)
     assert "next_turn: less CPU than litellm" not in [aim.about for aim in wrong.aims]
     cheap = [
         msgspec.structs.replace(item, cpu_ms_per_request=0.01) if item.contender == "litellm" else item
