@@ -53,7 +53,9 @@ def exceeded_limit(limits: AgentLimits, spent: SessionUsage, steps: int) -> Turn
     if limits.max_tokens and spent.tokens >= limits.max_tokens:
         return TurnEnd("max_tokens", f"{spent.tokens:,} tokens are used, the limit is {limits.max_tokens:,}")
     if limits.max_cost_usd and spent.cost_usd is None:
-        return TurnEnd("max_cost", "the price of this model is not known, so no limit in dollars can be kept")
+        return TurnEnd(
+            "max_cost", "the price of this model is unknown, so the limit in dollars cannot be enforced"
+        )
     if limits.max_cost_usd and spent.cost_usd is not None and spent.cost_usd >= limits.max_cost_usd:
         return TurnEnd(
             "max_cost", f"${spent.cost_usd:.4f} are spent, the limit is ${limits.max_cost_usd:.4f}"

@@ -176,7 +176,7 @@ class AgentMachine:
 
     def _on_user_message(self, text: str) -> list[Command]:
         if self.state != "idle":
-            return [ShowNotice("still busy; interrupt first")]
+            return [ShowNotice("a turn is running; interrupt it first")]
         self.steps = 0
         self._loop_detector = LoopDetector()
         self._may_compact = True
@@ -227,7 +227,7 @@ class AgentMachine:
             kept = self._add(Message(role="model", parts=response.parts)) if response.parts else []
             empty = not response.parts and finished.reason in _COMPLETE_REASONS
             reason = "failed" if empty else _END_REASONS[finished.reason]
-            detail = "the model said nothing" if empty else finished.detail or finished.raw
+            detail = "the model returned an empty response" if empty else finished.detail or finished.raw
             return [*kept, *self._stop(TurnEnd(reason, "" if reason == "done" else detail))]
         said = self._add(Message(role="model", parts=response.parts))
         self._calls = {call.id: call for call in calls}
@@ -311,7 +311,7 @@ class AgentMachine:
 
     def _on_compaction_requested(self) -> list[Command]:
         if self.state != "idle":
-            return [ShowNotice("still busy; interrupt first")]
+            return [ShowNotice("a turn is running; interrupt it first")]
         return self._summarise(then_ask=False) or self._stop(
             TurnEnd("done", "there is nothing to summarise yet")
         )
@@ -330,7 +330,7 @@ class AgentMachine:
     def _on_summary(self, response: ir.Response) -> list[Command]:
         summary = "".join(part.text for part in response.parts if isinstance(part, Text))
         if self._cut is None or not summary.strip():
-            return self._continue("the model gave no summary; the history stays as it is")
+            return self._continue("the model returned no summary; the history is unchanged")
         before = len(self.history)
         saved = self.replace_history(compaction.compact_history(self._cut, summary))
         return [saved, *self._continue(f"{before} messages became {len(self.history)}")]

@@ -54,12 +54,18 @@ class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
 def add_agent_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", metavar="DIR", default=".", help="the project (default: this folder)")
     parser.add_argument("--model", metavar="M", help="a Gemini model (default: agent.model, models.default)")
-    parser.add_argument("--yolo", action="store_true", help="ask nothing; deny rules still hold")
-    parser.add_argument("--read-only", action="store_true", help="look, but write and run nothing")
-    parser.add_argument("--max-steps", metavar="N", type=_positive_int, help="model answers in one turn")
-    parser.add_argument("--max-tokens", metavar="N", type=_positive_int, help="tokens of one session")
-    parser.add_argument("--max-cost", metavar="USD", type=float, help="dollars of one session")
-    parser.add_argument("--session", metavar="NAME", help="keep or continue the conversation of this name")
+    parser.add_argument("--yolo", action="store_true", help="approve every tool call; deny rules still apply")
+    parser.add_argument(
+        "--read-only", action="store_true", help="refuse tools that write files or run commands"
+    )
+    parser.add_argument(
+        "--max-steps", metavar="N", type=_positive_int, help="maximum number of model responses in a turn"
+    )
+    parser.add_argument(
+        "--max-tokens", metavar="N", type=_positive_int, help="maximum number of tokens in a session"
+    )
+    parser.add_argument("--max-cost", metavar="USD", type=float, help="maximum cost of a session in dollars")
+    parser.add_argument("--session", metavar="NAME", help="save the session under this name, or continue it")
     add_config_flag(parser)
 
 
@@ -70,7 +76,7 @@ def connect_gateway(args: argparse.Namespace) -> Iterator[GatewayConnection]:
     settings = read_settings(args.config)
     print_setting_notes(settings)
     if not Path(args.root).is_dir():
-        raise CommandError(f"{args.root} is no folder", hint="--root takes the project's folder", code=2)
+        raise CommandError(f"{args.root} is not a folder", hint="--root takes the project's folder", code=2)
     if args.yolo and args.read_only:
         raise CommandError("--yolo and --read-only contradict each other", code=2)
     key = find_client_key(settings)

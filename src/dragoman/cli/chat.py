@@ -32,10 +32,10 @@ from dragoman.cli.terminal import CommandError
 _EPILOG = """\
 examples:
   dragoman chat                        an agent with the files of this folder
-  dragoman chat --resume               go on where you left off, whatever ended the last session
+  dragoman chat --resume               continue the last session
   dragoman chat --read-only --root ~/project
 
-In a chat /help lists the commands. Ctrl-C stops the turn, twice at the prompt it quits.
+In a chat, /help lists the commands. Ctrl-C stops the turn; pressed twice at the prompt, it quits.
 Without GEMINI_API_KEY the built-in emulator answers; it does what `use NAME with {JSON}` says."""
 
 
@@ -48,7 +48,7 @@ def run(argv: list[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "chat",
-        "Talk to an agent that can read and write the files of a project, and ask before it does.",
+        "Chat with an agent that reads and writes the files of a project, and asks before it changes anything.",
         _EPILOG,
     )
     add_agent_flags(parser)
@@ -76,7 +76,7 @@ async def _chat(args: argparse.Namespace, line: GatewayConnection) -> int:
             await Chat(room, screen, prompt, style).run()
             if bench.conversation.history:
                 again = f"dragoman chat --resume {bench.conversation.session.name}"
-                screen.line(style.paint(f"kept; go on with {again}", "dim"))
+                screen.line(style.paint(f"saved; continue with {again}", "dim"))
     return 0
 
 
@@ -87,20 +87,24 @@ async def _session_name(args: argparse.Namespace, sessions: SessionStore) -> str
         return new_session_name()
     kept = [entry.name for entry in await sessions.list()]
     if not args.resume and not kept:
-        raise CommandError("no session is kept yet", hint="dragoman chat begins one", code=2)
+        raise CommandError("there are no saved sessions", hint="dragoman chat starts one", code=2)
     if args.resume and not await sessions.exists(args.resume):
         raise CommandError(
-            f"there is no session {args.resume}", hint=f"kept: {', '.join(kept[:5]) or 'none'}", code=2
+            f"there is no session {args.resume}",
+            hint=f"saved sessions: {', '.join(kept[:5]) or 'none'}",
+            code=2,
         )
     return str(args.resume) or kept[0]
 
 
 def _greeting(args: argparse.Namespace, line: GatewayConnection, bench: AgentSession) -> Sequence[str]:
     config, desk = line.settings.config, bench.conversation
-    mode = " · nothing is asked (--yolo)" if args.yolo else " · read only" if args.read_only else ""
+    mode = (
+        " · every tool call is approved (--yolo)" if args.yolo else " · read only" if args.read_only else ""
+    )
     lines = [f"{desk.model_name} · {describe_upstream(config)} · {os.path.realpath(args.root)}{mode}"]
     if config.backend == "emulator":
-        lines.append(f"for real answers set GEMINI_API_KEY ({API_KEY_URL})")
+        lines.append(f"to use Gemini, set GEMINI_API_KEY ({API_KEY_URL})")
     if desk.history:
         lines.append(f"resumed {desk.session.name}, {len(desk.history)} messages")
     return [*lines, *bench.toolbox.warnings, "/help lists the commands"]

@@ -45,7 +45,7 @@ examples:
   echo "review this change" | dragoman run --read-only --json -
 
 The answer is on stdout, everything else on stderr; --json puts one event per line on stdout.
-What needs a yes is asked at a terminal and refused without one; --yolo or tools.allow rules grant it."""
+Calls that need approval are refused without a terminal; --yolo or tools.allow rules approve them."""
 
 AnyScreen = JsonScreen | PlainScreen | TerminalScreen
 
@@ -54,7 +54,7 @@ def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     task = sys.stdin.read() if args.task == "-" else args.task
     if not task.strip():
-        raise CommandError("there is no task", hint='dragoman run "what to do"', code=2)
+        raise CommandError("no task given", hint='dragoman run "what to do"', code=2)
     with connect_gateway(args) as line:
         return asyncio.run(_run(args, line, task))
 
@@ -67,7 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("task", help="what to do; - reads it from stdin")
     parser.add_argument("--json", action="store_true", help="one JSON event per line on stdout")
-    parser.add_argument("--timeout", metavar="S", type=float, help="stop after so many seconds")
+    parser.add_argument("--timeout", metavar="S", type=float, help="stop after this many seconds")
     add_agent_flags(parser)
     return parser
 

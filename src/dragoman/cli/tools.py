@@ -45,7 +45,7 @@ examples:
   dragoman tools call write_file '{"path": "a.txt", "content": "hi"}' --root ~/project
   echo '{"path": "."}' | dragoman tools call list_files -
 
-Tools of your own are Python files in the folder tools of the state folder; docs/tools.md shows one."""
+Your own tools are Python files in the folder tools of the state folder; docs/tools.md shows one."""
 
 
 class _AlwaysApprove:
@@ -65,14 +65,14 @@ def run(argv: list[str]) -> int:
     print_setting_notes(settings)
     root = Path(args.root).expanduser().absolute()
     if not root.is_dir():
-        raise CommandError(f"{root} is no folder", code=2)
+        raise CommandError(f"{root} is not a folder", code=2)
     return asyncio.run(_list(args, settings, root) if args.verb == "list" else _call(args, settings, root))
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "tools",
-        "List the tools an agent has here, or run one of them.",
+        "List the agent's tools, or run one.",
         _EXAMPLES,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|call")
@@ -80,10 +80,10 @@ def make_parser() -> argparse.ArgumentParser:
     call = verbs.add_parser("call", help="run one tool")
     call.add_argument("name", metavar="NAME", help="the tool")
     call.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="its arguments; - for stdin")
-    call.add_argument("--read-only", action="store_true", help="refuse whatever could change something")
+    call.add_argument("--read-only", action="store_true", help="refuse tools that could change something")
     for verb in (listing, call):
         verb.add_argument("--root", metavar="DIR", default=".", help="the project (default: this folder)")
-        verb.add_argument("--json", action="store_true", help="write JSON")
+        verb.add_argument("--json", action="store_true", help="print JSON")
         add_config_flag(verb)
     return parser
 
@@ -131,7 +131,7 @@ def _arguments(given: str) -> bytes:
     try:
         msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise CommandError(f"the arguments are no JSON object: {error}", code=2) from None
+        raise CommandError(f"the arguments are not a JSON object: {error}", code=2) from None
     return text.encode()
 
 

@@ -47,7 +47,7 @@ async def run_slash_command(room: ChatCommands, line: str) -> list[str]:
     command = COMMANDS.get(word)
     if command is None:
         near = difflib.get_close_matches(word, COMMANDS, n=1)
-        return [f"there is no command {word}" + (f"; did you mean {near[0]}?" if near else "; try /help")]
+        return [f"unknown command {word}" + (f"; did you mean {near[0]}?" if near else "; try /help")]
     return await command[0](room, rest.strip())
 
 
@@ -57,7 +57,7 @@ async def _help(_room: ChatCommands, _rest: str) -> list[str]:
     return [
         *lines,
         "",
-        "Enter sends, Alt-Enter or a backslash before Enter begins a new line, the up arrow goes back.",
+        "Enter sends, Alt-Enter or a backslash before Enter starts a new line, the up arrow shows earlier input.",
         "Ctrl-C stops the turn; twice at the prompt it quits. Ctrl-D quits.",
     ]
 
@@ -83,9 +83,9 @@ async def _usage(room: ChatCommands, _rest: str) -> list[str]:
 async def _undo(room: ChatCommands, _rest: str) -> list[str]:
     gone = await room.conversation.undo()
     if not gone:
-        return ["there is nothing to take back"]
+        return ["there is nothing to undo"]
     words = " ".join(part.text for part in gone[0].parts if isinstance(part, Text))
-    return [f"forgotten: {shorten(words, _SHOWN_COLUMNS)}", *room.restore(gone)]
+    return [f"undone: {shorten(words, _SHOWN_COLUMNS)}", *room.restore(gone)]
 
 
 async def _save(room: ChatCommands, rest: str) -> list[str]:
@@ -94,14 +94,14 @@ async def _save(room: ChatCommands, rest: str) -> list[str]:
             return [f"there is already a session {rest}; /resume {rest} opens it"]
         await room.conversation.rename(rest)
     return [
-        f"kept as {room.conversation.session.name}; dragoman chat --resume {room.conversation.session.name}"
+        f"saved as {room.conversation.session.name}; dragoman chat --resume {room.conversation.session.name}"
     ]
 
 
 async def _resume(room: ChatCommands, rest: str) -> list[str]:
     entries = await room.sessions.list()
     if not rest:
-        return [_session_row(entry) for entry in entries] or ["no session is kept yet"]
+        return [_session_row(entry) for entry in entries] or ["there are no saved sessions"]
     if not await room.sessions.exists(rest):
         near = difflib.get_close_matches(rest, [entry.name for entry in entries], n=1)
         return [f"there is no session {rest}" + (f"; did you mean {near[0]}?" if near else "")]
@@ -117,7 +117,7 @@ async def _compact(room: ChatCommands, _rest: str) -> list[str]:
 async def _clear(room: ChatCommands, _rest: str) -> list[str]:
     before = room.conversation.session.name
     await room.conversation.clear()
-    return [f"a new conversation; the old one is {before}"]
+    return [f"new conversation; the old one is saved as {before}"]
 
 
 async def _quit(_room: ChatCommands, _rest: str) -> list[str]:
@@ -125,16 +125,16 @@ async def _quit(_room: ChatCommands, _rest: str) -> list[str]:
 
 
 COMMANDS: dict[str, tuple[Callable[[ChatCommands, str], Awaitable[list[str]]], str]] = {
-    "/help": (_help, "this list"),
-    "/tools": (_tools, "what the model may use"),
-    "/model": (_model, "which model answers; /model NAME changes it"),
-    "/usage": (_usage, "tokens and money of this session"),
-    "/undo": (_undo, "take the last turn back, with the files it changed"),
-    "/save": (_save, "where this session is kept; /save NAME keeps it under a name"),
-    "/resume": (_resume, "the kept sessions; /resume NAME opens one"),
-    "/compact": (_compact, "make the history short by a summary"),
-    "/clear": (_clear, "begin anew"),
-    "/quit": (_quit, "leave"),
+    "/help": (_help, "list the commands"),
+    "/tools": (_tools, "list the model's tools"),
+    "/model": (_model, "show the model; /model NAME changes it"),
+    "/usage": (_usage, "show the tokens and cost of this session"),
+    "/undo": (_undo, "undo the last turn and its file changes"),
+    "/save": (_save, "show the name of this session; /save NAME renames it"),
+    "/resume": (_resume, "list the saved sessions; /resume NAME opens one"),
+    "/compact": (_compact, "replace the history by a summary"),
+    "/clear": (_clear, "start a new conversation"),
+    "/quit": (_quit, "quit the chat"),
 }
 
 
@@ -184,7 +184,7 @@ class Chat:
                 if warned:
                     return
                 warned = True
-                self._screen.line(self._style.paint("Ctrl-C again or Ctrl-D to leave", "dim"))
+                self._screen.line(self._style.paint("press Ctrl-C again or Ctrl-D to quit", "dim"))
                 continue
             warned = False
             if line.strip():

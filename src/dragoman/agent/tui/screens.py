@@ -137,7 +137,7 @@ class TerminalScreen:
         if question.preview:
             self.line(paint_preview(question.preview, self._style))
         if self._read is None:
-            self.line(f"nobody can be asked whether {question.tool} may go on: no")
+            self.line(f"{question.tool} needs approval, and no user can be asked: refused")
             return "no"
         wish = shorten(escape_controls(f"{question.tool} {question.subject}"), self._style.width)
         self.line(f"{self._style.paint('?', 'yellow', 'bold')} {self._style.paint(wish, 'bold')}")
@@ -278,7 +278,7 @@ class PlainScreen:
         self.line(f"    {escape_controls(line)}")
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalAnswer:
-        self.line(f"  nobody can be asked whether {question.tool} may go on: no")
+        self.line(f"  {question.tool} needs approval, and no user can be asked: refused")
         return "no"
 
 
@@ -314,7 +314,7 @@ class JsonScreen:
         self._emit("progress", text=line)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalAnswer:
-        self._emit("refused", tool=question.tool, subject=question.subject, why="nobody can be asked")
+        self._emit("refused", tool=question.tool, subject=question.subject, why="no user can be asked")
         return "no"
 
     def begin(self, session: str, model: str) -> None:

@@ -37,8 +37,8 @@ def check_versions(at: DoctorContext) -> Iterator[Finding]:
         names = ", ".join(CLIENTS)
         yield Finding(
             status="note",
-            what="none of the clients that can be launched is installed",
-            fix=f"npm install -g @anthropic-ai/claude-code, or another of {names}; dragoman chat needs none",
+            what="no supported client is installed",
+            fix=f"npm install -g @anthropic-ai/claude-code, or another of {names}; dragoman chat needs no client",
         )
     for name in at.clients:
         client = CLIENTS[name]
@@ -72,21 +72,21 @@ def _compare(client: LaunchableClient, program: str, version: str) -> Finding:
     if not version:
         return Finding(
             status="warn",
-            what=f"{title} at {program} does not say its version",
-            why="it may not start at all",
+            what=f"{title} at {program} does not print its version",
+            why="it may not start",
             fix=f"try {program} --version",
         )
     if not tested:
         return Finding(
             status="ok",
-            what=f"{title} {version}; {client.name} was never run by our tests, only its protocol",
+            what=f"{title} {version}; {client.name} is not run by our tests, only its protocol is",
         )
     if version == tested:
-        return Finding(status="ok", what=f"{title} {version}, the one our tests run")
+        return Finding(status="ok", what=f"{title} {version}, the tested version")
     older = _version_tuple(version) < _version_tuple(tested)
     return Finding(
         status="ok",
-        what=f"{title} {version}, {'older' if older else 'newer'} than {tested}, which our tests run",
+        what=f"{title} {version}, {'older' if older else 'newer'} than {tested}, the tested version",
     )
 
 
@@ -232,7 +232,7 @@ def check_arrivals(at: DoctorContext) -> Iterator[Finding]:
                 yield _try_client(at, trial, name)
     except CommandError as error:
         yield Finding(
-            status="fail", what=error.message, why="no client can be tried without a gateway", fix=error.hint
+            status="fail", what=error.message, why="testing a client needs a gateway", fix=error.hint
         )
 
 
@@ -250,16 +250,16 @@ def _try_client(at: DoctorContext, trial: TrialGateway, name: str) -> Finding:
             what=f"{title}: no request arrived within {at.wait_s:.0f} s"
             if seen.timed_out
             else f"{title}: ended without a request",
-            why=seen.output_tail or "it said nothing",
-            fix=f"look at the findings about its settings; DRAGOMAN_OBSERVE_LOG=all dragoman {name} shows more",
+            why=seen.output_tail or "it printed nothing",
+            fix=f"check the findings about its settings; DRAGOMAN_OBSERVE_LOG=all dragoman {name} shows more",
         )
     if seen.status != 200 or not seen.answered:
         return Finding(
             status="warn",
-            what=f"{title}: its request arrived ({seen.path}), its answer did not get through",
+            what=f"{title}: its request arrived ({seen.path}), but the response did not",
             why=seen.output_tail or f"status {seen.status}",
-            fix=f"try it yourself: dragoman {name}",
+            fix=f"try it: dragoman {name}",
         )
     return Finding(
-        status="ok", what=f"{title}: request arrived at {seen.path}, answer shown, in {seen.seconds:.0f} s"
+        status="ok", what=f"{title}: request arrived at {seen.path}, response shown, in {seen.seconds:.0f} s"
     )

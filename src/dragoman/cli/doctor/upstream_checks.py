@@ -42,7 +42,7 @@ def check_proxy(at: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             status="warn",
             what=f"NO_PROXY does not name {' and '.join(missing)}",
-            why="a client started by hand would ask the proxy for this machine; launchers see to it themselves",
+            why="a client started by hand would use the proxy for this machine; launchers set NO_PROXY",
             fix=f"export NO_PROXY={','.join([*_named(at), *missing])}",
         )
     address = urlsplit(_upstream(at))
@@ -69,7 +69,7 @@ def check_proxy(at: DoctorContext) -> Iterator[Finding]:
             fix="pip install 'dragoman[socks]'",
         )
         return
-    yield Finding(status="ok", what=f"{host} is asked through {found.host}:{found.port or 1080}")
+    yield Finding(status="ok", what=f"{host} is reached through {found.host}:{found.port or 1080}")
 
 
 def check_ca(at: DoctorContext) -> Iterator[Finding]:
@@ -77,9 +77,9 @@ def check_ca(at: DoctorContext) -> Iterator[Finding]:
     for name in broken:
         yield Finding(
             status="fail" if name == "SSL_CERT_FILE" else "warn",
-            what=f"{name} is {at.env[name]}, which is no file",
-            why="certificates are looked up there, so none is believed",
-            fix=f"unset {name}, or name a file of certificates",
+            what=f"{name} is {at.env[name]}, which is not a file",
+            why="certificate authorities are read from it, so no certificate is trusted",
+            fix=f"unset {name}, or set it to a certificate file",
         )
     if "SSL_CERT_FILE" in broken:
         return
@@ -87,12 +87,14 @@ def check_ca(at: DoctorContext) -> Iterator[Finding]:
     paths = ssl.get_default_verify_paths()
     folder = Path(paths.capath) if paths.capath else None
     if known or (folder is not None and folder.is_dir() and any(folder.iterdir())):
-        yield Finding(status="ok", what=f"{known or 'the'} authorities of this system are believed")
+        yield Finding(
+            status="ok", what=f"{known or 'the'} certificate authorities of this system are trusted"
+        )
     else:
         yield Finding(
             status="fail",
-            what="this system knows no certificate authority",
-            why="nothing that is reached over https can be believed",
+            what="this system has no certificate authorities",
+            why="no https certificate can be verified",
             fix="install the package ca-certificates, or set SSL_CERT_FILE",
         )
 
@@ -118,10 +120,10 @@ _QUESTION = b'{"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}'
 
 #: Advice for each kind of error.
 _ADVICE = {
-    "authentication": f"make a key at {API_KEY_URL} and set GEMINI_API_KEY",
-    "permission": "look whether the key may use the Gemini API, and whether the certificate's CA is known here",
+    "authentication": f"create a key at {API_KEY_URL} and set GEMINI_API_KEY",
+    "permission": "check that the key may use the Gemini API and that the certificate's CA is trusted here",
     "rate_limit": "wait a minute; other keys can be set in upstream.api_keys",
-    "quota": "the quota is used up until it is renewed; other keys can be set in upstream.api_keys",
+    "quota": "wait until the quota is renewed; other keys can be set in upstream.api_keys",
     "overloaded": "check the network, HTTPS_PROXY and upstream.base_url, then try again",
     "timeout": "check the network, HTTPS_PROXY and upstream.base_url, then try again",
 }
@@ -147,7 +149,7 @@ def check_key(at: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             status="note",
             what=leads,
-            why="the settings ask for it"
+            why="the settings select it"
             if asked
             else "answers come from the built-in emulator, not from Gemini",
             fix="" if asked else f"export GEMINI_API_KEY=…  ({API_KEY_URL})",
@@ -160,7 +162,7 @@ def check_key(at: DoctorContext) -> Iterator[Finding]:
         numbers = ", ".join(map(str, odd))
         yield Finding(
             status="note",
-            what=f"key {numbers} does not begin like a key of AI Studio ({' or '.join(_STUDIO_KEY_PREFIXES)})",
+            what=f"key {numbers} does not start like an AI Studio key ({' or '.join(_STUDIO_KEY_PREFIXES)})",
         )
 
 
@@ -169,11 +171,11 @@ def check_upstream(at: DoctorContext) -> Iterator[Finding]:
     if at.settings is None or at.settings.config.backend == "emulator":
         return
     if at.offline:
-        yield Finding(status="note", what="not asked (--offline)")
+        yield Finding(status="note", what="skipped (--offline)")
         return
     config = at.settings.config
     if not config.upstream.all_keys and config.backend == "gemini":
-        yield Finding(status="note", what="not asked: clients bring their own key")
+        yield Finding(status="note", what="skipped: clients send their own key")
         return
     try:
         answers = asyncio.run(_probe_upstream(config))
@@ -267,7 +269,7 @@ def _model_findings(answers: list[UpstreamProbe]) -> Iterator[Finding]:
     fine = list(dict.fromkeys(asked.model for asked in answers if asked.error is None))
     several = any(asked.key > 1 for asked in answers)
     if fine:
-        yield Finding(status="ok", what=f"answers, and knows {', '.join(fine)}")
+        yield Finding(status="ok", what=f"reachable; models: {', '.join(fine)}")
     for asked in answers:
         if asked.error is None:
             continue
@@ -276,7 +278,7 @@ def _model_findings(answers: list[UpstreamProbe]) -> Iterator[Finding]:
                 status="fail",
                 what=f"Google does not know the model {asked.model}",
                 why=asked.error.message,
-                fix="name another one in [models] (or agent.model) of the settings",
+                fix="set another model in [models] (or agent.model) of the settings",
             )
             continue
         what = f"key {asked.key}: {asked.error.message}" if several else asked.error.message
@@ -296,8 +298,8 @@ def _clock_findings(answers: list[UpstreamProbe], now_s: float) -> Iterator[Find
         yield Finding(
             status="warn",
             what=f"this machine's clock is {abs(skew_s):.0f} s {way} Google's",
-            why="certificates, tokens and Amazon's signatures are judged by the clock",
-            fix="let the system set its time from the network",
+            why="certificates, tokens and AWS signatures depend on the clock",
+            fix="enable time synchronisation (NTP)",
         )
     else:
         yield Finding(status="ok", what=f"the clock agrees with Google's ({skew_s:+.0f} s)")

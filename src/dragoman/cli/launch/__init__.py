@@ -46,7 +46,7 @@ def run(name: str, argv: list[str]) -> int:
         _write_files(link.folder, setup)
         print_status(f"{client.title} → {base_url} → {describe_upstream(settings.config)}")
         if settings.config.backend == "emulator":
-            print_status(f"for real answers set GEMINI_API_KEY ({API_KEY_URL})")
+            print_status(f"to use Gemini, set GEMINI_API_KEY ({API_KEY_URL})")
         _create_settings(program, setup)
         with override_settings(settings.home, setup.edits):
             return run_foreground([program, *setup.args, *argv], setup.env)
@@ -58,11 +58,11 @@ def explain(name: str) -> None:
     lines = [
         f"usage: dragoman {name} [ARGUMENTS OF {client.program} …]",
         "",
-        f"Run {client.title} on Gemini. Every argument goes to it untouched, --help included.",
+        f"Run {client.title} on Gemini. All arguments are passed to it unchanged, including --help.",
         *(["", client.about] if client.about else []),
         "",
-        f"Get it: {client.source}",
-        f"Another program than the one on the path: {client.variable}=/path/to/{client.program}",
+        f"Install: {client.source}",
+        f"Use another program than the one on PATH: {client.variable}=/path/to/{client.program}",
         "",
         "examples:",
         f"  dragoman {name}",
@@ -70,7 +70,7 @@ def explain(name: str) -> None:
         f"  {client.variable}=/opt/{client.program} dragoman {name}",
         "",
         help_sections(LAUNCHER_PAGE),
-        "  any other  the client's own",
+        "  any other  the client's exit code",
     ]
     print_result("\n".join(lines))
 
@@ -80,7 +80,7 @@ def _create_settings(program: str, setup: LaunchPlan) -> None:
     for edit in setup.edits:
         if edit.created_by and not Path(edit.file.path).exists():
             with (
-                spinner(f"{Path(program).name} makes its own folder"),
+                spinner(f"{Path(program).name} creates its own files"),
                 contextlib.suppress(OSError, subprocess.TimeoutExpired),
             ):
                 subprocess.run(  # noqa: S603
@@ -114,7 +114,7 @@ def require_program(client: LaunchableClient) -> str:
     if found is None:
         given = os.environ.get(client.variable, "").strip()
         what = (
-            f"{client.variable} is {given}, which is no program"
+            f"{client.variable} is {given}, which is not a program"
             if given
             else f"{client.title} is not installed: no {client.program} on PATH"
         )

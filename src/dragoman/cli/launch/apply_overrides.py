@@ -88,7 +88,7 @@ class OverrideLog:
         except msgspec.DecodeError:
             aside = file.with_suffix(".damaged")
             file.replace(aside)
-            print_note(f"what was lent of a client's settings cannot be read any more; see {aside}")
+            print_note(f"the record of overridden client settings is damaged; see {aside}")
             return {}
         return {entry.place.path: entry for entry in entries}
 
@@ -104,7 +104,7 @@ def open_override_log(home: Path) -> Iterator[OverrideLog]:
     lock.touch(mode=0o600)
     descriptor = lock_file(lock, patience_s=_LOCK_TIMEOUT_S)
     if descriptor is None:
-        raise CommandError(f"another launcher keeps {lock}", hint="end it, then start this one again")
+        raise CommandError(f"another launcher holds {lock}", hint="end it, then start this one again")
     try:
         yield OverrideLog(folder)
     finally:
@@ -144,8 +144,8 @@ def override_settings(home: Path, edits: tuple[SettingsEdit, ...]) -> Iterator[N
         yield
         return
     if not _POSIX:
-        hint = "set it by hand as docs/amazon-q.md says, with dragoman serve"
-        raise CommandError("this client's settings cannot be lent on this system", hint=hint)
+        hint = "start dragoman serve and edit the settings by hand (docs/amazon-q.md)"
+        raise CommandError("this client's settings cannot be overridden on this system", hint=hint)
     with register_launcher(home) as by, _raise_on_signal():
         try:
             with _defer_signals(), open_override_log(home) as ledger:
@@ -164,7 +164,7 @@ def restore_leftovers(home: Path) -> None:
     with _defer_signals(), open_override_log(home) as ledger:
         changed = _restore(ledger)
     if changed:
-        print_status(f"an earlier run was cut off; put back as it was: {', '.join(changed)}")
+        print_status(f"an earlier launcher was killed; restored: {', '.join(changed)}")
 
 
 def _apply_edit(ledger: OverrideLog, edit: SettingsEdit, by: str) -> None:
@@ -196,8 +196,8 @@ def _apply_edit(ledger: OverrideLog, edit: SettingsEdit, by: str) -> None:
         edit.file.update(list(edit.values), decide)
     except SettingsFileError as error:
         if not edit.unusable_message:
-            hint = "it was left alone; mend it or move it away, then start this again"
-            raise CommandError(f"the client cannot be pointed here: {error}", hint=hint) from None
+            hint = "the file was not changed; fix it or move it away, then try again"
+            raise CommandError(f"the client cannot be configured: {error}", hint=hint) from None
         print_status(edit.unusable_message)
 
 
@@ -222,7 +222,7 @@ def _restore(ledger: OverrideLog, leaving: str = "") -> list[str]:
         except SettingsFileMissing:
             wanted = False
         except SettingsFileError as error:
-            print_note(f"{error}; what was there before comes back with the next start of a launcher")
+            print_note(f"{error}; the next start of a launcher restores the original settings")
             continue
         changed += [path] if written else []
         if wanted:

@@ -185,7 +185,7 @@ def _read(file: Path, keys: list[str]) -> tuple[Document, CurrentSettings]:
         document = _parse(original.text)
         values = {key: msgspec.json.decode(document[key]) for key in keys if key in document}
     except (msgspec.DecodeError, RecursionError):
-        raise SettingsFileError(f"{file} is no plain JSON object") from None
+        raise SettingsFileError(f"{file} is not a plain JSON object") from None
     return document, CurrentSettings(values=values, original=original)
 
 
@@ -196,7 +196,7 @@ def _read_text(file: Path) -> str:
         try:
             text = file.read_text("utf-8")
         except UnicodeDecodeError:
-            raise SettingsFileError(f"{file} is no UTF-8 text") from None
+            raise SettingsFileError(f"{file} is not UTF-8 text") from None
         if text.strip() or time.monotonic() > deadline:
             return text
         time.sleep(_POLL_S)
