@@ -101,7 +101,7 @@ async def open_session_store(settings: Settings) -> AsyncIterator[SessionStore]:
 
 @contextlib.asynccontextmanager
 async def open_agent_session(
-    line: GatewayConnection,
+    gateway: GatewayConnection,
     args: argparse.Namespace,
     sessions: SessionStore,
     session: str,
@@ -110,7 +110,7 @@ async def open_agent_session(
     asks: bool,
 ) -> AsyncIterator[AgentSession]:
     """Open the tools and the session; `asks` says whether a user can approve tool calls."""
-    config, root = line.settings.config, Path(os.path.realpath(args.root))
+    config, root = gateway.settings.config, Path(os.path.realpath(args.root))
     upstream = config.upstream
     client = UpstreamClient(
         connect_timeout_s=upstream.connect_timeout_s,
@@ -123,7 +123,7 @@ async def open_agent_session(
         stack.push_async_callback(client.close)
         tools = open_toolbox(
             root=root,
-            home=line.settings.home,
+            home=gateway.settings.home,
             settings=config.tools,
             servers=config.mcp.servers,
             mode=mode,
@@ -131,21 +131,23 @@ async def open_agent_session(
             strict=config.strict_tool_validation,
         )
         toolbox = await stack.enter_async_context(enter_with_spinner(STARTING_TOOLS, tools))
-        setup = AgentDependencies(
+        dependencies = AgentDependencies(
             root=root,
-            model=GeminiModel(line.base_url, line.token, client),
+            model=GeminiModel(gateway.base_url, gateway.token, client),
             tool_executor=toolbox.handler,
             screen=screen,
             sessions=sessions,
             approver=approver,
             tools=toolbox.registry.to_ir,
-            limits=_limits(line.settings, args),
+            limits=_limits(gateway.settings, args),
             read_only=args.read_only,
         )
-        opened = await sessions.open(session)
-        name = args.model or opened.model or config.agent.model or config.models.default
+        saved_session = await sessions.open(session)
+        name = args.model or saved_session.model or config.agent.model or config.models.default
         yield AgentSession(
-            conversation=AgentConversation(setup, opened, name), sessions=sessions, toolbox=toolbox
+            conversation=AgentConversation(dependencies, saved_session, name),
+            sessions=sessions,
+            toolbox=toolbox,
         )
 
 

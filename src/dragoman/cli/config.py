@@ -50,10 +50,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _summary(settings: Settings) -> str:
     config = settings.config
-    fine = paint("settings are valid", "green", sys.stdout)
+    valid = paint("settings are valid", "green", sys.stdout)
     return "\n".join(
         [
-            f"{fine}: {settings.file or 'no file, defaults and environment only'}",
+            f"{valid}: {settings.file or 'no file, defaults and environment only'}",
             f"  listens on  {config.server.host}:{config.server.port}",
             f"  upstream    {describe_upstream(config)}",
             f"  state       {settings.home}",

@@ -130,8 +130,8 @@ def make_parser() -> argparse.ArgumentParser:
 def _check_recording(args: argparse.Namespace) -> None:
     """Raise `ConfigError` before serving if the recording cannot be written or flags do not fit."""
     if not args.record:
-        for flag, given in {"--upstream": args.upstream, "--record-timing": args.record_timing}.items():
-            if given:
+        for flag, argument in {"--upstream": args.upstream, "--record-timing": args.record_timing}.items():
+            if argument:
                 raise ConfigError("requires --record FILE", where=flag)
         return
     if args.script or args.fault:

@@ -98,8 +98,8 @@ def _dispatch(argv: list[str]) -> int:
         print(f"dragoman {_version()}")
         return 0
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {near[0]}?" if near else "dragoman --help lists the commands"
+        matches = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {matches[0]}?" if matches else "dragoman --help lists the commands"
         raise CommandError(f"unknown command {name!r}", hint=hint, code=2)
     return _run(name, rest)
 

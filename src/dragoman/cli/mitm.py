@@ -98,14 +98,14 @@ async def _serve(args: argparse.Namespace, settings: Settings) -> None:
         stack.push_async_callback(client.close)
         session = ToolSession(store.session_tools, _scope(settings), args.session)
         toolbox = await stack.enter_async_context(_toolbox(args, settings)) if args.run else None
-        held = await _set_tools(args, session, toolbox)
+        toolset = await _set_tools(args, session, toolbox)
         runner = _Runner(toolbox, args.session) if toolbox is not None else None
         interceptor = Interceptor(
             session, wait_s=config.sessions.follow_up_wait_s, now=time.time, runner=runner
         )
         addon = GeminiAddon(interceptor, client, upstream=args.upstream or config.upstream.base_url)
         folder = settings.home / _FOLDER
-        names = ", ".join(tool.name for tool in held.tools)
+        names = ", ".join(tool.name for tool in toolset.tools)
         await run_proxy(
             addon,
             port=args.port,
@@ -152,9 +152,9 @@ async def _set_tools(
             "--tools and --run cannot be combined: others answer --tools, --run is executed here", code=2
         )
     if args.tools:
-        held = _read(Path(args.tools))
+        toolset = _read(Path(args.tools))
     elif toolbox is not None:
-        held = SessionToolset(tools=toolbox.registry.to_ir())
+        toolset = SessionToolset(tools=toolbox.registry.to_ir())
     else:
         known = await session.get_toolset()
         if known is None:
@@ -162,8 +162,8 @@ async def _set_tools(
             raise CommandError(f"the session {session.name!r} has no tools", hint=hint, code=2)
         return known
     await session.clear()
-    await session.set_toolset(held)
-    return held
+    await session.set_toolset(toolset)
+    return toolset
 
 
 def _read(file: Path) -> SessionToolset:
@@ -193,10 +193,10 @@ class _Runner:
 
 def _banner(url: str, certificate: Path, names: str, args: argparse.Namespace) -> str:
     """Return the ready line, followed by commands to copy."""
-    who = "run here" if args.run else f"captured in session {args.session}"
+    mode = "run here" if args.run else f"captured in session {args.session}"
     return "\n".join(
         [
-            f"ready on {url} → Google's Gemini hosts, with {names} ({who})",
+            f"ready on {url} → Google's Gemini hosts, with {names} ({mode})",
             "",
             "  The proxy decrypts TLS with a certificate authority created for this machine; only programs you configure",
             "  trust it. To remove it, delete its folder; never add it to the system's trust store.",

@@ -93,9 +93,9 @@ async def _list(args: argparse.Namespace, settings: Settings, root: Path) -> int
     tools = open_toolbox(
         root=root, home=make_state_folder(settings.home), settings=config.tools, servers=config.mcp.servers
     )
-    async with enter_with_spinner(STARTING_TOOLS, tools) as box:
-        _tell(box)
-        definitions = sorted(box.registry, key=lambda definition: definition.name)
+    async with enter_with_spinner(STARTING_TOOLS, tools) as toolbox:
+        _tell(toolbox)
+        definitions = sorted(toolbox.registry, key=lambda definition: definition.name)
         print_result(_as_json(definitions) if args.json else _as_table(definitions))
     return 0
 
@@ -112,17 +112,17 @@ async def _call(args: argparse.Namespace, settings: Settings, root: Path) -> int
         approver=_AlwaysApprove(),
         strict=config.strict_tool_validation,
     )
-    async with enter_with_spinner(STARTING_TOOLS, tools) as box:
-        _tell(box)
+    async with enter_with_spinner(STARTING_TOOLS, tools) as toolbox:
+        _tell(toolbox)
         context = Context(session="tools call", caller="command line", progress=print_status)
-        done = await box.handler.run(call, context)
-    for note in done.notes:
+        execution = await toolbox.handler.run(call, context)
+    for note in execution.notes:
         print_note(str(note))
-    return _answer(done, as_json=args.json)
+    return _answer(execution, as_json=args.json)
 
 
-def _tell(box: Toolbox) -> None:
-    for line in box.warnings:
+def _tell(toolbox: Toolbox) -> None:
+    for line in toolbox.warnings:
         print_note(line)
 
 
@@ -135,16 +135,16 @@ def _arguments(given: str) -> bytes:
     return text.encode()
 
 
-def _answer(done: ExecutionResult, *, as_json: bool) -> int:
-    result = done.result
-    code = _CODES.get(done.outcome, FAILED)
+def _answer(execution: ExecutionResult, *, as_json: bool) -> int:
+    result = execution.result
+    code = _CODES.get(execution.outcome, FAILED)
     if as_json:
         value: dict[str, Any] = {
-            "outcome": done.outcome,
+            "outcome": execution.outcome,
             "text": result_text(result),
             "response": msgspec.Raw(result.response or b"null"),
             "files": [part.mime for part in result.content if isinstance(part, Media)],
-            "seconds": round(done.duration_s, 3),
+            "seconds": round(execution.duration_s, 3),
         }
         print_result(msgspec.json.encode(value).decode())
     elif code:

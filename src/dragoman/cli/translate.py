@@ -20,8 +20,7 @@ from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.gemini.client import GeminiClient
 from dragoman.errors import InvalidRequest, UpstreamIncomplete, UpstreamProtocolError
 from dragoman.ids import new_id
-from dragoman.translation import exchange as facts
-from dragoman.translation.exchange import Exchange
+from dragoman.translation.exchange import Exchange, TranslationOptions
 
 UPSTREAM = "gemini"
 _NAMES = (*CLIENTS, UPSTREAM)
@@ -183,10 +182,10 @@ def _decode(exchange: Exchange, body: bytes, client: str) -> None:
 def _hint(body: bytes, expected: str) -> str:
     """Return a hint about the format of the document, if it is not the expected one."""
     members = _members(body)
-    owners, words = next(
-        (_DOCUMENT_HINTS[sign] for sign in _DOCUMENT_HINTS if sign in members), ((expected,), "")
+    owners, description = next(
+        (_DOCUMENT_HINTS[member] for member in _DOCUMENT_HINTS if member in members), ((expected,), "")
     )
-    return "" if expected in owners else f"this looks like {words}"
+    return "" if expected in owners else f"this looks like {description}"
 
 
 def _placeholder_request(client: str, model: str) -> bytes:
@@ -195,11 +194,11 @@ def _placeholder_request(client: str, model: str) -> bytes:
 
 def _new_exchange(client: str, model: str | None, settings: Settings) -> Exchange:
     config = settings.config
-    switches = facts.TranslationOptions(
+    options = TranslationOptions(
         strict_tool_validation=config.strict_tool_validation, enable_tool_calling=config.enable_tool_calling
     )
     dialect: ClientDialect = GeminiClient(model or "") if client == UPSTREAM else CLIENTS[client]
-    return Exchange(dialect, new_token=new_id, settings=switches, created_s=int(time.time()))
+    return Exchange(dialect, new_token=new_id, settings=options, created_s=int(time.time()))
 
 
 def _target(model: str, settings: Settings) -> Target:

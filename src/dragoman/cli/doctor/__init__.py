@@ -147,13 +147,13 @@ def run(argv: list[str]) -> int:
     """Return 0 if no check fails, otherwise 1."""
     args = make_parser().parse_args(argv)
     _check_arguments(args)
-    at = _make_context(args)
+    context = _make_context(args)
     found: NamedFindings = []
     for name in CHECKS:
         if name == "arrival" and args.fix:  # repairs may help the clients
-            found = _make_repairs(found, at, args)
+            found = _make_repairs(found, context, args)
         if name != "arrival" or not args.no_clients:
-            found += [(name, finding) for finding in _run_check(name, at, quiet=args.json)]
+            found += [(name, finding) for finding in _run_check(name, context, quiet=args.json)]
     if args.json:
         print_result(as_json(found, importlib.metadata.version("dragoman")))
     else:
@@ -198,24 +198,24 @@ def _make_context(args: argparse.Namespace) -> DoctorContext:
     )
 
 
-def _run_check(name: str, at: DoctorContext, *, quiet: bool) -> list[Finding]:
+def _run_check(name: str, context: DoctorContext, *, quiet: bool) -> list[Finding]:
     """Run one check and print its findings at once, because the next one may take a minute."""
     with spinner(CHECK_TITLES[name]):
-        findings = list(CHECKS[name](at))
+        findings = list(CHECKS[name](context))
     if findings and not quiet:
         for line in format_findings(name, findings):
             print_result(line)
     return findings
 
 
-def _make_repairs(found: NamedFindings, at: DoctorContext, args: argparse.Namespace) -> NamedFindings:
+def _make_repairs(found: NamedFindings, context: DoctorContext, args: argparse.Namespace) -> NamedFindings:
     """Make the confirmed repairs and run their checks again."""
     touched: set[str] = set()
     for name, finding in found:
         if finding.repair and _confirm(finding.repair.question, args):
             print_status(f"fixed: {finding.repair.apply()}")
             touched.add(name)
-    again = {name: _run_check(name, at, quiet=args.json) for name in CHECKS if name in touched}
+    again = {name: _run_check(name, context, quiet=args.json) for name in CHECKS if name in touched}
     kept = [(name, finding) for name, finding in found if name not in again]
     return kept + [(name, finding) for name, findings in again.items() for finding in findings]
 

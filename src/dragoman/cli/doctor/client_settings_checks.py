@@ -99,17 +99,19 @@ _BASE_URL_VARIABLES = {
 }
 
 
-def check_environment(at: DoctorContext) -> Iterator[Finding]:
-    findings = [finding for look in _ENVIRONMENT_CHECKS for finding in look(at)]
+def check_environment(context: DoctorContext) -> Iterator[Finding]:
+    findings = [finding for check in _ENVIRONMENT_CHECKS for finding in check(context)]
     yield from findings or [Finding(status="ok", what="no conflicting variables")]
 
 
-def _check_conflicts(at: DoctorContext) -> Iterator[Finding]:
+def _check_conflicts(context: DoctorContext) -> Iterator[Finding]:
     # these configure the gateway itself
-    ours = set(at.settings.loaded.sources.values()) if at.settings else set()
+    gateway_sources = set(context.settings.loaded.sources.values()) if context.settings else set()
     for group in _CONFLICT_GROUPS:
-        names = sorted(name for name in group.names if at.env.get(name) and f"env {name}" not in ours)
-        if names and (not at.clients or set(group.clients) & set(at.clients)):
+        names = sorted(
+            name for name in group.names if context.env.get(name) and f"env {name}" not in gateway_sources
+        )
+        if names and (not context.clients or set(group.clients) & set(context.clients)):
             yield Finding(
                 status="note",
                 what=f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} set",
@@ -118,14 +120,14 @@ def _check_conflicts(at: DoctorContext) -> Iterator[Finding]:
             )
 
 
-def _check_base_urls(at: DoctorContext) -> Iterator[Finding]:
-    ours = at.settings.config.server.port if at.settings else 0
+def _check_base_urls(context: DoctorContext) -> Iterator[Finding]:
+    gateway_port = context.settings.config.server.port if context.settings else 0
     for name, path in _BASE_URL_VARIABLES.items():
-        given = at.env.get(name, "").strip().rstrip("/")
+        given = context.env.get(name, "").strip().rstrip("/")
         if not given:
             continue
         parts = urlsplit(given)
-        local = parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == ours
+        local = parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == gateway_port
         status: Status = "note"
         what, fix = (
             f"{name} points to {parts.hostname}, not to this gateway",
@@ -139,14 +141,14 @@ def _check_base_urls(at: DoctorContext) -> Iterator[Finding]:
         yield Finding(status=status, what=what, fix=fix)
 
 
-def _check_own_address(at: DoctorContext) -> Iterator[Finding]:
+def _check_own_address(context: DoctorContext) -> Iterator[Finding]:
     """Report a gateway whose upstream is itself: it would send requests to itself forever."""
-    if at.settings is None:
+    if context.settings is None:
         return
-    config = at.settings.config
+    config = context.settings.config
     parts = urlsplit(config.upstream.base_url)
     if parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == config.server.port:
-        source = at.settings.loaded.sources.get("upstream.base_url", "upstream.base_url")
+        source = context.settings.loaded.sources.get("upstream.base_url", "upstream.base_url")
         yield Finding(
             status="fail",
             what=f"{source} points to the gateway itself",
@@ -168,14 +170,16 @@ _MANAGED_CLAUDE = (
 )
 
 
-def check_files(at: DoctorContext) -> Iterator[Finding]:
-    looks = [look for client, look in _FILE_CHECKS.items() if not at.clients or client in at.clients]
-    findings = [finding for look in looks for finding in look(at)]
+def check_files(context: DoctorContext) -> Iterator[Finding]:
+    checks = [
+        check for client, check in _FILE_CHECKS.items() if not context.clients or client in context.clients
+    ]
+    findings = [finding for check in checks for finding in check(context)]
     yield from findings or [Finding(status="ok", what="no conflicting settings")]
 
 
-def _check_claude(at: DoctorContext) -> Iterator[Finding]:
-    folder = Path(at.env.get("CLAUDE_CONFIG_DIR") or home_directory(at.env) / ".claude")
+def _check_claude(context: DoctorContext) -> Iterator[Finding]:
+    folder = Path(context.env.get("CLAUDE_CONFIG_DIR") or home_directory(context.env) / ".claude")
     own = folder / "settings.json"
     project = [Path(".claude/settings.json").absolute(), Path(".claude/settings.local.json").absolute()]
     for file in dict.fromkeys((own, *project, *_MANAGED_CLAUDE)):
@@ -187,26 +191,26 @@ def _check_claude(at: DoctorContext) -> Iterator[Finding]:
                 why="Claude Code ignores it, and it cannot be checked",
             )
             continue
-        found = settings_conflicts(document)
-        if found:
-            mine = file == own
+        conflicts = settings_conflicts(document)
+        if conflicts:
+            is_own = file == own
             yield Finding(
                 status="fail",
-                what=f"{file} sets {', '.join(found)}",
+                what=f"{file} sets {', '.join(conflicts)}",
                 why="this file overrides the environment of Claude Code, so it bypasses the gateway",
                 fix="remove these keys"
-                + (" (dragoman doctor --fix does)" if mine else "; this file is shared"),
+                + (" (dragoman doctor --fix does)" if is_own else "; this file is shared"),
                 repair=Repair(
-                    question=f"remove {', '.join(found)} from {file} (a backup is kept)",
-                    apply=partial(remove_keys, file, found),
+                    question=f"remove {', '.join(conflicts)} from {file} (a backup is kept)",
+                    apply=partial(remove_keys, file, conflicts),
                 )
-                if mine
+                if is_own
                 else None,
             )
 
 
-def _check_codex(at: DoctorContext) -> Iterator[Finding]:
-    file = Path(at.env.get("CODEX_HOME") or home_directory(at.env) / ".codex") / "config.toml"
+def _check_codex(context: DoctorContext) -> Iterator[Finding]:
+    file = Path(context.env.get("CODEX_HOME") or home_directory(context.env) / ".codex") / "config.toml"
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -231,8 +235,8 @@ def _check_codex(at: DoctorContext) -> Iterator[Finding]:
         )
 
 
-def _check_gemini(at: DoctorContext) -> Iterator[Finding]:
-    home = Path(at.env.get("GEMINI_CLI_HOME") or home_directory(at.env))
+def _check_gemini(context: DoctorContext) -> Iterator[Finding]:
+    home = Path(context.env.get("GEMINI_CLI_HOME") or home_directory(context.env))
     file = home / ".gemini" / "settings.json"
     document, problem = _read_json(file)
     if problem:
@@ -261,8 +265,8 @@ def _check_gemini(at: DoctorContext) -> Iterator[Finding]:
             )
 
 
-def _check_qwen(at: DoctorContext) -> Iterator[Finding]:
-    file = home_directory(at.env) / ".qwen" / "settings.json"
+def _check_qwen(context: DoctorContext) -> Iterator[Finding]:
+    file = home_directory(context.env) / ".qwen" / "settings.json"
     document, _ = _read_json(file)
     if _settings_table(document, "security", "auth", "baseUrl"):
         yield Finding(

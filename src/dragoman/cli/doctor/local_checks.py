@@ -20,9 +20,9 @@ from dragoman.errors import ConfigError
 from dragoman.store import StoreUnavailable, open_store
 
 
-def check_settings(at: DoctorContext) -> Iterator[Finding]:
-    if at.settings is None:
-        what, _, hint = at.settings_error.partition("\n")
+def check_settings(context: DoctorContext) -> Iterator[Finding]:
+    if context.settings is None:
+        what, _, hint = context.settings_error.partition("\n")
         yield Finding(
             status="fail",
             what=what,
@@ -32,25 +32,25 @@ def check_settings(at: DoctorContext) -> Iterator[Finding]:
         return
     yield Finding(
         status="ok",
-        what=str(at.settings.file or "no file; defaults and environment (dragoman init writes one)"),
+        what=str(context.settings.file or "no file; defaults and environment (dragoman init writes one)"),
     )
-    for note in at.settings.loaded.notes:
+    for note in context.settings.loaded.notes:
         yield Finding(status="warn", what=note)
 
 
-def check_port(at: DoctorContext) -> Iterator[Finding]:
-    if at.settings is None:
+def check_port(context: DoctorContext) -> Iterator[Finding]:
+    if context.settings is None:
         return
-    config = at.settings.config
+    config = context.settings.config
     host, port = config.server.host, config.server.port
     if not port:
         yield Finding(status="ok", what="any free port")
         return
-    near = host if is_loopback(host) else "127.0.0.1"
-    health = get_health(near, port)
+    address = host if is_loopback(host) else "127.0.0.1"
+    health = get_health(address, port)
     if health is not None and health.get("service") == "dragoman":
         backend = health.get("backend", "")
-        yield Finding(status="ok", what=f"a gateway answers on {near}:{port} (backend {backend})")
+        yield Finding(status="ok", what=f"a gateway answers on {address}:{port} (backend {backend})")
         if backend != config.backend:
             yield Finding(
                 status="warn",
@@ -87,8 +87,8 @@ _DISK_LOW_BYTES = 500 * 1024 * 1024
 _OTHERS_MODE = 0o077
 
 
-def check_state(at: DoctorContext) -> Iterator[Finding]:
-    home = at.home
+def check_state(context: DoctorContext) -> Iterator[Finding]:
+    home = context.home
     if not home.exists():
         yield Finding(status="ok", what=f"{home} is created at the first start")
         return
@@ -157,36 +157,36 @@ def _restore_overrides(home: Path) -> str:
     return "a launcher still uses them" if has_override_log(home) else "restored"
 
 
-def check_disk(at: DoctorContext) -> Iterator[Finding]:
-    place = next((path for path in (at.home, *at.home.parents) if path.exists()), Path("/"))
-    free = shutil.disk_usage(place).free
-    room = f"{free / 1e9:.1f} GB free at {place}"
+def check_disk(context: DoctorContext) -> Iterator[Finding]:
+    folder = next((path for path in (context.home, *context.home.parents) if path.exists()), Path("/"))
+    free = shutil.disk_usage(folder).free
+    summary = f"{free / 1e9:.1f} GB free at {folder}"
     if free < _DISK_FULL_BYTES:
         yield Finding(
             status="fail",
-            what=room,
+            what=summary,
             why="conversations and signatures cannot be stored",
             fix="free disk space, or move DRAGOMAN_HOME",
         )
     elif free < _DISK_LOW_BYTES:
         yield Finding(
             status="warn",
-            what=room,
+            what=summary,
             fix="free disk space, or lower store.max_bytes and observe.capture_bytes",
         )
     else:
-        yield Finding(status="ok", what=room)
+        yield Finding(status="ok", what=summary)
 
 
-def check_store(at: DoctorContext) -> Iterator[Finding]:
-    if at.settings is None:
+def check_store(context: DoctorContext) -> Iterator[Finding]:
+    if context.settings is None:
         return
-    url = at.settings.config.store.url
-    if not url and not at.home.is_dir():
+    url = context.settings.config.store.url
+    if not url and not context.home.is_dir():
         yield Finding(status="ok", what="SQLite; created at the first start")
         return
     try:
-        asyncio.run(_open_and_close_store(at.settings))
+        asyncio.run(_open_and_close_store(context.settings))
     except (StoreUnavailable, ConfigError, sqlite3.Error, OSError) as error:
         yield Finding(
             status="fail",
@@ -194,7 +194,7 @@ def check_store(at: DoctorContext) -> Iterator[Finding]:
             why="conversations and thought signatures are stored there",
             fix="check store.url and that the server runs"
             if url
-            else f"move {at.home / 'state.db'} away; a new one is created",
+            else f"move {context.home / 'state.db'} away; a new one is created",
         )
     else:
         yield Finding(status="ok", what="Redis answers" if url else "SQLite opens")

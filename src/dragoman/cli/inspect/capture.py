@@ -87,8 +87,8 @@ def make_parser() -> argparse.ArgumentParser:
 def _list(settings: Settings, number: int, *, as_json: bool) -> int:
     found = recent_captures(captures_folder(settings), number)
     if not found:
-        wish = settings.config.observe.capture
-        print_status(f"there are no captures in {captures_folder(settings)}; observe.capture is {wish}")
+        mode = settings.config.observe.capture
+        print_status(f"there are no captures in {captures_folder(settings)}; observe.capture is {mode}")
     for captured in found:
         print_result(msgspec.json.encode(captured.record).decode() if as_json else _row(captured))
     return 0

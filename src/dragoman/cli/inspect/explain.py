@@ -124,10 +124,10 @@ def _event_rows(shown: DisplayBody, longest: int) -> Iterator[StageRow]:
 
 def _event_text(event: DisplayEvent, longest: int) -> str:
     try:
-        said = msgspec.json.decode(event.data)
+        event_data = msgspec.json.decode(event.data)
     except msgspec.DecodeError:
         return _shorten(event.data, longest)
-    return msgspec.json.encode(_shorten_strings(said, longest)).decode()
+    return msgspec.json.encode(_shorten_strings(event_data, longest)).decode()
 
 
 def _shorten_strings(value: Any, longest: int) -> Any:
@@ -248,9 +248,9 @@ def _summary(captured: CapturedRequest) -> None:
             print_result(f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {text}")
     for attempt in record.attempts:
         how = paint(attempt.error, "red", sys.stdout) if attempt.error else paint("ok", "green", sys.stdout)
-        who = f"{attempt.model} key {attempt.key}" if attempt.key else attempt.model
+        target = f"{attempt.model} key {attempt.key}" if attempt.key else attempt.model
         lead = paint("attempt  ", "dim", sys.stdout)
-        print_result(f"  {lead} {who}: HTTP {attempt.status or '-'} {how}, {attempt.ms} ms")
+        print_result(f"  {lead} {target}: HTTP {attempt.status or '-'} {how}, {attempt.ms} ms")
     if captured.cut:
         print_result(
             paint(

@@ -116,12 +116,12 @@ def _headings(report: UsageReport) -> Sequence[str]:
 
 def _values(sums: Sums, by: str) -> dict[str, int | float | None]:
     """Return every sum, with the cost in dollars; None if no price is known."""
-    told: dict[str, int | float | None] = {name: sums.get(name, 0) for name in SUMS[GROUPS[by][0]]}
-    if "micro_usd" in told:
+    row: dict[str, int | float | None] = {name: sums.get(name, 0) for name in SUMS[GROUPS[by][0]]}
+    if "micro_usd" in row:
         micro = sums.get("micro_usd", 0)
-        told["cost_usd"] = None if sums.get("unpriced") and not micro else micro / MICROS_PER_USD
-        del told["micro_usd"]
-    return told
+        row["cost_usd"] = None if sums.get("unpriced") and not micro else micro / MICROS_PER_USD
+        del row["micro_usd"]
+    return row
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], names: int) -> str:
@@ -137,12 +137,12 @@ def _highlight_failures(line: str, row: Sequence[str], heads: Sequence[str]) -> 
 
 
 def _footnotes(report: UsageReport, sums: Sums) -> list[str]:
-    said = [f"{report.first_day} to {report.last_day}, UTC"]
+    footnotes = [f"{report.first_day} to {report.last_day}, UTC"]
     unpriced = sums.get("unpriced", 0)
     if unpriced:
         models = ", ".join(map(_printable_name, report.unpriced))
-        said.append(f"+? {unpriced:,} requests without a known price ({models}): limits.prices sets one")
-    return [paint(text, "dim", sys.stdout) for text in said]
+        footnotes.append(f"+? {unpriced:,} requests without a known price ({models}): limits.prices sets one")
+    return [paint(text, "dim", sys.stdout) for text in footnotes]
 
 
 def _count(sums: Sums, name: str) -> str:

@@ -41,15 +41,15 @@ def run(name: str, argv: list[str]) -> int:
         tempfile.TemporaryDirectory(prefix=f"dragoman-{name}-", ignore_cleanup_errors=True) as folder,
     ):
         models = _list_models(base_url, token, settings.config.models.default)
-        link = GatewayEndpoint(base_url=base_url, token=token, models=models, folder=Path(folder))
-        setup = client.prepare(link, os.environ, argv)
-        _write_files(link.folder, setup)
+        endpoint = GatewayEndpoint(base_url=base_url, token=token, models=models, folder=Path(folder))
+        plan = client.prepare(endpoint, os.environ, argv)
+        _write_files(endpoint.folder, plan)
         print_status(f"{client.title} → {base_url} → {describe_upstream(settings.config)}")
         if settings.config.backend == "emulator":
             print_status(f"to use Gemini, set GEMINI_API_KEY ({API_KEY_URL})")
-        _create_settings(program, setup)
-        with override_settings(settings.home, setup.edits):
-            return run_foreground([program, *setup.args, *argv], setup.env)
+        _create_settings(program, plan)
+        with override_settings(settings.home, plan.edits):
+            return run_foreground([program, *plan.args, *argv], plan.env)
 
 
 def explain(name: str) -> None:
@@ -75,9 +75,9 @@ def explain(name: str) -> None:
     print_result("\n".join(lines))
 
 
-def _create_settings(program: str, setup: LaunchPlan) -> None:
+def _create_settings(program: str, plan: LaunchPlan) -> None:
     """Let a client that has never run create its own database."""
-    for edit in setup.edits:
+    for edit in plan.edits:
         if edit.created_by and not Path(edit.file.path).exists():
             with (
                 spinner(f"{Path(program).name} creates its own files"),
@@ -85,7 +85,7 @@ def _create_settings(program: str, setup: LaunchPlan) -> None:
             ):
                 subprocess.run(  # noqa: S603
                     [program, edit.created_by],
-                    env=setup.env,
+                    env=plan.env,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=_FIRST_RUN_S,
@@ -93,11 +93,11 @@ def _create_settings(program: str, setup: LaunchPlan) -> None:
                 )
 
 
-def _write_files(folder: Path, setup: LaunchPlan) -> None:
-    for name, text in setup.files.items():
+def _write_files(folder: Path, plan: LaunchPlan) -> None:
+    for name, text in plan.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    for name, target in setup.links.items():
+    for name, target in plan.links.items():
         if not (target.exists() or target.is_symlink()):  # a folder that the client would create
             target.mkdir(parents=True)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -53,9 +53,9 @@ _PLACEHOLDER_LOGIN = json.dumps(
 
 def prepare_amazon_q(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
     """Override the endpoint; add a placeholder token if the user is not logged in."""
-    own = child_env(env, added={})
+    user_env = child_env(env, added={})
     if argv and argv[0] in _OWN_COMMANDS:
-        return LaunchPlan(env=own)
+        return LaunchPlan(env=user_env)
     folder = data_folder(env) / "amazon-q"
     settings = str(folder / "settings.json")
     login = SettingsEdit(
@@ -68,7 +68,7 @@ def prepare_amazon_q(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> La
         " only the login is sent to Amazon",
     )
     return LaunchPlan(
-        env=own,
+        env=user_env,
         edits=(
             SettingsEdit(
                 file=JsonSettingsFile(path=settings, lock=settings),
@@ -89,10 +89,10 @@ def prepare_kiro(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> Launch
         "KIRO_KAS_ENDPOINT": endpoint.base_url,
         "KIRO_KAS_CONTROL_PLANE_ENDPOINT": endpoint.base_url,
     }
-    place = JsonSettingsFile(path=str(settings), lock=f"{settings}.lock")
+    file = JsonSettingsFile(path=str(settings), lock=f"{settings}.lock")
     return LaunchPlan(
         env=child_env(env, added=added),
-        edits=(SettingsEdit(file=place, values=_service_endpoints(endpoint, _KIRO_SERVICES)),),
+        edits=(SettingsEdit(file=file, values=_service_endpoints(endpoint, _KIRO_SERVICES)),),
     )
 
 
