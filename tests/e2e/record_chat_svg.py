@@ -38,7 +38,7 @@ SESSION = (
         "ne[v]er:",
     ),
     ("y", "Done. main.rs greets"),
-    ("/undo", "forgotten"),
+    ("/undo", "undone"),
 )
 
 

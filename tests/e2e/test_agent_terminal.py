@@ -79,7 +79,7 @@ def test_a_question_is_typed_and_the_answer_streams(chat: Open) -> None:
     terminal.wait("2 requests")
     terminal.wait(">")
     terminal.type(CTRL_D)
-    terminal.wait("kept; go on with dragoman chat --resume chat-")
+    terminal.wait("saved; continue with dragoman chat --resume chat-")
     assert terminal.finish() == 0
     assert b"\x1b[34m" in terminal.raw
 
@@ -159,7 +159,7 @@ def test_ctrl_c_at_a_question_stops_the_turn_and_changes_nothing(chat: Open, pro
 def test_ctrl_c_twice_at_the_prompt_quits(chat: Open) -> None:
     terminal = chat()
     terminal.type(CTRL_C)
-    terminal.wait("Ctrl-C again or Ctrl-D to leave")
+    terminal.wait("press Ctrl-C again or Ctrl-D to quit")
     terminal.type("say not yet" + ENTER)
     terminal.wait("tokens in")
     terminal.wait(">")  # between a turn and the prompt there is nothing to stop
@@ -208,9 +208,9 @@ def test_the_commands_do_what_help_says(chat: Open) -> None:
         ("/model", "the model is gemini-flash-latest"),
         ("/model gemini-3.6-flash", "the model is gemini-3.6-flash"),
         ("/usage", "0 requests"),
-        ("/undo", "there is nothing to take back"),
+        ("/undo", "there is nothing to undo"),
         ("/compact", "there is nothing to summarise yet"),
-        ("/resume", "no session is kept yet"),
+        ("/resume", "there are no saved sessions"),
         ("/resume nobody", "there is no session nobody"),
         ("/halp", "did you mean /help?"),
         ("/xyzzy", "try /help"),
@@ -233,7 +233,7 @@ def test_the_commands_do_what_help_says(chat: Open) -> None:
     terminal.type("/resume mine" + ENTER)
     terminal.wait("resumed mine, 5 messages")
     terminal.type("/undo" + ENTER)
-    terminal.wait("forgotten: say three")
+    terminal.wait("undone: say three")
 
 
 @pytest.mark.parametrize("more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "dumb"])
@@ -302,7 +302,7 @@ def test_run_json_is_one_event_per_line(project: Path, env: dict[str, str]) -> N
         (("--max-steps", "1", use("list_files", {})), 3, "max steps"),
         (("--max-tokens", "1", use("list_files", {})), 3, "max tokens"),
         (("--model", "gemini-1.5-pro", "say hi"), 1, "failed"),
-        (("  ",), 2, "there is no task"),
+        (("  ",), 2, "no task given"),
         (("--root", "/nowhere", "say hi"), 2, "no folder"),
         (("--yolo", "--read-only", "say hi"), 2, "contradict"),
         (("--max-steps", "0", "say hi"), 2, "1 or more"),
@@ -319,7 +319,7 @@ def test_the_exit_code_says_how_it_ended(
 
 def test_run_asks_nobody_and_read_only_beats_a_yes(project: Path, env: dict[str, str]) -> None:
     order = use("write_file", {"path": "new.txt", "content": "x"})
-    assert "nobody can be asked" in run(project, env, order).stderr
+    assert "no user can be asked" in run(project, env, order).stderr
     assert "--read-only" in run(project, env, "--read-only", order).stderr
     assert not (project / "new.txt").exists()
     assert run(project, env, "--yolo", order).returncode == 0

@@ -133,8 +133,8 @@ def test_a_replay_asks_google_the_same_byte_for_byte(
     gateway, emulator, home = place
     done = dragoman(home, "replay", ids[0], upstream=emulator.url)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "what Google is asked: the same, byte for byte" in done.stdout
-    assert "what the client gets: the same but for ids and times" in done.stdout
+    assert "the requests to Google: the same, byte for byte" in done.stdout
+    assert "the response to the client: the same but for ids and times" in done.stdout
     messages: list[Json] = [{"role": "user", "content": "Please say Good morning"}]
     _, plain = post(gateway, messages, stream=True)
     done = dragoman(home, "replay", plain, "--against", "emulator")
@@ -147,7 +147,7 @@ def test_a_replay_with_another_model_tells_what_is_different(
     done = dragoman(place[2], "replay", ids[0], "--model", "gemini-2.5-flash", upstream=place[1].url)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "gemini-2.5-flash" in done.stdout
-    assert "what Google is asked: different" in done.stdout
+    assert "the requests to Google: different" in done.stdout
 
 
 def test_an_exported_script_plays_the_same_answer(
@@ -180,7 +180,7 @@ def test_a_replay_that_takes_its_time_shows_a_sign_of_life(
     with running(slow) as google:
         env = {"PATH": os.environ["PATH"], "DRAGOMAN_HOME": str(place[2]), "GEMINI_API_KEY": "AIza-any"}
         said = on_a_terminal(["replay", ids[0]], env | {"GEMINI_BASE_URL": google.url})
-    assert "asking again" in said
+    assert "sending the request" in said
 
 
 def on_a_terminal(args: list[str], env: dict[str, str]) -> str:

@@ -78,5 +78,5 @@ def test_explain_and_replay_of_a_recorded_session_reproduce_the_same_upstream_by
         google.forget()
         replayed = dragoman(home, google, "replay", captured.record.id)
         assert replayed.returncode == 0, replayed.stdout + replayed.stderr
-        assert "what Google is asked: the same, byte for byte" in replayed.stdout
+        assert "the requests to Google: the same, byte for byte" in replayed.stdout
         assert google.bodies()[0] == then

@@ -42,10 +42,10 @@ def only(found: dict[str, Any], check: str) -> dict[str, Any]:
 
 def test_the_real_claude_code_is_proven_to_arrive(tmp_path: Path) -> None:
     found = doctor(tmp_path)
-    assert only(found, "clients")["what"] == f"Claude Code {NEW[0]}, the one our tests run"
+    assert only(found, "clients")["what"] == f"Claude Code {NEW[0]}, the tested version"
     arrival = only(found, "arrival")
     assert arrival["status"] == "ok", found
-    assert "request arrived at /v1/messages, answer shown" in arrival["what"]
+    assert "request arrived at /v1/messages, response shown" in arrival["what"]
 
 
 def test_every_other_client_is_proven_to_arrive_too(tmp_path: Path) -> None:

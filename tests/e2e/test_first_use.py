@@ -113,13 +113,13 @@ def test_from_an_empty_home_to_a_tool_call_and_a_glance_at_the_dashboard(newcome
     _call_a_tool(newcomer)
     _see_the_doctor(newcomer)
     assert newcomer.run("dragoman init").startswith("written: ")
-    assert "settings are fine" in newcomer.type("dragoman config check")
+    assert "settings are valid" in newcomer.type("dragoman config check")
     _glance_at_the_dashboard(newcomer)
 
 
 def _look_around(newcomer: Newcomer) -> None:
     said = newcomer.run("dragoman")
-    assert "Gemini emulator (no key found)" in said
+    assert "Gemini emulator (no Google API key)" in said
     assert re.search(r"clients +Claude Code", said)
 
 
@@ -134,8 +134,8 @@ def _call_a_tool(newcomer: Newcomer) -> None:
 
 def _see_the_doctor(newcomer: Newcomer) -> None:
     said = newcomer.run("dragoman doctor")
-    assert "Claude Code: request arrived at /v1/messages, answer shown" in said
-    assert "everything works" in said
+    assert "Claude Code: request arrived at /v1/messages, response shown" in said
+    assert "all checks passed" in said
 
 
 def _glance_at_the_dashboard(newcomer: Newcomer) -> None:

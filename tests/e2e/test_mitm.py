@@ -258,7 +258,7 @@ def test_what_is_not_geminis_passes_unread(
         (["--tools", "list.json"], "a list of tools is wanted"),
         (["--tools", "none.json"], "No such file"),
         (["--run", "read_fil"], "--run: there is no tool 'read_fil'; did you mean read_file?"),
-        (["--run", "read_file", "--root", "nowhere"], "is no folder"),
+        (["--run", "read_file", "--root", "nowhere"], "is not a folder"),
         (["--run", "read_file", "--tools", "bad.json"], "give one of them"),
         (["--session", "unknown"], "has no tools"),
         (["--port", "99999"], "port number"),

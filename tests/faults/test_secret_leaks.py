@@ -367,7 +367,7 @@ def shown_by_commands(home: Path) -> dict[str, str]:
             )
             assert "Traceback" not in done.stderr, (path, words, done.stderr)
             shown[f"{path} {' '.join(words)}"] = done.stdout + done.stderr
-    assert sum("what Google is asked" in said for said in shown.values()) >= 5
+    assert sum("the requests to Google" in said for said in shown.values()) >= 5
     return shown
 
 

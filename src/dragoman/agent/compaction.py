@@ -45,12 +45,19 @@ def find_cut(messages: tuple[Message, ...], context_tokens: int) -> HistoryCut |
         for index, message in enumerate(messages)
         if message.role == "model" and turns and index > turns[-1]
     ]
-    places = [place for place in (*turns[-KEPT_TURNS:], *steps) if _is_worth_summarising(messages[:place])]
-    if not places:
+    cut_points = [
+        cut_point
+        for cut_point in (*turns[-KEPT_TURNS:], *steps)
+        if _is_worth_summarising(messages[:cut_point])
+    ]
+    if not cut_points:
         return None
-    room = int(context_tokens * KEPT_SHARE)
-    place = next((place for place in places if _size(messages[place:]) <= room), places[-1])
-    return HistoryCut(messages[:place], messages[place:])
+    budget_tokens = int(context_tokens * KEPT_SHARE)
+    cut_point = next(
+        (cut_point for cut_point in cut_points if _size(messages[cut_point:]) <= budget_tokens),
+        cut_points[-1],
+    )
+    return HistoryCut(messages[:cut_point], messages[cut_point:])
 
 
 def summary_request(template: Request, old: tuple[Message, ...], context_tokens: int) -> Request:
@@ -59,12 +66,14 @@ def summary_request(template: Request, old: tuple[Message, ...], context_tokens:
     Tool results are shortened and the oldest messages dropped until the request fits into the context window.
     """
     short = tuple(_shorten(message) for message in old)
-    room = int(context_tokens * _SUMMARY_SHARE)
-    while len(short) > 1 and _size(short) > room:
+    budget_tokens = int(context_tokens * _SUMMARY_SHARE)
+    while len(short) > 1 and _size(short) > budget_tokens:
         short = _without_first_exchange(short)
-    ask = user_message(INSTRUCTIONS)
+    instruction = user_message(INSTRUCTIONS)
     return msgspec.structs.replace(
-        template, messages=(*short, ask), tool_choice=ToolChoice(mode="none" if template.tools else "auto")
+        template,
+        messages=(*short, instruction),
+        tool_choice=ToolChoice(mode="none" if template.tools else "auto"),
     )
 
 
@@ -90,8 +99,8 @@ def _is_worth_summarising(messages: tuple[Message, ...]) -> bool:
 
 def _last_user_request(messages: tuple[Message, ...]) -> str:
     """Return the user's last request, taken from an earlier summary message if that is where it is."""
-    said = next(message for message in reversed(messages) if starts_turn(message))
-    text = "\n".join(part.text for part in said.parts if isinstance(part, Text))
+    request = next(message for message in reversed(messages) if starts_turn(message))
+    text = "\n".join(part.text for part in request.parts if isinstance(part, Text))
     return text.rpartition(TASK_HEADING)[2].strip() if text.startswith(HEADING) else text
 
 

@@ -58,15 +58,15 @@ class AgentDependencies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentConversation:
-    """One conversation; `say` runs a turn, and most other methods change the conversation between turns.
+    """One conversation; `send` runs a turn, and most other methods change the conversation between turns.
 
-    `interrupt` and `limit` may be called while a turn runs.
+    `interrupt` and `end_by_limit` may be called while a turn runs.
     """
 
-    def __init__(self, setup: AgentDependencies, session: SavedSession, model_name: str) -> None:
+    def __init__(self, dependencies: AgentDependencies, session: SavedSession, model_name: str) -> None:
         self.session = session
         self.model_name = model_name
-        self._setup = setup
+        self._dependencies = dependencies
         self._listed = False
         self._runner = self._make_runner(session)
 
@@ -111,7 +111,7 @@ class AgentConversation:
         await self.session.save(save)
         if not self._listed:
             self._listed = True
-            await self._setup.sessions.update_index(self.session)
+            await self._dependencies.sessions.update_index(self.session)
 
     async def undo(self) -> tuple[Message, ...]:
         """Remove the last turn from the history and return its messages."""
@@ -123,22 +123,22 @@ class AgentConversation:
 
     async def rename(self, name: str) -> None:
         """Continue under another name; the session saved under the old name stays."""
-        history, spent = self.history, self.usage
-        await self._switch(await self._setup.sessions.open(name), spent)
+        history, usage = self.history, self.usage
+        await self._switch(await self._dependencies.sessions.open(name), usage)
         await self._replace(history)
         await self._save_metadata()
 
     async def resume(self, name: str) -> None:
         """Switch to the session of this name, with its history, model and usage."""
-        await self._switch(await self._setup.sessions.open(name))
+        await self._switch(await self._dependencies.sessions.open(name))
 
     async def clear(self) -> None:
         """Start an empty session under a generated name; usage counts on."""
-        await self._switch(await self._setup.sessions.open(new_session_name()), self.usage)
+        await self._switch(await self._dependencies.sessions.open(new_session_name()), self.usage)
 
     async def _turn(self, first: Event) -> TurnEnd:
         machine = self._runner.machine
-        machine.template = msgspec.structs.replace(machine.template, tools=self._setup.tools())
+        machine.template = msgspec.structs.replace(machine.template, tools=self._dependencies.tools())
         try:
             return await self._runner.turn(first)
         finally:
@@ -147,44 +147,46 @@ class AgentConversation:
     async def _replace(self, history: tuple[Message, ...]) -> None:
         await self.session.save(self._runner.machine.replace_history(history))
 
-    async def _switch(self, session: SavedSession, spent: SessionUsage | None = None) -> None:
+    async def _switch(self, session: SavedSession, usage: SessionUsage | None = None) -> None:
         self.session = session
         self._listed = False
         self.model_name = session.model or self.model_name
-        if spent is not None:
-            session.usage = spent
+        if usage is not None:
+            session.usage = usage
         self._runner = self._make_runner(session)
 
     async def _save_metadata(self) -> None:
-        await self.session.save_metadata(self.usage, self.model_name, str(self._setup.root))
-        await self._setup.sessions.update_index(self.session)
+        await self.session.save_metadata(self.usage, self.model_name, str(self._dependencies.root))
+        await self._dependencies.sessions.update_index(self.session)
 
     def _make_runner(self, session: SavedSession) -> AgentRunner:
-        setup = self._setup
-        words = build_instructions(setup.root, read_only=setup.read_only)
+        dependencies = self._dependencies
+        instructions = build_instructions(dependencies.root, read_only=dependencies.read_only)
         template = ir.Request(
             model=self.model_name,
             messages=(),
-            system=(Text(text=words),),
-            tools=setup.tools(),
+            system=(Text(text=instructions),),
+            tools=dependencies.tools(),
             thinking=ir.Thinking(show=True),
             stream=True,
         )
         machine = AgentMachine(
             template,
             context_tokens=profile_of(self.model_name).input_tokens,
-            limits=setup.limits,
+            limits=dependencies.limits,
             history=session.history,
-            spent=session.usage,
+            usage=session.usage,
         )
-        context = Context(session=session.name, caller=setup.caller, progress=setup.screen.progress)
+        context = Context(
+            session=session.name, caller=dependencies.caller, progress=dependencies.screen.progress
+        )
         return AgentRunner(
             machine,
-            setup.model,
-            setup.tool_executor,
-            setup.screen,
+            dependencies.model,
+            dependencies.tool_executor,
+            dependencies.screen,
             self,
-            approver=setup.approver,
+            approver=dependencies.approver,
             context=context,
         )
 

@@ -93,7 +93,7 @@ Event = (
 
 
 class SendRequest(msgspec.Struct, frozen=True):
-    """Send this request and post every event of the response as `Heard` with this number."""
+    """Send this request and post every event of the response as `ModelEvent` with this number."""
 
     number: int
     request: ir.Request

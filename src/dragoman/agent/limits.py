@@ -46,16 +46,18 @@ class SessionUsage(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def exceeded_limit(limits: AgentLimits, spent: SessionUsage, steps: int) -> TurnEnd | None:
+def exceeded_limit(limits: AgentLimits, usage: SessionUsage, steps: int) -> TurnEnd | None:
     """Return the stop for the first limit that forbids another request, or None."""
     if limits.max_steps and steps >= limits.max_steps:
         return TurnEnd("max_steps", f"the limit of {limits.max_steps} steps for one turn is reached")
-    if limits.max_tokens and spent.tokens >= limits.max_tokens:
-        return TurnEnd("max_tokens", f"{spent.tokens:,} tokens are used, the limit is {limits.max_tokens:,}")
-    if limits.max_cost_usd and spent.cost_usd is None:
-        return TurnEnd("max_cost", "the price of this model is not known, so no limit in dollars can be kept")
-    if limits.max_cost_usd and spent.cost_usd is not None and spent.cost_usd >= limits.max_cost_usd:
+    if limits.max_tokens and usage.tokens >= limits.max_tokens:
+        return TurnEnd("max_tokens", f"{usage.tokens:,} tokens are used, the limit is {limits.max_tokens:,}")
+    if limits.max_cost_usd and usage.cost_usd is None:
         return TurnEnd(
-            "max_cost", f"${spent.cost_usd:.4f} are spent, the limit is ${limits.max_cost_usd:.4f}"
+            "max_cost", "the price of this model is unknown, so the limit in dollars cannot be enforced"
+        )
+    if limits.max_cost_usd and usage.cost_usd is not None and usage.cost_usd >= limits.max_cost_usd:
+        return TurnEnd(
+            "max_cost", f"${usage.cost_usd:.4f} are spent, the limit is ${limits.max_cost_usd:.4f}"
         )
     return None

@@ -122,12 +122,12 @@ class AgentMachine:
         context_tokens: int,
         limits: AgentLimits | None = None,
         history: tuple[Message, ...] = (),
-        spent: SessionUsage | None = None,
+        usage: SessionUsage | None = None,
     ) -> None:
         self.template = template
         self.limits = limits or AgentLimits()
         self.history = add_missing_results(history)
-        self.usage = spent or SessionUsage()
+        self.usage = usage or SessionUsage()
         self.state: Literal["idle", "asking", "running", "summarising"] = "idle"
         self.steps = 0
         self.context_tokens = context_tokens
@@ -176,31 +176,31 @@ class AgentMachine:
 
     def _on_user_message(self, text: str) -> list[Command]:
         if self.state != "idle":
-            return [ShowNotice("still busy; interrupt first")]
+            return [ShowNotice("a turn is running; interrupt it first")]
         self.steps = 0
         self._loop_detector = LoopDetector()
         self._may_compact = True
         return [*self._add(user_message(text)), *self._next_request()]
 
     def _next_request(self) -> list[Command]:
-        blown = exceeded_limit(self.limits, self.usage, self.steps)
-        if blown is not None:
-            return self._stop(blown)
+        exceeded = exceeded_limit(self.limits, self.usage, self.steps)
+        if exceeded is not None:
+            return self._stop(exceeded)
         request = msgspec.structs.replace(self.template, messages=self.history)
         size = max(estimate_tokens(request), self._known_tokens)
         if self._may_compact and size > self.context_tokens * self.limits.compact_at:
-            commands = self._summarise(then_ask=True)
+            commands = self._summarise(continue_turn=True)
             if commands:
                 return commands
         self.steps += 1
         return self._send_request("asking", SendRequest(self._request_number + 1, request))
 
-    def _send_request(self, state: Literal["asking", "summarising"], ask: SendRequest) -> list[Command]:
+    def _send_request(self, state: Literal["asking", "summarising"], command: SendRequest) -> list[Command]:
         self.state = state
-        self._request_number = ask.number
+        self._request_number = command.number
         self._answer = ir.Collector()
         self._text = []
-        return [ask]
+        return [command]
 
     def _on_model_event(self, event: ir.Event) -> list[Command]:
         if self.state not in ("asking", "summarising"):
@@ -224,19 +224,19 @@ class AgentMachine:
         finished = response.finished
         calls = tuple(part for part in response.parts if isinstance(part, ToolCall))
         if not calls:
-            kept = self._add(Message(role="model", parts=response.parts)) if response.parts else []
+            saved = self._add(Message(role="model", parts=response.parts)) if response.parts else []
             empty = not response.parts and finished.reason in _COMPLETE_REASONS
             reason = "failed" if empty else _END_REASONS[finished.reason]
-            detail = "the model said nothing" if empty else finished.detail or finished.raw
-            return [*kept, *self._stop(TurnEnd(reason, "" if reason == "done" else detail))]
-        said = self._add(Message(role="model", parts=response.parts))
+            detail = "the model returned an empty response" if empty else finished.detail or finished.raw
+            return [*saved, *self._stop(TurnEnd(reason, "" if reason == "done" else detail))]
+        saved = self._add(Message(role="model", parts=response.parts))
         self._calls = {call.id: call for call in calls}
         self._results = {}
         if finished.reason in _COMPLETE_REASONS:
             self.state = "running"
-            return [*said, *map(ShowCall, calls), RunTools(calls)]
+            return [*saved, *map(ShowCall, calls), RunTools(calls)]
         why = CALL_NOT_RUN.format(raw=finished.raw or finished.reason)
-        return [*said, *self._add(self._all_results(why)), *self._next_request()]
+        return [*saved, *self._add(self._all_results(why)), *self._next_request()]
 
     def _on_tool_finished(self, event: ToolFinished) -> list[Command]:
         call = self._calls.get(event.result.call_id)
@@ -244,10 +244,10 @@ class AgentMachine:
             return []
         result = msgspec.structs.replace(event.result, name=call.name)
         self._results[call.id] = result
-        shown: list[Command] = [ShowResult(call, result, event.seconds)]
+        commands: list[Command] = [ShowResult(call, result, event.seconds)]
         if len(self._results) < len(self._calls):
-            return shown
-        return [*shown, *self._add(self._all_results("")), *self._after_results()]
+            return commands
+        return [*commands, *self._add(self._all_results("")), *self._after_results()]
 
     def _after_results(self) -> list[Command]:
         counted = [
@@ -258,16 +258,16 @@ class AgentMachine:
             return self._stop(
                 TurnEnd("loop", f"{call.name} was called {times} times with the same arguments")
             )
-        told: list[Command] = []
+        warning: list[Command] = []
         if times >= self.limits.warn_after_repeats:
             text = REPEATED_CALL.format(name=call.name, times=times)
-            told = self._add(program_message(text))
-        return [*told, *self._next_request()]
+            warning = self._add(program_message(text))
+        return [*warning, *self._next_request()]
 
-    def _all_results(self, otherwise: str) -> Message:
+    def _all_results(self, missing_text: str) -> Message:
         """Return the results of this step in call order; a call without a result gets the error `otherwise`."""
         results = (
-            self._results.get(id_) or error_result(call, otherwise) for id_, call in self._calls.items()
+            self._results.get(id_) or error_result(call, missing_text) for id_, call in self._calls.items()
         )
         return Message(role="user", parts=tuple(results))
 
@@ -282,22 +282,22 @@ class AgentMachine:
         """End the turn with a valid history: text received so far stays, calls without results get an error."""
         if self.state == "idle":
             return []
-        kept: list[Command] = []
+        saved: list[Command] = []
         if self.state == "running":
-            kept = self._add(self._all_results(CALL_INTERRUPTED))
+            saved = self._add(self._all_results(CALL_INTERRUPTED))
         elif self.state == "asking":
-            said = "".join(self._text)
-            if said:
-                kept = self._add(Message(role="model", parts=(Text(text=said),)))
-            kept = [*kept, *self._add(program_message(ANSWER_INTERRUPTED))]
-        return [CancelTasks(), *kept, *self._stop(stop)]
+            text = "".join(self._text)
+            if text:
+                saved = self._add(Message(role="model", parts=(Text(text=text),)))
+            saved = [*saved, *self._add(program_message(ANSWER_INTERRUPTED))]
+        return [CancelTasks(), *saved, *self._stop(stop)]
 
     def _on_failure(self, error: DragomanError) -> list[Command]:
         if self.state == "summarising":
             return self._continue(f"the history could not be summarised: {error}")
         if error.kind == "overflow" and self._may_compact:
             self.steps -= 1
-            commands = self._summarise(then_ask=True)
+            commands = self._summarise(continue_turn=True)
             if commands:
                 return commands
         return self._stop(TurnEnd("failed", str(error)))
@@ -311,18 +311,18 @@ class AgentMachine:
 
     def _on_compaction_requested(self) -> list[Command]:
         if self.state != "idle":
-            return [ShowNotice("still busy; interrupt first")]
-        return self._summarise(then_ask=False) or self._stop(
+            return [ShowNotice("a turn is running; interrupt it first")]
+        return self._summarise(continue_turn=False) or self._stop(
             TurnEnd("done", "there is nothing to summarise yet")
         )
 
-    def _summarise(self, *, then_ask: bool) -> list[Command]:
+    def _summarise(self, *, continue_turn: bool) -> list[Command]:
         """Start a summary; return no commands if no part of the history is old enough."""
         self._may_compact = False  # once per turn: a second summary would not help
         self._cut = compaction.find_cut(self.history, self.context_tokens)
         if self._cut is None:
             return []
-        self._continue_turn = then_ask
+        self._continue_turn = continue_turn
         request = compaction.summary_request(self.template, self._cut.old, self.context_tokens)
         ask = SendRequest(self._request_number + 1, request, "summary")
         return [ShowNotice("summarising the conversation"), *self._send_request("summarising", ask)]
@@ -330,7 +330,7 @@ class AgentMachine:
     def _on_summary(self, response: ir.Response) -> list[Command]:
         summary = "".join(part.text for part in response.parts if isinstance(part, Text))
         if self._cut is None or not summary.strip():
-            return self._continue("the model gave no summary; the history stays as it is")
+            return self._continue("the model returned no summary; the history is unchanged")
         before = len(self.history)
         saved = self.replace_history(compaction.compact_history(self._cut, summary))
         return [saved, *self._continue(f"{before} messages became {len(self.history)}")]

@@ -86,15 +86,15 @@ class MachineApprover:
         )
         answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         self._waiting[question.id] = answer
-        began = self._clock()
+        started = self._clock()
         self._post(ApprovalRequested(question))
         try:
             given = await answer
         finally:
             del self._waiting[question.id]
-            waits = APPROVAL_WAIT.get()
-            if waits is not None:
-                waits.seconds += self._clock() - began
+            approval_wait = APPROVAL_WAIT.get()
+            if approval_wait is not None:
+                approval_wait.seconds += self._clock() - started
         if given == "never":
             self._never.add(key)
         return _VERDICTS[given]
@@ -137,9 +137,9 @@ class AgentRunner:
         self,
         machine: AgentMachine,
         model: AgentModel,
-        hands: ToolExecutor,
+        tool_executor: ToolExecutor,
         screen: AgentScreen,
-        keeper: HistoryWriter,
+        history_writer: HistoryWriter,
         *,
         approver: MachineApprover | None = None,
         context: Context | None = None,
@@ -147,9 +147,9 @@ class AgentRunner:
     ) -> None:
         self.machine = machine
         self._model = model
-        self._tool_executor = hands
+        self._tool_executor = tool_executor
         self._screen = screen
-        self._history_writer = keeper
+        self._history_writer = history_writer
         self._approver = approver or MachineApprover()
         self._context = context or Context(caller="agent", progress=screen.progress)
         self._clock = clock
@@ -215,23 +215,23 @@ class AgentRunner:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, ask: SendRequest) -> None:
+    async def _ask(self, command: SendRequest) -> None:
         try:
-            async with aclosing(self._model.stream(ask.request)) as events:  # type: ignore[type-var]
+            async with aclosing(self._model.stream(command.request)) as events:  # type: ignore[type-var]
                 async for event in events:
-                    self.post(ModelEvent(ask.number, event))
+                    self.post(ModelEvent(command.number, event))
         except Exception as error:
-            self.post(ModelEvent(ask.number, ir.Failed(_as_dragoman_error(error))))
+            self.post(ModelEvent(command.number, ir.Failed(_as_dragoman_error(error))))
 
     async def _execute(self, call: ir.ToolCall) -> None:
-        waits = ApprovalWait()
-        APPROVAL_WAIT.set(waits)
-        began = self._clock()
+        approval_wait = ApprovalWait()
+        APPROVAL_WAIT.set(approval_wait)
+        started = self._clock()
         try:
             result = await self._tool_executor.execute(call, self._context)
         except Exception as error:
             result = error_result(call, str(_as_dragoman_error(error)))
-        self.post(ToolFinished(result, max(0.0, self._clock() - began - waits.seconds)))
+        self.post(ToolFinished(result, max(0.0, self._clock() - started - approval_wait.seconds)))
 
     async def _approve(self, question: ApprovalQuestion) -> None:
         """Ask the person; a screen that raises counts as `no`."""

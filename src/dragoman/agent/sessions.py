@@ -53,13 +53,13 @@ class SavedSession:
     """A saved session; created by `SessionStore.open`."""
 
     def __init__(
-        self, turns: Turns, name: str, head: str, history: tuple[Message, ...], noted: _Metadata
+        self, turns: Turns, name: str, head: str, history: tuple[Message, ...], metadata: _Metadata
     ) -> None:
         self.name = name
         self.history = history
-        self.usage = noted.spent
-        self.model = noted.model
-        self.root = noted.root
+        self.usage = metadata.spent
+        self.model = metadata.model
+        self.root = metadata.root
         self._turns = turns
         self._head = head
 
@@ -70,9 +70,9 @@ class SavedSession:
         mixing the two.
         """
         self.history = save.messages if save.replace else (*self.history, *save.messages)
-        kept = _SavedMessages(messages=save.messages, instead=save.replace)
+        saved = _SavedMessages(messages=save.messages, instead=save.replace)
         turn = ConversationTurn(
-            id=f"turn_{new_id()}", scope=SCOPE, parent=self._head, data=msgspec.json.encode(kept)
+            id=f"turn_{new_id()}", scope=SCOPE, parent=self._head, data=msgspec.json.encode(saved)
         )
         try:
             await self._turns.save(turn, self.name)
@@ -85,10 +85,10 @@ class SavedSession:
             await self._turns.save(turn, self.name)
         self._head = turn.id
 
-    async def save_metadata(self, spent: SessionUsage, model: str, root: str) -> None:
+    async def save_metadata(self, usage: SessionUsage, model: str, root: str) -> None:
         """Save the session's metadata."""
-        self.usage, self.model, self.root = spent, model, root
-        data = msgspec.json.encode(_Metadata(spent=spent, model=model, root=root))
+        self.usage, self.model, self.root = usage, model, root
+        data = msgspec.json.encode(_Metadata(spent=usage, model=model, root=root))
         await self._turns.put_conversation(Conversation(name=self.name, scope=SCOPE, data=data))
 
 
@@ -109,10 +109,10 @@ class SessionStore:
             return SavedSession(self._turns, name, "", (), _Metadata())
         history: tuple[Message, ...] = ()
         for turn in await self._turns.chain(SCOPE, found.head) if found.head else ():
-            kept = msgspec.json.decode(turn.data, type=_SavedMessages)
-            history = kept.messages if kept.instead else (*history, *kept.messages)
-        noted = msgspec.json.decode(found.data, type=_Metadata)
-        session = SavedSession(self._turns, name, found.head, history, noted)
+            saved = msgspec.json.decode(turn.data, type=_SavedMessages)
+            history = saved.messages if saved.instead else (*history, *saved.messages)
+        metadata = msgspec.json.decode(found.data, type=_Metadata)
+        session = SavedSession(self._turns, name, found.head, history, metadata)
         lost = add_missing_results(history)[len(history) :]
         if lost:  # the process died while tools were running
             await session.save(SaveHistory(lost))

@@ -55,28 +55,28 @@ async def open_toolbox(
     """
     files = FileTools(root, limits=FileLimits(state=home))
     registry = Registry(files.definitions())
-    remarks: list[str] = []
+    warnings: list[str] = []
     if settings.run_command:
         isolation = await detect_isolation(
             wanted=settings.isolation, network=settings.command_network, hidden=(home,)
         )
         registry.register(command_tool(root, isolation=isolation, pass_env=settings.command_env))
-        remarks += [isolation.note] if isolation.note else []
+        warnings += [isolation.note] if isolation.note else []
     folder = Path(settings.folder) if settings.folder else home / TOOLS_FOLDER
     for definition in load_tools(folder, must_exist=bool(settings.folder)):
         registry.register(definition)
-    served: dict[str, tuple[str, ...]] = {}
+    registered: dict[str, tuple[str, ...]] = {}
 
     def change(server: str, definitions: tuple[ToolDefinition, ...]) -> None:
         """Replace the tools of an MCP server in the registry."""
-        for name in served.pop(server, ()):
+        for name in registered.pop(server, ()):
             registry.remove(name)
         for definition in definitions:
             registry.register(definition, replace=True)
-        served[server] = tuple(definition.name for definition in definitions)
+        registered[server] = tuple(definition.name for definition in definitions)
 
     async with McpServers(servers, on_change=change) as running:
-        remarks += [f"MCP server {name}: {problem}" for name, problem in running.problems.items()]
+        warnings += [f"MCP server {name}: {problem}" for name, problem in running.problems.items()]
         rules = Rules.parse(settings.allow, settings.ask, settings.deny, mode=mode, known=registry.names())
         journal = None if settings.audit == "off" else AuditLog(home / AUDIT_FILE, detail=settings.audit)
         handler = Handler(
@@ -87,7 +87,7 @@ async def open_toolbox(
             journal=journal,
             strict=strict,
         )
-        yield Toolbox(registry=registry, handler=handler, files=files, warnings=tuple(remarks))
+        yield Toolbox(registry=registry, handler=handler, files=files, warnings=tuple(warnings))
 
 
 _WRITING_TOOLS = frozenset({"write_file", "edit_file", "restore_backup"})
@@ -97,17 +97,17 @@ _BACKUP_ID = re.compile(r"\(backup (\d{20}-[0-9a-f]{8})\)\Z")
 
 def restore_files(files: FileTools, turn: Sequence[Message]) -> list[str]:
     """Restore each file to its state before its first change in the turn; return one line per file."""
-    said: list[str] = []
+    lines: list[str] = []
     done: set[str] = set()
     for backup in backup_ids(turn):
         try:
             path = files.backups.load(backup)[0].path
             if path not in done:
                 done.add(path)
-                said.append(files.restore_backup({"id": backup}, Context(caller="undo")))
+                lines.append(files.restore_backup({"id": backup}, Context(caller="undo")))
         except ToolError as error:
-            said.append(f"not restored: {error}")
-    return said
+            lines.append(f"not restored: {error}")
+    return lines
 
 
 def backup_ids(turn: Sequence[Message]) -> list[str]:

@@ -54,12 +54,18 @@ class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
 def add_agent_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", metavar="DIR", default=".", help="the project (default: this folder)")
     parser.add_argument("--model", metavar="M", help="a Gemini model (default: agent.model, models.default)")
-    parser.add_argument("--yolo", action="store_true", help="ask nothing; deny rules still hold")
-    parser.add_argument("--read-only", action="store_true", help="look, but write and run nothing")
-    parser.add_argument("--max-steps", metavar="N", type=_positive_int, help="model answers in one turn")
-    parser.add_argument("--max-tokens", metavar="N", type=_positive_int, help="tokens of one session")
-    parser.add_argument("--max-cost", metavar="USD", type=float, help="dollars of one session")
-    parser.add_argument("--session", metavar="NAME", help="keep or continue the conversation of this name")
+    parser.add_argument("--yolo", action="store_true", help="approve every tool call; deny rules still apply")
+    parser.add_argument(
+        "--read-only", action="store_true", help="refuse tools that write files or run commands"
+    )
+    parser.add_argument(
+        "--max-steps", metavar="N", type=_positive_int, help="maximum number of model responses in a turn"
+    )
+    parser.add_argument(
+        "--max-tokens", metavar="N", type=_positive_int, help="maximum number of tokens in a session"
+    )
+    parser.add_argument("--max-cost", metavar="USD", type=float, help="maximum cost of a session in dollars")
+    parser.add_argument("--session", metavar="NAME", help="save the session under this name, or continue it")
     add_config_flag(parser)
 
 
@@ -70,7 +76,7 @@ def connect_gateway(args: argparse.Namespace) -> Iterator[GatewayConnection]:
     settings = read_settings(args.config)
     print_setting_notes(settings)
     if not Path(args.root).is_dir():
-        raise CommandError(f"{args.root} is no folder", hint="--root takes the project's folder", code=2)
+        raise CommandError(f"{args.root} is not a folder", hint="--root takes the project's folder", code=2)
     if args.yolo and args.read_only:
         raise CommandError("--yolo and --read-only contradict each other", code=2)
     key = find_client_key(settings)
@@ -95,7 +101,7 @@ async def open_session_store(settings: Settings) -> AsyncIterator[SessionStore]:
 
 @contextlib.asynccontextmanager
 async def open_agent_session(
-    line: GatewayConnection,
+    gateway: GatewayConnection,
     args: argparse.Namespace,
     sessions: SessionStore,
     session: str,
@@ -104,7 +110,7 @@ async def open_agent_session(
     asks: bool,
 ) -> AsyncIterator[AgentSession]:
     """Open the tools and the session; `asks` says whether a user can approve tool calls."""
-    config, root = line.settings.config, Path(os.path.realpath(args.root))
+    config, root = gateway.settings.config, Path(os.path.realpath(args.root))
     upstream = config.upstream
     client = UpstreamClient(
         connect_timeout_s=upstream.connect_timeout_s,
@@ -117,7 +123,7 @@ async def open_agent_session(
         stack.push_async_callback(client.close)
         tools = open_toolbox(
             root=root,
-            home=line.settings.home,
+            home=gateway.settings.home,
             settings=config.tools,
             servers=config.mcp.servers,
             mode=mode,
@@ -125,21 +131,23 @@ async def open_agent_session(
             strict=config.strict_tool_validation,
         )
         toolbox = await stack.enter_async_context(enter_with_spinner(STARTING_TOOLS, tools))
-        setup = AgentDependencies(
+        dependencies = AgentDependencies(
             root=root,
-            model=GeminiModel(line.base_url, line.token, client),
+            model=GeminiModel(gateway.base_url, gateway.token, client),
             tool_executor=toolbox.handler,
             screen=screen,
             sessions=sessions,
             approver=approver,
             tools=toolbox.registry.to_ir,
-            limits=_limits(line.settings, args),
+            limits=_limits(gateway.settings, args),
             read_only=args.read_only,
         )
-        opened = await sessions.open(session)
-        name = args.model or opened.model or config.agent.model or config.models.default
+        saved_session = await sessions.open(session)
+        name = args.model or saved_session.model or config.agent.model or config.models.default
         yield AgentSession(
-            conversation=AgentConversation(setup, opened, name), sessions=sessions, toolbox=toolbox
+            conversation=AgentConversation(dependencies, saved_session, name),
+            sessions=sessions,
+            toolbox=toolbox,
         )
 
 

@@ -15,21 +15,21 @@ def describe_upstream(config: Config) -> str:
     match config.backend:
         case "emulator":
             return (
-                "Gemini emulator (as asked)"
+                "Gemini emulator (configured)"
                 if upstream.kind == "emulator"
-                else "Gemini emulator (no key found)"
+                else "Gemini emulator (no Google API key)"
             )
         case "vertex":
             return f"Vertex AI ({upstream.project or 'express key'}, {upstream.location})"
         case "gemini":
             where = upstream.base_url or "Google AI Studio"
-            return f"Gemini ({where})" + ("" if upstream.all_keys else ", clients bring their own key")
+            return f"Gemini ({where})" + ("" if upstream.all_keys else ", clients send their own key")
 
 
 def describe_models(config: Config) -> list[str]:
     """Return the effective model mapping, one line per rule (known problem M4)."""
     models = config.models
-    rows = [("gemini-*", "as it is"), *((f"*{word}*", model) for word, model in models.rules.items())]
+    rows = [("gemini-*", "unchanged"), *((f"*{word}*", model) for word, model in models.rules.items())]
     rows += [("*haiku*", models.haiku), ("*sonnet*", models.sonnet), ("*opus*", models.opus)]
     rows.append(("any other", models.default))
     width = max(len(name) for name, _ in rows)
@@ -45,7 +45,7 @@ def ready_banner(config: Config, base_url: str, key: ClientKey | None) -> str:
     if config.backend == "emulator":
         lines += [
             "",
-            '  The emulator acts only when told exactly:  use Bash with {"command": "ls"} then say done',
+            '  The emulator calls tools only on explicit instructions:  use Bash with {"command": "ls"} then say done',
         ]
     lines += [
         "",

@@ -32,23 +32,23 @@ from dragoman.cli.terminal import CommandError
 _EPILOG = """\
 examples:
   dragoman chat                        an agent with the files of this folder
-  dragoman chat --resume               go on where you left off, whatever ended the last session
+  dragoman chat --resume               continue the last session
   dragoman chat --read-only --root ~/project
 
-In a chat /help lists the commands. Ctrl-C stops the turn, twice at the prompt it quits.
+In a chat, /help lists the commands. Ctrl-C stops the turn; pressed twice at the prompt, it quits.
 Without GEMINI_API_KEY the built-in emulator answers; it does what `use NAME with {JSON}` says."""
 
 
 def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
-    with connect_gateway(args) as line:
-        return asyncio.run(_chat(args, line))
+    with connect_gateway(args) as gateway:
+        return asyncio.run(_chat(args, gateway))
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "chat",
-        "Talk to an agent that can read and write the files of a project, and ask before it does.",
+        "Chat with an agent that reads and writes the files of a project, and asks before it changes anything.",
         _EPILOG,
     )
     add_agent_flags(parser)
@@ -58,25 +58,25 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _chat(args: argparse.Namespace, line: GatewayConnection) -> int:
+async def _chat(args: argparse.Namespace, gateway: GatewayConnection) -> int:
     style = detect_style(sys.stdout, os.environ)
-    prompt = open_prompt(make_state_folder(line.settings.home), list(COMMANDS))
+    prompt = open_prompt(make_state_folder(gateway.settings.home), list(COMMANDS))
     screen = TerminalScreen(style, sys.stdout, prompt.ask)
-    async with open_session_store(line.settings) as sessions:
+    async with open_session_store(gateway.settings) as sessions:
         name = await _session_name(args, sessions)
-        async with open_agent_session(line, args, sessions, name, screen, asks=True) as bench:
-            for text in _greeting(args, line, bench):
+        async with open_agent_session(gateway, args, sessions, name, screen, asks=True) as session:
+            for text in _greeting(args, gateway, session):
                 screen.line(style.paint(text, "dim"))
-            room = ChatCommands(
-                conversation=bench.conversation,
+            commands = ChatCommands(
+                conversation=session.conversation,
                 sessions=sessions,
-                registry=bench.toolbox.registry,
-                restore=partial(restore_files, bench.toolbox.files),
+                registry=session.toolbox.registry,
+                restore=partial(restore_files, session.toolbox.files),
             )
-            await Chat(room, screen, prompt, style).run()
-            if bench.conversation.history:
-                again = f"dragoman chat --resume {bench.conversation.session.name}"
-                screen.line(style.paint(f"kept; go on with {again}", "dim"))
+            await Chat(commands, screen, prompt, style).run()
+            if session.conversation.history:
+                command = f"dragoman chat --resume {session.conversation.session.name}"
+                screen.line(style.paint(f"saved; continue with {command}", "dim"))
     return 0
 
 
@@ -85,22 +85,26 @@ async def _session_name(args: argparse.Namespace, sessions: SessionStore) -> str
         return str(args.session)
     if args.resume is None:
         return new_session_name()
-    kept = [entry.name for entry in await sessions.list()]
-    if not args.resume and not kept:
-        raise CommandError("no session is kept yet", hint="dragoman chat begins one", code=2)
+    names = [entry.name for entry in await sessions.list()]
+    if not args.resume and not names:
+        raise CommandError("there are no saved sessions", hint="dragoman chat starts one", code=2)
     if args.resume and not await sessions.exists(args.resume):
         raise CommandError(
-            f"there is no session {args.resume}", hint=f"kept: {', '.join(kept[:5]) or 'none'}", code=2
+            f"there is no session {args.resume}",
+            hint=f"saved sessions: {', '.join(names[:5]) or 'none'}",
+            code=2,
         )
-    return str(args.resume) or kept[0]
+    return str(args.resume) or names[0]
 
 
-def _greeting(args: argparse.Namespace, line: GatewayConnection, bench: AgentSession) -> Sequence[str]:
-    config, desk = line.settings.config, bench.conversation
-    mode = " · nothing is asked (--yolo)" if args.yolo else " · read only" if args.read_only else ""
-    lines = [f"{desk.model_name} · {describe_upstream(config)} · {os.path.realpath(args.root)}{mode}"]
+def _greeting(args: argparse.Namespace, gateway: GatewayConnection, session: AgentSession) -> Sequence[str]:
+    config, conversation = gateway.settings.config, session.conversation
+    mode = (
+        " · every tool call is approved (--yolo)" if args.yolo else " · read only" if args.read_only else ""
+    )
+    lines = [f"{conversation.model_name} · {describe_upstream(config)} · {os.path.realpath(args.root)}{mode}"]
     if config.backend == "emulator":
-        lines.append(f"for real answers set GEMINI_API_KEY ({API_KEY_URL})")
-    if desk.history:
-        lines.append(f"resumed {desk.session.name}, {len(desk.history)} messages")
-    return [*lines, *bench.toolbox.warnings, "/help lists the commands"]
+        lines.append(f"to use Gemini, set GEMINI_API_KEY ({API_KEY_URL})")
+    if conversation.history:
+        lines.append(f"resumed {conversation.session.name}, {len(conversation.history)} messages")
+    return [*lines, *session.toolbox.warnings, "/help lists the commands"]

@@ -65,8 +65,8 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 _RESTORED_NOTE = """\
-what they were, also after a crash: the next start of any launcher puts them back.
-A login of yours is used and stays as it is; without one {instead}.
+restored; after a crash, the next start of any launcher restores them.
+Your login is used and not changed; without one, {instead}.
 More: docs/amazon-q.md"""
 
 _ROWS = (
@@ -136,9 +136,9 @@ _ROWS = (
         title="Amazon Q Developer CLI",
         program="q",
         install="see https://docs.aws.amazon.com/amazonq/latest/qdeveloper-ug/command-line-installing.html",
-        about="Only its settings can lead it to a gateway. While it runs, api.codewhisperer.service in\n"
-        "amazon-q/settings.json of your data folder leads here; afterwards your settings are\n"
-        + _RESTORED_NOTE.format(instead="a placeholder stands in while it runs"),
+        about="Only its settings can point it to a gateway. While it runs, api.codewhisperer.service in\n"
+        "amazon-q/settings.json of your data folder points here; afterwards your settings are\n"
+        + _RESTORED_NOTE.format(instead="a placeholder login is used"),
         prepare_function="prepare_amazon_q",
         probe_args=("chat", "--no-interactive", "{}"),
     ),
@@ -147,8 +147,8 @@ _ROWS = (
         program="kiro-cli",
         command="kiro",
         install="see https://kiro.dev/cli",
-        about="Only its settings can lead it to a gateway. While it runs, api.krs.service, api.cps.service and\n"
-        "api.codewhisperer.service in ~/.kiro/settings/cli.json lead here; afterwards your settings are\n"
+        about="Only its settings can point it to a gateway. While it runs, api.krs.service, api.cps.service and\n"
+        "api.codewhisperer.service in ~/.kiro/settings/cli.json point here; afterwards your settings are\n"
         + _RESTORED_NOTE.format(instead="KIRO_API_KEY is set for it"),
         prepare_function="prepare_kiro",
         probe_args=("chat", "--no-interactive", "{}"),

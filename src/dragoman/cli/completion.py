@@ -28,18 +28,16 @@ def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     shell = args.shell or Path(os.environ.get("SHELL", "")).name
     if shell not in _SHELLS:
-        raise CommandError(
-            f"there is no completion for {shell!r}", hint=f"one of {', '.join(_SHELLS)}", code=2
-        )
+        raise CommandError(f"no completion for {shell!r}", hint=f"one of {', '.join(_SHELLS)}", code=2)
     print_result(shtab.complete(root_parser(), shell))
     return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(
-        "completion", "Print a script by which a shell completes dragoman's commands and flags.", _EXAMPLES
+        "completion", "Print a shell completion script for dragoman's commands and flags.", _EXAMPLES
     )
-    parser.add_argument("shell", nargs="?", choices=_SHELLS, help="which shell (default: yours)")
+    parser.add_argument("shell", nargs="?", choices=_SHELLS, help="the shell (default: the one in SHELL)")
     return parser
 
 
@@ -58,7 +56,9 @@ def root_parser() -> argparse.ArgumentParser:
         else:
             parser = importlib.import_module(module).make_parser()
             commands.add_parser(name, help=about, parents=[parser], add_help=False)
-    commands.add_parser("help", help="about a command").add_argument("command", choices=tuple(COMMANDS))
+    commands.add_parser("help", help="show the help of a command").add_argument(
+        "command", choices=tuple(COMMANDS)
+    )
     _set_completers(root)
     return root
 

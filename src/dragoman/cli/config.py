@@ -17,7 +17,7 @@ examples:
   dragoman config check team.toml     the same with another file
   dragoman config show                every setting as TOML, secrets hidden, with its origin
 
-Later ones win: defaults, the file, DRAGOMAN_* and Google's own variables, flags."""
+Precedence, lowest first: defaults, the file, DRAGOMAN_* and Google's own variables, flags."""
 
 
 def run(argv: list[str]) -> int:
@@ -40,7 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
         _EXAMPLES,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="check|show")
-    check = verbs.add_parser("check", help="say whether the settings are right and what they amount to")
+    check = verbs.add_parser("check", help="validate the settings and print a summary")
     check.add_argument("file", nargs="?", metavar="FILE", help="settings file")
     show = verbs.add_parser("show", help="print every setting with its origin")
     for verb in (check, show):
@@ -50,13 +50,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _summary(settings: Settings) -> str:
     config = settings.config
-    fine = paint("settings are fine", "green", sys.stdout)
+    valid = paint("settings are valid", "green", sys.stdout)
     return "\n".join(
         [
-            f"{fine}: {settings.file or 'no file, defaults and environment only'}",
+            f"{valid}: {settings.file or 'no file, defaults and environment only'}",
             f"  listens on  {config.server.host}:{config.server.port}",
-            f"  leads to    {describe_upstream(config)}",
-            f"  state in    {settings.home}",
+            f"  upstream    {describe_upstream(config)}",
+            f"  state       {settings.home}",
             "  models",
             *(f"    {row}" for row in describe_models(config)),
         ]

@@ -42,25 +42,25 @@ _PORT_HINT = "is another emulator running? pick another port with --port 8379, o
 #: Fault kinds in the groups of `--list-faults`; docs/emulator.md has the same table.
 FAULT_GROUPS: Mapping[str, Sequence[FaultKind]] = {
     "An error instead of an answer": ERROR_FAULTS,
-    "An answer that is none, or not a good one": CONTENT_FAULTS,
-    "The connection and the bytes on it": NETWORK_FAULTS,
+    "An invalid or incomplete answer": CONTENT_FAULTS,
+    "Connection faults": NETWORK_FAULTS,
 }
 
 _EXAMPLES = f"""\
 examples:
   dragoman emulator
   dragoman emulator --fault 'overloaded*2'      the first two requests get a 503
-  dragoman emulator --fault slow_stream=0.2     every answer comes slowly
-  dragoman emulator --script weather.yaml       answer, and expect, what the script says
-  dragoman emulator --record weather.yaml       pass on to Google, and write that script
+  dragoman emulator --fault slow_stream=0.2     every answer is slow
+  dragoman emulator --script weather.yaml       answer from a script, and check the requests
+  dragoman emulator --record weather.yaml       forward to Google, and write that script
 
-your programs find it by their environment:
+point your programs to it with environment variables:
   GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8378 GEMINI_API_KEY=any python my_agent.py
   GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8378 GEMINI_API_KEY=any gemini
   GEMINI_BASE_URL=http://127.0.0.1:8378 GEMINI_API_KEY=any dragoman serve
 
-In pytest the fixture gemini_emulator does all this by itself. A request asks for a fault of its own with the
-header {FAULT_HEADER}: NAME[=ARGUMENT]. More: docs/emulator.md, docs/emulator-scripts.md."""
+The pytest fixture gemini_emulator does all this. A request can select its own fault with the header
+{FAULT_HEADER}: NAME[=ARGUMENT]. More: docs/emulator.md, docs/emulator-scripts.md."""
 
 
 def run(argv: list[str]) -> int:
@@ -75,9 +75,7 @@ def run(argv: list[str]) -> int:
     if not 0 <= args.port <= 65535:
         raise ConfigError(f"must be a port number, not {args.port}", where="--port")
     if not is_loopback(args.host):
-        raise ConfigError(
-            "the emulator asks nobody for a key, so it listens on loopback only", where="--host"
-        )
+        raise ConfigError("the emulator does not check keys, so it listens on loopback only", where="--host")
     _check_recording(args)
     player = ScriptPlayer(load_script(Path(args.script))) if args.script else None
     server = _recorder(args) if args.record else _listener(args, player)
@@ -96,7 +94,7 @@ def run(argv: list[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "emulator",
-        "Serve only the offline Gemini emulator: as strict as Google, no key needed, nothing leaves.",
+        "Serve only the offline Gemini emulator: as strict as Google, without a key or network access.",
         _EXAMPLES,
     )
     parser.add_argument(
@@ -111,21 +109,19 @@ def make_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME[=ARG][*TIMES]",
-        help="fail like this, always or for the first TIMES generate requests; may be repeated",
+        help="inject this fault, always or in the first TIMES generate requests; may be repeated",
     )
-    parser.add_argument("--list-faults", action="store_true", help="show all faults and stop")
+    parser.add_argument("--list-faults", action="store_true", help="list all faults and exit")
+    parser.add_argument("--script", metavar="FILE", help="answer from this script (docs/emulator-scripts.md)")
     parser.add_argument(
-        "--script", metavar="FILE", help="answer as this script says (docs/emulator-scripts.md)"
-    )
-    parser.add_argument(
-        "--script-schema", action="store_true", help="show the JSON Schema of scripts and stop"
+        "--script-schema", action="store_true", help="print the JSON Schema of scripts and exit"
     )
     parser.add_argument(
         "--record",
         metavar="FILE",
-        help="pass requests on to --upstream, and write a script of what it answers",
+        help="forward requests to --upstream, and record its answers as a script",
     )
-    parser.add_argument("--record-timing", action="store_true", help="record also when each piece came")
+    parser.add_argument("--record-timing", action="store_true", help="also record the time of each chunk")
     parser.add_argument("--upstream", metavar="URL", help=f"the service to record (default {_GOOGLE})")
     parser.add_argument("--verbose", action="store_true", help="one line per request, on stderr")
     return parser
@@ -134,12 +130,12 @@ def make_parser() -> argparse.ArgumentParser:
 def _check_recording(args: argparse.Namespace) -> None:
     """Raise `ConfigError` before serving if the recording cannot be written or flags do not fit."""
     if not args.record:
-        for flag, given in {"--upstream": args.upstream, "--record-timing": args.record_timing}.items():
-            if given:
-                raise ConfigError("goes with --record FILE", where=flag)
+        for flag, argument in {"--upstream": args.upstream, "--record-timing": args.record_timing}.items():
+            if argument:
+                raise ConfigError("requires --record FILE", where=flag)
         return
     if args.script or args.fault:
-        raise ConfigError("a recording passes on what the service says, without --script and --fault")
+        raise ConfigError("--record cannot be combined with --script or --fault")
     folder = Path(args.record).absolute().parent
     if not os.access(folder, os.W_OK | os.X_OK):
         why = "cannot be written to" if folder.is_dir() else "does not exist"
@@ -204,7 +200,7 @@ def _tell_recorded(file: Path) -> None:
     if file.exists():
         print_status(f"recorded in {file}; play it with: dragoman emulator --script {file}")
     else:
-        print_status(f"no request came that could be recorded, so there is no {file}")
+        print_status(f"no request was recorded, so there is no {file}")
 
 
 def _tell_followed(player: ScriptPlayer) -> None:

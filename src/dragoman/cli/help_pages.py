@@ -14,31 +14,31 @@ VARIABLES = {
     "DRAGOMAN_CONFIG": "the settings file, instead of config.toml in the state folder",
     "DRAGOMAN_…": "every setting of docs/configuration.md, as in DRAGOMAN_SERVER_PORT=9000",
     "DRAGOMAN_GATEWAY_KEY": "the gateway key, instead of the one in gateway.key",
-    "DRAGOMAN_DEBUG": "1: tracebacks instead of one sentence",
-    "GEMINI_API_KEY": "the key for Google; without it the built-in emulator answers",
-    "GEMINI_BASE_URL": "another address than Google's",
+    "DRAGOMAN_DEBUG": "1: print tracebacks",
+    "GEMINI_API_KEY": "the Google API key; without it the built-in emulator answers",
+    "GEMINI_BASE_URL": "the base URL to use instead of Google's",
     "GOOGLE_CLOUD_PROJECT": "use Vertex AI with this project",
-    "HTTPS_PROXY, NO_PROXY": "the way out, and what needs none",
+    "HTTPS_PROXY, NO_PROXY": "the proxy, and hosts that need none",
     "NO_COLOR": "any value: no colours",
-    "SHELL": "the shell to complete for, if none is named",
+    "SHELL": "the default shell",
 }
 FILES = {
     "config.toml": "settings (dragoman init writes one)",
-    "gateway.key": "the key that clients present (0600)",
-    "state.db": "conversations, thought signatures, meters",
-    "state-ledger.db": "facts and sums of past requests, for dragoman usage and the dashboard",
+    "gateway.key": "the key that clients send (mode 0600)",
+    "state.db": "conversations, thought signatures, quota usage",
+    "state-ledger.db": "records and totals of past requests, for dragoman usage and the dashboard",
     "sessions.db": "sessions of dragoman chat and run",
     "captures/": "captured requests, without secrets",
-    "audit.jsonl": "what the tools did",
-    "launcher.log": "words of gateways that a launcher started",
-    "tools/": "tools of your own, as Python files",
-    "lent/": "what was in a client's settings before they were lent",
-    "mitm/": "the certificate of dragoman mitm",
+    "audit.jsonl": "the log of tool executions",
+    "launcher.log": "output of gateways that a launcher started",
+    "tools/": "your own tools, as Python files",
+    "lent/": "the original settings of clients while a launcher overrides them",
+    "mitm/": "the certificate authority of dragoman mitm",
 }
 _SETTINGS = ("DRAGOMAN_HOME", "DRAGOMAN_CONFIG", "DRAGOMAN_…")
 _GOOGLE = ("GEMINI_API_KEY", "GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT", "HTTPS_PROXY, NO_PROXY")
 _USUAL_EXIT_CODES: Mapping[int, str] = MappingProxyType(
-    {0: "done", 1: "it could not be done", 2: "wrong usage or settings"}
+    {0: "done", 1: "the command failed", 2: "invalid usage or settings"}
 )
 
 
@@ -57,8 +57,8 @@ HELP_PAGES = {
         files=("config.toml", "gateway.key", "state.db", "captures/"),
         codes={
             0: "stopped by a signal",
-            1: "it could not go on",
-            2: "wrong usage or settings, or the port is taken",
+            1: "it failed while running",
+            2: "invalid usage or settings, or the port is taken",
         },
     ),
     "chat": HelpPage(env=(*_SETTINGS, *_GOOGLE, "NO_COLOR"), files=_AGENT),
@@ -68,9 +68,9 @@ HELP_PAGES = {
         codes={
             0: "done",
             1: "the model failed, refused or was cut off",
-            2: "wrong usage or settings",
+            2: "invalid usage or settings",
             3: "a limit was reached",
-            4: "the model went round in circles",
+            4: "the model repeated the same calls",
             130: "interrupted",
         },
     ),
@@ -79,8 +79,8 @@ HELP_PAGES = {
         files=("config.toml", "tools/", "audit.jsonl"),
         codes={
             0: "done",
-            1: "it could not be done",
-            2: "wrong usage or settings",
+            1: "the command failed",
+            2: "invalid usage or settings",
             3: "refused by the sandbox or a rule",
             4: "the tool failed",
         },
@@ -90,27 +90,27 @@ HELP_PAGES = {
         env=(*_SETTINGS, *_GOOGLE, "NO_COLOR"),
         files=("config.toml", "captures/"),
         codes={
-            0: "Google was asked the same",
-            1: "it could not be replayed",
-            2: "wrong usage or settings",
-            3: "Google was asked something else",
+            0: "the requests to Google are the same",
+            1: "the replay failed",
+            2: "invalid usage or settings",
+            3: "the requests to Google differ",
         },
     ),
     "capture": HelpPage(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "captures/")),
     "config": HelpPage(env=(*_SETTINGS, *_GOOGLE)),
     "init": HelpPage(
         env=("DRAGOMAN_HOME", "DRAGOMAN_CONFIG"),
-        codes={0: "written", 1: "there is a file already, or it cannot be written", 2: "wrong usage"},
+        codes={0: "written", 1: "the file exists already, or cannot be written", 2: "invalid usage"},
     ),
     "doctor": HelpPage(
         env=(*_SETTINGS, *_GOOGLE, "NO_COLOR"),
         files=("config.toml", "gateway.key", "state.db", "lent/"),
-        codes={0: "nothing fails", 1: "something fails", 2: "wrong usage"},
+        codes={0: "all checks passed", 1: "a check failed", 2: "invalid usage"},
     ),
     "completion": HelpPage(
         env=("SHELL",),
         files=(),
-        codes={0: "done", 1: "it could not be done", 2: "wrong usage, or an unknown shell"},
+        codes={0: "done", 1: "the command failed", 2: "invalid usage, or an unknown shell"},
     ),
     "usage": HelpPage(env=(*_SETTINGS, "NO_COLOR"), files=("config.toml", "state-ledger.db")),
     "emulator": HelpPage(
@@ -119,7 +119,7 @@ HELP_PAGES = {
         codes={
             0: "stopped by a signal",
             1: "the script was not followed",
-            2: "wrong usage, or the port is taken",
+            2: "invalid usage, or the port is taken",
         },
     ),
     "mitm": HelpPage(env=(*_SETTINGS, *_GOOGLE), files=("config.toml", "state.db", "tools/", "mitm/")),
@@ -129,7 +129,7 @@ HELP_PAGES = {
 LAUNCHER_PAGE = HelpPage(
     env=(*_SETTINGS, "DRAGOMAN_GATEWAY_KEY", *_GOOGLE),
     files=("config.toml", "gateway.key", "state.db", "launcher.log"),
-    codes={1: "it could not be started", 2: "wrong settings"},
+    codes={1: "the client could not be started", 2: "invalid settings"},
 )
 
 

@@ -17,10 +17,10 @@ _EXAMPLES = """\
 examples:
   dragoman init                        config.toml in the state folder
   dragoman init --file team.toml       somewhere else: dragoman serve --config team.toml
-  dragoman init --print                only show it
+  dragoman init --print                print it
 
-The file changes nothing until a line of it is changed. A file that is there is never overwritten without a yes,
-and then a copy of it stays beside the new one."""
+Every line is a comment until you change it. An existing file is overwritten only after a confirmation, and a backup
+is kept."""
 
 
 def run(argv: list[str]) -> int:
@@ -36,20 +36,20 @@ def run(argv: list[str]) -> int:
         _confirm(file, yes=args.yes)
         copy = file.with_name(f"{file.name}.bak-{secrets.token_hex(3)}")
         file.replace(copy)
-        print_status(f"the old file is {copy}")
+        print_status(f"the backup is {copy}")
     _write(file)
     print_result(f"written: {file}")
-    print_status("every line is a default behind a #; dragoman config check looks at what you change")
+    print_status("every line is a commented-out default; dragoman config check validates your changes")
     return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = new_parser("init", "Write a settings file in which every setting is explained.", _EXAMPLES)
     parser.add_argument(
-        "--file", metavar="FILE", help="where to (default: DRAGOMAN_CONFIG, then HOME/config.toml)"
+        "--file", metavar="FILE", help="the file to write (default: DRAGOMAN_CONFIG, then HOME/config.toml)"
     )
     parser.add_argument("--print", action="store_true", help="write to standard output instead")
-    parser.add_argument("--yes", action="store_true", help="replace a file that is there; a copy is kept")
+    parser.add_argument("--yes", action="store_true", help="replace an existing file; a backup is kept")
     return parser
 
 
@@ -58,10 +58,10 @@ def _confirm(file: Path, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise CommandError(
-            f"{file} is there already", hint="--yes replaces it and keeps a copy; --print only shows"
+            f"{file} exists already", hint="--yes replaces it and keeps a backup; --print prints to stdout"
         )
     print(
-        f"{file} is there already; replace it (a copy is kept)? [y/N] ", end="", file=sys.stderr, flush=True
+        f"{file} exists already; replace it (a backup is kept)? [y/N] ", end="", file=sys.stderr, flush=True
     )
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise CommandError("nothing was changed")

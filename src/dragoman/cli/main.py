@@ -16,35 +16,35 @@ from dragoman.errors import ConfigError, DragomanError
 COMMANDS = {
     "serve": ("dragoman.cli.serve", "start the gateway in the foreground"),
     **{name: ("dragoman.cli.launch", f"run {client.title} on Gemini") for name, client in CLIENTS.items()},
-    "chat": ("dragoman.cli.chat", "talk to an agent with the files of a project"),
+    "chat": ("dragoman.cli.chat", "chat with an agent that works on the files of a project"),
     "run": ("dragoman.cli.run_task", "let the agent do one task, for scripts"),
     "translate": ("dragoman.cli.translate", "translate one request or answer between two APIs"),
     "tools": ("dragoman.cli.tools", "list the agent's tools, or run one without a model"),
-    "explain": ("dragoman.cli.inspect.explain", "show what became of a request, and why"),
-    "replay": ("dragoman.cli.inspect.replay", "send a captured request again, and show what is different"),
-    "capture": ("dragoman.cli.inspect.capture", "list captured requests, or make a test of one"),
-    "usage": ("dragoman.cli.inspect.usage", "show what was used and what it cost"),
-    "doctor": ("dragoman.cli.doctor", "find out what is wrong, and prove that every client arrives"),
+    "explain": ("dragoman.cli.inspect.explain", "show how a request was translated, and why"),
+    "replay": ("dragoman.cli.inspect.replay", "send a captured request again, and show the differences"),
+    "capture": ("dragoman.cli.inspect.capture", "list captured requests, or export one as a test"),
+    "usage": ("dragoman.cli.inspect.usage", "show token usage and costs"),
+    "doctor": ("dragoman.cli.doctor", "check the setup, and test every installed client"),
     "init": ("dragoman.cli.init", "write a settings file with every setting explained"),
     "config": ("dragoman.cli.config", "check or show the settings"),
     "emulator": ("dragoman.cli.emulator", "serve only the offline Gemini emulator"),
     "mitm": ("dragoman.cli.mitm", "give tools to a Gemini program whose base URL cannot be changed"),
-    "audit": ("dragoman.cli.inspect.audit", "show what the tools did, and what was refused"),
+    "audit": ("dragoman.cli.inspect.audit", "show tool executions and refusals"),
     "completion": ("dragoman.cli.completion", "print a completion script for bash, zsh or fish"),
 }
 
 _EXAMPLES = """\
 examples:
-  dragoman claude                      your usual Claude Code, on Gemini
+  dragoman claude                      your usual Claude Code on Gemini
   dragoman claude -p "fix the tests"   the same without a terminal
-  dragoman codex exec "fix the tests"  every client's arguments go to it untouched
-  dragoman chat                        an agent of our own, with the files of this folder
+  dragoman codex exec "fix the tests"  arguments are passed to the client unchanged
+  dragoman chat                        the built-in agent, with the files of this folder
   dragoman serve --port 9000           a gateway for every client on this machine
   dragoman translate --from anthropic --to gemini request.json
-  dragoman doctor                      what is wrong, and what would help
+  dragoman doctor                      find problems and show fixes
 
 environment:
-  GEMINI_API_KEY  the key for Google; without it the built-in emulator answers
+  GEMINI_API_KEY  the Google API key; without it the built-in emulator answers
   DRAGOMAN_HOME   the state folder (default: dragoman in your data folder)
   NO_COLOR        any value: no colours
 
@@ -53,9 +53,9 @@ files:
 
 exit codes:
   0  done
-  1  it could not be done
-  2  wrong usage or settings
-  a client's own is passed on
+  1  the command failed
+  2  invalid usage or settings
+  launchers return the client's exit code
 
 More about a command: dragoman help COMMAND"""
 
@@ -98,9 +98,9 @@ def _dispatch(argv: list[str]) -> int:
         print(f"dragoman {_version()}")
         return 0
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {near[0]}?" if near else "dragoman --help lists the commands"
-        raise CommandError(f"there is no command {name!r}", hint=hint, code=2)
+        matches = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {matches[0]}?" if matches else "dragoman --help lists the commands"
+        raise CommandError(f"unknown command {name!r}", hint=hint, code=2)
     return _run(name, rest)
 
 
@@ -134,5 +134,5 @@ def _as_command_error(error: Exception) -> CommandError:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         return CommandError(f"{place}{error.strerror}")
-    hint = "this is a fault of dragoman; DRAGOMAN_DEBUG=1 shows where"
+    hint = "this is a bug in dragoman; DRAGOMAN_DEBUG=1 prints the traceback"
     return CommandError(f"{type(error).__name__}: {error}", hint=hint)

@@ -39,11 +39,11 @@ _FOLDER = "mitm"
 _EXAMPLES = """\
 examples:
   dragoman mitm --tools tools.json             calls are captured; results come through the admin API of a gateway
-  dragoman mitm --run read_file,search_files   tools of ours, run here, inside --root
-  dragoman mitm --session demo                 what the session demo has already
+  dragoman mitm --run read_file,search_files   built-in tools, run here, inside --root
+  dragoman mitm --session demo                 the tools that the session demo has already
 
-It listens on 127.0.0.1 only and opens nothing but traffic to Google's Gemini hosts; everything else passes unread.
-Your program must be told of the proxy and of its certificate; the command prints how. More: docs/session-tools.md."""
+It listens on 127.0.0.1 only and decrypts only traffic to Google's Gemini hosts; everything else is passed on unread.
+Your program must use the proxy and trust its certificate; the command prints how. More: docs/session-tools.md."""
 
 
 def run(argv: list[str]) -> int:
@@ -67,7 +67,9 @@ def make_parser() -> argparse.ArgumentParser:
         "Give tools to a Gemini program on this machine whose base URL cannot be changed.",
         _EXAMPLES,
     )
-    parser.add_argument("--tools", metavar="FILE", help="tools for the session, as the admin API takes them")
+    parser.add_argument(
+        "--tools", metavar="FILE", help="tools for the session, in the format of the admin API"
+    )
     parser.add_argument("--run", metavar="NAME,…", help="tools of `dragoman tools list`, run here")
     parser.add_argument(
         "--session", metavar="NAME", default="mitm", help="the session in the store (default mitm)"
@@ -77,7 +79,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--port", type=int, default=8380, help="port, 0 for any free one (default 8380)")
     parser.add_argument(
-        "--upstream", metavar="URL", help="ask there instead of Google (default: GEMINI_BASE_URL)"
+        "--upstream", metavar="URL", help="the upstream instead of Google (default: GEMINI_BASE_URL)"
     )
     add_config_flag(parser)
     return parser
@@ -96,14 +98,14 @@ async def _serve(args: argparse.Namespace, settings: Settings) -> None:
         stack.push_async_callback(client.close)
         session = ToolSession(store.session_tools, _scope(settings), args.session)
         toolbox = await stack.enter_async_context(_toolbox(args, settings)) if args.run else None
-        held = await _set_tools(args, session, toolbox)
+        toolset = await _set_tools(args, session, toolbox)
         runner = _Runner(toolbox, args.session) if toolbox is not None else None
         interceptor = Interceptor(
             session, wait_s=config.sessions.follow_up_wait_s, now=time.time, runner=runner
         )
         addon = GeminiAddon(interceptor, client, upstream=args.upstream or config.upstream.base_url)
         folder = settings.home / _FOLDER
-        names = ", ".join(tool.name for tool in held.tools)
+        names = ", ".join(tool.name for tool in toolset.tools)
         await run_proxy(
             addon,
             port=args.port,
@@ -126,7 +128,7 @@ async def _toolbox(args: argparse.Namespace, settings: Settings) -> Any:
     allowed = msgspec.structs.replace(config.tools, allow=(*config.tools.allow, *names))
     root = Path(args.root).expanduser().absolute()
     if not root.is_dir():
-        raise CommandError(f"{root} is no folder", code=2)
+        raise CommandError(f"{root} is not a folder", code=2)
     async with contextlib.AsyncExitStack() as stack:
         try:
             toolbox = await stack.enter_async_context(
@@ -146,11 +148,13 @@ async def _set_tools(
 ) -> SessionToolset:
     """Set the session's tools from `--tools` or `--run`, or return the tools that it has."""
     if args.tools and toolbox is not None:
-        raise CommandError("--tools are answered by others, --run are run here: give one of them", code=2)
+        raise CommandError(
+            "--tools and --run cannot be combined: others answer --tools, --run is executed here", code=2
+        )
     if args.tools:
-        held = _read(Path(args.tools))
+        toolset = _read(Path(args.tools))
     elif toolbox is not None:
-        held = SessionToolset(tools=toolbox.registry.to_ir())
+        toolset = SessionToolset(tools=toolbox.registry.to_ir())
     else:
         known = await session.get_toolset()
         if known is None:
@@ -158,8 +162,8 @@ async def _set_tools(
             raise CommandError(f"the session {session.name!r} has no tools", hint=hint, code=2)
         return known
     await session.clear()
-    await session.set_toolset(held)
-    return held
+    await session.set_toolset(toolset)
+    return toolset
 
 
 def _read(file: Path) -> SessionToolset:
@@ -167,7 +171,7 @@ def _read(file: Path) -> SessionToolset:
         found = msgspec.json.decode(file.read_bytes())
         body = found if isinstance(found, dict) else {"tools": found}
         if not isinstance(body.get("tools"), list) or not all(isinstance(one, dict) for one in body["tools"]):
-            raise InvalidRequest("a list of tools is wanted here", where="tools")
+            raise InvalidRequest("this must be a list of tools", where="tools")
         tools = decode_tools(body["tools"])
         keep, config = body.get("keep_client_tools", True), body.get("toolConfig")
         check_tool_config(config, tools, alone=not keep)
@@ -189,13 +193,13 @@ class _Runner:
 
 def _banner(url: str, certificate: Path, names: str, args: argparse.Namespace) -> str:
     """Return the ready line, followed by commands to copy."""
-    who = "run here" if args.run else f"captured in session {args.session}"
+    mode = "run here" if args.run else f"captured in session {args.session}"
     return "\n".join(
         [
-            f"ready on {url} → Google's Gemini hosts, with {names} ({who})",
+            f"ready on {url} → Google's Gemini hosts, with {names} ({mode})",
             "",
-            "  The proxy reads TLS with a certificate authority made for this machine alone; only programs you tell so",
-            "  trust it. Delete its folder to be rid of it, and never add it to the system's trust.",
+            "  The proxy decrypts TLS with a certificate authority created for this machine; only programs you configure",
+            "  trust it. To remove it, delete its folder; never add it to the system's trust store.",
             "",
             f"  Python   HTTPS_PROXY={url} SSL_CERT_FILE={certificate} python my_agent.py",
             f"  Node     HTTPS_PROXY={url} NODE_EXTRA_CA_CERTS={certificate} node my_agent.js",

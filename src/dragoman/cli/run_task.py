@@ -45,7 +45,7 @@ examples:
   echo "review this change" | dragoman run --read-only --json -
 
 The answer is on stdout, everything else on stderr; --json puts one event per line on stdout.
-What needs a yes is asked at a terminal and refused without one; --yolo or tools.allow rules grant it."""
+Calls that need approval are refused without a terminal; --yolo or tools.allow rules approve them."""
 
 AnyScreen = JsonScreen | PlainScreen | TerminalScreen
 
@@ -54,9 +54,9 @@ def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     task = sys.stdin.read() if args.task == "-" else args.task
     if not task.strip():
-        raise CommandError("there is no task", hint='dragoman run "what to do"', code=2)
-    with connect_gateway(args) as line:
-        return asyncio.run(_run(args, line, task))
+        raise CommandError("no task given", hint='dragoman run "what to do"', code=2)
+    with connect_gateway(args) as gateway:
+        return asyncio.run(_run(args, gateway, task))
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -67,31 +67,31 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("task", help="what to do; - reads it from stdin")
     parser.add_argument("--json", action="store_true", help="one JSON event per line on stdout")
-    parser.add_argument("--timeout", metavar="S", type=float, help="stop after so many seconds")
+    parser.add_argument("--timeout", metavar="S", type=float, help="stop after this many seconds")
     add_agent_flags(parser)
     return parser
 
 
-async def _run(args: argparse.Namespace, line: GatewayConnection, task: str) -> int:
+async def _run(args: argparse.Namespace, gateway: GatewayConnection, task: str) -> int:
     asks = not args.json and args.task != "-" and sys.stdin.isatty() and sys.stdout.isatty()
     screen = _screen(args, asks=asks)
     name = args.session or new_session_name().replace("chat", "run")
     async with (
-        open_session_store(line.settings) as sessions,
-        open_agent_session(line, args, sessions, name, screen, asks=asks) as bench,
+        open_session_store(gateway.settings) as sessions,
+        open_agent_session(gateway, args, sessions, name, screen, asks=asks) as session,
     ):
-        for remark in bench.toolbox.warnings:
-            print_note(remark)
+        for warning in session.toolbox.warnings:
+            print_note(warning)
         if isinstance(screen, JsonScreen):
-            screen.begin(bench.conversation.session.name, bench.conversation.model_name)
-        with _interruptible(bench.conversation, args.timeout) as signals:
+            screen.begin(session.conversation.session.name, session.conversation.model_name)
+        with _interruptible(session.conversation, args.timeout) as signals:
             if isinstance(screen, TerminalScreen):
                 async with screen.turn():
-                    stop = await bench.conversation.send(task)
+                    stop = await session.conversation.send(task)
             else:
-                stop = await bench.conversation.send(task)
+                stop = await session.conversation.send(task)
         code = 128 + signals[0] if stop.reason == "interrupted" and signals else EXIT_CODES[stop.reason]
-        _end(screen, bench.conversation, stop, code)
+        _end(screen, session.conversation, stop, code)
     return code
 
 
@@ -113,32 +113,36 @@ class _TerminalPrompt(PlainPrompt):
         return await super().ask(label)
 
 
-def _end(screen: AnyScreen, desk: AgentConversation, stop: TurnEnd, code: int) -> None:
+def _end(screen: AnyScreen, conversation: AgentConversation, stop: TurnEnd, code: int) -> None:
     if isinstance(screen, JsonScreen):
-        screen.end(stop, desk.usage, code)
+        screen.end(stop, conversation.usage, code)
         return
     if isinstance(screen, PlainScreen):
         screen.close()
     if stop.reason != "done":
         why = f"{stop.reason.replace('_', ' ')}" + (f": {stop.detail}" if stop.detail else "")
-        print_note(f"{why}; the session is {desk.session.name}")
+        print_note(f"{why}; the session is {conversation.session.name}")
 
 
 @contextmanager
-def _interruptible(desk: AgentConversation, timeout_s: float | None) -> Iterator[list[int]]:
+def _interruptible(conversation: AgentConversation, timeout_s: float | None) -> Iterator[list[int]]:
     """End the turn cleanly on a signal or a timeout; yield a list that collects the signals."""
     loop = asyncio.get_running_loop()
-    came: list[int] = []
+    received: list[int] = []
 
     def take(number: int) -> None:
-        came.append(number)
-        desk.interrupt()
+        received.append(number)
+        conversation.interrupt()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, take, number)
-    timer = loop.call_later(timeout_s, desk.end_by_limit, f"{timeout_s:g} s are over") if timeout_s else None
+    timer = (
+        loop.call_later(timeout_s, conversation.end_by_limit, f"{timeout_s:g} s are over")
+        if timeout_s
+        else None
+    )
     try:
-        yield came
+        yield received
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)

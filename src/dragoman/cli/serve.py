@@ -29,7 +29,7 @@ examples:
   dragoman serve --config team.toml      with settings from a file
   dragoman serve --workers 4             on four cores
 
-The gateway key is made at the first start and kept in DRAGOMAN_HOME/gateway.key."""
+The gateway key is created at the first start and stored in DRAGOMAN_HOME/gateway.key."""
 
 
 def run(argv: list[str]) -> int:
@@ -66,15 +66,15 @@ def run(argv: list[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "serve",
-        "Start the gateway in the foreground and say what to paste into each client.",
+        "Start the gateway in the foreground and print the settings for each client.",
         _EXAMPLES,
     )
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (default 8377)")
     parser.add_argument("--workers", type=int, help="processes that share the port (default 1)")
-    parser.add_argument("--no-auth", action="store_true", help="ask nobody for a key; loopback only")
+    parser.add_argument("--no-auth", action="store_true", help="require no key; loopback only")
     parser.add_argument(
-        "--emulator", action="store_true", help="answer from the built-in emulator, key or not"
+        "--emulator", action="store_true", help="use the built-in emulator, even if a key is set"
     )
     add_config_flag(parser)
     parser.add_argument("--until-stdin-closes", action="store_true", help=argparse.SUPPRESS)

@@ -71,7 +71,9 @@ def load_gateway_key(home: Path) -> tuple[str, tuple[str, ...]]:
         check_gateway_key(key, str(path))
     except ConfigError as error:
         reason = error.message.partition("\n")[0]
-        raise ConfigError(f"{reason}\ndelete the file and a new key is made", where=str(path)) from None
+        raise ConfigError(
+            f"{reason}\ndelete the file; the next start creates a new key", where=str(path)
+        ) from None
     return key, notes
 
 
@@ -94,7 +96,7 @@ def _restrict_access(path: Path) -> tuple[str, ...]:
     if os.name != "posix" or not path.stat().st_mode & 0o077:
         return ()
     path.chmod(0o600)
-    return (f"{path} could be read by others and was closed; delete it to have a new key made",)
+    return (f"{path} was readable by others and is now restricted; delete it to create a new key",)
 
 
 def _unusable_path(path: Path, error: OSError) -> ConfigError:
@@ -180,6 +182,6 @@ def _read_settings_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ConfigError("this is not a UTF-8 text", where=str(file)) from None
+        raise ConfigError("this is not UTF-8 text", where=str(file)) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(file)) from None

@@ -45,7 +45,7 @@ examples:
   dragoman tools call write_file '{"path": "a.txt", "content": "hi"}' --root ~/project
   echo '{"path": "."}' | dragoman tools call list_files -
 
-Tools of your own are Python files in the folder tools of the state folder; docs/tools.md shows one."""
+Your own tools are Python files in the folder tools of the state folder; docs/tools.md shows one."""
 
 
 class _AlwaysApprove:
@@ -65,14 +65,14 @@ def run(argv: list[str]) -> int:
     print_setting_notes(settings)
     root = Path(args.root).expanduser().absolute()
     if not root.is_dir():
-        raise CommandError(f"{root} is no folder", code=2)
+        raise CommandError(f"{root} is not a folder", code=2)
     return asyncio.run(_list(args, settings, root) if args.verb == "list" else _call(args, settings, root))
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "tools",
-        "List the tools an agent has here, or run one of them.",
+        "List the agent's tools, or run one.",
         _EXAMPLES,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|call")
@@ -80,10 +80,10 @@ def make_parser() -> argparse.ArgumentParser:
     call = verbs.add_parser("call", help="run one tool")
     call.add_argument("name", metavar="NAME", help="the tool")
     call.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="its arguments; - for stdin")
-    call.add_argument("--read-only", action="store_true", help="refuse whatever could change something")
+    call.add_argument("--read-only", action="store_true", help="refuse tools that could change something")
     for verb in (listing, call):
         verb.add_argument("--root", metavar="DIR", default=".", help="the project (default: this folder)")
-        verb.add_argument("--json", action="store_true", help="write JSON")
+        verb.add_argument("--json", action="store_true", help="print JSON")
         add_config_flag(verb)
     return parser
 
@@ -93,9 +93,9 @@ async def _list(args: argparse.Namespace, settings: Settings, root: Path) -> int
     tools = open_toolbox(
         root=root, home=make_state_folder(settings.home), settings=config.tools, servers=config.mcp.servers
     )
-    async with enter_with_spinner(STARTING_TOOLS, tools) as box:
-        _tell(box)
-        definitions = sorted(box.registry, key=lambda definition: definition.name)
+    async with enter_with_spinner(STARTING_TOOLS, tools) as toolbox:
+        _tell(toolbox)
+        definitions = sorted(toolbox.registry, key=lambda definition: definition.name)
         print_result(_as_json(definitions) if args.json else _as_table(definitions))
     return 0
 
@@ -112,17 +112,17 @@ async def _call(args: argparse.Namespace, settings: Settings, root: Path) -> int
         approver=_AlwaysApprove(),
         strict=config.strict_tool_validation,
     )
-    async with enter_with_spinner(STARTING_TOOLS, tools) as box:
-        _tell(box)
+    async with enter_with_spinner(STARTING_TOOLS, tools) as toolbox:
+        _tell(toolbox)
         context = Context(session="tools call", caller="command line", progress=print_status)
-        done = await box.handler.run(call, context)
-    for note in done.notes:
+        execution = await toolbox.handler.run(call, context)
+    for note in execution.notes:
         print_note(str(note))
-    return _answer(done, as_json=args.json)
+    return _answer(execution, as_json=args.json)
 
 
-def _tell(box: Toolbox) -> None:
-    for line in box.warnings:
+def _tell(toolbox: Toolbox) -> None:
+    for line in toolbox.warnings:
         print_note(line)
 
 
@@ -131,20 +131,20 @@ def _arguments(given: str) -> bytes:
     try:
         msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise CommandError(f"the arguments are no JSON object: {error}", code=2) from None
+        raise CommandError(f"the arguments are not a JSON object: {error}", code=2) from None
     return text.encode()
 
 
-def _answer(done: ExecutionResult, *, as_json: bool) -> int:
-    result = done.result
-    code = _CODES.get(done.outcome, FAILED)
+def _answer(execution: ExecutionResult, *, as_json: bool) -> int:
+    result = execution.result
+    code = _CODES.get(execution.outcome, FAILED)
     if as_json:
         value: dict[str, Any] = {
-            "outcome": done.outcome,
+            "outcome": execution.outcome,
             "text": result_text(result),
             "response": msgspec.Raw(result.response or b"null"),
             "files": [part.mime for part in result.content if isinstance(part, Media)],
-            "seconds": round(done.duration_s, 3),
+            "seconds": round(execution.duration_s, 3),
         }
         print_result(msgspec.json.encode(value).decode())
     elif code:

@@ -45,9 +45,9 @@ _PLACEHOLDER_REQUESTS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 #: A member of a document that cannot be decoded -> the formats that have it, and a hint.
 _DOCUMENT_HINTS: dict[str, tuple[tuple[str, ...], str]] = {
-    "candidates": (("answer",), "an answer of Gemini's: --from gemini --to CLIENT"),
-    "conversationState": (("amazonq",), "a request of Amazon Q's or Kiro's: --from amazonq"),
-    "contents": (("gemini",), "a request in Gemini's own words: --from gemini --to gemini"),
+    "candidates": (("answer",), "a Gemini response: --from gemini --to CLIENT"),
+    "conversationState": (("amazonq",), "a request of Amazon Q or Kiro: --from amazonq"),
+    "contents": (("gemini",), "a request in Gemini's format: --from gemini --to gemini"),
     "input": (("openai_responses",), "a request to the Responses API: --from openai_responses"),
     "inferenceConfig": (("bedrock",), "a request to Bedrock's Converse: --from bedrock"),
     "messages": (
@@ -63,10 +63,10 @@ examples:
   dragoman translate --from openai_responses --to gemini --model gemini-3.8-flash request.json
   dragoman translate --from gemini --to openai_chat answer.json
   dragoman translate --from gemini --to anthropic --request request.json --stream answer.sse
-  dragoman translate --from gemini --to gemini contents.json      # what the gateway makes of a Gemini request
+  dragoman translate --from gemini --to gemini contents.json      # how the gateway rewrites a Gemini request
   cat request.json | dragoman translate --from openai_chat --to gemini -
 
-An answer is read whole, as a JSON array or as an event stream. JSON goes to stdout; what was dropped, renamed,
+A response may be a JSON object, a JSON array or an event stream. JSON goes to stdout; what was dropped, renamed,
 clamped or repaired goes to stderr."""
 
 
@@ -91,10 +91,8 @@ def make_parser() -> argparse.ArgumentParser:
         "Translate a client's request to Gemini's, or Gemini's answer (JSON or SSE) to the client's.",
         _EXAMPLES,
     )
-    parser.add_argument(
-        "--from", dest="source", choices=_NAMES, required=True, help="what FILE is written in"
-    )
-    parser.add_argument("--to", choices=_NAMES, required=True, help="what to write")
+    parser.add_argument("--from", dest="source", choices=_NAMES, required=True, help="the format of FILE")
+    parser.add_argument("--to", choices=_NAMES, required=True, help="the format to write")
     parser.add_argument("--model", help="Gemini model (default: what the request's model maps to)")
     parser.add_argument("--request", metavar="FILE", help="the client's request that the answer belongs to")
     parser.add_argument("--stream", action="store_true", help="write the answer as the client's event stream")
@@ -142,10 +140,10 @@ def _translate_answer(args: argparse.Namespace, settings: Settings, body: bytes)
         args, settings, _request_for_answer(args, settings, body), body, stream=args.stream
     )
     if isinstance(exchange.failure, UpstreamIncomplete | UpstreamProtocolError) and not exchange.has_content:
-        why = f"{args.file} is not a whole answer of Gemini's: {exchange.failure.message}"
+        why = f"{args.file} is not a complete Gemini response: {exchange.failure.message}"
         raise CommandError(why, hint=_hint(body, "answer"), code=1)
     if exchange.store_entries:
-        print_status(f"{len(exchange.store_entries)} thought signature(s) would be kept in the store")
+        print_status(f"{len(exchange.store_entries)} thought signature(s) would be stored")
     _write(out if args.stream else _pretty(out), exchange)
     return 1 if exchange.failure is not None else 0
 
@@ -184,10 +182,10 @@ def _decode(exchange: Exchange, body: bytes, client: str) -> None:
 def _hint(body: bytes, expected: str) -> str:
     """Return a hint about the format of the document, if it is not the expected one."""
     members = _members(body)
-    owners, words = next(
-        (_DOCUMENT_HINTS[sign] for sign in _DOCUMENT_HINTS if sign in members), ((expected,), "")
+    owners, description = next(
+        (_DOCUMENT_HINTS[member] for member in _DOCUMENT_HINTS if member in members), ((expected,), "")
     )
-    return "" if expected in owners else f"this looks like {words}"
+    return "" if expected in owners else f"this looks like {description}"
 
 
 def _placeholder_request(client: str, model: str) -> bytes:
@@ -200,7 +198,7 @@ def _new_exchange(client: str, model: str | None, settings: Settings) -> Exchang
         strict_tool_validation=config.strict_tool_validation, enable_tool_calling=config.enable_tool_calling
     )
     dialect: ClientDialect = GeminiClient(model or "") if client == UPSTREAM else CLIENTS[client]
-    return Exchange(dialect, new_id=new_id, options=options, created_s=int(time.time()))
+    return Exchange(dialect, new_token=new_id, settings=options, created_s=int(time.time()))
 
 
 def _target(model: str, settings: Settings) -> Target:

@@ -115,10 +115,10 @@ async def _probe(isolation: Isolation) -> str:
     except OSError as error:
         return f"bubblewrap cannot be started: {error.strerror}"
     try:
-        said, _ = await asyncio.wait_for(process.communicate(), _PROBE_TIMEOUT_S)
+        output, _ = await asyncio.wait_for(process.communicate(), _PROBE_TIMEOUT_S)
     except TimeoutError:
         process.kill()
         await process.wait()
         return f"bubblewrap gave no answer within {_PROBE_TIMEOUT_S:g} s"
-    words = said.decode(errors="replace").strip()[-200:]
-    return f"bubblewrap does not work here ({words})" if process.returncode else ""
+    detail = output.decode(errors="replace").strip()[-200:]
+    return f"bubblewrap does not work here ({detail})" if process.returncode else ""

@@ -27,11 +27,11 @@ def load_tools(folder: Path, *, must_exist: bool = False) -> list[ToolDefinition
     """Load all tools of the folder and of installed packages. Raise `InvalidTool` for the first problem."""
     found: dict[str, ToolDefinition] = {}
     places: dict[str, str] = {}
-    for definition, place in (*_from_folder(folder, must_exist), *_from_packages()):
+    for definition, origin in (*_from_folder(folder, must_exist), *_from_packages()):
         if definition.name in found:
             why = f"there is already a tool {definition.name!r}, from {places[definition.name]}"
-            raise InvalidTool(why, where=place)
-        found[definition.name], places[definition.name] = definition, place
+            raise InvalidTool(why, where=origin)
+        found[definition.name], places[definition.name] = definition, origin
     return list(found.values())
 
 
@@ -107,28 +107,28 @@ def _locate_error(error: BaseException, file: Path) -> InvalidTool:
 
 def _from_packages() -> Iterator[tuple[ToolDefinition, str]]:
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        place = f"entry point {entry.name} = {entry.value}"
+        origin = f"entry point {entry.name} = {entry.value}"
         try:
             thing = entry.load()
         except Exception as error:
-            raise InvalidTool(f"{type(error).__name__}: {error}", where=place) from error
+            raise InvalidTool(f"{type(error).__name__}: {error}", where=origin) from error
         if isinstance(thing, ModuleType):
-            yield from _tools_of(thing, place)
+            yield from _tools_of(thing, origin)
             continue
         for one in thing if isinstance(thing, list | tuple) else [thing]:
             definition = find_definition(one)
             if definition is None:
                 raise InvalidTool(
-                    "must be a function with @tool, a definition, a list or a module", where=place
+                    "must be a function with @tool, a definition, a list or a module", where=origin
                 )
-            yield definition, place
+            yield definition, origin
 
 
-def _tools_of(module: ModuleType, place: str) -> Iterator[tuple[ToolDefinition, str]]:
+def _tools_of(module: ModuleType, origin: str) -> Iterator[tuple[ToolDefinition, str]]:
     """Yield the tools that the module itself defines; functions it only imports are left out."""
     for thing in vars(module).values():
         definition = find_definition(thing)
         home = getattr(thing, "__module__", module.__name__)
         if definition is not None and (isinstance(thing, ToolDefinition) or home == module.__name__):
             line = getattr(getattr(thing, "__code__", None), "co_firstlineno", None)
-            yield definition, f"{place}:{line}" if line else place
+            yield definition, f"{origin}:{line}" if line else origin

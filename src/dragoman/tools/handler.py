@@ -154,7 +154,7 @@ async def run_with_timeout(
     timeout_s: float,
     grace_s: float = CANCEL_GRACE_S,
 ) -> Any:
-    """Run the executor and return its value. Raise `OutOfTime` after `timeout_s`, whatever it is doing.
+    """Run the executor and return its value. Raise `ExecutorTimeout` after `timeout_s`, whatever it is doing.
 
     Cancelling the caller cancels the executor. A thread cannot be killed: it runs on, its `context.stopped()`
     returns True, and its result is discarded.
@@ -334,10 +334,10 @@ class Handler:
         self, calls: Sequence[ToolCall], context: Context = _DEFAULT_CONTEXT
     ) -> list[ToolResult]:
         """Execute calls concurrently, at most `max_parallel` at a time; return results in the calls' order."""
-        room = asyncio.Semaphore(self._max_parallel)
+        semaphore = asyncio.Semaphore(self._max_parallel)
 
         async def one(call: ToolCall) -> ToolResult:
-            async with room:
+            async with semaphore:
                 return await self.execute(call, context)
 
         async with asyncio.TaskGroup() as group:
@@ -372,8 +372,8 @@ class Handler:
     ) -> None:
         problems = self._read_args(definition, call, state)
         if problems:
-            words = "; ".join(problems[:_MAX_PROBLEMS])
-            state.end("invalid", f"The arguments of {call.name} do not fit its schema: {words}")
+            detail = "; ".join(problems[:_MAX_PROBLEMS])
+            state.end("invalid", f"The arguments of {call.name} do not fit its schema: {detail}")
             return
         args = msgspec.json.decode(state.args, type=dict[str, Any])
         state.decision = await self._decide(definition, args, context)

@@ -79,11 +79,11 @@ def cap_output(output: ToolOutput, max_bytes: int) -> ToolOutput:
         return msgspec.structs.replace(output, content=content)
     # A truncated JSON document is no longer valid JSON, so it becomes text.
     whole = result_text(msgspec.structs.replace(output, content=tuple(texts)))
-    kept = whole.encode()[:max_bytes].decode("utf-8", "ignore")
+    head = whole.encode()[:max_bytes].decode("utf-8", "ignore")
     total = len(whole.encode())
-    note = f"\n[output cut: the first {len(kept.encode())} of {total} bytes are shown; ask for less at once]"
+    note = f"\n[output cut: the first {len(head.encode())} of {total} bytes are shown; ask for less at once]"
     media = tuple(part for part in content if isinstance(part, Media))
-    return ToolOutput(content=(Text(text=kept + note), *media), is_error=output.is_error)
+    return ToolOutput(content=(Text(text=head + note), *media), is_error=output.is_error)
 
 
 def canonical(args: Any) -> bytes:

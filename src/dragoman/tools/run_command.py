@@ -87,7 +87,7 @@ def command_tool(
 ) -> ToolDefinition:
     """Return the tool for one project.
 
-    `isolation` comes from `find_isolation`; its note, if any, is reported as progress of each call. `pass_env` are
+    `isolation` comes from `detect_isolation`; its note, if any, is reported as progress of each call. `pass_env` are
     names of further environment variables to inherit.
     """
     real_root = Path(os.path.realpath(root))
@@ -126,7 +126,7 @@ def command_tool(
 
 
 def minimal_environment(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables in `ENVIRONMENT` and `pass_env` that are set, except API keys."""
+    """Return the variables in `KEPT_VARIABLES` and `pass_env` that are set, except API keys."""
     names = (*KEPT_VARIABLES, *pass_env)
     return {name: environ[name] for name in names if name in environ and not _FORBIDDEN.fullmatch(name)}
 

@@ -161,7 +161,7 @@ async def test_every_command_says_something(room: ChatCommands) -> None:
 
 async def test_a_typo_gets_a_hint(room: ChatCommands) -> None:
     await room.conversation.send("hello")
-    assert await run_slash_command(room, "/modle x") == ["there is no command /modle; did you mean /model?"]
+    assert await run_slash_command(room, "/modle x") == ["unknown command /modle; did you mean /model?"]
     assert await run_slash_command(room, "/resume frist") == [
         "there is no session frist; did you mean first?"
     ]
@@ -169,9 +169,9 @@ async def test_a_typo_gets_a_hint(room: ChatCommands) -> None:
 
 async def test_undo_brings_the_files_back_too(room: ChatCommands) -> None:
     await room.conversation.send("hello")
-    assert await run_slash_command(room, "/undo") == ["forgotten: hello", "restored"]
+    assert await run_slash_command(room, "/undo") == ["undone: hello", "restored"]
     assert room.conversation.history == ()
-    assert await run_slash_command(room, "/undo") == ["there is nothing to take back"]
+    assert await run_slash_command(room, "/undo") == ["there is nothing to undo"]
 
 
 async def test_a_summary_takes_the_place_of_the_old_turns(room: ChatCommands) -> None:

@@ -118,7 +118,7 @@ def test_an_answer_that_did_not_end_well_ends_the_turn_with_the_reason(
 def test_an_empty_answer_is_a_failure_and_leaves_no_empty_message() -> None:
     agent = machine()
     ask = asked(agent.handle(UserMessage("hello")))
-    assert hear(agent, ask, answer()) == [TurnEnd("failed", "the model said nothing")]
+    assert hear(agent, ask, answer()) == [TurnEnd("failed", "the model returned an empty response")]
     assert agent.history == (user("hello"),)
 
 
@@ -240,7 +240,7 @@ def test_an_unknown_price_is_unknown_and_trips_a_money_fuse() -> None:
     assert agent.usage.cost_usd is None
     stop = agent.handle(UserMessage("two"))[-1]
     assert isinstance(stop, TurnEnd)
-    assert "not known" in stop.detail
+    assert "unknown" in stop.detail
 
 
 def test_a_model_in_a_circle_is_told_at_three_and_stopped_at_five() -> None:

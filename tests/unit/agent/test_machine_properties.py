@@ -175,7 +175,7 @@ class Anything(RuleBasedStateMachine):
             context_tokens=2_000,
             limits=self.agent.limits,
             history=self.saved,
-            spent=self.agent.usage,
+            usage=self.agent.usage,
         )
         self.saved = self.agent.history
         self.ask, self.stream, self.running, self.open_questions, self.asking = None, [], [], [], False

@@ -114,12 +114,12 @@ def test_an_edit_that_fails_takes_the_others_back(home: Path, file: Path, tmp_pa
     broken.write_text("{")
     with (
         pytest.raises(
-            CommandError, match=r"cannot be pointed here: .*broken\.json is no plain JSON object"
+            CommandError, match=r"cannot be configured: .*broken\.json is not a plain JSON object"
         ) as failure,
         override_settings(home, (edit(file, "ours"), edit(broken, "ours"))),
     ):
         pytest.fail("the client must not start")
-    assert "left alone" in failure.value.hint
+    assert "not changed" in failure.value.hint
     assert (file.read_text(), broken.read_text()) == ('{"chat.theme": "dark"}', "{")
     assert lent(home) == []
 
@@ -187,7 +187,7 @@ def test_what_a_killed_launcher_left_comes_back_and_is_told(
     assert read(file)[KEY] == "ours"
     restore_leftovers(home)
     assert file.read_text() == '{"chat.theme": "dark"}'
-    assert f"an earlier run was cut off; put back as it was: {file}\n" in capfd.readouterr().err
+    assert f"an earlier launcher was killed; restored: {file}\n" in capfd.readouterr().err
     restore_leftovers(home)
     assert capfd.readouterr().err == ""
     assert lent(home) == []
@@ -217,7 +217,7 @@ def test_what_cannot_be_put_back_now_is_put_back_later(
     with override_settings(home, (edit(file, "ours"),)):
         saved = file.read_text()
         file.write_text("{ half a fi")
-    assert "comes back with the next start" in capfd.readouterr().err
+    assert "the next start of a launcher restores" in capfd.readouterr().err
     assert file.read_text() == "{ half a fi"
     file.write_text(saved)
     restore_leftovers(home)
@@ -242,7 +242,7 @@ def test_a_ledger_that_somebody_keeps_is_said(
     monkeypatch.setattr(apply_overrides, "_LOCK_TIMEOUT_S", 0.05)
     with (
         open_override_log(home),
-        pytest.raises(CommandError, match="another launcher keeps"),
+        pytest.raises(CommandError, match="another launcher holds"),
         open_override_log(home),
     ):
         pytest.fail("two have it open")

@@ -102,7 +102,7 @@ def test_an_empty_log_and_a_filter_without_a_hit_are_told_apart(
     assert capsys.readouterr().err == f"dragoman: no entries in {tmp_path}/audit.jsonl\n"
     AuditLog(tmp_path / "audit.jsonl").record(WROTE)
     audit.run(["--tool", "x"])
-    assert capsys.readouterr().err == f"dragoman: no entries like that in {tmp_path}/audit.jsonl\n"
+    assert capsys.readouterr().err == f"dragoman: no matching entries in {tmp_path}/audit.jsonl\n"
 
 
 def test_damage_is_told_and_does_not_hide_the_rest(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,7 +110,7 @@ def test_damage_is_told_and_does_not_hide_the_rest(home: Path, capsys: pytest.Ca
         file.write(b'{"torn\n')
     assert audit.run([]) == 0
     said = capsys.readouterr()
-    assert "1 damaged lines were passed over" in said.err
+    assert "1 damaged lines were skipped" in said.err
     assert len(said.out.splitlines()) == 5
 
 

@@ -85,7 +85,7 @@ def test_conflicts_in_claudes_own_settings_are_found(settings: object, conflicts
 
 def test_the_banner_names_the_key_but_never_shows_it() -> None:
     text = ready_banner(Config(), "http://127.0.0.1:8377", KEY)
-    assert text.startswith("ready on http://127.0.0.1:8377 → Gemini emulator (no key found)\n")
+    assert text.startswith("ready on http://127.0.0.1:8377 → Gemini emulator (no Google API key)\n")
     assert 'export ANTHROPIC_AUTH_TOKEN="$(cat /home/me/gateway.key)"' in text
     assert "export GEMINI_API_KEY=" in text
     assert KEY.secret not in text
@@ -94,10 +94,10 @@ def test_the_banner_names_the_key_but_never_shows_it() -> None:
 @pytest.mark.parametrize(
     ("upstream", "words"),
     [
-        (UpstreamConfig(kind="emulator"), "Gemini emulator (as asked)"),
+        (UpstreamConfig(kind="emulator"), "Gemini emulator (configured)"),
         (UpstreamConfig(api_key="k"), "Gemini (Google AI Studio)"),
         (UpstreamConfig(api_key="k", base_url="https://x"), "Gemini (https://x)"),
-        (UpstreamConfig(kind="gemini"), "Gemini (Google AI Studio), clients bring their own key"),
+        (UpstreamConfig(kind="gemini"), "Gemini (Google AI Studio), clients send their own key"),
         (UpstreamConfig(project="p"), "Vertex AI (p, global)"),
         (UpstreamConfig(kind="vertex", api_key="k"), "Vertex AI (express key, global)"),
     ],

@@ -40,7 +40,7 @@ def test_help_of_a_client_says_what_the_launcher_does_with_it(dragoman: Dragoman
     assert done.stdout.startswith(f"usage: dragoman {name} ")
     assert f"Run {CLIENTS[name].title} on Gemini" in done.stdout
     assert f"DRAGOMAN_{name.upper()}=" in done.stdout
-    assert ("settings are\nwhat they were" in done.stdout) == (name in ("q", "kiro"))
+    assert ("settings are\nrestored" in done.stdout) == (name in ("q", "kiro"))
 
 
 def test_help_imports_nothing_heavy(clean_env: dict[str, str]) -> None:
@@ -61,7 +61,7 @@ def test_version(dragoman: Dragoman) -> None:
 def test_a_misspelt_command_gets_a_hint(dragoman: Dragoman) -> None:
     done = dragoman("serv")
     assert done.returncode == 2
-    assert done.stderr == "dragoman: error: there is no command 'serv'\n  hint: did you mean serve?\n"
+    assert done.stderr == "dragoman: error: unknown command 'serv'\n  hint: did you mean serve?\n"
 
 
 def test_config_check_says_what_is_effective(dragoman: Dragoman, tmp_path: Path, home: Path) -> None:
@@ -69,8 +69,8 @@ def test_config_check_says_what_is_effective(dragoman: Dragoman, tmp_path: Path,
     file.write_text("[server]\nport = 9999\n[models]\nopus = 'gemini-best'\n")
     done = dragoman("config", "check", str(file))
     assert done.returncode == 0
-    assert done.stdout.startswith(f"settings are fine: {file}\n  listens on  127.0.0.1:9999\n")
-    assert "Gemini emulator (no key found)" in done.stdout
+    assert done.stdout.startswith(f"settings are valid: {file}\n  listens on  127.0.0.1:9999\n")
+    assert "Gemini emulator (no Google API key)" in done.stdout
     assert "*opus*     →  gemini-best" in done.stdout
     assert not home.exists()
 

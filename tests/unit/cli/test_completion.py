@@ -187,7 +187,7 @@ def test_the_shell_is_known_by_its_variable(dragoman: Dragoman) -> None:
     assert "complete -c dragoman" in dragoman("completion", env={"SHELL": "/usr/bin/fish"}).stdout
     unknown = dragoman("completion", env={"SHELL": "/bin/tcsh"})
     assert unknown.returncode == 2
-    assert "there is no completion for 'tcsh'" in unknown.stderr
+    assert "no completion for 'tcsh'" in unknown.stderr
 
 
 def add_files(folder: Path) -> None:

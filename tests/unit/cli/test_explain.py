@@ -83,15 +83,15 @@ def test_each_attempt_has_its_number() -> None:
     one = captured({}, ({"q": 1}, {"r": 1}), given={}).upstream[0]
     lines = texts("upstream", upstream=(one, one))
     assert [line for line in lines if line.startswith("2")] == [
-        "2  what Google was asked (attempt 1)",
-        "2  what Google was asked (attempt 2)",
+        "2  request to Google (attempt 1)",
+        "2  request to Google (attempt 2)",
     ]
 
 
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (CapturedBody(), "nothing"),
+        (CapturedBody(), "empty"),
         (CapturedBody(text="<html>"), "<html>"),
         (CapturedBody(base64="/wAB"), "3 bytes"),
     ],

@@ -32,7 +32,7 @@ NOTHING = {"PATH": "/usr/bin:/bin"}
 def test_dragoman_alone_says_where_you_stand(dragoman: Dragoman, home: Path) -> None:
     done = dragoman(env=NOTHING)
     assert done.returncode == 0
-    assert "Gemini emulator (no key found)" in done.stdout
+    assert "Gemini emulator (no Google API key)" in done.stdout
     assert "export GEMINI_API_KEY=" in done.stdout
     assert "npm install -g @anthropic-ai/claude-code" in done.stdout
     assert "dragoman init" in done.stdout
@@ -63,7 +63,7 @@ def test_the_guide_survives_wrong_settings(dragoman: Dragoman, home: Path) -> No
     (home / "config.toml").write_text("nonsense = 1\n")
     done = dragoman(env=NOTHING)
     assert done.returncode == 0
-    assert "wrong: " in done.stdout
+    assert "invalid: " in done.stdout
     assert "dragoman config check" in done.stdout
 
 
@@ -87,7 +87,7 @@ def test_init_never_overwrites_without_a_yes(dragoman: Dragoman, home: Path) -> 
     file.write_text("[server]\nport = 1234\n")
     refused = dragoman("init")
     assert refused.returncode == 1
-    assert "is there already" in refused.stderr
+    assert "exists already" in refused.stderr
     assert file.read_text() == "[server]\nport = 1234\n"
     assert dragoman("init", "--yes").returncode == 0
     assert file.read_text().startswith("# Settings of Dragoman")

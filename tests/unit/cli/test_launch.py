@@ -74,7 +74,7 @@ def test_a_missing_program_is_said_with_how_to_install_it(
     assert client.source in hint
     assert ("npm install -g" in hint) == bool(client.package)
     done = dragoman(name, env={client.variable: "/nowhere/program"})
-    assert f"{client.variable} is /nowhere/program, which is no program" in done.stderr
+    assert f"{client.variable} is /nowhere/program, which is not a program" in done.stderr
 
 
 def test_what_the_gateway_offers_can_be_picked(dragoman: Dragoman, env: dict[str, str]) -> None:

@@ -165,7 +165,7 @@ def test_without_a_login_q_runs_on_the_gateway_and_leaves_no_trace(
     assert report["id"].startswith("req_")
     assert report["settings"]["chat.theme"] == "dark"
     assert report["settings"]["api.codewhisperer.service"]["region"] == "us-east-1"
-    assert "a placeholder stands in for this run" in done.stderr
+    assert "this run uses a placeholder login" in done.stderr
     assert KEY not in done.stderr + report["token"]
     assert is_untouched(data)
     assert logins(data) == []
@@ -225,8 +225,8 @@ def test_settings_that_are_no_json_are_left_alone(
     done = dragoman("q", env=env)
     assert done.returncode == 1
     error, hint = done.stderr.splitlines()[-2:]
-    assert "settings.json is no plain JSON object" in error
-    assert "left alone" in hint
+    assert "settings.json is not a plain JSON object" in error
+    assert "not changed" in hint
     assert (data / "settings.json").read_text() == '{"a": 1} // mine'
     assert not Path(env["REPORT"]).exists()
 
@@ -251,7 +251,7 @@ def test_killed_the_launcher_leaves_its_settings_to_the_next_start_of_any(
     assert not is_untouched(data)
     assert len(logins(data)) == 1
     done = dragoman("pi", env={"PATH": str(tmp_path)})  # it is not even installed
-    told = f"put back as it was: {data / 'settings.json'}, {data / 'data.sqlite3'}"
+    told = f"restored: {data / 'settings.json'}, {data / 'data.sqlite3'}"
     assert [told in line for line in done.stderr.splitlines()].count(True) == 1
     assert is_untouched(data)
     assert logins(data) == []

@@ -130,7 +130,7 @@ def test_gemini_settings_that_cannot_be_read_are_told(home: Path) -> None:
     (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").write_text('{"a": 1} // a remark')
     (told,) = CLIENTS["gemini"].conflicts({})
-    assert "no plain JSON" in told
+    assert "not plain JSON" in told
     assert json.loads(setup("gemini").files[".gemini/settings.json"])["security"]
 
 

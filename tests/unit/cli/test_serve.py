@@ -101,7 +101,7 @@ def serving(*argv: str, env: dict[str, str]) -> Iterator[tuple[subprocess.Popen[
 
 def test_serve_is_ready_and_stops_at_a_signal(clean_env: dict[str, str], home: Path, port: int) -> None:
     with serving("serve", "--port", str(port), env=clean_env) as (process, line):
-        assert line == f"ready on http://127.0.0.1:{port} → Gemini emulator (no key found)\n"
+        assert line == f"ready on http://127.0.0.1:{port} → Gemini emulator (no Google API key)\n"
         assert answers(f"http://127.0.0.1:{port}")
         key = (home / "gateway.key").read_text().strip()
         process.send_signal(signal.SIGTERM)
@@ -205,7 +205,7 @@ def test_a_missing_claude_is_said_with_how_to_install_it(dragoman: Dragoman, tmp
     error, hint = done.stderr.splitlines()
     assert "Claude Code is not installed" in error
     assert "npm install -g @anthropic-ai/claude-code" in hint
-    assert "which is no program" in dragoman("claude", env={"DRAGOMAN_CLAUDE": "/nowhere/claude"}).stderr
+    assert "which is not a program" in dragoman("claude", env={"DRAGOMAN_CLAUDE": "/nowhere/claude"}).stderr
 
 
 def test_claude_gets_gateway_arguments_and_terminal(

@@ -162,7 +162,7 @@ def test_what_is_no_json_object_is_left_alone(
     monkeypatch.setattr(settings_files, "_EMPTY_FILE_WAIT_S", 0.0)
     path = tmp_path / "settings.json"
     path.write_text(text, "utf-8")
-    with pytest.raises(SettingsFileError, match="no plain JSON object"):
+    with pytest.raises(SettingsFileError, match="not a plain JSON object"):
         put(json_file(path), {KEY: OURS})
     assert path.read_text("utf-8") == text
     assert [file.name for file in tmp_path.iterdir()] == ["settings.json"]
@@ -171,7 +171,7 @@ def test_what_is_no_json_object_is_left_alone(
 def test_other_texts_than_utf8_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_bytes(b'{"a": "\xff"}')
-    with pytest.raises(SettingsFileError, match="no UTF-8"):
+    with pytest.raises(SettingsFileError, match="not UTF-8"):
         put(json_file(path), {KEY: OURS})
     assert path.read_bytes() == b'{"a": "\xff"}'
 

@@ -73,14 +73,14 @@ def test_a_key_open_to_others_is_closed_and_said(tmp_path: Path) -> None:
     load_gateway_key(tmp_path)
     (tmp_path / "gateway.key").chmod(0o644)
     _, notes = load_gateway_key(tmp_path)
-    assert "could be read by others" in notes[0]
+    assert "was readable by others" in notes[0]
     assert mode(tmp_path / "gateway.key") == 0o600
 
 
 @pytest.mark.parametrize("text", ["", "short", "changeme", "ä key that is damaged badly"])
 def test_a_damaged_key_is_refused_with_the_way_out(tmp_path: Path, text: str) -> None:
     (tmp_path / "gateway.key").write_text(text)
-    with pytest.raises(ConfigError, match="delete the file and a new key is made"):
+    with pytest.raises(ConfigError, match="delete the file; the next start creates a new key"):
         load_gateway_key(tmp_path)
 
 

@@ -79,8 +79,8 @@ def test_a_tool_answers_on_stdout_and_tells_progress_beside(
         (("read_file", '{"path": "missing"}'), 4, "missing"),
         (("read_file", "{}"), 4, "`path` must be given"),
         (("read_fil", "{}"), 2, "Did you mean read_file?"),
-        (("read_file", "nonsense"), 2, "the arguments are no JSON object"),
-        (("read_file", "[]"), 2, "the arguments are no JSON object"),
+        (("read_file", "nonsense"), 2, "the arguments are not a JSON object"),
+        (("read_file", "[]"), 2, "the arguments are not a JSON object"),
         (("write_file", '{"path": "b", "content": "x"}', "--read-only"), 3, "--read-only"),
         (("write_file", '{"path": "b", "content": "x"}'), 0, "b"),
     ],
@@ -138,4 +138,4 @@ def test_a_tools_folder_in_the_project_is_not_run(dragoman: Dragoman, project: P
 
 def test_a_root_that_is_no_folder_is_wrong_usage(dragoman: Dragoman, project: Path) -> None:
     done = dragoman("tools", "list", "--root", str(project / "a.txt"))
-    assert (done.returncode, "is no folder" in done.stderr) == (2, True)
+    assert (done.returncode, "is not a folder" in done.stderr) == (2, True)

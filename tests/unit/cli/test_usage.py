@@ -223,7 +223,7 @@ def test_nothing_noted_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -
     assert usage.run([]) == 0
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "nothing is noted" in printed.err
+    assert "no requests are recorded" in printed.err
     assert not (home / "state.db").exists(), "looking makes no state"
     assert document(capsys)["rows"] == []
 

@@ -41,108 +41,108 @@ class Quit(Exception):
     """The user wants to leave the chat."""
 
 
-async def run_slash_command(room: ChatCommands, line: str) -> list[str]:
+async def run_slash_command(commands: ChatCommands, line: str) -> list[str]:
     """Run a command line such as `/model NAME` and return the lines to show; raise `Quit` for `/quit`."""
     word, _, rest = line.strip().partition(" ")
     command = COMMANDS.get(word)
     if command is None:
         near = difflib.get_close_matches(word, COMMANDS, n=1)
-        return [f"there is no command {word}" + (f"; did you mean {near[0]}?" if near else "; try /help")]
-    return await command[0](room, rest.strip())
+        return [f"unknown command {word}" + (f"; did you mean {near[0]}?" if near else "; try /help")]
+    return await command[0](commands, rest.strip())
 
 
-async def _help(_room: ChatCommands, _rest: str) -> list[str]:
+async def _help(_commands: ChatCommands, _rest: str) -> list[str]:
     width = max(map(len, COMMANDS))
     lines = [f"{word:<{width}}  {about}" for word, (_, about) in COMMANDS.items()]
     return [
         *lines,
         "",
-        "Enter sends, Alt-Enter or a backslash before Enter begins a new line, the up arrow goes back.",
+        "Enter sends, Alt-Enter or a backslash before Enter starts a new line, the up arrow shows earlier input.",
         "Ctrl-C stops the turn; twice at the prompt it quits. Ctrl-D quits.",
     ]
 
 
-async def _tools(room: ChatCommands, _rest: str) -> list[str]:
-    definitions = room.registry.definitions()
+async def _tools(commands: ChatCommands, _rest: str) -> list[str]:
+    definitions = commands.registry.definitions()
     width = max((len(one.name) for one in definitions), default=0)
     return [
         f"{one.name:<{width}}  {one.risk:<5}  {' '.join(one.description.split())}" for one in definitions
     ] or ["there are no tools"]
 
 
-async def _model(room: ChatCommands, rest: str) -> list[str]:
+async def _model(commands: ChatCommands, rest: str) -> list[str]:
     if rest:
-        room.conversation.use_model(rest)
-    return [f"the model is {room.conversation.model_name}"]
+        commands.conversation.use_model(rest)
+    return [f"the model is {commands.conversation.model_name}"]
 
 
-async def _usage(room: ChatCommands, _rest: str) -> list[str]:
-    return [describe_usage(room.conversation.usage)]
+async def _usage(commands: ChatCommands, _rest: str) -> list[str]:
+    return [describe_usage(commands.conversation.usage)]
 
 
-async def _undo(room: ChatCommands, _rest: str) -> list[str]:
-    gone = await room.conversation.undo()
-    if not gone:
-        return ["there is nothing to take back"]
-    words = " ".join(part.text for part in gone[0].parts if isinstance(part, Text))
-    return [f"forgotten: {shorten(words, _SHOWN_COLUMNS)}", *room.restore(gone)]
+async def _undo(commands: ChatCommands, _rest: str) -> list[str]:
+    removed = await commands.conversation.undo()
+    if not removed:
+        return ["there is nothing to undo"]
+    text = " ".join(part.text for part in removed[0].parts if isinstance(part, Text))
+    return [f"undone: {shorten(text, _SHOWN_COLUMNS)}", *commands.restore(removed)]
 
 
-async def _save(room: ChatCommands, rest: str) -> list[str]:
-    if rest and rest != room.conversation.session.name:
-        if await room.sessions.exists(rest):
+async def _save(commands: ChatCommands, rest: str) -> list[str]:
+    if rest and rest != commands.conversation.session.name:
+        if await commands.sessions.exists(rest):
             return [f"there is already a session {rest}; /resume {rest} opens it"]
-        await room.conversation.rename(rest)
+        await commands.conversation.rename(rest)
     return [
-        f"kept as {room.conversation.session.name}; dragoman chat --resume {room.conversation.session.name}"
+        f"saved as {commands.conversation.session.name}; dragoman chat --resume {commands.conversation.session.name}"
     ]
 
 
-async def _resume(room: ChatCommands, rest: str) -> list[str]:
-    entries = await room.sessions.list()
+async def _resume(commands: ChatCommands, rest: str) -> list[str]:
+    entries = await commands.sessions.list()
     if not rest:
-        return [_session_row(entry) for entry in entries] or ["no session is kept yet"]
-    if not await room.sessions.exists(rest):
+        return [_session_row(entry) for entry in entries] or ["there are no saved sessions"]
+    if not await commands.sessions.exists(rest):
         near = difflib.get_close_matches(rest, [entry.name for entry in entries], n=1)
         return [f"there is no session {rest}" + (f"; did you mean {near[0]}?" if near else "")]
-    await room.conversation.resume(rest)
-    return [f"resumed {rest}, {len(room.conversation.history)} messages"]
+    await commands.conversation.resume(rest)
+    return [f"resumed {rest}, {len(commands.conversation.history)} messages"]
 
 
-async def _compact(room: ChatCommands, _rest: str) -> list[str]:
-    stop = await room.conversation.compact()
+async def _compact(commands: ChatCommands, _rest: str) -> list[str]:
+    stop = await commands.conversation.compact()
     return [stop.detail] if stop.detail else []
 
 
-async def _clear(room: ChatCommands, _rest: str) -> list[str]:
-    before = room.conversation.session.name
-    await room.conversation.clear()
-    return [f"a new conversation; the old one is {before}"]
+async def _clear(commands: ChatCommands, _rest: str) -> list[str]:
+    before = commands.conversation.session.name
+    await commands.conversation.clear()
+    return [f"new conversation; the old one is saved as {before}"]
 
 
-async def _quit(_room: ChatCommands, _rest: str) -> list[str]:
+async def _quit(_commands: ChatCommands, _rest: str) -> list[str]:
     raise Quit
 
 
 COMMANDS: dict[str, tuple[Callable[[ChatCommands, str], Awaitable[list[str]]], str]] = {
-    "/help": (_help, "this list"),
-    "/tools": (_tools, "what the model may use"),
-    "/model": (_model, "which model answers; /model NAME changes it"),
-    "/usage": (_usage, "tokens and money of this session"),
-    "/undo": (_undo, "take the last turn back, with the files it changed"),
-    "/save": (_save, "where this session is kept; /save NAME keeps it under a name"),
-    "/resume": (_resume, "the kept sessions; /resume NAME opens one"),
-    "/compact": (_compact, "make the history short by a summary"),
-    "/clear": (_clear, "begin anew"),
-    "/quit": (_quit, "leave"),
+    "/help": (_help, "list the commands"),
+    "/tools": (_tools, "list the model's tools"),
+    "/model": (_model, "show the model; /model NAME changes it"),
+    "/usage": (_usage, "show the tokens and cost of this session"),
+    "/undo": (_undo, "undo the last turn and its file changes"),
+    "/save": (_save, "show the name of this session; /save NAME renames it"),
+    "/resume": (_resume, "list the saved sessions; /resume NAME opens one"),
+    "/compact": (_compact, "replace the history by a summary"),
+    "/clear": (_clear, "start a new conversation"),
+    "/quit": (_quit, "quit the chat"),
 }
 
 
-def describe_usage(spent: SessionUsage) -> str:
-    cost = "price unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
-    cached = f" ({spent.cached_tokens:,} cached)" if spent.cached_tokens else ""
-    tokens = f"{spent.input_tokens:,} tokens in{cached}, {spent.output_tokens:,} out"
-    return f"{spent.requests} requests, {tokens}, {cost}"
+def describe_usage(usage: SessionUsage) -> str:
+    cost = "price unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    tokens = f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out"
+    return f"{usage.requests} requests, {tokens}, {cost}"
 
 
 def _session_row(entry: SessionEntry) -> str:
@@ -157,9 +157,9 @@ class Chat:
     """The chat loop; `run` returns when the user quits. A failed turn does not end the chat."""
 
     def __init__(
-        self, room: ChatCommands, screen: TerminalScreen, prompt: Prompt, style: TerminalStyle
+        self, commands: ChatCommands, screen: TerminalScreen, prompt: Prompt, style: TerminalStyle
     ) -> None:
-        self._room = room
+        self._commands = commands
         self._screen = screen
         self._prompt = prompt
         self._style = style
@@ -184,7 +184,7 @@ class Chat:
                 if warned:
                     return
                 warned = True
-                self._screen.line(self._style.paint("Ctrl-C again or Ctrl-D to leave", "dim"))
+                self._screen.line(self._style.paint("press Ctrl-C again or Ctrl-D to quit", "dim"))
                 continue
             warned = False
             if line.strip():
@@ -198,7 +198,7 @@ class Chat:
     def _ctrl_c(self) -> None:
         """Interrupt the turn, or the prompt if it is about to read but does not handle the keyboard yet."""
         if self._reading is None:
-            self._room.conversation.interrupt()
+            self._commands.conversation.interrupt()
         else:
             self._reading.cancel()
 
@@ -215,11 +215,11 @@ class Chat:
 
     async def _handle_line(self, line: str) -> None:
         if line.lstrip().startswith("/"):
-            for one in await run_slash_command(self._room, line):
+            for one in await run_slash_command(self._commands, line):
                 self._screen.line(escape_controls(one))
             return
         async with self._screen.turn():
-            stop = await self._room.conversation.send(line)
+            stop = await self._commands.conversation.send(line)
         self._show_stop(stop)
 
     def _show_stop(self, stop: TurnEnd) -> None:
@@ -227,7 +227,7 @@ class Chat:
             self._screen.line(self._style.paint("stopped", "yellow"))
         elif stop.reason != "done":
             self._show_error(f"{stop.reason.replace('_', ' ')}: {stop.detail}")
-        self._screen.line(self._style.paint(describe_usage(self._room.conversation.usage), "dim"))
+        self._screen.line(self._style.paint(describe_usage(self._commands.conversation.usage), "dim"))
 
     def _show_error(self, text: str) -> None:
         self._screen.line(self._style.paint(escape_controls(text), "red"))

@@ -21,7 +21,7 @@ class PromptInterrupted(Exception):
 
 
 class Prompt(Protocol):
-    """Reads what the user types; raises `EOFError` on Ctrl-D and `CtrlC` on Ctrl-C."""
+    """Reads what the user types; raises `EOFError` on Ctrl-D and `PromptInterrupted` on Ctrl-C."""
 
     async def read(self, label: str, /) -> str: ...
 

@@ -137,10 +137,10 @@ class TerminalScreen:
         if question.preview:
             self.line(paint_preview(question.preview, self._style))
         if self._read is None:
-            self.line(f"nobody can be asked whether {question.tool} may go on: no")
+            self.line(f"{question.tool} needs approval, and no user can be asked: refused")
             return "no"
-        wish = shorten(escape_controls(f"{question.tool} {question.subject}"), self._style.width)
-        self.line(f"{self._style.paint('?', 'yellow', 'bold')} {self._style.paint(wish, 'bold')}")
+        summary = shorten(escape_controls(f"{question.tool} {question.subject}"), self._style.width)
+        self.line(f"{self._style.paint('?', 'yellow', 'bold')} {self._style.paint(summary, 'bold')}")
         while True:
             try:
                 typed = (await self._read(f"  {_CHOICES}: ")).strip().lower()
@@ -160,8 +160,8 @@ class TerminalScreen:
         several = f"{title}: " if self._running else ""
         mark = self._style.paint("✗", "red") if shown.result.is_error else self._style.paint("✓", "green")
         took = f"  {shown.seconds:.2f} s"
-        words = describe_result(shown.result, self._style.width - 4 - len(took) - len(several))
-        self.line(f"  {mark} {several}{words}{self._style.paint(took, 'dim')}")
+        description = describe_result(shown.result, self._style.width - 4 - len(took) - len(several))
+        self.line(f"  {mark} {several}{description}{self._style.paint(took, 'dim')}")
         if not self._running:
             self._waiting_since = self._clock()
 
@@ -278,7 +278,7 @@ class PlainScreen:
         self.line(f"    {escape_controls(line)}")
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalAnswer:
-        self.line(f"  nobody can be asked whether {question.tool} may go on: no")
+        self.line(f"  {question.tool} needs approval, and no user can be asked: refused")
         return "no"
 
 
@@ -314,14 +314,14 @@ class JsonScreen:
         self._emit("progress", text=line)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalAnswer:
-        self._emit("refused", tool=question.tool, subject=question.subject, why="nobody can be asked")
+        self._emit("refused", tool=question.tool, subject=question.subject, why="no user can be asked")
         return "no"
 
     def begin(self, session: str, model: str) -> None:
         self._emit("start", session=session, model=model)
 
-    def end(self, stop: TurnEnd, spent: SessionUsage, code: int) -> None:
-        usage = {name: getattr(spent, name) for name in spent.__struct_fields__}
+    def end(self, stop: TurnEnd, session_usage: SessionUsage, code: int) -> None:
+        usage = {name: getattr(session_usage, name) for name in session_usage.__struct_fields__}
         self._emit("stop", reason=stop.reason, detail=stop.detail, exit_code=code, usage=usage)
 
     def _emit(self, kind: str, **fields: Any) -> None:

@@ -51,7 +51,7 @@ CHECK_TITLES = {
     "environment": "environment variables",
     "files": "settings files of clients",
     "clients": "installed clients",
-    "arrival": "does a request of each client arrive?",
+    "arrival": "test requests of the clients",
 }
 
 
@@ -76,9 +76,9 @@ def format_findings(name: str, findings: list[Finding]) -> Iterator[str]:
 def summary(found: NamedFindings) -> str:
     counts = {status: sum(finding.status == status for _, finding in found) for status in _COLOURS}
     if counts["fail"]:
-        verdict = paint(f"{counts['fail']} not working", "red", sys.stdout)
+        verdict = paint(f"{counts['fail']} failed", "red", sys.stdout)
     else:
-        verdict = paint("everything works", "green", sys.stdout)
+        verdict = paint("all checks passed", "green", sys.stdout)
     rest = ", ".join(f"{counts[status]} {status}" for status in ("ok", "note", "warn"))
     return f"{verdict} ({rest})"
 
@@ -105,33 +105,37 @@ def all_passed(found: NamedFindings) -> bool:
 
 _EXAMPLES = """\
 examples:
-  dragoman doctor                      look at everything, and try every client that is installed
-  dragoman doctor claude               only what concerns Claude Code
+  dragoman doctor                      run all checks, and test every installed client
+  dragoman doctor claude               only the checks for Claude Code
   dragoman doctor --no-clients         start no client
-  dragoman doctor --fix                ask before each repair; a copy is kept of every file that is changed
+  dragoman doctor --fix                repair, asking before each change; changed files are backed up
   dragoman doctor --json               for a script
 
-Each client is started by its launcher in an empty folder, on a gateway with the emulator behind, with one
-harmless sentence; nothing is asked of Google but a count of tokens, which is free."""
+Each client is started by its launcher in an empty folder, on a gateway that uses the emulator, with one harmless
+prompt. The only requests to Google count tokens, which is free."""
 
 
 def make_parser() -> argparse.ArgumentParser:
     made = new_parser(
         "doctor",
-        "Check key, upstream, models, clock, proxy, certificates, state, port, clients and their settings, and prove "
-        "for each installed client that its request arrives.",
+        "Check key, upstream, models, clock, proxy, certificates, state, port, clients and their settings, and test "
+        "for each installed client that its request reaches the gateway.",
         _EXAMPLES,
     )
     made.add_argument(
         "client", nargs="*", metavar="CLIENT", help="only these clients (default: all that are installed)"
     )
     made.add_argument("--no-clients", action="store_true", help="start no client")
-    made.add_argument("--offline", action="store_true", help="ask nobody on the network")
-    made.add_argument("--fix", action="store_true", help="offer the repairs, one by one")
+    made.add_argument("--offline", action="store_true", help="send nothing over the network")
+    made.add_argument("--fix", action="store_true", help="offer the repairs one at a time")
     made.add_argument("--yes", action="store_true", help="with --fix: repair without asking")
-    made.add_argument("--json", action="store_true", help="write JSON")
+    made.add_argument("--json", action="store_true", help="print JSON")
     made.add_argument(
-        "--wait", metavar="S", type=float, default=60.0, help="seconds for each client's request (default 60)"
+        "--wait",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="seconds to wait for each client's request (default 60)",
     )
     made.add_argument(
         "--config", metavar="FILE", help="settings file (default: DRAGOMAN_CONFIG, then HOME/config.toml)"
@@ -143,13 +147,13 @@ def run(argv: list[str]) -> int:
     """Return 0 if no check fails, otherwise 1."""
     args = make_parser().parse_args(argv)
     _check_arguments(args)
-    at = _make_context(args)
+    context = _make_context(args)
     found: NamedFindings = []
     for name in CHECKS:
         if name == "arrival" and args.fix:  # repairs may help the clients
-            found = _make_repairs(found, at, args)
+            found = _make_repairs(found, context, args)
         if name != "arrival" or not args.no_clients:
-            found += [(name, finding) for finding in _run_check(name, at, quiet=args.json)]
+            found += [(name, finding) for finding in _run_check(name, context, quiet=args.json)]
     if args.json:
         print_result(as_json(found, importlib.metadata.version("dragoman")))
     else:
@@ -164,10 +168,10 @@ def _check_arguments(args: argparse.Namespace) -> None:
     unknown = [name for name in args.client if name not in CLIENTS]
     if unknown:
         raise CommandError(
-            f"{unknown[0]} is no client that can be launched", hint=f"one of {', '.join(CLIENTS)}", code=2
+            f"{unknown[0]} is not a supported client", hint=f"one of {', '.join(CLIENTS)}", code=2
         )
     if args.yes and not args.fix:
-        raise CommandError("--yes goes with --fix", code=2)
+        raise CommandError("--yes requires --fix", code=2)
     if args.wait <= 0:
         raise CommandError("--wait must be above 0", code=2)
     if args.config:
@@ -194,24 +198,24 @@ def _make_context(args: argparse.Namespace) -> DoctorContext:
     )
 
 
-def _run_check(name: str, at: DoctorContext, *, quiet: bool) -> list[Finding]:
+def _run_check(name: str, context: DoctorContext, *, quiet: bool) -> list[Finding]:
     """Run one check and print its findings at once, because the next one may take a minute."""
     with spinner(CHECK_TITLES[name]):
-        findings = list(CHECKS[name](at))
+        findings = list(CHECKS[name](context))
     if findings and not quiet:
         for line in format_findings(name, findings):
             print_result(line)
     return findings
 
 
-def _make_repairs(found: NamedFindings, at: DoctorContext, args: argparse.Namespace) -> NamedFindings:
+def _make_repairs(found: NamedFindings, context: DoctorContext, args: argparse.Namespace) -> NamedFindings:
     """Make the confirmed repairs and run their checks again."""
     touched: set[str] = set()
     for name, finding in found:
         if finding.repair and _confirm(finding.repair.question, args):
             print_status(f"fixed: {finding.repair.apply()}")
             touched.add(name)
-    again = {name: _run_check(name, at, quiet=args.json) for name in CHECKS if name in touched}
+    again = {name: _run_check(name, context, quiet=args.json) for name in CHECKS if name in touched}
     kept = [(name, finding) for name, finding in found if name not in again]
     return kept + [(name, finding) for name, findings in again.items() for finding in findings]
 
@@ -220,7 +224,7 @@ def _confirm(question: str, args: argparse.Namespace) -> bool:
     if args.yes:
         return True
     if args.json or not sys.stdin.isatty():
-        print_status(f"not done without a yes (--yes): {question}")
+        print_status(f"not confirmed (use --yes): {question}")
         return False
     print(f"{question}? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

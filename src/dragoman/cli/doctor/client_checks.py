@@ -32,21 +32,21 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 _VERSION_TIMEOUT_S = 20.0
 
 
-def check_versions(at: DoctorContext) -> Iterator[Finding]:
-    if not at.clients:
+def check_versions(context: DoctorContext) -> Iterator[Finding]:
+    if not context.clients:
         names = ", ".join(CLIENTS)
         yield Finding(
             status="note",
-            what="none of the clients that can be launched is installed",
-            fix=f"npm install -g @anthropic-ai/claude-code, or another of {names}; dragoman chat needs none",
+            what="no supported client is installed",
+            fix=f"npm install -g @anthropic-ai/claude-code, or another of {names}; dragoman chat needs no client",
         )
-    for name in at.clients:
+    for name in context.clients:
         client = CLIENTS[name]
-        program = find_program(client, at.env)
+        program = find_program(client, context.env)
         if program is None:
             yield Finding(status="fail", what=f"{client.title} is not installed", fix=client.source)
             continue
-        yield _compare(client, program, get_version(program, at.env))
+        yield _compare(client, program, get_version(program, context.env))
 
 
 def get_version(program: str, env: Mapping[str, str]) -> str:
@@ -72,21 +72,21 @@ def _compare(client: LaunchableClient, program: str, version: str) -> Finding:
     if not version:
         return Finding(
             status="warn",
-            what=f"{title} at {program} does not say its version",
-            why="it may not start at all",
+            what=f"{title} at {program} does not print its version",
+            why="it may not start",
             fix=f"try {program} --version",
         )
     if not tested:
         return Finding(
             status="ok",
-            what=f"{title} {version}; {client.name} was never run by our tests, only its protocol",
+            what=f"{title} {version}; {client.name} is not run by our tests, only its protocol is",
         )
     if version == tested:
-        return Finding(status="ok", what=f"{title} {version}, the one our tests run")
+        return Finding(status="ok", what=f"{title} {version}, the tested version")
     older = _version_tuple(version) < _version_tuple(tested)
     return Finding(
         status="ok",
-        what=f"{title} {version}, {'older' if older else 'newer'} than {tested}, which our tests run",
+        what=f"{title} {version}, {'older' if older else 'newer'} than {tested}, the tested version",
     )
 
 
@@ -223,43 +223,43 @@ def _tail(text: str) -> str:
     return " / ".join(lines[-3:])[-_MAX_OUTPUT:]
 
 
-def check_arrivals(at: DoctorContext) -> Iterator[Finding]:
-    if at.settings is None or not at.clients:
+def check_arrivals(context: DoctorContext) -> Iterator[Finding]:
+    if context.settings is None or not context.clients:
         return
     try:
-        with open_trial_gateway(at.env) as trial:
-            for name in at.clients:
-                yield _try_client(at, trial, name)
+        with open_trial_gateway(context.env) as gateway:
+            for name in context.clients:
+                yield _try_client(context, gateway, name)
     except CommandError as error:
         yield Finding(
-            status="fail", what=error.message, why="no client can be tried without a gateway", fix=error.hint
+            status="fail", what=error.message, why="testing a client needs a gateway", fix=error.hint
         )
 
 
-def _try_client(at: DoctorContext, trial: TrialGateway, name: str) -> Finding:
+def _try_client(context: DoctorContext, gateway: TrialGateway, name: str) -> Finding:
     """Run one client; a random word in the question identifies its request."""
     client = CLIENTS[name]
     title = client.title
     word = f"dragoman-{secrets.token_hex(4)}"
     argv = [part.format(f"say {word}") for part in client.probe_args]
-    with spinner(f"{title}: waiting for its request (at most {at.wait_s:.0f} s)"):
-        seen = trial.run(name, argv, {**at.env, **client.probe_env}, word, at.wait_s)
-    if not seen.arrived:
+    with spinner(f"{title}: waiting for its request (at most {context.wait_s:.0f} s)"):
+        run = gateway.run(name, argv, {**context.env, **client.probe_env}, word, context.wait_s)
+    if not run.arrived:
         return Finding(
             status="fail",
-            what=f"{title}: no request arrived within {at.wait_s:.0f} s"
-            if seen.timed_out
+            what=f"{title}: no request arrived within {context.wait_s:.0f} s"
+            if run.timed_out
             else f"{title}: ended without a request",
-            why=seen.output_tail or "it said nothing",
-            fix=f"look at the findings about its settings; DRAGOMAN_OBSERVE_LOG=all dragoman {name} shows more",
+            why=run.output_tail or "it printed nothing",
+            fix=f"check the findings about its settings; DRAGOMAN_OBSERVE_LOG=all dragoman {name} shows more",
         )
-    if seen.status != 200 or not seen.answered:
+    if run.status != 200 or not run.answered:
         return Finding(
             status="warn",
-            what=f"{title}: its request arrived ({seen.path}), its answer did not get through",
-            why=seen.output_tail or f"status {seen.status}",
-            fix=f"try it yourself: dragoman {name}",
+            what=f"{title}: its request arrived ({run.path}), but the response did not",
+            why=run.output_tail or f"status {run.status}",
+            fix=f"try it: dragoman {name}",
         )
     return Finding(
-        status="ok", what=f"{title}: request arrived at {seen.path}, answer shown, in {seen.seconds:.0f} s"
+        status="ok", what=f"{title}: request arrived at {run.path}, response shown, in {run.seconds:.0f} s"
     )

@@ -51,7 +51,7 @@ def remove_keys(file: Path, paths: Collection[str]) -> str:
         table.pop(last, None)
     copy = back_up(file)
     _replace_file(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    return f"took {', '.join(paths)} out of {file}; the old file is {copy.name}"
+    return f"removed {', '.join(paths)} from {file}; the backup is {copy.name}"
 
 
 def _replace_file(file: Path, text: str) -> None:
@@ -76,17 +76,17 @@ _CONFLICT_GROUPS = (
     _ConflictGroup(
         clients=("claude",),
         names=CLAUDE_CONFLICTS,
-        why="Claude Code prefers it to the gateway's address or key; dragoman claude takes it away for its run",
+        why="Claude Code prefers it to the gateway's address or key; dragoman claude removes it for its run",
     ),
     _ConflictGroup(
         clients=("gemini", "qwen"),
         names=GOOGLE_CONFLICTS,
-        why="programs on Google's SDK prefer it to the gateway's address or key; the launchers take it away",
+        why="programs on Google's SDK prefer it to the gateway's address or key; the launchers remove it",
     ),
     _ConflictGroup(
         clients=("copilot",),
         names=COPILOT_CONFLICTS,
-        why="Copilot prefers it; dragoman copilot takes it away",
+        why="Copilot prefers it; dragoman copilot removes it",
     ),
 )
 #: Variables with a base URL, and the path that the gateway's URL needs there.
@@ -99,56 +99,61 @@ _BASE_URL_VARIABLES = {
 }
 
 
-def check_environment(at: DoctorContext) -> Iterator[Finding]:
-    findings = [finding for look in _ENVIRONMENT_CHECKS for finding in look(at)]
-    yield from findings or [Finding(status="ok", what="nothing that leads elsewhere")]
+def check_environment(context: DoctorContext) -> Iterator[Finding]:
+    findings = [finding for check in _ENVIRONMENT_CHECKS for finding in check(context)]
+    yield from findings or [Finding(status="ok", what="no conflicting variables")]
 
 
-def _check_conflicts(at: DoctorContext) -> Iterator[Finding]:
+def _check_conflicts(context: DoctorContext) -> Iterator[Finding]:
     # these configure the gateway itself
-    ours = set(at.settings.loaded.sources.values()) if at.settings else set()
+    gateway_sources = set(context.settings.loaded.sources.values()) if context.settings else set()
     for group in _CONFLICT_GROUPS:
-        names = sorted(name for name in group.names if at.env.get(name) and f"env {name}" not in ours)
-        if names and (not at.clients or set(group.clients) & set(at.clients)):
+        names = sorted(
+            name for name in group.names if context.env.get(name) and f"env {name}" not in gateway_sources
+        )
+        if names and (not context.clients or set(group.clients) & set(context.clients)):
             yield Finding(
                 status="note",
                 what=f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} set",
                 why=group.why,
-                fix=f"by hand: unset {' '.join(names)}",
+                fix=f"if you start a client by hand: unset {' '.join(names)}",
             )
 
 
-def _check_base_urls(at: DoctorContext) -> Iterator[Finding]:
-    ours = at.settings.config.server.port if at.settings else 0
+def _check_base_urls(context: DoctorContext) -> Iterator[Finding]:
+    gateway_port = context.settings.config.server.port if context.settings else 0
     for name, path in _BASE_URL_VARIABLES.items():
-        given = at.env.get(name, "").strip().rstrip("/")
+        given = context.env.get(name, "").strip().rstrip("/")
         if not given:
             continue
         parts = urlsplit(given)
-        local = parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == ours
+        local = parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == gateway_port
         status: Status = "note"
-        what, fix = f"{name} is {parts.hostname}, not this gateway", f"by hand: unset {name}"
+        what, fix = (
+            f"{name} points to {parts.hostname}, not to this gateway",
+            f"if you start a client by hand: unset {name}",
+        )
         if local and parts.path.rstrip("/") == path:
-            status, what, fix = "ok", f"{name} leads to this gateway", ""
+            status, what, fix = "ok", f"{name} points to this gateway", ""
         elif local:
-            status, what = "warn", f"{name} leads to this gateway, but to the path {parts.path or '/'}"
+            status, what = "warn", f"{name} points to this gateway, but with the path {parts.path or '/'}"
             fix = f"export {name}={parts.scheme}://{parts.netloc}{path}"
         yield Finding(status=status, what=what, fix=fix)
 
 
-def _check_own_address(at: DoctorContext) -> Iterator[Finding]:
+def _check_own_address(context: DoctorContext) -> Iterator[Finding]:
     """Report a gateway whose upstream is itself: it would send requests to itself forever."""
-    if at.settings is None:
+    if context.settings is None:
         return
-    config = at.settings.config
+    config = context.settings.config
     parts = urlsplit(config.upstream.base_url)
     if parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == config.server.port:
-        source = at.settings.loaded.sources.get("upstream.base_url", "upstream.base_url")
+        source = context.settings.loaded.sources.get("upstream.base_url", "upstream.base_url")
         yield Finding(
             status="fail",
-            what=f"{source} leads to the gateway's own address",
-            why="it would ask itself for ever",
-            fix="unset it: clients are pointed here by GOOGLE_GEMINI_BASE_URL, the gateway by GEMINI_BASE_URL",
+            what=f"{source} points to the gateway itself",
+            why="the gateway would send requests to itself",
+            fix="unset it: GOOGLE_GEMINI_BASE_URL is for clients, GEMINI_BASE_URL for the gateway",
         )
 
 
@@ -165,43 +170,47 @@ _MANAGED_CLAUDE = (
 )
 
 
-def check_files(at: DoctorContext) -> Iterator[Finding]:
-    looks = [look for client, look in _FILE_CHECKS.items() if not at.clients or client in at.clients]
-    findings = [finding for look in looks for finding in look(at)]
-    yield from findings or [Finding(status="ok", what="none of them leads elsewhere")]
+def check_files(context: DoctorContext) -> Iterator[Finding]:
+    checks = [
+        check for client, check in _FILE_CHECKS.items() if not context.clients or client in context.clients
+    ]
+    findings = [finding for check in checks for finding in check(context)]
+    yield from findings or [Finding(status="ok", what="no conflicting settings")]
 
 
-def _check_claude(at: DoctorContext) -> Iterator[Finding]:
-    folder = Path(at.env.get("CLAUDE_CONFIG_DIR") or home_directory(at.env) / ".claude")
+def _check_claude(context: DoctorContext) -> Iterator[Finding]:
+    folder = Path(context.env.get("CLAUDE_CONFIG_DIR") or home_directory(context.env) / ".claude")
     own = folder / "settings.json"
     project = [Path(".claude/settings.json").absolute(), Path(".claude/settings.local.json").absolute()]
     for file in dict.fromkeys((own, *project, *_MANAGED_CLAUDE)):
         document, problem = _read_json(file)
         if problem:
             yield Finding(
-                status="warn", what=f"{file} {problem}", why="Claude Code ignores it, and so can we not look"
+                status="warn",
+                what=f"{file} {problem}",
+                why="Claude Code ignores it, and it cannot be checked",
             )
             continue
-        found = settings_conflicts(document)
-        if found:
-            mine = file == own
+        conflicts = settings_conflicts(document)
+        if conflicts:
+            is_own = file == own
             yield Finding(
                 status="fail",
-                what=f"{file} sets {', '.join(found)}",
-                why="Claude Code believes this file more than the environment, so it goes past the gateway",
-                fix="take these keys out"
-                + (" (dragoman doctor --fix does)" if mine else "; this file is not only yours"),
+                what=f"{file} sets {', '.join(conflicts)}",
+                why="this file overrides the environment of Claude Code, so it bypasses the gateway",
+                fix="remove these keys"
+                + (" (dragoman doctor --fix does)" if is_own else "; this file is shared"),
                 repair=Repair(
-                    question=f"take {', '.join(found)} out of {file} (a copy is kept)",
-                    apply=partial(remove_keys, file, found),
+                    question=f"remove {', '.join(conflicts)} from {file} (a backup is kept)",
+                    apply=partial(remove_keys, file, conflicts),
                 )
-                if mine
+                if is_own
                 else None,
             )
 
 
-def _check_codex(at: DoctorContext) -> Iterator[Finding]:
-    file = Path(at.env.get("CODEX_HOME") or home_directory(at.env) / ".codex") / "config.toml"
+def _check_codex(context: DoctorContext) -> Iterator[Finding]:
+    file = Path(context.env.get("CODEX_HOME") or home_directory(context.env) / ".codex") / "config.toml"
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -210,8 +219,8 @@ def _check_codex(at: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             status="fail",
             what=f"{file} cannot be read: {error}",
-            why="Codex does not start with it",
-            fix="mend it",
+            why="Codex cannot start with it",
+            fix="fix the file",
         )
         return
     name = document.get("profile")
@@ -221,13 +230,13 @@ def _check_codex(at: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             status="fail",
             what=f"the profile {name} of {file} names a model_provider",
-            why="a profile wins over the launcher's flags, so Codex goes past the gateway",
-            fix=f"take model_provider out of [profiles.{name}], or start with: dragoman codex --profile another",
+            why="a profile overrides the launcher's flags, so Codex bypasses the gateway",
+            fix=f"remove model_provider from [profiles.{name}], or start with: dragoman codex --profile another",
         )
 
 
-def _check_gemini(at: DoctorContext) -> Iterator[Finding]:
-    home = Path(at.env.get("GEMINI_CLI_HOME") or home_directory(at.env))
+def _check_gemini(context: DoctorContext) -> Iterator[Finding]:
+    home = Path(context.env.get("GEMINI_CLI_HOME") or home_directory(context.env))
     file = home / ".gemini" / "settings.json"
     document, problem = _read_json(file)
     if problem:
@@ -242,8 +251,8 @@ def _check_gemini(at: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             status="fail",
             what=f"{file} enforces the login {enforced}",
-            why="Gemini CLI then refuses a key, and the gateway is reached with one",
-            fix="take security.auth.enforcedType out",
+            why="Gemini CLI then refuses API keys, and the gateway needs one",
+            fix="remove security.auth.enforcedType",
         )
     for dotenv in (home / ".gemini" / ".env", home / ".env"):
         names = sorted(_dotenv_names(dotenv) & GOOGLE_CONFLICTS)
@@ -251,19 +260,19 @@ def _check_gemini(at: DoctorContext) -> Iterator[Finding]:
             yield Finding(
                 status="warn",
                 what=f"{dotenv} sets {', '.join(names)}",
-                why="Gemini CLI reads it after the launcher has taken these variables away",
-                fix="take these lines out",
+                why="Gemini CLI reads it after the launcher has removed these variables",
+                fix="remove these lines",
             )
 
 
-def _check_qwen(at: DoctorContext) -> Iterator[Finding]:
-    file = home_directory(at.env) / ".qwen" / "settings.json"
+def _check_qwen(context: DoctorContext) -> Iterator[Finding]:
+    file = home_directory(context.env) / ".qwen" / "settings.json"
     document, _ = _read_json(file)
     if _settings_table(document, "security", "auth", "baseUrl"):
         yield Finding(
             status="note",
             what=f"{file} sets security.auth.baseUrl",
-            why="with --auth-type gemini it wins over the gateway; without, the launcher is not touched by it",
+            why="with --auth-type gemini it overrides the gateway; otherwise it does not affect the launcher",
         )
 
 

@@ -20,42 +20,42 @@ from dragoman.errors import ConfigError
 from dragoman.store import StoreUnavailable, open_store
 
 
-def check_settings(at: DoctorContext) -> Iterator[Finding]:
-    if at.settings is None:
-        what, _, hint = at.settings_error.partition("\n")
+def check_settings(context: DoctorContext) -> Iterator[Finding]:
+    if context.settings is None:
+        what, _, hint = context.settings_error.partition("\n")
         yield Finding(
             status="fail",
             what=what,
-            why="nothing starts with wrong settings",
-            fix=hint or "mend the place that is named; dragoman config check looks again",
+            why="no command starts with invalid settings",
+            fix=hint or "fix the named setting, then run dragoman config check",
         )
         return
     yield Finding(
         status="ok",
-        what=str(at.settings.file or "no file; defaults and environment (dragoman init writes one)"),
+        what=str(context.settings.file or "no file; defaults and environment (dragoman init writes one)"),
     )
-    for note in at.settings.loaded.notes:
+    for note in context.settings.loaded.notes:
         yield Finding(status="warn", what=note)
 
 
-def check_port(at: DoctorContext) -> Iterator[Finding]:
-    if at.settings is None:
+def check_port(context: DoctorContext) -> Iterator[Finding]:
+    if context.settings is None:
         return
-    config = at.settings.config
+    config = context.settings.config
     host, port = config.server.host, config.server.port
     if not port:
-        yield Finding(status="ok", what="any free one")
+        yield Finding(status="ok", what="any free port")
         return
-    near = host if is_loopback(host) else "127.0.0.1"
-    health = get_health(near, port)
+    address = host if is_loopback(host) else "127.0.0.1"
+    health = get_health(address, port)
     if health is not None and health.get("service") == "dragoman":
         backend = health.get("backend", "")
-        yield Finding(status="ok", what=f"a gateway answers on {near}:{port} (backend {backend})")
+        yield Finding(status="ok", what=f"a gateway answers on {address}:{port} (backend {backend})")
         if backend != config.backend:
             yield Finding(
                 status="warn",
-                what=f"that gateway leads to {backend}, your settings to {config.backend}",
-                why="it was started with other settings; launchers start one of their own beside it",
+                what=f"that gateway uses {backend}, your settings select {config.backend}",
+                why="it was started with other settings; launchers start their own gateway",
                 fix="stop it and start dragoman serve again",
             )
         return
@@ -66,7 +66,7 @@ def check_port(at: DoctorContext) -> Iterator[Finding]:
     yield Finding(
         status="fail",
         what=f"{host}:{port} cannot be used: {why}",
-        why="dragoman serve would not start; launchers take a free port by themselves",
+        why="dragoman serve would not start; launchers choose a free port",
         fix="end the program that listens there, or set server.port (DRAGOMAN_SERVER_PORT)",
     )
 
@@ -87,17 +87,17 @@ _DISK_LOW_BYTES = 500 * 1024 * 1024
 _OTHERS_MODE = 0o077
 
 
-def check_state(at: DoctorContext) -> Iterator[Finding]:
-    home = at.home
+def check_state(context: DoctorContext) -> Iterator[Finding]:
+    home = context.home
     if not home.exists():
-        yield Finding(status="ok", what=f"{home} will be made at the first start")
+        yield Finding(status="ok", what=f"{home} is created at the first start")
         return
     if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
         yield Finding(
             status="fail",
             what=f"{home} cannot be written to",
-            why="keys, conversations and signatures are kept there",
-            fix="give it back to your user, or point DRAGOMAN_HOME to a folder you own",
+            why="keys, conversations and signatures are stored there",
+            fix="make your user its owner, or point DRAGOMAN_HOME to a folder you own",
         )
         return
     yield Finding(status="ok", what=str(home))
@@ -114,9 +114,11 @@ def _open_to_others(home: Path) -> Iterator[Finding]:
             yield Finding(
                 status="warn",
                 what=f"{path} can be read by others",
-                why="whoever has the gateway key can spend your Google quota",
+                why="anyone with the gateway key can use your Google quota",
                 fix=f"chmod {mode:o} {path}",
-                repair=Repair(question=f"close {path} to others", apply=partial(_restrict_mode, path, mode)),
+                repair=Repair(
+                    question=f"restrict {path} to your user", apply=partial(_restrict_mode, path, mode)
+                ),
             )
     if not key.exists():
         return
@@ -124,7 +126,9 @@ def _open_to_others(home: Path) -> Iterator[Finding]:
         load_gateway_key(home)
     except ConfigError as error:
         yield Finding(
-            status="fail", what=str(error).partition("\n")[0], fix="delete the file and a new key is made"
+            status="fail",
+            what=str(error).partition("\n")[0],
+            fix="delete the file; the next start creates a new key",
         )
 
 
@@ -139,56 +143,58 @@ def _check_overrides(home: Path) -> Iterator[Finding]:
     if has_override_log(home):
         yield Finding(
             status="note",
-            what="settings of Amazon Q or Kiro are lent",
-            why="a launcher uses them now, or was cut off",
-            fix="the next start of any launcher puts back what nobody uses",
+            what="settings of Amazon Q or Kiro are overridden",
+            why="a launcher is running, or was killed",
+            fix="the next start of any launcher restores what no running launcher uses",
             repair=Repair(
-                question="put back what no running launcher uses", apply=partial(_restore_overrides, home)
+                question="restore what no running launcher uses", apply=partial(_restore_overrides, home)
             ),
         )
 
 
 def _restore_overrides(home: Path) -> str:
     restore_leftovers(home)
-    return "a launcher still uses them" if has_override_log(home) else "put back as they were"
+    return "a launcher still uses them" if has_override_log(home) else "restored"
 
 
-def check_disk(at: DoctorContext) -> Iterator[Finding]:
-    place = next((path for path in (at.home, *at.home.parents) if path.exists()), Path("/"))
-    free = shutil.disk_usage(place).free
-    room = f"{free / 1e9:.1f} GB free at {place}"
+def check_disk(context: DoctorContext) -> Iterator[Finding]:
+    folder = next((path for path in (context.home, *context.home.parents) if path.exists()), Path("/"))
+    free = shutil.disk_usage(folder).free
+    summary = f"{free / 1e9:.1f} GB free at {folder}"
     if free < _DISK_FULL_BYTES:
         yield Finding(
             status="fail",
-            what=room,
-            why="conversations and signatures cannot be kept",
-            fix="make room, or move DRAGOMAN_HOME",
+            what=summary,
+            why="conversations and signatures cannot be stored",
+            fix="free disk space, or move DRAGOMAN_HOME",
         )
     elif free < _DISK_LOW_BYTES:
         yield Finding(
-            status="warn", what=room, fix="make room, or lower store.max_bytes and observe.capture_bytes"
+            status="warn",
+            what=summary,
+            fix="free disk space, or lower store.max_bytes and observe.capture_bytes",
         )
     else:
-        yield Finding(status="ok", what=room)
+        yield Finding(status="ok", what=summary)
 
 
-def check_store(at: DoctorContext) -> Iterator[Finding]:
-    if at.settings is None:
+def check_store(context: DoctorContext) -> Iterator[Finding]:
+    if context.settings is None:
         return
-    url = at.settings.config.store.url
-    if not url and not at.home.is_dir():
-        yield Finding(status="ok", what="SQLite; made at the first start")
+    url = context.settings.config.store.url
+    if not url and not context.home.is_dir():
+        yield Finding(status="ok", what="SQLite; created at the first start")
         return
     try:
-        asyncio.run(_open_and_close_store(at.settings))
+        asyncio.run(_open_and_close_store(context.settings))
     except (StoreUnavailable, ConfigError, sqlite3.Error, OSError) as error:
         yield Finding(
             status="fail",
             what=f"the store cannot be opened: {str(error).partition(chr(10))[0]}",
-            why="conversations and thought signatures live there",
+            why="conversations and thought signatures are stored there",
             fix="check store.url and that the server runs"
             if url
-            else f"move {at.home / 'state.db'} away; a new one is made",
+            else f"move {context.home / 'state.db'} away; a new one is created",
         )
     else:
         yield Finding(status="ok", what="Redis answers" if url else "SQLite opens")

@@ -32,7 +32,7 @@ _CA_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTR
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
-def check_proxy(at: DoctorContext) -> Iterator[Finding]:
+def check_proxy(context: DoctorContext) -> Iterator[Finding]:
     proxies = getproxies()
     if not proxies.keys() & {"http", "https", "all"}:
         yield Finding(status="ok", what="none")
@@ -42,10 +42,10 @@ def check_proxy(at: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             status="warn",
             what=f"NO_PROXY does not name {' and '.join(missing)}",
-            why="a client started by hand would ask the proxy for this machine; launchers see to it themselves",
-            fix=f"export NO_PROXY={','.join([*_named(at), *missing])}",
+            why="a client started by hand would use the proxy for this machine; launchers set NO_PROXY",
+            fix=f"export NO_PROXY={','.join([*_named(context), *missing])}",
         )
-    address = urlsplit(_upstream(at))
+    address = urlsplit(_upstream(context))
     host = address.hostname or ""
     proxy = proxies.get(address.scheme) or proxies.get("all", "")
     if not proxy or proxy_bypass(host):
@@ -69,17 +69,17 @@ def check_proxy(at: DoctorContext) -> Iterator[Finding]:
             fix="pip install 'dragoman[socks]'",
         )
         return
-    yield Finding(status="ok", what=f"{host} is asked through {found.host}:{found.port or 1080}")
+    yield Finding(status="ok", what=f"{host} is reached through {found.host}:{found.port or 1080}")
 
 
-def check_ca(at: DoctorContext) -> Iterator[Finding]:
-    broken = [name for name in _CA_FILES if at.env.get(name) and not Path(at.env[name]).is_file()]
+def check_ca(context: DoctorContext) -> Iterator[Finding]:
+    broken = [name for name in _CA_FILES if context.env.get(name) and not Path(context.env[name]).is_file()]
     for name in broken:
         yield Finding(
             status="fail" if name == "SSL_CERT_FILE" else "warn",
-            what=f"{name} is {at.env[name]}, which is no file",
-            why="certificates are looked up there, so none is believed",
-            fix=f"unset {name}, or name a file of certificates",
+            what=f"{name} is {context.env[name]}, which is not a file",
+            why="certificate authorities are read from it, so no certificate is trusted",
+            fix=f"unset {name}, or set it to a certificate file",
         )
     if "SSL_CERT_FILE" in broken:
         return
@@ -87,28 +87,30 @@ def check_ca(at: DoctorContext) -> Iterator[Finding]:
     paths = ssl.get_default_verify_paths()
     folder = Path(paths.capath) if paths.capath else None
     if known or (folder is not None and folder.is_dir() and any(folder.iterdir())):
-        yield Finding(status="ok", what=f"{known or 'the'} authorities of this system are believed")
+        yield Finding(
+            status="ok", what=f"{known or 'the'} certificate authorities of this system are trusted"
+        )
     else:
         yield Finding(
             status="fail",
-            what="this system knows no certificate authority",
-            why="nothing that is reached over https can be believed",
+            what="this system has no certificate authorities",
+            why="no https certificate can be verified",
             fix="install the package ca-certificates, or set SSL_CERT_FILE",
         )
 
 
-def _named(at: DoctorContext) -> list[str]:
-    given = at.env.get("no_proxy") or at.env.get("NO_PROXY") or ""
+def _named(context: DoctorContext) -> list[str]:
+    given = context.env.get("no_proxy") or context.env.get("NO_PROXY") or ""
     return [name.strip() for name in given.split(",") if name.strip()]
 
 
-def _upstream(at: DoctorContext) -> str:
-    if at.settings is None:
+def _upstream(context: DoctorContext) -> str:
+    if context.settings is None:
         return AI_STUDIO
-    upstream = at.settings.config.upstream
+    upstream = context.settings.config.upstream
     if upstream.base_url:
         return upstream.base_url
-    return vertex_base_url(upstream.location) if at.settings.config.backend == "vertex" else AI_STUDIO
+    return vertex_base_url(upstream.location) if context.settings.config.backend == "vertex" else AI_STUDIO
 
 
 _TIMEOUT_S = 20.0
@@ -118,10 +120,10 @@ _QUESTION = b'{"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}'
 
 #: Advice for each kind of error.
 _ADVICE = {
-    "authentication": f"make a key at {API_KEY_URL} and set GEMINI_API_KEY",
-    "permission": "look whether the key may use the Gemini API, and whether the certificate's CA is known here",
+    "authentication": f"create a key at {API_KEY_URL} and set GEMINI_API_KEY",
+    "permission": "check that the key may use the Gemini API and that the certificate's CA is trusted here",
     "rate_limit": "wait a minute; other keys can be set in upstream.api_keys",
-    "quota": "the quota is used up until it is renewed; other keys can be set in upstream.api_keys",
+    "quota": "wait until the quota is renewed; other keys can be set in upstream.api_keys",
     "overloaded": "check the network, HTTPS_PROXY and upstream.base_url, then try again",
     "timeout": "check the network, HTTPS_PROXY and upstream.base_url, then try again",
 }
@@ -136,44 +138,44 @@ class UpstreamProbe(msgspec.Struct, frozen=True, kw_only=True):
     date: str = ""
 
 
-def check_key(at: DoctorContext) -> Iterator[Finding]:
-    if at.settings is None:
+def check_key(context: DoctorContext) -> Iterator[Finding]:
+    if context.settings is None:
         return
-    config = at.settings.config
+    config = context.settings.config
     keys = config.upstream.all_keys
-    leads = describe_upstream(config)
+    upstream = describe_upstream(config)
     if config.backend == "emulator":
-        asked = config.upstream.kind == "emulator"
+        configured = config.upstream.kind == "emulator"
         yield Finding(
             status="note",
-            what=leads,
-            why="the settings ask for it"
-            if asked
+            what=upstream,
+            why="the settings select it"
+            if configured
             else "answers come from the built-in emulator, not from Gemini",
-            fix="" if asked else f"export GEMINI_API_KEY=…  ({API_KEY_URL})",
+            fix="" if configured else f"export GEMINI_API_KEY=…  ({API_KEY_URL})",
         )
         return
-    source = at.settings.loaded.sources.get("upstream.api_key", "upstream.api_keys")
-    yield Finding(status="ok", what=f"{leads}" + (f", {len(keys)} key(s), from {source}" if keys else ""))
-    odd = [number for number, key in enumerate(keys, 1) if not key.startswith(_STUDIO_KEY_PREFIXES)]
-    if odd and config.backend == "gemini" and not config.upstream.base_url:
-        numbers = ", ".join(map(str, odd))
+    source = context.settings.loaded.sources.get("upstream.api_key", "upstream.api_keys")
+    yield Finding(status="ok", what=f"{upstream}" + (f", {len(keys)} key(s), from {source}" if keys else ""))
+    unusual = [number for number, key in enumerate(keys, 1) if not key.startswith(_STUDIO_KEY_PREFIXES)]
+    if unusual and config.backend == "gemini" and not config.upstream.base_url:
+        numbers = ", ".join(map(str, unusual))
         yield Finding(
             status="note",
-            what=f"key {numbers} does not begin like a key of AI Studio ({' or '.join(_STUDIO_KEY_PREFIXES)})",
+            what=f"key {numbers} does not start like an AI Studio key ({' or '.join(_STUDIO_KEY_PREFIXES)})",
         )
 
 
-def check_upstream(at: DoctorContext) -> Iterator[Finding]:
+def check_upstream(context: DoctorContext) -> Iterator[Finding]:
     """Check reachability, models and clock with the same requests."""
-    if at.settings is None or at.settings.config.backend == "emulator":
+    if context.settings is None or context.settings.config.backend == "emulator":
         return
-    if at.offline:
-        yield Finding(status="note", what="not asked (--offline)")
+    if context.offline:
+        yield Finding(status="note", what="skipped (--offline)")
         return
-    config = at.settings.config
+    config = context.settings.config
     if not config.upstream.all_keys and config.backend == "gemini":
-        yield Finding(status="note", what="not asked: clients bring their own key")
+        yield Finding(status="note", what="skipped: clients send their own key")
         return
     try:
         answers = asyncio.run(_probe_upstream(config))
@@ -204,7 +206,7 @@ def _configured_models(config: Config) -> list[str]:
 
 async def _probe_upstream(config: Config) -> list[UpstreamProbe]:
     upstream = config.upstream
-    host = Endpoint(
+    endpoint = Endpoint(
         backend=config.backend,
         base_url=upstream.base_url,
         version=upstream.api_version,
@@ -217,14 +219,15 @@ async def _probe_upstream(config: Config) -> list[UpstreamProbe]:
         total_timeout_s=_TIMEOUT_S,
     )
     models = [
-        model if host.resolves_aliases else ALIASES.get(model, model) for model in _configured_models(config)
+        model if endpoint.resolves_aliases else ALIASES.get(model, model)
+        for model in _configured_models(config)
     ]
     try:
-        asked = [
-            _probe_key(client, host, models if number == 1 else models[:1], headers, number)
+        probes = [
+            _probe_key(client, endpoint, models if number == 1 else models[:1], headers, number)
             for number, headers in enumerate(await _credentials(config), 1)
         ]
-        return [answer for answers in await asyncio.gather(*asked) for answer in answers]
+        return [answer for answers in await asyncio.gather(*probes) for answer in answers]
     finally:
         await client.close()
 
@@ -238,23 +241,25 @@ async def _credentials(config: Config) -> list[dict[str, str]]:
 
 
 async def _probe_key(
-    client: UpstreamClient, host: Endpoint, models: list[str], headers: dict[str, str], key: int
+    client: UpstreamClient, endpoint: Endpoint, models: list[str], headers: dict[str, str], key: int
 ) -> list[UpstreamProbe]:
-    first = await _count_tokens(client, host, models[0], headers, key)
+    first = await _count_tokens(client, endpoint, models[0], headers, key)
     # the other models would get the same error
     if first.error is not None and first.error.kind != "not_found":
         return [first]
     return [
         first,
-        *await asyncio.gather(*(_count_tokens(client, host, one, headers, key) for one in models[1:])),
+        *await asyncio.gather(*(_count_tokens(client, endpoint, one, headers, key) for one in models[1:])),
     ]
 
 
 async def _count_tokens(
-    client: UpstreamClient, host: Endpoint, model: str, headers: dict[str, str], key: int
+    client: UpstreamClient, endpoint: Endpoint, model: str, headers: dict[str, str], key: int
 ) -> UpstreamProbe:
     try:
-        async with client.post(host.url(model, "countTokens"), headers, _QUESTION, stream=False) as answer:
+        async with client.post(
+            endpoint.url(model, "countTokens"), headers, _QUESTION, stream=False
+        ) as answer:
             body = await answer.read()
             date = answer.headers.get("date", "")
             error = None if answer.status == 200 else decode_error(answer.status, answer.headers, body)
@@ -263,28 +268,28 @@ async def _count_tokens(
         return UpstreamProbe(model=model, key=key, error=error)
 
 
-def _model_findings(answers: list[UpstreamProbe]) -> Iterator[Finding]:
-    fine = list(dict.fromkeys(asked.model for asked in answers if asked.error is None))
-    several = any(asked.key > 1 for asked in answers)
-    if fine:
-        yield Finding(status="ok", what=f"answers, and knows {', '.join(fine)}")
-    for asked in answers:
-        if asked.error is None:
+def _model_findings(probes: list[UpstreamProbe]) -> Iterator[Finding]:
+    available = list(dict.fromkeys(probe.model for probe in probes if probe.error is None))
+    several = any(probe.key > 1 for probe in probes)
+    if available:
+        yield Finding(status="ok", what=f"reachable; models: {', '.join(available)}")
+    for probe in probes:
+        if probe.error is None:
             continue
-        if asked.error.kind == "not_found":
+        if probe.error.kind == "not_found":
             yield Finding(
                 status="fail",
-                what=f"Google does not know the model {asked.model}",
-                why=asked.error.message,
-                fix="name another one in [models] (or agent.model) of the settings",
+                what=f"Google does not know the model {probe.model}",
+                why=probe.error.message,
+                fix="set another model in [models] (or agent.model) of the settings",
             )
             continue
-        what = f"key {asked.key}: {asked.error.message}" if several else asked.error.message
-        yield Finding(status="fail", what=what, fix=_ADVICE.get(asked.error.kind, ""))
+        what = f"key {probe.key}: {probe.error.message}" if several else probe.error.message
+        yield Finding(status="fail", what=what, fix=_ADVICE.get(probe.error.kind, ""))
 
 
-def _clock_findings(answers: list[UpstreamProbe], now_s: float) -> Iterator[Finding]:
-    dates = [asked.date for asked in answers if asked.date]
+def _clock_findings(probes: list[UpstreamProbe], now_s: float) -> Iterator[Finding]:
+    dates = [probe.date for probe in probes if probe.date]
     if not dates:
         return
     try:
@@ -292,12 +297,12 @@ def _clock_findings(answers: list[UpstreamProbe], now_s: float) -> Iterator[Find
     except ValueError:
         return
     if abs(skew_s) > _MAX_CLOCK_SKEW_S:
-        way = "ahead of" if skew_s > 0 else "behind"
+        direction = "ahead of" if skew_s > 0 else "behind"
         yield Finding(
             status="warn",
-            what=f"this machine's clock is {abs(skew_s):.0f} s {way} Google's",
-            why="certificates, tokens and Amazon's signatures are judged by the clock",
-            fix="let the system set its time from the network",
+            what=f"this machine's clock is {abs(skew_s):.0f} s {direction} Google's",
+            why="certificates, tokens and AWS signatures depend on the clock",
+            fix="enable time synchronisation (NTP)",
         )
     else:
         yield Finding(status="ok", what=f"the clock agrees with Google's ({skew_s:+.0f} s)")

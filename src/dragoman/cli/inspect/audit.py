@@ -25,10 +25,10 @@ _WIDTHS = (19, _SESSION_WIDTH, 22, 9, 28, 8, 9, 0)
 _EPILOG = """\
 examples:
   dragoman audit --denied              what was refused, and by which rule
-  dragoman audit --tool 'mcp__*' -f    what MCP servers are asked to do, as it happens
+  dragoman audit --tool 'mcp__*' -f    calls of MCP tools, as they happen
   dragoman audit --json -n 1000        for a script
 
-The log is audit.jsonl in the state folder; tools.audit sets whether it keeps the arguments."""
+The log is audit.jsonl in the state folder; tools.audit sets whether it includes the arguments."""
 
 
 def run(argv: list[str]) -> int:
@@ -41,9 +41,9 @@ def run(argv: list[str]) -> int:
     tail = AuditFollower(path) if args.follow else None
     entries, damaged = last_entries(path, _filter(args), args.number)
     if not entries and tail is None:
-        print_status(f"no entries{' like that' if path.exists() else ''} in {path}")
+        print_status(f"no{' matching' if path.exists() else ''} entries in {path}")
     if damaged:
-        print_status(f"{damaged} damaged lines were passed over")
+        print_status(f"{damaged} damaged lines were skipped")
     if not args.json and (entries or tail):
         print_result(paint(_row(_HEAD), "bold", sys.stdout))
     for entry in entries:
@@ -56,15 +56,17 @@ def run(argv: list[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "audit",
-        "Show the executions of tools.",
+        "Show tool executions.",
         _EPILOG,
     )
-    parser.add_argument("--session", default="", help="only this session, or the beginning of its name")
+    parser.add_argument("--session", default="", help="only this session (its name, or a prefix of it)")
     parser.add_argument("--tool", default="", help="only this tool; * stands for anything")
-    parser.add_argument("--denied", action="store_true", help="only what was not allowed")
+    parser.add_argument("--denied", action="store_true", help="only refused calls")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
-    parser.add_argument("-n", dest="number", type=int, default=50, metavar="N", help="how many (default 50)")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on as new ones come")
+    parser.add_argument(
+        "-n", dest="number", type=int, default=50, metavar="N", help="number of entries (default 50)"
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="wait for new entries")
     add_config_flag(parser)
     return parser
 

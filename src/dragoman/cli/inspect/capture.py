@@ -30,9 +30,9 @@ def require_capture(settings: Settings, identity: str) -> CapturedRequest:
     if found is None:
         off = settings.config.observe.capture == "off" and not folder.is_dir()
         hint = (
-            "nothing is captured: start the gateway with DRAGOMAN_OBSERVE_CAPTURE=all (or errors)"
+            "capturing is off: start the gateway with DRAGOMAN_OBSERVE_CAPTURE=all (or errors)"
             if off
-            else "dragoman capture list shows what there is"
+            else "dragoman capture list shows the captures"
         )
         raise CommandError(f"there is no capture of {identity!r}", hint=hint)
     return found
@@ -68,13 +68,15 @@ def make_parser() -> argparse.ArgumentParser:
         _EPILOG,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="list|export")
-    listing = actions.add_parser("list", help="the newest captures")
-    listing.add_argument("-n", dest="number", type=int, default=20, metavar="N", help="how many (default 20)")
+    listing = actions.add_parser("list", help="list the newest captures")
+    listing.add_argument(
+        "-n", dest="number", type=int, default=20, metavar="N", help="number of captures (default 20)"
+    )
     listing.add_argument("--json", action="store_true", help="one record per line")
-    export = actions.add_parser("export", help="a golden test or an emulator script")
-    export.add_argument("id", help="of the request, or its beginning, or: last")
+    export = actions.add_parser("export", help="write a golden test or an emulator script")
+    export.add_argument("id", help="request id, a prefix of it, or: last")
     export.add_argument(
-        "file", nargs="?", default="-", metavar="FILE", help="where to (default: standard output)"
+        "file", nargs="?", default="-", metavar="FILE", help="the file to write (default: standard output)"
     )
     export.add_argument("--as", dest="kind", choices=tuple(_EXPORTS), default="golden")
     for one in (listing, export):
@@ -85,8 +87,8 @@ def make_parser() -> argparse.ArgumentParser:
 def _list(settings: Settings, number: int, *, as_json: bool) -> int:
     found = recent_captures(captures_folder(settings), number)
     if not found:
-        wish = settings.config.observe.capture
-        print_status(f"nothing is captured in {captures_folder(settings)}; observe.capture is {wish}")
+        mode = settings.config.observe.capture
+        print_status(f"there are no captures in {captures_folder(settings)}; observe.capture is {mode}")
     for captured in found:
         print_result(msgspec.json.encode(captured.record).decode() if as_json else _row(captured))
     return 0
@@ -130,7 +132,7 @@ def _script(captured: CapturedRequest) -> str:
         if attempt.status
     ]
     if not pairs:
-        raise CommandError("Google was not reached in this request: there is nothing to play")
+        raise CommandError("this request did not reach Google: there is nothing to replay")
     return write_script(pairs, stream=record.stream)
 
 
@@ -138,7 +140,7 @@ def _json(data: bytes) -> object:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise CommandError("a body of this capture is no JSON, or cut") from None
+        raise CommandError("a body of this capture is truncated or not JSON") from None
 
 
 _EXPORTS = {"golden": _golden, "script": _script}

@@ -28,10 +28,10 @@ from dragoman.observe.record import RequestRecord
 
 #: Titles of the stages. The client's side is shown to the left of Google's.
 STAGE_TITLES = {
-    "client": "1  what the client asked",
-    "upstream": "2  what Google was asked",
-    "answer": "3  what Google answered",
-    "reply": "4  what the client got",
+    "client": "1  request of the client",
+    "upstream": "2  request to Google",
+    "answer": "3  response of Google",
+    "reply": "4  response to the client",
 }
 STAGE_PAIRS = (("client", "upstream"), ("reply", "answer"))
 COLUMN_SEPARATOR = " │ "
@@ -99,9 +99,9 @@ def _body_rows(body: CapturedBody, notes: tuple[Note, ...], longest: int) -> Ite
             lines = (line for line in shown.text.splitlines() if line.strip())
             yield from (StageRow("  " + _shorten(replace_controls(line), longest)) for line in lines)
         case "bytes":
-            yield StageRow(f"  {shown.size:,} bytes that are no text")
+            yield StageRow(f"  {shown.size:,} bytes of binary data")
         case "empty":
-            yield StageRow("  nothing", "dim")
+            yield StageRow("  empty", "dim")
     yield from (_note_row(note, 2, note.where) for note in notes)
 
 
@@ -124,10 +124,10 @@ def _event_rows(shown: DisplayBody, longest: int) -> Iterator[StageRow]:
 
 def _event_text(event: DisplayEvent, longest: int) -> str:
     try:
-        said = msgspec.json.decode(event.data)
+        event_data = msgspec.json.decode(event.data)
     except msgspec.DecodeError:
         return _shorten(event.data, longest)
-    return msgspec.json.encode(_shorten_strings(said, longest)).decode()
+    return msgspec.json.encode(_shorten_strings(event_data, longest)).decode()
 
 
 def _shorten_strings(value: Any, longest: int) -> Any:
@@ -188,12 +188,12 @@ def _character_width(letter: str) -> int:
 _EPILOG = """\
 examples:
   dragoman explain last                the newest request
-  dragoman explain req_k3v --full      with everything that was said in it
+  dragoman explain req_k3v --full      with complete texts
   dragoman explain req_k3v --stage upstream
   dragoman explain last --width 160 | less   side by side, as in a wide terminal
 
-A request is captured when observe.capture is all, or errors and it failed. Its id is in the header
-x-dragoman-request-id of the answer; its beginning is enough."""
+A request is captured if observe.capture is all, or if it is errors and the request failed. Its id is in the
+response header x-dragoman-request-id; a prefix is enough."""
 _WIDE_ENOUGH = 110  # minimum of columns to show two stages side by side
 
 
@@ -222,16 +222,16 @@ def make_parser() -> argparse.ArgumentParser:
         "Show a captured request: four stages, times, attempts, and what the translation changed.",
         _EPILOG,
     )
-    parser.add_argument("id", help="of the request, or its beginning, or: last")
-    parser.add_argument("--stage", choices=tuple(STAGE_TITLES), default="", help="only this one")
-    parser.add_argument("--full", action="store_true", help="long texts are not shortened")
-    parser.add_argument("--json", action="store_true", help="the capture as it is")
+    parser.add_argument("id", help="request id, a prefix of it, or: last")
+    parser.add_argument("--stage", choices=tuple(STAGE_TITLES), default="", help="only this stage")
+    parser.add_argument("--full", action="store_true", help="do not shorten long texts")
+    parser.add_argument("--json", action="store_true", help="print the capture as JSON")
     parser.add_argument(
         "--width",
         type=int,
         default=0,
         metavar="N",
-        help=f"columns to fill (default: the terminal's); from {_WIDE_ENOUGH} on, stages stand side by side",
+        help=f"columns to fill (default: the terminal's); from {_WIDE_ENOUGH} on, stages are shown side by side",
     )
     add_config_flag(parser)
     return parser
@@ -248,13 +248,15 @@ def _summary(captured: CapturedRequest) -> None:
             print_result(f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {text}")
     for attempt in record.attempts:
         how = paint(attempt.error, "red", sys.stdout) if attempt.error else paint("ok", "green", sys.stdout)
-        who = f"{attempt.model} key {attempt.key}" if attempt.key else attempt.model
+        target = f"{attempt.model} key {attempt.key}" if attempt.key else attempt.model
         lead = paint("attempt  ", "dim", sys.stdout)
-        print_result(f"  {lead} {who}: HTTP {attempt.status or '-'} {how}, {attempt.ms} ms")
+        print_result(f"  {lead} {target}: HTTP {attempt.status or '-'} {how}, {attempt.ms} ms")
     if captured.cut:
         print_result(
             paint(
-                "  the bodies were longer than observe.capture_body_bytes and are cut", "yellow", sys.stdout
+                "  the bodies were longer than observe.capture_body_bytes and are truncated",
+                "yellow",
+                sys.stdout,
             )
         )
 

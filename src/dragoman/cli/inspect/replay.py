@@ -17,11 +17,11 @@ from dragoman.observe.record import RequestRecord, RequestStages
 
 _EPILOG = """\
 examples:
-  dragoman replay last                       the newest capture, against what the settings name
+  dragoman replay last                       the newest capture, with the configured upstream
   dragoman replay req_k3v --against emulator without a key, and free
   dragoman replay req_k3v --model gemini-3.1-pro-preview
 
-A replay changes nothing: no conversation, no budget, no capture."""
+A replay stores nothing: no conversation, no quota usage, no capture."""
 
 
 def run(argv: list[str]) -> int:
@@ -40,11 +40,11 @@ def make_parser() -> argparse.ArgumentParser:
         "Send a captured request again and show the differences.",
         _EPILOG,
     )
-    parser.add_argument("id", help="of the request, or its beginning, or: last")
+    parser.add_argument("id", help="request id, a prefix of it, or: last")
     parser.add_argument(
-        "--against", choices=("emulator", "gemini"), default="", help="instead of what the settings name"
+        "--against", choices=("emulator", "gemini"), default="", help="instead of the configured upstream"
     )
-    parser.add_argument("--model", default="", help="instead of the model that ran")
+    parser.add_argument("--model", default="", help="instead of the original model")
     add_config_flag(parser)
     return parser
 
@@ -52,12 +52,11 @@ def make_parser() -> argparse.ArgumentParser:
 def _check(captured: CapturedRequest) -> None:
     if captured.cut:
         raise CommandError(
-            "this capture is cut", hint="observe.capture_body_bytes sets how much is kept of a body"
+            "this capture is truncated",
+            hint="observe.capture_body_bytes sets the maximum size of a captured body",
         )
     if "[redacted]" in captured.client_request.text:
-        print_status(
-            "what looked like a secret was taken out of this capture, so the request is not quite the same"
-        )
+        print_status("secrets were redacted in this capture, so the request differs from the original")
 
 
 def _rerun(
@@ -75,19 +74,19 @@ def _rerun(
         finally:
             await store.close()
 
-    with spinner("asking again"):
+    with spinner("sending the request"):
         return asyncio.run(once())
 
 
 def _show_comparison(captured: CapturedRequest, record: RequestRecord, stages: RequestStages) -> int:
     now = stages.upstream[0][0] if stages.upstream else b""
-    found = compare(captured, record, upstream_request=now, client_answer=stages.client_answer)
-    _show("what Google is asked", found.asked)
+    found = compare(captured, record, asked=now, given=stages.client_answer)
+    _show("the requests to Google", found.asked)
     for fact in found.facts:
         then, new = replace_controls(fact.then or "-"), replace_controls(fact.now or "-")
         changed = f"{then} → {paint(new, 'yellow', sys.stdout)}" if fact.then != fact.now else new
         print_result(f"  {fact.name:<11} {changed}")
-    _show("what the client gets", found.given)
+    _show("the response to the client", found.given)
     return 0 if found.asked.verdict == "same" else 3
 
 

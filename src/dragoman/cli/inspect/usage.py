@@ -116,12 +116,12 @@ def _headings(report: UsageReport) -> Sequence[str]:
 
 def _values(sums: Sums, by: str) -> dict[str, int | float | None]:
     """Return every sum, with the cost in dollars; None if no price is known."""
-    told: dict[str, int | float | None] = {name: sums.get(name, 0) for name in SUMS[GROUPS[by][0]]}
-    if "micro_usd" in told:
+    row: dict[str, int | float | None] = {name: sums.get(name, 0) for name in SUMS[GROUPS[by][0]]}
+    if "micro_usd" in row:
         micro = sums.get("micro_usd", 0)
-        told["cost_usd"] = None if sums.get("unpriced") and not micro else micro / MICROS_PER_USD
-        del told["micro_usd"]
-    return told
+        row["cost_usd"] = None if sums.get("unpriced") and not micro else micro / MICROS_PER_USD
+        del row["micro_usd"]
+    return row
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], names: int) -> str:
@@ -137,12 +137,12 @@ def _highlight_failures(line: str, row: Sequence[str], heads: Sequence[str]) -> 
 
 
 def _footnotes(report: UsageReport, sums: Sums) -> list[str]:
-    said = [f"{report.first_day} to {report.last_day}, UTC"]
+    footnotes = [f"{report.first_day} to {report.last_day}, UTC"]
     unpriced = sums.get("unpriced", 0)
     if unpriced:
         models = ", ".join(map(_printable_name, report.unpriced))
-        said.append(f"+? {unpriced:,} requests without a known price ({models}): limits.prices sets one")
-    return [paint(text, "dim", sys.stdout) for text in said]
+        footnotes.append(f"+? {unpriced:,} requests without a known price ({models}): limits.prices sets one")
+    return [paint(text, "dim", sys.stdout) for text in footnotes]
 
 
 def _count(sums: Sums, name: str) -> str:
@@ -196,12 +196,12 @@ _EPILOG = """\
 examples:
   dragoman usage                        the last 30 days, by model
   dragoman usage --by day --days 7
-  dragoman usage --by tool              calls, failures, time, mended arguments
+  dragoman usage --by tool              calls, failures, time, repaired arguments
   dragoman usage --by session --since 2026-11-01 --csv > sessions.csv
   dragoman usage --json | jq .total
 
-Days are those of UTC. Costs are list prices of the paid tier; a price that is not known is told,
-never guessed: limits.prices sets one. What is noted holds no words of users (observe.ledger)."""
+Days are in UTC. Costs are list prices of the paid tier; unknown prices are reported, not guessed:
+limits.prices sets one. The ledger contains no texts of users (observe.ledger)."""
 
 
 def run(argv: list[str]) -> int:
@@ -227,23 +227,21 @@ def run(argv: list[str]) -> int:
         print_result(as_table(report, args.number))
     if not groups:
         off = "" if settings.config.observe.ledger else "; observe.ledger is off"
-        print_status(f"nothing is noted between {first} and {last}{off}")
+        print_status(f"no requests are recorded between {first} and {last}{off}")
     return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = new_parser("usage", "Show what was used and what it cost.", _EPILOG)
-    parser.add_argument(
-        "--by", choices=tuple(GROUPS), default="model", help="one row for each (default: model)"
-    )
+    parser = new_parser("usage", "Show token usage and costs.", _EPILOG)
+    parser.add_argument("--by", choices=tuple(GROUPS), default="model", help="group rows by (default: model)")
     when = parser.add_mutually_exclusive_group()
     when.add_argument(
         "--days", type=int, default=_DAYS, metavar="N", help=f"the last N days (default {_DAYS})"
     )
     when.add_argument("--since", metavar="DAY", default="", help="since this day, as in 2026-11-16")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="one JSON object, with every sum there is")
-    form.add_argument("--csv", action="store_true", help="for a spreadsheet")
+    form.add_argument("--json", action="store_true", help="print one JSON object with all totals")
+    form.add_argument("--csv", action="store_true", help="print CSV")
     parser.add_argument(
         "-n",
         dest="number",
@@ -262,7 +260,9 @@ def _days(args: argparse.Namespace) -> tuple[str, str]:
         try:
             first = date.fromisoformat(args.since)
         except ValueError:
-            raise CommandError(f"--since takes a day as in {today}, not {args.since!r}", code=2) from None
+            raise CommandError(
+                f"--since must be a date such as {today}, not {args.since!r}", code=2
+            ) from None
     elif args.days < 1:
         raise CommandError(f"--days must be at least 1, not {args.days}", code=2)
     else:

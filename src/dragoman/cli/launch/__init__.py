@@ -41,15 +41,15 @@ def run(name: str, argv: list[str]) -> int:
         tempfile.TemporaryDirectory(prefix=f"dragoman-{name}-", ignore_cleanup_errors=True) as folder,
     ):
         models = _list_models(base_url, token, settings.config.models.default)
-        link = GatewayEndpoint(base_url=base_url, token=token, models=models, folder=Path(folder))
-        setup = client.prepare(link, os.environ, argv)
-        _write_files(link.folder, setup)
+        endpoint = GatewayEndpoint(base_url=base_url, token=token, models=models, folder=Path(folder))
+        plan = client.prepare(endpoint, os.environ, argv)
+        _write_files(endpoint.folder, plan)
         print_status(f"{client.title} → {base_url} → {describe_upstream(settings.config)}")
         if settings.config.backend == "emulator":
-            print_status(f"for real answers set GEMINI_API_KEY ({API_KEY_URL})")
-        _create_settings(program, setup)
-        with override_settings(settings.home, setup.edits):
-            return run_foreground([program, *setup.args, *argv], setup.env)
+            print_status(f"to use Gemini, set GEMINI_API_KEY ({API_KEY_URL})")
+        _create_settings(program, plan)
+        with override_settings(settings.home, plan.edits):
+            return run_foreground([program, *plan.args, *argv], plan.env)
 
 
 def explain(name: str) -> None:
@@ -58,11 +58,11 @@ def explain(name: str) -> None:
     lines = [
         f"usage: dragoman {name} [ARGUMENTS OF {client.program} …]",
         "",
-        f"Run {client.title} on Gemini. Every argument goes to it untouched, --help included.",
+        f"Run {client.title} on Gemini. All arguments are passed to it unchanged, including --help.",
         *(["", client.about] if client.about else []),
         "",
-        f"Get it: {client.source}",
-        f"Another program than the one on the path: {client.variable}=/path/to/{client.program}",
+        f"Install: {client.source}",
+        f"Use another program than the one on PATH: {client.variable}=/path/to/{client.program}",
         "",
         "examples:",
         f"  dragoman {name}",
@@ -70,22 +70,22 @@ def explain(name: str) -> None:
         f"  {client.variable}=/opt/{client.program} dragoman {name}",
         "",
         help_sections(LAUNCHER_PAGE),
-        "  any other  the client's own",
+        "  any other  the client's exit code",
     ]
     print_result("\n".join(lines))
 
 
-def _create_settings(program: str, setup: LaunchPlan) -> None:
+def _create_settings(program: str, plan: LaunchPlan) -> None:
     """Let a client that has never run create its own database."""
-    for edit in setup.edits:
+    for edit in plan.edits:
         if edit.created_by and not Path(edit.file.path).exists():
             with (
-                spinner(f"{Path(program).name} makes its own folder"),
+                spinner(f"{Path(program).name} creates its own files"),
                 contextlib.suppress(OSError, subprocess.TimeoutExpired),
             ):
                 subprocess.run(  # noqa: S603
                     [program, edit.created_by],
-                    env=setup.env,
+                    env=plan.env,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=_FIRST_RUN_S,
@@ -93,11 +93,11 @@ def _create_settings(program: str, setup: LaunchPlan) -> None:
                 )
 
 
-def _write_files(folder: Path, setup: LaunchPlan) -> None:
-    for name, text in setup.files.items():
+def _write_files(folder: Path, plan: LaunchPlan) -> None:
+    for name, text in plan.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    for name, target in setup.links.items():
+    for name, target in plan.links.items():
         if not (target.exists() or target.is_symlink()):  # a folder that the client would create
             target.mkdir(parents=True)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def require_program(client: LaunchableClient) -> str:
     if found is None:
         given = os.environ.get(client.variable, "").strip()
         what = (
-            f"{client.variable} is {given}, which is no program"
+            f"{client.variable} is {given}, which is not a program"
             if given
             else f"{client.title} is not installed: no {client.program} on PATH"
         )

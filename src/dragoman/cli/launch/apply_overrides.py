@@ -88,7 +88,7 @@ class OverrideLog:
         except msgspec.DecodeError:
             aside = file.with_suffix(".damaged")
             file.replace(aside)
-            print_note(f"what was lent of a client's settings cannot be read any more; see {aside}")
+            print_note(f"the record of overridden client settings is damaged; see {aside}")
             return {}
         return {entry.place.path: entry for entry in entries}
 
@@ -104,7 +104,7 @@ def open_override_log(home: Path) -> Iterator[OverrideLog]:
     lock.touch(mode=0o600)
     descriptor = lock_file(lock, patience_s=_LOCK_TIMEOUT_S)
     if descriptor is None:
-        raise CommandError(f"another launcher keeps {lock}", hint="end it, then start this one again")
+        raise CommandError(f"another launcher holds {lock}", hint="end it, then start this one again")
     try:
         yield OverrideLog(folder)
     finally:
@@ -144,107 +144,109 @@ def override_settings(home: Path, edits: tuple[SettingsEdit, ...]) -> Iterator[N
         yield
         return
     if not _POSIX:
-        hint = "set it by hand as docs/amazon-q.md says, with dragoman serve"
-        raise CommandError("this client's settings cannot be lent on this system", hint=hint)
+        hint = "start dragoman serve and edit the settings by hand (docs/amazon-q.md)"
+        raise CommandError("this client's settings cannot be overridden on this system", hint=hint)
     with register_launcher(home) as by, _raise_on_signal():
         try:
-            with _defer_signals(), open_override_log(home) as ledger:
+            with _defer_signals(), open_override_log(home) as log:
                 for edit in edits:
-                    _apply_edit(ledger, edit, by)
+                    _apply_edit(log, edit, by)
             yield
         finally:
-            with _defer_signals(), open_override_log(home) as ledger:
-                _restore(ledger, by)
+            with _defer_signals(), open_override_log(home) as log:
+                _restore(log, by)
 
 
 def restore_leftovers(home: Path) -> None:
     """Restore what killed launchers have left."""
     if not has_override_log(home):
         return
-    with _defer_signals(), open_override_log(home) as ledger:
-        changed = _restore(ledger)
+    with _defer_signals(), open_override_log(home) as log:
+        changed = _restore(log)
     if changed:
-        print_status(f"an earlier run was cut off; put back as it was: {', '.join(changed)}")
+        print_status(f"an earlier launcher was killed; restored: {', '.join(changed)}")
 
 
-def _apply_edit(ledger: OverrideLog, edit: SettingsEdit, by: str) -> None:
+def _apply_edit(log: OverrideLog, edit: SettingsEdit, by: str) -> None:
     """Record the current values, then set the keys; if several launchers set a key, the latest one wins."""
     path = edit.file.path
-    entry = ledger.entries.get(path)
+    entry = log.entries.get(path)
 
-    def decide(found: CurrentSettings) -> SettingsChange:
-        known = entry or OverrideEntry(place=edit.file, original=found.original, loans={})
+    def decide(current: CurrentSettings) -> SettingsChange:
+        known = entry or OverrideEntry(place=edit.file, original=current.original, loans={})
         wanted = {
             key: value
             for key, value in edit.values.items()
-            if not edit.only_missing or _is_unset(known.loans.get(key), found.values.get(key, ABSENT))
+            if not edit.only_missing or _is_unset(known.loans.get(key), current.values.get(key, ABSENT))
         }
-        loans = {
-            key: add_override(known.loans.get(key, OverriddenKey()), found.values.get(key, ABSENT), by, value)
+        overrides = {
+            key: add_override(
+                known.loans.get(key, OverriddenKey()), current.values.get(key, ABSENT), by, value
+            )
             for key, value in wanted.items()
         }
-        if loans:
-            ledger.entries[path] = msgspec.structs.replace(known, loans=known.loans | loans)
-            ledger.save()
+        if overrides:
+            log.entries[path] = msgspec.structs.replace(known, loans=known.loans | overrides)
+            log.save()
             if edit.applied_message:
                 print_status(edit.applied_message)
         return SettingsChange(
-            values={key: value for key, value in wanted.items() if value != found.values.get(key, ABSENT)}
+            values={key: value for key, value in wanted.items() if value != current.values.get(key, ABSENT)}
         )
 
     try:
         edit.file.update(list(edit.values), decide)
     except SettingsFileError as error:
         if not edit.unusable_message:
-            hint = "it was left alone; mend it or move it away, then start this again"
-            raise CommandError(f"the client cannot be pointed here: {error}", hint=hint) from None
+            hint = "the file was not changed; fix it or move it away, then try again"
+            raise CommandError(f"the client cannot be configured: {error}", hint=hint) from None
         print_status(edit.unusable_message)
 
 
-def _is_unset(loan: OverriddenKey | None, current: object) -> bool:
-    return current is ABSENT or (loan is not None and current in loan.put)
+def _is_unset(overridden: OverriddenKey | None, current: object) -> bool:
+    return current is ABSENT or (overridden is not None and current in overridden.put)
 
 
-def _restore(ledger: OverrideLog, leaving: str = "") -> list[str]:
+def _restore(log: OverrideLog, leaving: str = "") -> list[str]:
     """Restore keys that no running launcher overrides; return the paths of the changed files."""
     changed = []
-    for path, entry in list(ledger.entries.items()):
-        loans = {
-            key: remove_overrides(loan, lambda by: by == leaving or ledger.is_gone(by))
-            for key, loan in entry.loans.items()
+    for path, entry in list(log.entries.items()):
+        overrides = {
+            key: remove_overrides(overridden, lambda by: by == leaving or log.is_gone(by))
+            for key, overridden in entry.loans.items()
         }
-        if loans == entry.loans:
+        if overrides == entry.loans:
             continue
-        wanted = any(loan.claims for loan in loans.values())
+        wanted = any(overridden.claims for overridden in overrides.values())
         written = False
         try:
-            written = _write_changes(entry, loans, None if wanted else entry.original)
+            written = _write_changes(entry, overrides, None if wanted else entry.original)
         except SettingsFileMissing:
             wanted = False
         except SettingsFileError as error:
-            print_note(f"{error}; what was there before comes back with the next start of a launcher")
+            print_note(f"{error}; the next start of a launcher restores the original settings")
             continue
         changed += [path] if written else []
         if wanted:
-            ledger.entries[path] = msgspec.structs.replace(entry, loans=loans)
+            log.entries[path] = msgspec.structs.replace(entry, loans=overrides)
         else:
-            del ledger.entries[path]
-        ledger.save()
+            del log.entries[path]
+        log.save()
     return changed
 
 
 def _write_changes(
-    entry: OverrideEntry, loans: dict[str, OverriddenKey], back_to: OriginalFile | None
+    entry: OverrideEntry, overrides: dict[str, OverriddenKey], restore: OriginalFile | None
 ) -> bool:
     written = False
 
-    def decide(found: CurrentSettings) -> SettingsChange:
+    def decide(current: CurrentSettings) -> SettingsChange:
         nonlocal written
-        change = SettingsChange(values=changed_values(loans, found.values), restore=back_to)
+        change = SettingsChange(values=changed_values(overrides, current.values), restore=restore)
         written = bool(change.values)
         return change
 
-    entry.place.update(list(loans), decide)
+    entry.place.update(list(overrides), decide)
     return written
 
 

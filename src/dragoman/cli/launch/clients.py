@@ -53,9 +53,9 @@ _PLACEHOLDER_LOGIN = json.dumps(
 
 def prepare_amazon_q(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> LaunchPlan:
     """Override the endpoint; add a placeholder token if the user is not logged in."""
-    own = child_env(env, added={})
+    user_env = child_env(env, added={})
     if argv and argv[0] in _OWN_COMMANDS:
-        return LaunchPlan(env=own)
+        return LaunchPlan(env=user_env)
     folder = data_folder(env) / "amazon-q"
     settings = str(folder / "settings.json")
     login = SettingsEdit(
@@ -63,12 +63,12 @@ def prepare_amazon_q(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> La
         values={"codewhisperer:odic:token": _PLACEHOLDER_LOGIN},
         only_missing=True,
         created_by="whoami",
-        applied_message="you are not logged in to Amazon Q, and need not be: a placeholder stands in for this run",
-        unusable_message="Amazon Q will ask you to log in: a free Builder ID will do,"
-        " nothing is sent to Amazon but the login",
+        applied_message="you are not logged in to Amazon Q; this run uses a placeholder login",
+        unusable_message="Amazon Q will ask you to log in; a free Builder ID is enough:"
+        " only the login is sent to Amazon",
     )
     return LaunchPlan(
-        env=own,
+        env=user_env,
         edits=(
             SettingsEdit(
                 file=JsonSettingsFile(path=settings, lock=settings),
@@ -89,10 +89,10 @@ def prepare_kiro(endpoint: GatewayEndpoint, env: Env, argv: list[str]) -> Launch
         "KIRO_KAS_ENDPOINT": endpoint.base_url,
         "KIRO_KAS_CONTROL_PLANE_ENDPOINT": endpoint.base_url,
     }
-    place = JsonSettingsFile(path=str(settings), lock=f"{settings}.lock")
+    file = JsonSettingsFile(path=str(settings), lock=f"{settings}.lock")
     return LaunchPlan(
         env=child_env(env, added=added),
-        edits=(SettingsEdit(file=place, values=_service_endpoints(endpoint, _KIRO_SERVICES)),),
+        edits=(SettingsEdit(file=file, values=_service_endpoints(endpoint, _KIRO_SERVICES)),),
     )
 
 
@@ -151,7 +151,7 @@ def claude_conflicts(env: Env) -> list[str]:
     """Warn about Claude Code's settings file, which overrides the environment."""
     file = Path(env.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "settings.json"
     found = settings_conflicts(_read_json(file))
-    return [f"{file} sets {', '.join(found)}, which may lead Claude Code past this gateway"] if found else []
+    return [f"{file} sets {', '.join(found)}, so Claude Code may bypass this gateway"] if found else []
 
 
 def prepare_codex(endpoint: GatewayEndpoint, env: Env, _argv: list[str]) -> LaunchPlan:
@@ -226,7 +226,7 @@ def _gemini_links(home: Path) -> dict[str, Path]:
 def gemini_conflicts(env: Env) -> list[str]:
     file = _gemini_home(env) / ".gemini" / "settings.json"
     unread = file.exists() and _read_json(file) is None
-    return [f"{file} is no plain JSON, so this run goes without these settings"] if unread else []
+    return [f"{file} is not plain JSON, so this run ignores these settings"] if unread else []
 
 
 def _gemini_home(env: Env) -> Path:

@@ -70,10 +70,10 @@ class JsonSettingsFile(msgspec.Struct, frozen=True, kw_only=True, tag="json"):
         try:
             file = file.resolve()  # keep a symbolic link, for example into a dotfiles repository
             with _locked(Path(self.lock)):
-                text, found = _read(file, keys)
-                change = decide(found)
+                text, current = _read(file, keys)
+                change = decide(current)
                 if change.values or (change.restore and file.exists()):
-                    _rewrite(file, text, found.original, change)
+                    _rewrite(file, text, current.original, change)
         except OSError as error:
             raise SettingsFileError(f"{file}: {error.strerror}") from None
 
@@ -107,8 +107,8 @@ SettingsFile = JsonSettingsFile | AuthKvTable
 
 def _rows(database: sqlite3.Connection, keys: list[str]) -> dict[str, Any]:
     query = "SELECT value FROM auth_kv WHERE key = ?"
-    found = {key: database.execute(query, (key,)).fetchone() for key in keys}
-    return {key: row[0] for key, row in found.items() if row is not None}
+    current = {key: database.execute(query, (key,)).fetchone() for key in keys}
+    return {key: row[0] for key, row in current.items() if row is not None}
 
 
 def write_atomically(file: Path, content: bytes, mode: int) -> None:
@@ -185,7 +185,7 @@ def _read(file: Path, keys: list[str]) -> tuple[Document, CurrentSettings]:
         document = _parse(original.text)
         values = {key: msgspec.json.decode(document[key]) for key in keys if key in document}
     except (msgspec.DecodeError, RecursionError):
-        raise SettingsFileError(f"{file} is no plain JSON object") from None
+        raise SettingsFileError(f"{file} is not a plain JSON object") from None
     return document, CurrentSettings(values=values, original=original)
 
 
@@ -196,7 +196,7 @@ def _read_text(file: Path) -> str:
         try:
             text = file.read_text("utf-8")
         except UnicodeDecodeError:
-            raise SettingsFileError(f"{file} is no UTF-8 text") from None
+            raise SettingsFileError(f"{file} is not UTF-8 text") from None
         if text.strip() or time.monotonic() > deadline:
             return text
         time.sleep(_POLL_S)

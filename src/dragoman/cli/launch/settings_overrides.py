@@ -30,32 +30,34 @@ class OverriddenKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     claims: tuple[LauncherOverride, ...] = ()
 
 
-def add_override(loan: OverriddenKey, current: Any, by: str, value: Any) -> OverriddenKey:
+def add_override(overridden: OverriddenKey, current: Any, by: str, value: Any) -> OverriddenKey:
     """Add a claim; the current value becomes the one to restore unless a launcher has set it."""
     return OverriddenKey(
-        before=loan.before if current in loan.put else current,
-        put=loan.put if value in loan.put else (*loan.put, value),
-        claims=(*loan.claims, LauncherOverride(by=by, value=value)),
+        before=overridden.before if current in overridden.put else current,
+        put=overridden.put if value in overridden.put else (*overridden.put, value),
+        claims=(*overridden.claims, LauncherOverride(by=by, value=value)),
     )
 
 
-def remove_overrides(loan: OverriddenKey, gone: Callable[[str], bool]) -> OverriddenKey:
+def remove_overrides(overridden: OverriddenKey, gone: Callable[[str], bool]) -> OverriddenKey:
     """Remove the claims of launchers that have ended."""
-    claims = tuple(claim for claim in loan.claims if not gone(claim.by))
-    return msgspec.structs.replace(loan, claims=claims)
+    claims = tuple(claim for claim in overridden.claims if not gone(claim.by))
+    return msgspec.structs.replace(overridden, claims=claims)
 
 
-def effective_value(loan: OverriddenKey, current: Any) -> Any:
+def effective_value(overridden: OverriddenKey, current: Any) -> Any:
     """Return the value that the key must have."""
-    if current not in loan.put:
+    if current not in overridden.put:
         return current
-    return loan.claims[-1].value if loan.claims else loan.before
+    return overridden.claims[-1].value if overridden.claims else overridden.before
 
 
-def changed_values(loans: Mapping[str, OverriddenKey], found: Mapping[str, Any]) -> dict[str, Any]:
+def changed_values(overrides: Mapping[str, OverriddenKey], current: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that must be written, by key."""
-    wanted = {key: effective_value(loan, found.get(key, ABSENT)) for key, loan in loans.items()}
-    return {key: value for key, value in wanted.items() if value != found.get(key, ABSENT)}
+    wanted = {
+        key: effective_value(overridden, current.get(key, ABSENT)) for key, overridden in overrides.items()
+    }
+    return {key: value for key, value in wanted.items() if value != current.get(key, ABSENT)}
 
 
 def apply_changes(document: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Convert tools, calls and results to and from the wire format of each API, as plain JSON values.
 
-The conversions themselves are those of the dialects. Every module here implements `Form`:
+The conversions themselves are those of the dialects. Every module here implements `ToolFormat`:
 
     encode_tools(tools) -> list            decode_tools(list) -> tools        the request's list of tools
     encode_choice(choice) -> value         decode_choice(value) -> choice     the tool choice: auto, any, none, named

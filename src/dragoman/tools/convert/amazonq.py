@@ -57,8 +57,8 @@ def encode_results(results: Sequence[ToolResult]) -> list[Any]:
 
     Raises `InvalidRequest` for a result with files: Amazon Q has them only in the message's own `images`.
     """
-    told = [result if not result.content else response_as_text(result) for result in results]
-    return [outgoing.encode_results(told)] if told else []
+    converted = [result if not result.content else response_as_text(result) for result in results]
+    return [outgoing.encode_results(converted)] if converted else []
 
 
 def decode_results(wire: list[Any]) -> tuple[ToolResult, ...]:

@@ -61,8 +61,8 @@ class Backups:
             size_bytes=len(content or b""),
         )
         with self._open() as folder:
-            place = SandboxEntry(folder=folder, name=head.id + _SUFFIX, path=head.id)
-            replace_file(place, msgspec.json.encode(head) + b"\n" + (content or b""), mode=0o600)
+            entry = SandboxEntry(folder=folder, name=head.id + _SUFFIX, path=head.id)
+            replace_file(entry, msgspec.json.encode(head) + b"\n" + (content or b""), mode=0o600)
             self._prune(folder)
         return head.id
 

@@ -225,11 +225,11 @@ class FileTools:
         risk: Risk,
         preview: Callable[[Args], str] | None = None,
     ) -> ToolDefinition:
-        told = TOOL_SPECS[name]
+        spec = TOOL_SPECS[name]
         return ToolDefinition(
             name=name,
-            description=told.description,
-            schema=told.schema,
+            description=spec.description,
+            schema=spec.schema,
             execute=execute,
             risk=risk,
             subject=self._subject,

@@ -97,18 +97,18 @@ def read_text(
     A range that exceeds `max_bytes` is cut, with a note. Raises `ToolRefused` for a whole file or a single line
     that exceeds it, and `ToolFailed` for a binary file or a range after its end.
     """
-    with sandbox.open_entry(path) as place:
-        descriptor, status = place.open()
+    with sandbox.open_entry(path) as entry:
+        descriptor, status = entry.open()
         with open(descriptor, "rb") as file:
             size = status.st_size
             if size > (max_bytes if wanted.whole else _MAX_SCAN_BYTES):
                 hint = ": read a range of lines with offset and limit" if wanted.whole else ""
                 why = f"{size:,} bytes is above the limit of {max_bytes:,}{hint}"
-                raise ToolRefused(why, where=place.path)
+                raise ToolRefused(why, where=entry.path)
             start = file.read(max(_PROBE_BYTES, min(size, max_bytes)))
             encoding = detect_encoding(start, cut=len(start) < size)
             if encoding is None:
-                raise ToolFailed(f"{describe_binary(start)}, {size:,} bytes", where=place.path)
+                raise ToolFailed(f"{describe_binary(start)}, {size:,} bytes", where=entry.path)
             file.seek(len(encoding.bom))
             lines, cut = _lines(file, encoding.name, wanted, max_bytes)
     text = "".join(_number(lines, wanted.offset) if numbered else lines)

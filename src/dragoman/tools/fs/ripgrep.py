@@ -145,15 +145,15 @@ class _Verifier:
 
     def _check(self, hint: RipgrepMatch) -> SearchHit | None:
         path = self._prefix + str(hint.path).removeprefix("./")
-        said = str(hint.lines).rstrip("\r\n")
+        line_text = str(hint.lines).rstrip("\r\n")
         try:
             lines = self._lines(path) if self._is_wanted(path) else []
         except ToolError:  # deleted, replaced by a symlink, or secret
             return None
-        if not 0 < hint.line_number <= len(lines) or lines[hint.line_number - 1] != said:
+        if not 0 < hint.line_number <= len(lines) or lines[hint.line_number - 1] != line_text:
             return None
-        column = len(said.encode()[: hint.submatches[0].start].decode("utf-8", "ignore")) + 1
-        return SearchHit(path=path, line=hint.line_number, column=column, text=said)
+        column = len(line_text.encode()[: hint.submatches[0].start].decode("utf-8", "ignore")) + 1
+        return SearchHit(path=path, line=hint.line_number, column=column, text=line_text)
 
     def _is_wanted(self, path: str) -> bool:
         folder, slash, name = path.rpartition("/")
@@ -166,8 +166,8 @@ class _Verifier:
 
     def _lines(self, path: str) -> list[str]:
         if path != self._file[0]:
-            with self._sandbox.open_entry(path) as place:
-                data, _ = place.read(self._query.max_file_bytes)
+            with self._sandbox.open_entry(path) as entry:
+                data, _ = entry.read(self._query.max_file_bytes)
             encoding = detect_encoding(data)
             text = encoding.decode(data) if encoding else ""
             self._file = (path, [line.rstrip("\r") for line in text.split("\n")])

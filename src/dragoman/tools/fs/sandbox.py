@@ -177,7 +177,7 @@ class SandboxEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replace_file(
-    place: SandboxEntry, data: bytes, *, like: os.stat_result | None = None, mode: int | None = None
+    entry: SandboxEntry, data: bytes, *, like: os.stat_result | None = None, mode: int | None = None
 ) -> None:
     """Replace the content of a file atomically and durably: write a draft, fsync it, rename it.
 
@@ -186,7 +186,7 @@ def replace_file(
     """
     draft = f"{DRAFT_PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
     mode = like.st_mode & _PERMISSIONS if like else mode
-    descriptor = os.open(draft, _CREATE, _ANY_MODE if mode is None else mode, dir_fd=place.folder)
+    descriptor = os.open(draft, _CREATE, _ANY_MODE if mode is None else mode, dir_fd=entry.folder)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
@@ -194,12 +194,12 @@ def replace_file(
             if mode is not None:
                 _copy_attributes(descriptor, like, mode)
             os.fsync(descriptor)
-        os.rename(draft, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        os.rename(draft, entry.name, src_dir_fd=entry.folder, dst_dir_fd=entry.folder)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(draft, dir_fd=place.folder)
+            os.unlink(draft, dir_fd=entry.folder)
         raise
-    _sync_folder(place.folder)
+    _sync_folder(entry.folder)
 
 
 def remove_stale_drafts(folder: int) -> None:
@@ -314,9 +314,9 @@ class Sandbox:
                 raise ToolFailed("ends with '/', and a file is wanted", where=printable_path(path))
             with translate_os_errors(path):
                 name = walk.to_entry()
-            place = SandboxEntry(folder=walk.folder, name=name, path=_join_path(walk.trail, name))
+            entry = SandboxEntry(folder=walk.folder, name=name, path=_join_path(walk.trail, name))
             with translate_os_errors(path):
-                yield place
+                yield entry
 
     @contextlib.contextmanager
     def open_directory(self, path: str) -> Iterator[tuple[int, str]]:

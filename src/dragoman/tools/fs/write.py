@@ -171,18 +171,18 @@ class FileWriter:
         `mode` sets the permissions of a new file; an existing file keeps its own. Raises `ToolRefused` if a limit
         is exceeded and `ToolFailed` if the file was changed by another program meanwhile.
         """
-        with self._lock, self._sandbox.open_entry(path, create_parents=create_parents) as place:
-            old, status = _read_current(place)
+        with self._lock, self._sandbox.open_entry(path, create_parents=create_parents) as entry:
+            old, status = _read_current(entry)
             new = change(old)
             self._meter.count_write(context.session, len(new))
             if new == old:
-                return WriteResult(path=place.path, created=False, size_bytes=len(new), backup="")
+                return WriteResult(path=entry.path, created=False, size_bytes=len(new), backup="")
             before = status.st_mode if status else 0
-            backup = self._backups.save(place.path, old, mode=before, session=context.session, tool=tool)
-            self._sweep_once(place.folder)
-            _must_be_unchanged(place, status)
-            replace_file(place, new, like=status, mode=mode)
-            return WriteResult(path=place.path, created=old is None, size_bytes=len(new), backup=backup)
+            backup = self._backups.save(entry.path, old, mode=before, session=context.session, tool=tool)
+            self._sweep_once(entry.folder)
+            _must_be_unchanged(entry, status)
+            replace_file(entry, new, like=status, mode=mode)
+            return WriteResult(path=entry.path, created=old is None, size_bytes=len(new), backup=backup)
 
     def restore(self, backup: str, context: Context) -> WriteResult:
         """Restore a file from a backup, or remove it if it did not exist; the current content is backed up first."""
@@ -196,23 +196,23 @@ class FileWriter:
                 create_parents=True,
                 mode=head.mode,
             )
-        with self._lock, self._sandbox.open_entry(head.path) as place:
-            old, status = _read_current(place)
+        with self._lock, self._sandbox.open_entry(head.path) as entry:
+            old, status = _read_current(entry)
             if old is None or status is None:
-                raise ToolFailed("the file is already gone", where=place.path)
+                raise ToolFailed("the file is already gone", where=entry.path)
             self._meter.count_write(context.session, 0)
             kept = self._backups.save(
-                place.path, old, mode=status.st_mode, session=context.session, tool="restore_backup"
+                entry.path, old, mode=status.st_mode, session=context.session, tool="restore_backup"
             )
-            place.remove()
-            return WriteResult(path=place.path, created=False, size_bytes=0, backup=kept)
+            entry.remove()
+            return WriteResult(path=entry.path, created=False, size_bytes=0, backup=kept)
 
     def preview(self, path: str, change: ContentChange) -> str:
         """Return a diff of what a write would change, or the reason why it would fail."""
         try:
             try:
-                with self._sandbox.open_entry(path) as place:
-                    old, real = _read_current(place)[0], place.path
+                with self._sandbox.open_entry(path) as entry:
+                    old, real = _read_current(entry)[0], entry.path
             except ToolFailed:  # parent folders that do not exist yet
                 old, real = None, path
             new = change(old)
@@ -228,15 +228,15 @@ class FileWriter:
             remove_stale_drafts(folder)
 
 
-def _read_current(place: SandboxEntry) -> tuple[bytes | None, os.stat_result | None]:
-    return (None, None) if place.status() is None else place.read(_MAX_OLD_BYTES)
+def _read_current(entry: SandboxEntry) -> tuple[bytes | None, os.stat_result | None]:
+    return (None, None) if entry.status() is None else entry.read(_MAX_OLD_BYTES)
 
 
-def _must_be_unchanged(place: SandboxEntry, before: os.stat_result | None) -> None:
+def _must_be_unchanged(entry: SandboxEntry, before: os.stat_result | None) -> None:
     """Raise `ToolFailed` if another program has changed the file since it was read."""
-    now = place.status()
+    now = entry.status()
     if _version(now) != _version(before):
-        raise ToolFailed("the file was changed by somebody else just now: read it again", where=place.path)
+        raise ToolFailed("the file was changed by somebody else just now: read it again", where=entry.path)
 
 
 def _version(status: os.stat_result | None) -> tuple[int, ...] | None:

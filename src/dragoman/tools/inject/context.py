@@ -133,8 +133,8 @@ def call_key(call: Mapping[str, Any]) -> str:
     named: str | None = get_field(call, "id")
     if named:
         return named
-    said = msgspec.json.encode([call.get("name"), call.get("args") or {}], order="deterministic")
-    return blake2b(said, digest_size=16).hexdigest()
+    encoded = msgspec.json.encode([call.get("name"), call.get("args") or {}], order="deterministic")
+    return blake2b(encoded, digest_size=16).hexdigest()
 
 
 _TEXT_MIME_TYPES = ("", "text/plain")

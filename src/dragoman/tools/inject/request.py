@@ -29,12 +29,12 @@ def _with_tools(body: Json, context: ToolContext) -> Json:
     if not context.tools and not context.tool_config and context.keep_client_tools:
         return body
     own = {declaration["name"] for declaration in context.tools}
-    kept = as_objects(get_field(body, "tools")) if context.keep_client_tools else []
-    kept = [tool for tool in (_without(tool, own) for tool in kept) if tool]
-    theirs = _names(kept)
+    client_tools = as_objects(get_field(body, "tools")) if context.keep_client_tools else []
+    client_tools = [tool for tool in (_without(tool, own) for tool in client_tools) if tool]
+    theirs = _names(client_tools)
     if context.tools and context.built_in == "drop":
-        kept = [tool for tool in map(_functions_only, kept) if tool]
-    tools = _joined(kept, context.tools)
+        client_tools = [tool for tool in map(_functions_only, client_tools) if tool]
+    tools = _joined(client_tools, context.tools)
     config = _config(body, context, theirs, tools)
     if tools == as_objects(get_field(body, "tools")) and config == (get_field(body, "toolConfig") or {}):
         return body

@@ -33,7 +33,7 @@ def told(findings: list[Finding]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("env", "expected"),
     [
-        ({}, [("ok", "nothing that leads elsewhere")]),
+        ({}, [("ok", "no conflicting variables")]),
         ({"ANTHROPIC_API_KEY": "x"}, [("note", "ANTHROPIC_API_KEY is set")]),
         (
             {"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_API_KEY": "x"},
@@ -41,21 +41,21 @@ def told(findings: list[Finding]) -> list[tuple[str, str]]:
         ),
         (
             {"ANTHROPIC_BASE_URL": "http://127.0.0.1:8377"},
-            [("ok", "ANTHROPIC_BASE_URL leads to this gateway")],
+            [("ok", "ANTHROPIC_BASE_URL points to this gateway")],
         ),
         (
             {"OPENAI_BASE_URL": "http://localhost:8377/"},
-            [("warn", "OPENAI_BASE_URL leads to this gateway, but to the path /")],
+            [("warn", "OPENAI_BASE_URL points to this gateway, but with the path /")],
         ),
         (
             {"OPENAI_BASE_URL": "https://api.example.com/v1"},
-            [("note", "OPENAI_BASE_URL is api.example.com, not this gateway")],
+            [("note", "OPENAI_BASE_URL points to api.example.com, not to this gateway")],
         ),
         (
             {"GEMINI_BASE_URL": "http://127.0.0.1:8377"},
-            [("fail", "env GEMINI_BASE_URL leads to the gateway's own address")],
+            [("fail", "env GEMINI_BASE_URL points to the gateway itself")],
         ),
-        ({"GOOGLE_API_KEY": "AIza-meant-for-the-gateway"}, [("ok", "nothing that leads elsewhere")]),
+        ({"GOOGLE_API_KEY": "AIza-meant-for-the-gateway"}, [("ok", "no conflicting variables")]),
     ],
 )
 def test_variables(tmp_path: Path, env: dict[str, str], expected: list[tuple[str, str]]) -> None:
@@ -64,7 +64,7 @@ def test_variables(tmp_path: Path, env: dict[str, str], expected: list[tuple[str
 
 def test_only_variables_of_the_wanted_clients_count(tmp_path: Path) -> None:
     at = situation(tmp_path, {"ANTHROPIC_API_KEY": "x"}, "pi")
-    assert told(list(check_environment(at))) == [("ok", "nothing that leads elsewhere")]
+    assert told(list(check_environment(at))) == [("ok", "no conflicting variables")]
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_only_variables_of_the_wanted_clients_count(tmp_path: Path) -> None:
         (
             {"HTTPS_PROXY": "http://me:secret@proxy:3128", "NO_PROXY": "127.0.0.1,localhost"},
             ["ok"],
-            "generativelanguage.googleapis.com is asked through proxy:3128",
+            "generativelanguage.googleapis.com is reached through proxy:3128",
         ),
         ({"HTTPS_PROXY": "ftp://me:secret@proxy:21"}, ["fail"], "cannot be used"),
-        ({"HTTPS_PROXY": "socks5://proxy"}, ["ok"], "is asked through proxy:1080"),
+        ({"HTTPS_PROXY": "socks5://proxy"}, ["ok"], "is reached through proxy:1080"),
         ({"ALL_PROXY": "http://proxy:1", "NO_PROXY": "127.0.0.1,localhost"}, ["ok"], "through proxy:1"),
         ({"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "*"}, ["ok"], "set, and not used for"),
     ],
@@ -140,7 +140,7 @@ def test_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             'profile = "work"\n[profiles.work]\nmodel = "x"\n',
             "codex",
             "ok",
-            "none of them",
+            "no conflicting",
         ),
         (".codex/config.toml", "profile = \n", "codex", "fail", "cannot be read"),
         (".gemini/settings.json", "// a comment\n{}", "gemini", "warn", "is not plain JSON"),
@@ -165,8 +165,8 @@ def test_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "note",
             "security.auth.baseUrl",
         ),
-        (".claude/settings.json", '{"env": {"ANTHROPIC_AUTH_TOKEN": "x"}}', "pi", "ok", "none of them"),
-        (".claude/settings.json", "[]", "claude", "ok", "none of them"),
+        (".claude/settings.json", '{"env": {"ANTHROPIC_AUTH_TOKEN": "x"}}', "pi", "ok", "no conflicting"),
+        (".claude/settings.json", "[]", "claude", "ok", "no conflicting"),
     ],
 )
 def test_files_of_clients(
@@ -212,6 +212,6 @@ def test_the_clock_is_compared_with_googles(behind_s: int, status: str, words: s
 
 def test_the_summary_counts() -> None:
     fine = [("key", Finding(status="ok", what="a")), ("key", Finding(status="warn", what="b"))]
-    assert summary(fine) == "everything works (1 ok, 0 note, 1 warn)"
+    assert summary(fine) == "all checks passed (1 ok, 0 note, 1 warn)"
     assert all_passed(fine)
     assert not all_passed([*fine, ("port", Finding(status="fail", what="c"))])
