@@ -452,9 +452,9 @@ class ToolLoop:
     def _next_choice(self) -> ToolChoice:
         """Return the tool choice of the next round.
 
-        A client that forces a call means one of its own tools, and only once: later rounds are free. If the forced
-        tool may be deferred, the search tools are allowed too, and the call stays forced until the tool is found. If
-        the client names the tools, there is nothing to find.
+        A client that forces a call means one of its own tools (known problem B15), and only once: later rounds are
+        free. If the forced tool may be deferred, the search tools are allowed too, and the call stays forced until the
+        tool is found. If the client names the tools, there is nothing to find.
         """
         choice = self.request.tool_choice
         names = [tool.name for tool in self.request.tools]

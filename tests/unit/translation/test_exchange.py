@@ -1,4 +1,4 @@
-"""One call in both directions: what is sent, what is given out, what is remembered."""
+"""An exchange: the upstream body, the bytes for the client, and what is stored."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TestAnswers:
         hidden = message(ready(stream=stream, tools=[READ]), *SIGNED_CALL)
         assert hidden["content"] == [used(identity)]
 
-    def test_facts(self, stream: bool) -> None:
+    def test_summary(self, stream: bool) -> None:
         exchange = ready(stream=stream, tools=[READ])
         message(exchange, *(item | {"modelVersion": "gemini-x", "responseId": "r"} for item in SIGNED_CALL))
         usage = Usage(input_tokens=10, cached_tokens=4, output_tokens=5, thought_tokens=3)
@@ -144,7 +144,7 @@ class TestFailures:
         assert got["type"] == "error"
         assert words in got["error"]["message"]
 
-    def test_nothing_is_given_out_behind_a_failure(self) -> None:
+    def test_nothing_is_sent_after_a_failure(self) -> None:
         exchange = ready(stream=True)
         exchange.open()
         before = exchange.receive(sse(*self.BROKEN))
@@ -152,7 +152,7 @@ class TestFailures:
         assert exchange.receive(sse(*TEXT)) == b""
         assert exchange.end() == b""
 
-    def test_a_call_that_is_cut_is_never_given_out(self) -> None:
+    def test_a_call_that_is_cut_off_is_never_sent(self) -> None:
         exchange = ready(stream=True)
         piece = {"functionCall": {"name": "Read", "willContinue": True}}
         names = [event["event"] for event in parse(run(exchange, chunk(piece)))]
@@ -170,26 +170,26 @@ class TestFailures:
         exchange.open()
         assert exchange.fail(error).startswith(b"event: error\n")
 
-    def test_arguments_that_are_no_object_are_garbage(self) -> None:
+    def test_arguments_that_are_no_object_are_an_upstream_error(self) -> None:
         exchange = ready(stream=True)
         part = {"functionCall": {"name": "Read", "args": [1]}}
         assert parse(run(exchange, chunk(part, finish="STOP")))[-1]["event"] == "error"
         assert isinstance(exchange.failure, UpstreamError)
 
-    def test_the_order_of_calls_is_kept_to(self) -> None:
+    def test_receive_and_finish_need_encode(self) -> None:
         exchange = Exchange(anthropic, new_id=lambda: "x")
         with pytest.raises(RuntimeError):
             exchange.receive(b"")
         with pytest.raises(RuntimeError):
             exchange.finish()
 
-    def test_an_upstream_that_never_ends_is_a_cut_one(self) -> None:
+    def test_an_answer_without_an_end_is_incomplete(self) -> None:
         exchange = Exchange(anthropic, _Silent(), new_id=lambda: "x")  # type: ignore[arg-type]
         exchange.decode(body(user("q")))
         exchange.encode(MODEL)
         assert b"no end" in exchange.finish()
 
-    def test_when_nothing_but_counts_can_follow_it_is_known(self) -> None:
+    def test_has_finish(self) -> None:
         exchange = Exchange(anthropic, new_id=lambda: "x")
         exchange.decode(body(user("q")))
         exchange.encode(MODEL)
@@ -251,7 +251,7 @@ class TestAttempts:
         assert second.store_entries == fresh.store_entries
         assert len(fresh.store_entries) == 1
 
-    def test_feedback_is_the_users_last_word(self) -> None:
+    def test_feedback_is_the_last_user_message(self) -> None:
         exchange = ready(user("q"), assistant("a"), user("r"))
         contents = json.loads(exchange.encode(MODEL, feedback="Try again."))["contents"]
         assert contents[-1] == {"role": "user", "parts": [{"text": "Try again."}]}
@@ -276,7 +276,7 @@ class TestArguments:
         raw = b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"Read","args":{ "a" : 1 }}}]}}]}'
         assert rb'"{ \"a\" : 1 }"' in exchange.receive(b"data: " + raw + b"\n\n")
 
-    def test_an_unknown_tool_is_the_clients_to_refuse(self) -> None:
+    def test_a_call_of_an_unknown_tool_goes_to_the_client(self) -> None:
         assert (
             message(ready(tools=[READ]), chunk(call("Other", b=1), finish="STOP"))["content"][0]["name"]
             == "Other"
@@ -290,7 +290,7 @@ class TestArguments:
         assert "Read" in str(exchange.failure)
         assert not exchange.has_content
 
-    def test_strict_mode_gives_out_nothing_behind_what_it_refused(self) -> None:
+    def test_strict_mode_sends_nothing_after_a_refused_call(self) -> None:
         exchange = ready(stream=True, tools=[READ], options=TranslationOptions(strict_tool_validation=True))
         exchange.open()
         assert exchange.receive(sse(chunk(call(a="5"), call(a=5), {"text": "x"}))) == b""
@@ -300,7 +300,7 @@ class TestArguments:
         exchange = ready(tools=[READ], options=TranslationOptions(strict_tool_validation=True))
         assert message(exchange, chunk(call(a=5), finish="STOP"))["content"][0]["input"] == {"a": 5}
 
-    def test_strict_mode_judges_by_every_rule_of_json_schema(self) -> None:
+    def test_strict_mode_applies_every_rule_of_json_schema(self) -> None:
         tool = {"name": "Read", "input_schema": {"properties": {"a": {"pattern": "^/"}}}}
         exchange = ready(tools=[tool], options=TranslationOptions(strict_tool_validation=True))
         message(exchange, chunk(call(a="x"), finish="STOP"))
@@ -337,7 +337,7 @@ def test_tool_calling_can_be_switched_off() -> None:
     assert ready(options=off).notes == ()
 
 
-def test_a_whole_answer_has_no_opening_and_no_ping() -> None:
+def test_a_whole_answer_has_no_first_bytes_and_no_ping() -> None:
     exchange = ready()
     assert (exchange.open(), exchange.ping(), exchange.receive(sse(*TEXT)), exchange.end()) == (
         b"",
@@ -387,7 +387,7 @@ def test_j4_a_file_at_an_address_may_be_put_in_its_place() -> None:
     assert note in exchange.notes
 
 
-def test_a_note_alone_changes_no_message_and_asks_for_nothing_again() -> None:
+def test_a_note_alone_changes_no_message_and_no_missing_keys() -> None:
     exchange = ready(user("q"), assistant(tool_use()), user(tool_result("a")), tools=[READ])
     before, wanted = exchange.encode(MODEL), exchange.missing_keys
     note = Note("moved", "model", "another one answers")
@@ -397,13 +397,13 @@ def test_a_note_alone_changes_no_message_and_asks_for_nothing_again() -> None:
     assert note in exchange.notes
 
 
-def test_notes_of_all_stages_come_together() -> None:
+def test_notes_of_all_stages_are_collected() -> None:
     exchange = ready(user("q", {"type": "container_upload"}), assistant(tool_use()), tools=[READ])
     run(exchange, chunk(call(a="5"), finish="STOP"))
     assert [note.kind for note in exchange.notes] == ["dropped", "repaired", "sentinel", "mended"]
 
 
-def test_a_server_tool_block_nested_beyond_reason_does_not_end_the_session() -> None:
+def test_a_server_tool_block_that_is_nested_too_deep_does_not_end_the_session() -> None:
     nested = "[" * 600 + "]" * 600
     body = (
         '{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":'
@@ -415,7 +415,7 @@ def test_a_server_tool_block_nested_beyond_reason_does_not_end_the_session() -> 
     assert "(nested too deeply to be shown)" in exchange.encode(MODEL).decode()
 
 
-def test_a_file_made_by_the_model_is_not_lost_without_a_word() -> None:
+def test_a_file_made_by_the_model_is_dropped_with_a_note() -> None:
     exchange = ready()
     message(
         exchange,

@@ -74,7 +74,7 @@ def test_k1_a_search_is_shown_with_what_it_found_before_the_text(stream: bool) -
     assert message["stop_reason"] == "end_turn"
 
 
-def test_nothing_of_the_text_leaves_before_its_sources_are_known() -> None:
+def test_no_text_is_sent_before_its_sources_are_known() -> None:
     exchange = ready(stream=True)
     exchange.open()
     shown = exchange.receive(sse(*SEARCHED[:3]))
@@ -111,7 +111,7 @@ def test_k3_a_client_that_keeps_no_opaque_words_has_the_store() -> None:
     assert forgotten == [{"text": "[web_search: q]\na.org <https://a.org>\n"}, {"text": "It is so."}]
 
 
-def test_a_dialect_without_words_for_it_is_told_in_a_note() -> None:
+def test_a_server_tool_that_the_dialect_cannot_express_is_noted() -> None:
     exchange = Exchange(CLIENTS["openai_chat"], new_id=lambda: "0" * 16)
     asked = {"model": "m", "messages": [user("q")], "tools": [{"type": "web_search"}]}
     exchange.decode(json.dumps(asked).encode())
@@ -125,14 +125,14 @@ def test_a_dialect_without_words_for_it_is_told_in_a_note() -> None:
     ]
 
 
-def test_a_search_that_google_tells_only_at_the_end_leaves_nothing_to_remember() -> None:
+def test_a_search_that_google_reports_only_at_the_end_is_not_stored() -> None:
     exchange = ready()
     exchange.encode(Target(model="gemini-2.5-flash"))
     assert answered(exchange, *SEARCHED[1:])["content"][0]["type"] == "server_tool_use"
     assert all(key.startswith("text-") for key, _ in exchange.store_entries)
 
 
-def test_switched_off_it_is_not_offered() -> None:
+def test_server_tools_can_be_switched_off() -> None:
     off = TranslationOptions(enable_tool_calling=False)
     exchange = ready(options=off, tools=[SEARCH, tool("f")])
     sent = json.loads(exchange.encode(TARGET))

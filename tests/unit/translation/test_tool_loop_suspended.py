@@ -1,4 +1,4 @@
-"""Answers that stop at calls somebody else answers, and go on when the results have come."""
+"""Suspended answers: they end at calls whose results come from elsewhere, and resume when these have arrived."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Json = dict[str, Any]
 LOOK, ASK = Tool(name="look"), Tool(name="ask")
 
 
-def offered(*, stream: bool, **fields: Any) -> tuple[Exchange, ToolLoop]:
+def exchange_with_tools(*, stream: bool, **fields: Any) -> tuple[Exchange, ToolLoop]:
     exchange = ready(stream=stream, **fields)
-    rounds = ToolLoop(exchange.request, (LOOK, ASK))
-    exchange.add_tool_loop(rounds)
+    tool_loop = ToolLoop(exchange.request, (LOOK, ASK))
+    exchange.add_tool_loop(tool_loop)
     exchange.encode(MODEL)
-    return exchange, rounds
+    return exchange, tool_loop
 
 
 def result(one: ToolCall, words: str) -> ToolResult:
     return ToolResult(call_id=one.id, name=one.name, content=(Text(text=words),))
 
 
-def finished(exchange: Exchange, data: bytes) -> Json:
+def finish(exchange: Exchange, data: bytes) -> Json:
     rest = exchange.finish()
     return assembled(data + rest) if exchange.request.stream else dict(json.loads(rest))
 
@@ -44,40 +44,38 @@ both_ways = pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(
     ("before", "wanted"), [("", "[waiting]"), ("Let me see.", "Let me see.\n\n[waiting]")]
 )
-def test_an_answer_ends_with_words_for_calls_that_others_answer(
-    stream: bool, before: str, wanted: str
-) -> None:
-    exchange, rounds = offered(stream=stream)
+def test_a_suspended_answer_ends_with_a_placeholder_text(stream: bool, before: str, wanted: str) -> None:
+    exchange, tool_loop = exchange_with_tools(stream=stream)
     said = [{"text": before}] if before else []
     out = (
         exchange.open()
         + exchange.receive(sse(chunk(*said, call("ask", "c2ln"), finish="STOP")))
         + exchange.end()
     )
-    (own,) = exchange.gateway_calls
-    out += exchange.send_events(rounds.suspend((None,), {own.id}, "[waiting]"))
-    key, record = rounds.build_record()
-    message = finished(exchange, out)
+    (gateway_call,) = exchange.gateway_calls
+    out += exchange.send_events(tool_loop.suspend((None,), {gateway_call.id}, "[waiting]"))
+    key, record = tool_loop.build_record()
+    message = finish(exchange, out)
     assert "".join(block["text"] for block in message["content"]) == wanted
     assert message["stop_reason"] == "end_turn"
-    assert exchange.store_entries == []  # whoever waits for the results keeps it
+    assert exchange.store_entries == []  # the code that waits for the results stores the record
     assert key.startswith("hidden-text-")
-    assert [part.id for part in record.last.parts if isinstance(part, ToolCall)] == [own.id]
+    assert [part.id for part in record.last.parts if isinstance(part, ToolCall)] == [gateway_call.id]
     assert record.results == ()
 
 
 @both_ways
-def test_what_is_answered_already_is_kept_and_the_next_request_is_whole(stream: bool) -> None:
-    exchange, rounds = offered(stream=stream)
+def test_results_of_a_suspended_answer_are_restored_in_the_next_request(stream: bool) -> None:
+    exchange, tool_loop = exchange_with_tools(stream=stream)
     out = (
         exchange.open()
         + exchange.receive(sse(chunk(call("look", "c2ln"), call("ask"), finish="STOP")))
         + exchange.end()
     )
     look, ask = exchange.gateway_calls
-    out += exchange.send_events(rounds.suspend([result(look, "seen"), None], {ask.id}, "[waiting]"))
-    key, record = rounds.build_record()
-    message = finished(exchange, out)
+    out += exchange.send_events(tool_loop.suspend([result(look, "seen"), None], {ask.id}, "[waiting]"))
+    key, record = tool_loop.build_record()
+    message = finish(exchange, out)
     assert exchange.store_entries == []
     whole = record.with_results([result(ask, "told")])
     following = Exchange(anthropic, new_id=lambda: "0" * 16)
@@ -100,14 +98,14 @@ def test_what_is_answered_already_is_kept_and_the_next_request_is_whole(stream: 
     assert body["contents"][3]["parts"] == [{"text": "go on"}]
 
 
-def test_behind_a_history_that_does_not_show_it_the_answer_goes_on() -> None:
-    exchange, rounds = offered(stream=False)
+def test_an_answer_that_the_history_does_not_show_resumes_after_it() -> None:
+    exchange, tool_loop = exchange_with_tools(stream=False)
     exchange.receive(sse(chunk({"text": "so"}, call("ask", "c2ln"), finish="STOP")))
     exchange.end()
     (ask,) = exchange.gateway_calls
-    rounds.suspend((None,), {ask.id}, "[waiting]")
-    _, record = rounds.build_record()
-    again, resumed = offered(stream=False)
+    tool_loop.suspend((None,), {ask.id}, "[waiting]")
+    _, record = tool_loop.build_record()
+    again, resumed = exchange_with_tools(stream=False)
     resumed.resume({}, [record.with_results([result(ask, "told")])])
     body = json.loads(again.encode(MODEL))
     assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]
@@ -123,14 +121,14 @@ def test_behind_a_history_that_does_not_show_it_the_answer_goes_on() -> None:
 
 
 @both_ways
-def test_a_client_with_calls_of_its_own_needs_no_words(stream: bool) -> None:
-    exchange, rounds = offered(stream=stream, tools=[READ])
+def test_a_client_with_a_call_of_its_own_gets_no_placeholder(stream: bool) -> None:
+    exchange, tool_loop = exchange_with_tools(stream=stream, tools=[READ])
     parts = (call("ask", "c2ln"), call("Read", a="1"))
     out = exchange.open() + exchange.receive(sse(chunk(*parts, finish="STOP"))) + exchange.end()
-    (own,) = exchange.gateway_calls
-    assert rounds.suspend((None,), {own.id}, "[waiting]") == ()
-    key, record = rounds.build_record()
-    message = finished(exchange, out)
+    (gateway_call,) = exchange.gateway_calls
+    assert tool_loop.suspend((None,), {gateway_call.id}, "[waiting]") == ()
+    key, record = tool_loop.build_record()
+    message = finish(exchange, out)
     (block,) = message["content"]
     assert (block["name"], message["stop_reason"]) == ("Read", "tool_use")
     assert key == f"hidden-{block['id']}"
@@ -140,23 +138,23 @@ def test_a_client_with_calls_of_its_own_needs_no_words(stream: bool) -> None:
 
 
 @both_ways
-def test_a_client_that_was_asked_something_in_the_same_step_needs_none_either(stream: bool) -> None:
-    exchange, rounds = offered(stream=stream)
+def test_a_client_that_is_asked_for_approval_gets_no_placeholder(stream: bool) -> None:
+    exchange, tool_loop = exchange_with_tools(stream=stream)
     exchange.receive(sse(chunk(call("look", "c2ln"), call("ask"), finish="STOP")))
     exchange.end()
     look, ask = exchange.gateway_calls
-    assert rounds.suspend((None, None), {ask.id}, "[waiting]") == ()
-    assert rounds.build_record()[0] == f"hidden-{look.id}"
+    assert tool_loop.suspend((None, None), {ask.id}, "[waiting]") == ()
+    assert tool_loop.build_record()[0] == f"hidden-{look.id}"
     assert exchange.gateway_calls == ()
 
 
-def test_an_answer_that_showed_nothing_has_no_place() -> None:
-    rounds = ToolLoop(Request(model="m", messages=(Message(role="user", parts=(Text(text="hi"),)),)), ())
-    assert rounds.build_record()[0] == ""
-    assert rounds.store_entries() == []
+def test_an_answer_that_showed_nothing_has_no_key() -> None:
+    tool_loop = ToolLoop(Request(model="m", messages=(Message(role="user", parts=(Text(text="hi"),)),)), ())
+    assert tool_loop.build_record()[0] == ""
+    assert tool_loop.store_entries() == []
 
 
-def test_a_record_that_cannot_be_read_is_lost() -> None:
+def test_a_damaged_record_is_ignored() -> None:
     assert decode_hidden("nonsense") is None
     kept = HiddenRounds(last=Message(role="model", parts=(Text(text="x"),)))
     assert decode_hidden(kept.encode()) == kept
@@ -171,8 +169,10 @@ def test_a_record_that_cannot_be_read_is_lost() -> None:
         (("nobody",), None),
     ],
 )
-def test_a_choice_names_what_is_declared(names: tuple[str, ...], wanted: tuple[str, ...] | None) -> None:
+def test_a_tool_choice_names_declared_tools_only(
+    names: tuple[str, ...], wanted: tuple[str, ...] | None
+) -> None:
     request = Request(model="m", messages=(), tools=(Tool(name="look"), Tool(name="Read")))
-    rounds = ToolLoop(request, (LOOK, ASK), tool_choice=ToolChoice(mode="any", names=names))
-    choice = rounds.next_request(()).tool_choice
+    tool_loop = ToolLoop(request, (LOOK, ASK), tool_choice=ToolChoice(mode="any", names=names))
+    choice = tool_loop.next_request(()).tool_choice
     assert (choice.names if choice.mode == "any" else None) == wanted
