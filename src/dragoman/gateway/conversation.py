@@ -9,8 +9,8 @@ from typing import TypeVar
 import msgspec
 
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.gateway.handlers.generate import RequestContext
 from dragoman.gateway.leases import ReleaseLease
+from dragoman.gateway.request import RequestContext
 from dragoman.gateway.store_errors import require_store
 from dragoman.store import Conversation, ConversationTurn, HeadMoved
 
@@ -54,13 +54,13 @@ class ConversationHistory:
 
     def __init__(
         self,
-        call: RequestContext,
+        request: RequestContext,
         conversation: str,
         turns: list[ConversationTurn],
         let_go: ReleaseLease | None = None,
     ) -> None:
         self._release_lease = let_go
-        self._request = call
+        self._request = request
         self._conversation = conversation
         self._head = turns[-1].id if turns else ""
         self.turns = [decode_turn_data(turn.data) for turn in turns]
@@ -116,7 +116,7 @@ class ConversationHistory:
 
 @asynccontextmanager
 async def open_conversation(
-    call: RequestContext, *, conversation: str = "", previous: str = ""
+    request: RequestContext, *, conversation: str = "", previous: str = ""
 ) -> AsyncIterator[ConversationHistory]:
     """Yield what a request refers to: a conversation, locked until the block ends, or an earlier response.
 
@@ -124,52 +124,54 @@ async def open_conversation(
     of kind `conflict` if another request runs in the conversation, or of kind `not_found`; InvalidRequest if
     turns are missing.
     """
-    turns = call.gateway.store.turns
-    scope = call.caller.scope
+    turns = request.gateway.store.turns
+    scope = request.caller.scope
     if len(conversation) > _MAX_NAME_CHARACTERS:
         raise InvalidRequest(f"a name has at most {_MAX_NAME_CHARACTERS} characters", where="conversation")
     if not conversation:
-        yield ConversationHistory(call, "", await _read_turns(call, previous, "previous_response_id"))
+        yield ConversationHistory(request, "", await _read_turns(request, previous, "previous_response_id"))
         return
-    async with call.gateway.leases.acquire(f"{scope}/{conversation}") as let_go:
+    async with request.gateway.leases.acquire(f"{scope}/{conversation}") as let_go:
         if let_go is None:
             raise _conversation_locked()
         found = await require_store(turns.conversation(scope, conversation))
         if found is None and conversation.startswith(GENERATED_PREFIX):
             raise not_found("Conversation", conversation)
         if found is None:  # a name that the client chose: a new conversation
-            found = Conversation(name=conversation, scope=scope, created_s=call.created_s)
+            found = Conversation(name=conversation, scope=scope, created_s=request.created_s)
             await require_store(turns.put_conversation(found))
         yield ConversationHistory(
-            call, conversation, await _read_turns(call, found.head, "conversation"), let_go
+            request, conversation, await _read_turns(request, found.head, "conversation"), let_go
         )
 
 
 async def read_conversation(
-    call: RequestContext, *, conversation: str = "", previous: str = ""
+    request: RequestContext, *, conversation: str = "", previous: str = ""
 ) -> ConversationHistory:
     """Like `open_conversation`, but read-only: nothing is locked or created."""
-    scope = call.caller.scope
+    scope = request.caller.scope
     found = (
-        await require_store(call.gateway.store.turns.conversation(scope, conversation))
+        await require_store(request.gateway.store.turns.conversation(scope, conversation))
         if conversation
         else None
     )
     if found is None and conversation.startswith(GENERATED_PREFIX):
         raise not_found("Conversation", conversation)
     if found is not None:
-        return ConversationHistory(call, conversation, await _read_turns(call, found.head, "conversation"))
-    return ConversationHistory(call, "", await _read_turns(call, previous, "previous_response_id"))
+        return ConversationHistory(
+            request, conversation, await _read_turns(request, found.head, "conversation")
+        )
+    return ConversationHistory(request, "", await _read_turns(request, previous, "previous_response_id"))
 
 
 def not_found(what: str, identity: str) -> DragomanError:
     return DragomanError(f"{what} with id '{identity}' not found.", kind="not_found")
 
 
-async def _read_turns(call: RequestContext, turn_id: str, where: str) -> list[ConversationTurn]:
+async def _read_turns(request: RequestContext, turn_id: str, where: str) -> list[ConversationTurn]:
     if not turn_id:
         return []
-    turns = await require_store(call.gateway.store.turns.chain(call.caller.scope, turn_id))
+    turns = await require_store(request.gateway.store.turns.chain(request.caller.scope, turn_id))
     if not turns:
         why = f"{turn_id!r} is not kept here, or something said before it is not kept any more"
         raise InvalidRequest(why, where=where, code="previous_response_not_found")

@@ -18,35 +18,24 @@ from dragoman.dialects.openai_responses.stream import ResponsesStream, encode_re
 from dragoman.errors import DragomanError
 from dragoman.ir import Response, ServerKind
 
-name = "openai_responses"
-stream = ResponsesStream
-call_prefix = "call"
-message_prefix = "resp"
-stream_type = SSE_TYPE
-id_header = "x-request-id"
-keeps_native = False
-server_kinds = KINDS
-opening_grace_s = OPENING_GRACE_S
 
-__all__ = [
-    "ResponsesStream",
-    "call_prefix",
-    "decode_request",
-    "encode_count",
-    "encode_error",
-    "encode_response",
-    "failed_stream",
-    "fails_in_stream",
-    "id_header",
-    "keeps_native",
-    "message_prefix",
-    "name",
-    "opening_grace_s",
-    "server_kinds",
-    "stands_alone",
-    "stream",
-    "stream_type",
-]
+class ResponsesClient:
+    """The client dialect. Everything is in the request body, so one object serves all requests."""
+
+    name = "openai_responses"
+    call_prefix = "call"
+    message_prefix = "resp"
+    stream_type = SSE_TYPE
+    id_header = "x-request-id"
+    keeps_native = False
+    server_kinds = KINDS
+    fails_in_stream = fails_in_stream
+    opening_grace_s = OPENING_GRACE_S
+    decode_request = staticmethod(decode_request)
+    stream = ResponsesStream
+    encode_response = staticmethod(encode_response)
+    encode_error = staticmethod(encode_error)
+    encode_count = staticmethod(encode_count)
 
 
 class CompactClient:
@@ -84,3 +73,17 @@ class CompactClient:
 
     def encode_count(self, tokens: int) -> bytes:
         return encode_count(tokens)
+
+
+__all__ = [
+    "CompactClient",
+    "ResponsesClient",
+    "ResponsesStream",
+    "decode_request",
+    "encode_count",
+    "encode_error",
+    "encode_response",
+    "failed_stream",
+    "fails_in_stream",
+    "stands_alone",
+]

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.asgi import ResponseWriter
 from dragoman.gateway.auth.authenticator import caller_name
 from dragoman.gateway.context import Gateway
 from dragoman.gateway.dashboard.summaries import ModelSummary, summarize_models
@@ -23,9 +22,10 @@ from dragoman.gateway.dashboard.traffic import (
     newest_entries,
     send_json,
 )
-from dragoman.gateway.handlers.generate import RequestContext
 from dragoman.gateway.handlers.pagination import read_page_size
 from dragoman.gateway.limits.quotas import QuotaSubject, UsageEstimate, reserve_charges
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import ResponseWriter
 from dragoman.gateway.store_errors import require_store
 from dragoman.observe.record import RequestRecord
 from dragoman.observe.usage import KINDS, MICROS_PER_USD, NO_LABEL, StoredTally, tallies_of_all
@@ -132,10 +132,10 @@ _DEFAULT_DAYS = 30
 _NO_CALLERS = (OTHER_LABEL, NO_LABEL, OTHERS)
 
 
-async def get_models(call: RequestContext, outlet: ResponseWriter) -> None:
+async def get_models(request: RequestContext, response: ResponseWriter) -> None:
     """Reply with the use of each model, circuit breakers, keys, quotas and fallbacks."""
-    gateway = call.gateway
-    lines = await newest_entries(call, SUMMARIZED_REQUESTS)
+    gateway = request.gateway
+    lines = await newest_entries(request, SUMMARIZED_REQUESTS)
     records = await asyncio.to_thread(decode_records, lines)
     used = summarize_models(records, cost_function(gateway))
     body = {
@@ -146,7 +146,7 @@ async def get_models(call: RequestContext, outlet: ResponseWriter) -> None:
         "fuses": await _quota_usage(gateway, records),
         "fallbacks": gateway.config.models.fallbacks,
     }
-    await send_json(outlet, body)
+    await send_json(response, body)
 
 
 def _failing_breakers(gateway: Gateway) -> dict[str, dict[str, float]]:
@@ -201,31 +201,31 @@ async def _quota_usage(gateway: Gateway, records: list[RequestRecord]) -> list[Q
     return shown
 
 
-async def get_cost(call: RequestContext, outlet: ResponseWriter) -> None:
+async def get_cost(request: RequestContext, response: ResponseWriter) -> None:
     """Reply with the cost of the last `days`, grouped `by` one of `COST_GROUPINGS`."""
-    many = read_page_size(call.query, "days", _DEFAULT_DAYS, LEDGER_DAYS)
-    by = call.query.get("by", COST_GROUPINGS[0])
+    many = read_page_size(request.query, "days", _DEFAULT_DAYS, LEDGER_DAYS)
+    by = request.query.get("by", COST_GROUPINGS[0])
     if by not in COST_GROUPINGS:
         raise InvalidRequest(f"must be one of {', '.join(COST_GROUPINGS)}", where="by")
     days = last_days(datetime.now(UTC).date(), many)
-    body: Any = build_cost_report(await _read_tallies(call, days), days, by)
+    body: Any = build_cost_report(await _read_tallies(request, days), days, by)
     if by == "key":
         for one in body.groups:
             one.name = (
-                one.name if one.name in _NO_CALLERS else caller_name(one.name, call.gateway.caller_names)
+                one.name if one.name in _NO_CALLERS else caller_name(one.name, request.gateway.caller_names)
             )
-    await send_json(outlet, body)
+    await send_json(response, body)
 
 
-async def _read_tallies(call: RequestContext, days: Sequence[str]) -> Sequence[StoredTally]:
+async def _read_tallies(request: RequestContext, days: Sequence[str]) -> Sequence[StoredTally]:
     """Return the sums per day.
 
     A caller without a key may see only requests since the start of the gateway. The stored sums have no time
     of day, so for such a caller they are computed from the requests themselves.
     """
-    gateway = call.gateway
-    if call.caller.key_hash:
+    gateway = request.gateway
+    if request.caller.key_hash:
         return await require_store(gateway.store.ledger.tallies("total", days[0], days[-1]))
-    lines = await newest_entries(call, MAX_LEDGER_ENTRIES)
+    lines = await newest_entries(request, MAX_LEDGER_ENTRIES)
     sums = await asyncio.to_thread(lambda: tallies_of_all(decode_records(lines), gateway.config.limits))
     return [one for one in sums if one.kind == "total" and one.day in days]

@@ -11,26 +11,27 @@ from dragoman.dialects.gemini.client.conversation_state import (
     read_call,
     request_body,
 )
-from dragoman.gateway.asgi import ResponseWriter
 from dragoman.gateway.conversation import TurnData, open_conversation
-from dragoman.gateway.handlers.generate import RequestContext, answer_exchange
+from dragoman.gateway.handlers.generate import answer_exchange
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import ResponseWriter
 from dragoman.ids import new_id
 from dragoman.translation.exchange import Exchange
 
 _DIALECT = "gemini"
 
 
-async def generate_gemini(call: RequestContext, outlet: ResponseWriter) -> None:
+async def generate_in_gemini_conversation(request: RequestContext, response: ResponseWriter) -> None:
     """Answer a request; model, tools and toolConfig that it omits are inherited from the conversation."""
-    asked = read_call(call.body)
-    async with open_conversation(call, conversation=asked.conversation) as before:
+    asked = read_call(request.body)
+    async with open_conversation(request, conversation=asked.conversation) as before:
         before.check_dialect(_DIALECT)
         model = asked.model or msgspec.json.decode(before.inherited_setting("model") or b'""', type=str)
-        call.dialect = GeminiClient(model, "sse" if asked.stream else "whole")
+        request.dialect = GeminiClient(model, "sse" if asked.stream else "whole")
         tools, tool_config = before.inherited_setting("tools"), before.inherited_setting("tool_choice")
-        exchange = call.new_exchange(keep=bool(asked.conversation))
-        request = exchange.decode(request_body(asked, before.items, tools, tool_config), call.headers)
-        exchange.request = msgspec.structs.replace(request, session=asked.conversation)
+        exchange = request.new_exchange(keep=bool(asked.conversation))
+        exchange.decode(request_body(asked, before.items, tools, tool_config), request.headers)
+        exchange.request = msgspec.structs.replace(exchange.request, session=asked.conversation)
 
         config = bytes(asked.rest.get("toolConfig", b""))
 
@@ -45,4 +46,4 @@ async def generate_gemini(call: RequestContext, outlet: ResponseWriter) -> None:
             )
             await before.save(f"gem_{new_id()}", kept)
 
-        await answer_exchange(call, exchange, outlet, keep if asked.conversation else None)
+        await answer_exchange(request, exchange, response, keep if asked.conversation else None)

@@ -9,8 +9,11 @@ import msgspec
 
 from dragoman.config import ModelsConfig, model_for
 from dragoman.dialects import gemini
+from dragoman.dialects.base import Reply
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.handlers.pagination import read_page_size
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 
 #: The models in the list; other names work too.
 GEMINI_MODELS = (
@@ -43,11 +46,22 @@ _ANTHROPIC_PAGE, _GEMINI_PAGE, _MAX_PAGE = 20, 50, 1000
 _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
 
 
-def list_models(dialect: str, models: ModelsConfig, query: Mapping[str, str]) -> bytes:
+async def list_models(request: RequestContext, response: ResponseWriter) -> None:
+    """Reply with the model that the path names, or with the list of all."""
+    name, dialect, config = (
+        request.path_params.get("model", ""),
+        request.dialect.name,
+        request.gateway.config.models,
+    )
+    body = encode_model(dialect, name, config) if name else encode_models(dialect, config, request.query)
+    await response.reply(Reply(200, body, JSON_HEADERS))
+
+
+def encode_models(dialect: str, models: ModelsConfig, query: Mapping[str, str]) -> bytes:
     return msgspec.json.encode(_LISTS.get(dialect, _openai_list)(models, query))
 
 
-def get_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
+def encode_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
     return msgspec.json.encode(_MODELS.get(dialect, _openai_model)(name, models))
 
 

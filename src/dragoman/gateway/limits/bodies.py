@@ -66,70 +66,69 @@ class BodyLimits:
         self._lingering = 0
         self._max_lingering = max(server.max_connections // _LINGERING_SHARE, 1)
 
-    async def read(self, intake: BodyReader, stay: RequestLease, *, proven: bool) -> bytes:
-        """Return the whole body, and account its bytes in `stay`, a lease of this object's `byte_budget`.
+    async def read(self, reader: BodyReader, lease: RequestLease, *, authenticated: bool) -> bytes:
+        """Return the whole body, and account its bytes in `lease`, a lease of this object's `byte_budget`.
 
         A declared length is checked before anything is read. Raises DragomanError: `too_large`, `overloaded`
         or `timeout`; ClientDisconnect if the client disconnects.
         """
-        declared = self._check_size(intake.content_length or 0)
-        if proven:
-            stay.take(declared)
-            hold = stay if intake.content_length is None else None
-            return await self._read_chunks(intake, hold)
+        declared = self._check_size(reader.content_length or 0)
+        if authenticated:
+            lease.take(declared)
+            return await self._read_chunks(reader, lease if reader.content_length is None else None)
         try:  # an unauthenticated client reserves no bytes by merely declaring a length
             async with asyncio.timeout(_UNAUTHENTICATED_TIMEOUT_S):
-                with self._unauthenticated_budget.lease() as unproven:
-                    body = await self._read_chunks(intake, unproven)
+                with self._unauthenticated_budget.lease() as unverified:
+                    body = await self._read_chunks(reader, unverified)
         except TimeoutError:
             raise NotAllowed(
                 f"the body of a signed request must arrive within {_UNAUTHENTICATED_TIMEOUT_S:.0f} s"
             ) from None
-        stay.take(len(body))
+        lease.take(len(body))
         return body
 
-    async def _read_chunks(self, intake: BodyReader, hold: ByteLease | None) -> bytes:
-        """Read all chunks, and add the size of each to `hold` if there is one."""
+    async def _read_chunks(self, reader: BodyReader, lease: ByteLease | None) -> bytes:
+        """Read all chunks, and add the size of each to `lease` if there is one."""
         body = io.BytesIO()  # not a list of chunks: a chunk of one byte would take forty bytes in it
         size = 0
         loop = asyncio.get_running_loop()
-        renewed = loop.time()
+        extended = loop.time()
         try:
-            async with asyncio.timeout(self._idle_s) as patience:
+            async with asyncio.timeout(self._idle_s) as deadline:
                 while True:
-                    piece = await intake.read_chunk()
+                    piece = await reader.read_chunk()
                     size = self._check_size(size + len(piece))
-                    if hold is not None:
-                        hold.take(len(piece))
+                    if lease is not None:
+                        lease.take(len(piece))
                     body.write(piece)
-                    if intake.is_complete:
+                    if reader.is_complete:
                         break
                     now = loop.time()
                     # Not for every chunk: rescheduling a timer costs more than reading a chunk.
-                    if now - renewed > self._idle_s / _MAX_DEADLINE_EXTENSIONS:
-                        renewed = now
-                        patience.reschedule(now + self._idle_s)
+                    if now - extended > self._idle_s / _MAX_DEADLINE_EXTENSIONS:
+                        extended = now
+                        deadline.reschedule(now + self._idle_s)
         except TimeoutError:
             why = f"nothing of the request body has come for {self._idle_s:g} s"
             raise DragomanError(why, kind="timeout") from None
         return body.getvalue()
 
-    async def discard(self, intake: BodyReader) -> None:
+    async def discard(self, reader: BodyReader) -> None:
         """Read and drop the rest of a rejected request's body: most clients read the response only after it.
 
         If the connection were closed at once, the kernel would answer further bytes with a reset and the
         client would lose the error response. Time, bytes and the number of such clients are limited, so that
         slow ones cannot occupy all connections.
         """
-        if intake.expects_continue or self._lingering >= self._max_lingering:
+        if reader.expects_continue or self._lingering >= self._max_lingering:
             return
         left = _LINGER_BODIES * self._max_body_bytes
         self._lingering += 1
         try:
             with contextlib.suppress(TimeoutError, ClientDisconnect):
                 async with asyncio.timeout(_LINGER_S):
-                    while not intake.is_complete and left > 0:
-                        left -= len(await intake.read_chunk())
+                    while not reader.is_complete and left > 0:
+                        left -= len(await reader.read_chunk())
         finally:
             self._lingering -= 1
 

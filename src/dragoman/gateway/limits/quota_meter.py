@@ -41,12 +41,12 @@ class QuotaReservation:
         self,
         meters: Meters,
         reservation: ReservedCharges,
-        trail: RequestRecorder,
+        recorder: RequestRecorder,
         find: Callable[[str], Price | None],
     ) -> None:
         self._meters = meters
         self._charges = reservation
-        self._recorder = trail
+        self._recorder = recorder
         self._find_price = find
         self._input_tokens = 0
 
@@ -75,7 +75,7 @@ class QuotaReservation:
 
 
 async def reserve_quota(
-    gateway: Gateway, caller: Caller, exchange: Exchange, trail: RequestRecorder
+    gateway: Gateway, caller: Caller, exchange: Exchange, recorder: RequestRecorder
 ) -> QuotaReservation | None:
     """Reserve the estimated usage of a request; the caller must `settle()` it. None if there are no quotas.
 
@@ -100,7 +100,7 @@ async def reserve_quota(
     def find(model: str) -> Price | None:
         return (find_price(model, limits) or price) if price is not None else None
 
-    return QuotaReservation(meters, reservation, trail, find)
+    return QuotaReservation(meters, reservation, recorder, find)
 
 
 def _require_price(gateway: Gateway, exchange: Exchange) -> Price:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError
 from dragoman.gateway.gateway_tools.protocol import ToolOutcome
@@ -103,19 +101,11 @@ class PendingToolCalls:
         return None if since is None else max(0, int((now - since) * 1000))
 
 
-class RecordedHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a request head that are recorded, without secrets."""
-
-    method: str
-    path: str
-    client: str = ""  # the beginning of the User-Agent header
-    trace: str = ""  # the `traceparent` header
-
-
 class RequestRecorder:
     """The recorder of one request. Call `end()` when the request is over, and `build_record()` for the record.
 
-    Durations are measured with the monotonic clock.
+    `client` is the beginning of the User-Agent header, and `trace` the `traceparent` header; no argument may contain
+    secrets. Durations are measured with the monotonic clock.
     """
 
     capture: BodyCapture | None = None
@@ -142,10 +132,22 @@ class RequestRecorder:
     _notes: tuple[Note, ...] = ()
     _results: tuple[ClientToolResult, ...] = ()
 
-    def __init__(self, request_id: str, noted: RecordedHead, waiting: PendingToolCalls) -> None:
+    def __init__(
+        self,
+        request_id: str,
+        pending_tool_calls: PendingToolCalls,
+        *,
+        method: str,
+        path: str,
+        client: str = "",
+        trace: str = "",
+    ) -> None:
         self.id = request_id
-        self._head = noted
-        self._pending_tool_calls = waiting
+        self._method = method
+        self._path = path
+        self._client = client
+        self._trace = trace
+        self._pending_tool_calls = pending_tool_calls
         self._started_s = time.time()
         self._started = time.monotonic()
 
@@ -245,13 +247,13 @@ class RequestRecorder:
     def build_record(self) -> tuple[RequestRecord, RequestStages | None]:
         """Return the record, and the captured bodies if there are any. Call `end()` first."""
         now, started, first_byte = self._ended, self._started, self._first_byte
-        noted, facts, (session, asked_model, stream) = self._head, self._facts, self._request_fields
+        facts, (session, asked_model, stream) = self._facts, self._request_fields
         record = RequestRecord(
             id=self.id,
             started_s=self._started_s,
-            method=noted.method,
-            path=noted.path,
-            client=noted.client,
+            method=self._method,
+            path=self._path,
+            client=self._client,
             dialect=self.dialect,
             caller=self.caller,
             session=session,
@@ -276,7 +278,7 @@ class RequestRecorder:
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
             left=self.client_disconnected,
-            trace=noted.trace,
+            trace=self._trace,
         )
         return record, self.capture.stages() if self.capture is not None else None
 

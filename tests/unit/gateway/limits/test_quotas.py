@@ -24,14 +24,14 @@ from dragoman.gateway.limits.quotas import (
     reserve_charges,
     settle_charges,
 )
-from dragoman.gateway.telemetry.request_recorder import PendingToolCalls, RecordedHead, RequestRecorder
+from dragoman.gateway.telemetry.request_recorder import PendingToolCalls, RequestRecorder
 from dragoman.ir import Message, Text, ToolCall, ToolResult, Usage
 from dragoman.observe.prices import Price
 from dragoman.store import MemoryStore
 
 NOW = datetime(2026, 2, 28, 23, 59, 30, tzinfo=UTC)
 WHO = QuotaSubject("caller", "chat")
-TRAIL = RequestRecorder("one", RecordedHead(method="POST", path="/v1/messages"), PendingToolCalls())
+TRAIL = RequestRecorder("one", PendingToolCalls(), method="POST", path="/v1/messages")
 BOTH = LimitsConfig(
     key={"day": QuotaConfig(requests=10, tokens=1_000, usd=0.5)}, session={"minute": QuotaConfig(requests=3)}
 )
