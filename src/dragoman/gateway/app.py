@@ -181,7 +181,7 @@ class GatewayApp:
         await _run_until_disconnect(task, request.route.handler(request, response), response, receive)
 
     def _client_error(self, error: Exception, request_id: str) -> DragomanError:
-        """Return the error that the client is told: without secrets, and without details of a bug of ours."""
+        """Return the error that the client gets, without secrets; details of an internal error are only logged."""
         if isinstance(error, DragomanError):
             return self.gateway.redactor.redact_error(error)
         _log.exception("request %s failed", request_id)

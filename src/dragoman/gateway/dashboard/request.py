@@ -92,7 +92,7 @@ class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
 async def get_request(request: RequestContext, response: ResponseWriter) -> None:
     captured = await _find_captured(request)
     record = captured.record if captured is not None else await _read_record(request)
-    shown = RequestDetails(
+    details = RequestDetails(
         row=request_row(record, cost_function(request.gateway)),
         record=record,
         capture=request.gateway.config.observe.capture,
@@ -100,15 +100,15 @@ async def get_request(request: RequestContext, response: ResponseWriter) -> None
     )
     if captured is not None:
         stages, conversation = await asyncio.to_thread(_decode_capture, captured)
-        shown = msgspec.structs.replace(shown, stages=stages, conversation=conversation)
-    await send_json(response, shown)
+        details = msgspec.structs.replace(details, stages=stages, conversation=conversation)
+    await send_json(response, details)
 
 
 async def post_replay(request: RequestContext, response: ResponseWriter) -> None:
     """Send a captured request again and compare the results; quotas do not apply and no state is written."""
     from dragoman.gateway.dashboard.replay import replay_against  # circular import: it needs the routes
 
-    wanted = _decode_options(request.body)
+    options = _decode_options(request.body)
     captured = await _find_captured(request)
     obstacle = _replay_obstacle(captured)
     if captured is None or obstacle:
@@ -120,40 +120,40 @@ async def post_replay(request: RequestContext, response: ResponseWriter) -> None
             gateway.config,
             gateway.store,
             captured,
-            against=wanted.against,
+            against=options.against,
             emulator_url=own_url,
-            model=wanted.model,
+            model=options.model,
         )
     again = build_capture(record, stages, gateway.redactor)
     asked = again.upstream[0].request.data if again.upstream else b""
-    shown = ReplayResult(
+    result = ReplayResult(
         comparison=compare(captured, record, asked=asked, given=again.client_answer.data),
         row=request_row(record, cost_function(gateway)),
         cleaned=REDACTED in captured.client_request.text,
         stages=view_stages(again),
     )
-    await send_json(response, shown)
+    await send_json(response, result)
 
 
 async def _find_captured(request: RequestContext) -> CapturedRequest | None:
     """Return the capture of a request; callers without a key see only those since the gateway's start."""
-    home, identity = request.gateway.config.home, request.path_params["id"]
+    home, request_id = request.gateway.config.home, request.path_params["id"]
     if not home:
         return None
-    found = await asyncio.to_thread(find_capture, Path(home) / CAPTURES_FOLDER, identity)
-    if found is None or found.record.id != identity:
+    found = await asyncio.to_thread(find_capture, Path(home) / CAPTURES_FOLDER, request_id)
+    if found is None or found.record.id != request_id:
         return None
     hidden = not request.caller.key_hash and found.record.started_s < request.gateway.started_s
     return None if hidden else found
 
 
 async def _read_record(request: RequestContext) -> RequestRecord:
-    identity = request.path_params["id"]
-    line = await require_store(request.gateway.store.ledger.entry(identity))
-    known = decode_records(visible_entries(request, [line])) if line is not None else []
-    if not known:
-        raise DragomanError(f"there is no request {identity} here, or it was forgotten", kind="not_found")
-    return known[0]
+    request_id = request.path_params["id"]
+    entry = await require_store(request.gateway.store.ledger.entry(request_id))
+    records = decode_records(visible_entries(request, [entry])) if entry is not None else []
+    if not records:
+        raise DragomanError(f"there is no request {request_id} here, or it was forgotten", kind="not_found")
+    return records[0]
 
 
 def _decode_capture(captured: CapturedRequest) -> tuple[StagesView, ConversationView | None]:

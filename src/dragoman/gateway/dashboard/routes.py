@@ -54,21 +54,21 @@ async def redirect_to_page(request: RequestContext, response: ResponseWriter) ->
 
 
 async def _send_file(request: RequestContext, response: ResponseWriter, file: StaticFile) -> None:
-    known = request.headers.get("if-none-match", "") == file.tag
+    is_unchanged = request.headers.get("if-none-match", "") == file.tag
     headers = (
         ("content-type", file.content_type),
         ("etag", file.tag),
         ("cache-control", "no-cache"),
         *SAFE_HEADERS,
     )
-    await response.reply(Reply(304, b"", headers) if known else Reply(200, file.data, headers))
+    await response.reply(Reply(304, b"", headers) if is_unchanged else Reply(200, file.data, headers))
 
 
 async def get_info(request: RequestContext, response: ResponseWriter) -> None:
     from importlib.metadata import version  # takes a megabyte; not imported unless the page is opened
 
     gateway = request.gateway
-    shown = GatewayInfo(
+    info = GatewayInfo(
         version=version("dragoman"),
         backend=gateway.config.backend,
         login=not gateway.dashboard_auth.is_open,
@@ -77,15 +77,15 @@ async def get_info(request: RequestContext, response: ResponseWriter) -> None:
         started_ms=int(gateway.started_s * 1000),
         workers=gateway.config.server.workers,
     )
-    await response.reply(Reply(200, msgspec.json.encode(shown), (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS)))
+    await response.reply(Reply(200, msgspec.json.encode(info), (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS)))
 
 
 async def log_in(request: RequestContext, response: ResponseWriter) -> None:
     """Set the session cookie. The caller has presented an admin key, unless the dashboard needs none."""
     headers = (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS)
     if request.caller.key_hash:
-        given = request.gateway.dashboard_auth.new_cookie(request.caller, time.time())
-        headers = (*headers, set_cookie(request.headers, encode_cookie(given), LIFETIME_S))
+        cookie = request.gateway.dashboard_auth.new_cookie(request.caller, time.time())
+        headers = (*headers, set_cookie(request.headers, encode_cookie(cookie), LIFETIME_S))
     await response.reply(Reply(200, b"{}", headers))
 
 

@@ -60,9 +60,9 @@ def _encode_profiles(query: Mapping[str, str]) -> dict[str, Any]:
     if query.get("type") == "APPLICATION":
         return {"inferenceProfileSummaries": []}
     size = read_page_size(query, "maxResults", _PAGE, _MAX_PAGE)
-    shown, more = paginate_names(_PROFILES, query, "nextToken", size)
-    found: dict[str, Any] = {"inferenceProfileSummaries": [_encode_profile(name) for name in shown]}
-    return {**found, "nextToken": shown[-1]} if more else found
+    page, has_more = paginate_names(_PROFILES, query, "nextToken", size)
+    body: dict[str, Any] = {"inferenceProfileSummaries": [_encode_profile(name) for name in page]}
+    return {**body, "nextToken": page[-1]} if has_more else body
 
 
 def _encode_profile(name: str) -> dict[str, Any]:
@@ -97,8 +97,8 @@ def _encode_model(name: str) -> dict[str, Any]:
     }
 
 
-async def _reply(response: ResponseWriter, found: dict[str, Any]) -> None:
-    await response.reply(Reply(200, msgspec.json.encode(found), JSON_HEADERS))
+async def _reply(response: ResponseWriter, body: dict[str, Any]) -> None:
+    await response.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 
 
 async def run_amazonq_operation(request: RequestContext, response: ResponseWriter) -> None:

@@ -43,17 +43,17 @@ _decode_body = msgspec.json.Decoder(_Body).decode
 
 async def create_conversation(request: RequestContext, response: ResponseWriter) -> None:
     body = jsontext.decode_leniently(_decode_body, request.body or b"{}")
-    found = Conversation(
+    conversation = Conversation(
         name=f"{GENERATED_PREFIX}{new_id()}",
         scope=request.caller.scope,
         data=msgspec.json.encode(body.metadata or {}),
         created_s=request.created_s,
     )
     items = _decode_items(body)
-    await require_store(request.gateway.store.turns.put_conversation(found))
+    await require_store(request.gateway.store.turns.put_conversation(conversation))
     if items:
-        await _store_items(request, found.name, items)
-    await _reply(response, _encode_conversation(found))
+        await _store_items(request, conversation.name, items)
+    await _reply(response, _encode_conversation(conversation))
 
 
 async def get_conversation(request: RequestContext, response: ResponseWriter) -> None:
@@ -62,10 +62,10 @@ async def get_conversation(request: RequestContext, response: ResponseWriter) ->
 
 async def update_conversation(request: RequestContext, response: ResponseWriter) -> None:
     body = jsontext.decode_leniently(_decode_body, request.body)
-    found = await _require_conversation(request)
-    found = msgspec.structs.replace(found, data=msgspec.json.encode(body.metadata or {}))
-    await require_store(request.gateway.store.turns.put_conversation(found))
-    await _reply(response, _encode_conversation(found))
+    conversation = await _require_conversation(request)
+    conversation = msgspec.structs.replace(conversation, data=msgspec.json.encode(body.metadata or {}))
+    await require_store(request.gateway.store.turns.put_conversation(conversation))
+    await _reply(response, _encode_conversation(conversation))
 
 
 async def delete_conversation(request: RequestContext, response: ResponseWriter) -> None:
@@ -85,8 +85,8 @@ async def add_items(request: RequestContext, response: ResponseWriter) -> None:
 
 
 async def list_items(request: RequestContext, response: ResponseWriter) -> None:
-    shown, more = paginate(await _read_items(request), request.query)
-    await response.reply(Reply(200, encode_list(shown, has_more=more), JSON_HEADERS))
+    page, has_more = paginate(await _read_items(request), request.query)
+    await response.reply(Reply(200, encode_list(page, has_more=has_more), JSON_HEADERS))
 
 
 async def get_item(request: RequestContext, response: ResponseWriter) -> None:
@@ -96,37 +96,37 @@ async def get_item(request: RequestContext, response: ResponseWriter) -> None:
 
 
 async def delete_item(request: RequestContext, response: ResponseWriter) -> None:
-    found = await _require_conversation(request)
-    async with open_conversation(request, conversation=found.name) as before:
-        before.check_dialect(_NAME)
-        _find_item(before.items, request.path_params["item"])
-        await before.save(f"edit_{new_id()}", TurnData(dialect=_NAME, removed=[request.path_params["item"]]))
-    await _reply(response, _encode_conversation(found))
+    conversation = await _require_conversation(request)
+    async with open_conversation(request, conversation=conversation.name) as history:
+        history.check_dialect(_NAME)
+        _find_item(history.items, request.path_params["item"])
+        await history.save(f"edit_{new_id()}", TurnData(dialect=_NAME, removed=[request.path_params["item"]]))
+    await _reply(response, _encode_conversation(conversation))
 
 
 async def _store_items(request: RequestContext, name: str, items: tuple[bytes, ...]) -> None:
-    async with open_conversation(request, conversation=name) as before:
-        before.check_dialect(_NAME)
-        kept = TurnData(dialect=_NAME, items=list(map(msgspec.Raw, items)), input_count=len(items))
-        await before.save(f"edit_{new_id()}", kept)
+    async with open_conversation(request, conversation=name) as history:
+        history.check_dialect(_NAME)
+        turn = TurnData(dialect=_NAME, items=list(map(msgspec.Raw, items)), input_count=len(items))
+        await history.save(f"edit_{new_id()}", turn)
 
 
 async def _read_items(request: RequestContext) -> list[bytes]:
-    found = await _require_conversation(request)
-    before = await read_conversation(request, conversation=found.name)
-    before.check_dialect(_NAME)
-    return before.items
+    conversation = await _require_conversation(request)
+    history = await read_conversation(request, conversation=conversation.name)
+    history.check_dialect(_NAME)
+    return history.items
 
 
 def _decode_items(body: _Body) -> tuple[bytes, ...]:
     """Return the items of a body; raise InvalidRequest for items that later requests could not decode."""
-    given = bytes(body.items)
-    if given in (b"null", b"[]"):
+    raw_items = bytes(body.items)
+    if raw_items in (b"null", b"[]"):
         return ()
-    asked = b'{"input":%b}' % given
+    request_body = b'{"input":%b}' % raw_items
     try:
-        items = input_items(asked, new_id())
-        dialect.decode_request(asked, {})
+        items = input_items(request_body, new_id())
+        dialect.decode_request(request_body, {})
     except InvalidRequest as error:
         error.where = error.where.replace("input", "items", 1)
         raise
@@ -139,27 +139,27 @@ def _decode_items(body: _Body) -> tuple[bytes, ...]:
     return items
 
 
-def _find_item(items: list[bytes], identity: str) -> bytes:
+def _find_item(items: list[bytes], item_id: str) -> bytes:
     for item in items:
-        if decode_item_id(item) == identity:
+        if decode_item_id(item) == item_id:
             return item
-    raise not_found("Item", identity)
+    raise not_found("Item", item_id)
 
 
 async def _require_conversation(request: RequestContext) -> Conversation:
     name = request.path_params["id"]
-    found = await require_store(request.gateway.store.turns.conversation(request.caller.scope, name))
-    if found is None:
+    conversation = await require_store(request.gateway.store.turns.conversation(request.caller.scope, name))
+    if conversation is None:
         raise not_found("Conversation", name)
-    return found
+    return conversation
 
 
-def _encode_conversation(found: Conversation) -> dict[str, Any]:
+def _encode_conversation(conversation: Conversation) -> dict[str, Any]:
     return {
-        "id": found.name,
+        "id": conversation.name,
         "object": "conversation",
-        "created_at": found.created_s,
-        "metadata": msgspec.Raw(found.data),
+        "created_at": conversation.created_s,
+        "metadata": msgspec.Raw(conversation.data),
     }
 
 

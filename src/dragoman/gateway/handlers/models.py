@@ -68,23 +68,23 @@ def encode_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
 def _anthropic_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
     """Give every Gemini model an alias with "claude": model discovery of clients accepts only such ids."""
     names = (*CLAUDE_MODELS, *(f"claude-{model}" for model in GEMINI_MODELS), *GEMINI_MODELS)
-    shown, more = paginate_names(
+    page, has_more = paginate_names(
         names, query, "after_id", read_page_size(query, "limit", _ANTHROPIC_PAGE, _MAX_PAGE)
     )
-    data = [_anthropic_model(name, models) for name in shown]
-    ends = {"first_id": shown[0] if shown else None, "last_id": shown[-1] if shown else None}
-    return {"data": data, "has_more": more, **ends}
+    data = [_anthropic_model(name, models) for name in page]
+    ends = {"first_id": page[0] if page else None, "last_id": page[-1] if page else None}
+    return {"data": data, "has_more": has_more, **ends}
 
 
 def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
-    real = model_for(name, models)
-    profile = gemini.profile_of(real)
+    upstream_name = model_for(name, models)
+    profile = gemini.profile_of(upstream_name)
     return {
         "type": "model",
         "id": name,
-        "display_name": display_name(real)
+        "display_name": display_name(upstream_name)
         if "gemini" in name
-        else f"{display_name(name)} → {display_name(real)}",
+        else f"{display_name(name)} → {display_name(upstream_name)}",
         "created_at": _UNKNOWN_DATE,
         "lifecycle": "active",
         "max_input_tokens": profile.input_tokens,
@@ -114,11 +114,11 @@ def _openai_model(name: str, models: ModelsConfig) -> dict[str, Any]:
 
 def _gemini_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
     """Return one page; the page token is the name of the previous page's last model."""
-    shown, more = paginate_names(
+    page, has_more = paginate_names(
         GEMINI_MODELS, query, "pageToken", read_page_size(query, "pageSize", _GEMINI_PAGE, _MAX_PAGE)
     )
-    found: dict[str, Any] = {"models": [_gemini_model(name, models) for name in shown]}
-    return {**found, "nextPageToken": shown[-1]} if more else found
+    body: dict[str, Any] = {"models": [_gemini_model(name, models) for name in page]}
+    return {**body, "nextPageToken": page[-1]} if has_more else body
 
 
 def _amazonq_list(models: ModelsConfig, _query: Mapping[str, str]) -> dict[str, Any]:

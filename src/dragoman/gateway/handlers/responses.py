@@ -72,28 +72,28 @@ def _decode_stateless(request: RequestContext) -> Exchange | None:
 
 async def _create_in_conversation(request: RequestContext, response: ResponseWriter) -> None:
     links = links_of(request.body)
-    async with open_conversation(request, **_conversation_arguments(links)) as before:
-        told = inheritable(request.body)
-        keeps = links.store is not False or bool(links.conversation_id)
-        exchange = request.new_exchange(keep=keeps)
-        body, asked = await _expand_body(request, before, exchange.answer_id.rpartition("_")[2])
+    async with open_conversation(request, **_conversation_arguments(links)) as history:
+        settings = inheritable(request.body)
+        is_stored = links.store is not False or bool(links.conversation_id)
+        exchange = request.new_exchange(keep=is_stored)
+        body, new_items = await _expand_body(request, history, exchange.answer_id.rpartition("_")[2])
         exchange.decode(body, request.headers)
 
-        async def keep(answered: Exchange) -> None:
-            body_out = answered.whole_body()
-            choice = b"" if forces_a_call(told.tool_choice) else told.tool_choice
-            said = storable_items(asked)
-            kept = TurnData(
+        async def save_turn(answered: Exchange) -> None:
+            response_body = answered.whole_body()
+            tool_choice = b"" if forces_a_call(settings.tool_choice) else settings.tool_choice
+            stored_items = storable_items(new_items)
+            turn = TurnData(
                 dialect=_NAME,
-                items=[*map(msgspec.Raw, said), *map(msgspec.Raw, output_items(body_out))],
-                model=before.changed_setting("model", told.model),
-                tools=before.changed_setting("tools", told.tools),
-                tool_choice=before.changed_setting("tool_choice", choice),
-                input_count=len(said),
+                items=[*map(msgspec.Raw, stored_items), *map(msgspec.Raw, output_items(response_body))],
+                model=history.changed_setting("model", settings.model),
+                tools=history.changed_setting("tools", settings.tools),
+                tool_choice=history.changed_setting("tool_choice", tool_choice),
+                input_count=len(stored_items),
             )
-            await before.save(answered.answer_id, kept, body_out)
+            await history.save(answered.answer_id, turn, response_body)
 
-        await answer_exchange(request, exchange, response, keep if keeps else None)
+        await answer_exchange(request, exchange, response, save_turn if is_stored else None)
 
 
 async def compact_response(request: RequestContext, response: ResponseWriter) -> None:
@@ -137,10 +137,10 @@ async def cancel_response(request: RequestContext, response: ResponseWriter) -> 
 
 
 async def list_input_items(request: RequestContext, response: ResponseWriter) -> None:
-    kept = decode_turn_data((await _require_turn(request)).data)
-    items = [bytes(item) for item in kept.items[: kept.input_count]]
-    shown, more = paginate(items, request.query)
-    await response.reply(Reply(200, encode_list(shown, has_more=more), JSON_HEADERS))
+    turn = decode_turn_data((await _require_turn(request)).data)
+    items = [bytes(item) for item in turn.items[: turn.input_count]]
+    page, has_more = paginate(items, request.query)
+    await response.reply(Reply(200, encode_list(page, has_more=has_more), JSON_HEADERS))
 
 
 async def upgrade_required(request: RequestContext, response: ResponseWriter) -> None:
@@ -160,7 +160,7 @@ def _conversation_arguments(links: Links) -> dict[str, str]:
 
 
 async def _expand_body(
-    request: RequestContext, before: ConversationHistory, token: str = ""
+    request: RequestContext, history: ConversationHistory, token: str = ""
 ) -> tuple[bytes, tuple[bytes, ...]]:
     """Return the body with the stored items of the session inserted, and the items that are new in it.
 
@@ -168,30 +168,30 @@ async def _expand_body(
     response that they are stored with.
     """
     token = token or new_id()
-    wanted = references(request.body)
-    if not before.turns and not wanted:
+    item_ids = references(request.body)
+    if not history.turns and not item_ids:
         return request.body, input_items(request.body, token)
-    before.check_dialect(_NAME)
-    earlier = since_compaction(before.items)
+    history.check_dialect(_NAME)
+    earlier = since_compaction(history.items)
     inherited = Inherited(
-        **{name: before.inherited_setting(name) for name in ("model", "tools", "tool_choice")}
+        **{name: history.inherited_setting(name) for name in ("model", "tools", "tool_choice")}
     )
-    body = expand(request.body, earlier, inherited, await _read_items(request, wanted))
-    asked = input_items(body, token, first=len(earlier))
-    unknown = unanswerable(asked, earlier) if before.turns else ""
+    body = expand(request.body, earlier, inherited, await _read_items(request, item_ids))
+    new_items = input_items(body, token, first=len(earlier))
+    unknown = unanswerable(new_items, earlier) if history.turns else ""
     if unknown:
         raise InvalidRequest(f"no tool call of this conversation has the call_id {unknown!r}", where="input")
-    return body, asked
+    return body, new_items
 
 
-async def _read_items(request: RequestContext, wanted: tuple[str, ...]) -> Mapping[str, bytes]:
+async def _read_items(request: RequestContext, item_ids: tuple[str, ...]) -> Mapping[str, bytes]:
     """Return the referenced items of stored responses by id; an item's id contains its response's token."""
-    found: dict[str, bytes] = {}
-    for answer_id in dict.fromkeys(map(_answer_id, wanted)):
+    items: dict[str, bytes] = {}
+    for answer_id in dict.fromkeys(map(_answer_id, item_ids)):
         turn = await _read_turn(request, answer_id)
         if turn is not None:
-            found |= {decode_item_id(item): item for item in map(bytes, decode_turn_data(turn.data).items)}
-    return found
+            items |= {decode_item_id(item): item for item in map(bytes, decode_turn_data(turn.data).items)}
+    return items
 
 
 def _answer_id(item_id: str) -> str:
@@ -200,13 +200,13 @@ def _answer_id(item_id: str) -> str:
     return f"{dialect.ResponsesClient.message_prefix}_{pieces[1]}" if len(pieces) == 3 else ""
 
 
-async def _read_turn(request: RequestContext, identity: str) -> ConversationTurn | None:
-    return await require_store(request.gateway.store.turns.turn(request.caller.scope, identity))
+async def _read_turn(request: RequestContext, turn_id: str) -> ConversationTurn | None:
+    return await require_store(request.gateway.store.turns.turn(request.caller.scope, turn_id))
 
 
 async def _require_turn(request: RequestContext) -> ConversationTurn:
-    identity = request.path_params["id"]
-    turn = await _read_turn(request, identity)
+    turn_id = request.path_params["id"]
+    turn = await _read_turn(request, turn_id)
     if turn is None or not turn.answer:
-        raise not_found("Response", identity)
+        raise not_found("Response", turn_id)
     return turn

@@ -17,9 +17,7 @@ _UNAUTHENTICATED_TIMEOUT_S = 60.0
 _LINGER_S = 30.0
 _LINGER_BODIES = 4  # `discard` reads at most this many times the largest allowed body
 _LINGERING_SHARE = 4  # at most a quarter of the connections may be rejected clients that are still sending
-_MAX_DEADLINE_EXTENSIONS = (
-    4  # how often the idle deadline is moved per `body_idle_s`, while bytes keep arriving
-)
+_MAX_DEADLINE_EXTENSIONS = 4  # of the idle deadline, per `body_idle_s` and while bytes keep arriving
 _MAX_LENGTH_DIGITS = 20
 
 
@@ -34,9 +32,7 @@ class BodyReader:
     def __init__(self, receive: Receive, headers: Mapping[str, str]) -> None:
         self._receive = receive
         self.content_length = _content_length(headers)
-        self.expects_continue = (
-            "expect" in headers
-        )  # the client sends nothing before it has seen 100 Continue
+        self.expects_continue = "expect" in headers  # the client sends nothing before 100 Continue
 
     async def read_chunk(self) -> bytes:
         """Return the next chunk; raise IncompleteBody if the client disconnects."""
@@ -45,8 +41,8 @@ class BodyReader:
             self.is_complete = True
             raise IncompleteBody
         self.is_complete = not message.get("more_body", False)
-        piece: bytes = message.get("body", b"")
-        return piece
+        chunk: bytes = message.get("body", b"")
+        return chunk
 
 
 class BodyLimits:
@@ -96,11 +92,11 @@ class BodyLimits:
         try:
             async with asyncio.timeout(self._idle_s) as deadline:
                 while True:
-                    piece = await reader.read_chunk()
-                    size = self._check_size(size + len(piece))
+                    chunk = await reader.read_chunk()
+                    size = self._check_size(size + len(chunk))
                     if lease is not None:
-                        lease.take(len(piece))
-                    body.write(piece)
+                        lease.take(len(chunk))
+                    body.write(chunk)
                     if reader.is_complete:
                         break
                     now = loop.time()

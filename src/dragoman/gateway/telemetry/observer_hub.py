@@ -167,13 +167,13 @@ class ObserverHub:
 
     def _redact(self, record: RequestRecord) -> RequestRecord:
         """Redact secrets in names and notes, which contain text from clients and models."""
-        words = [record.asked_model, record.answered_model, record.session, *record.calls, *record.own_calls]
+        texts = [record.asked_model, record.answered_model, record.session, *record.calls, *record.own_calls]
         if record.results:
-            words += [result.name for result in record.results]
+            texts += [result.name for result in record.results]
         for note in record.notes:
-            words += (note.where, note.why)
-        said = "\n".join(words)
-        if self._redactor.scrub(said) == said:
+            texts += (note.where, note.why)
+        joined = "\n".join(texts)
+        if self._redactor.scrub(joined) == joined:
             return record
         return msgspec.json.decode(self._redactor.body(msgspec.json.encode(record)), type=RequestRecord)
 

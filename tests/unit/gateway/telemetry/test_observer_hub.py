@@ -113,7 +113,7 @@ async def test_a_busy_gateway_does_not_let_them_pile_up() -> None:
 async def test_one_that_cannot_be_told_of_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watch_of() as (watch, ear):
         bad = begin(watch, "bad")
-        monkeypatch.setattr(bad, "_facts", None)
+        monkeypatch.setattr(bad, "_summary", None)
         for trail in (bad, begin(watch, "good")):
             watch.end(trail)
         watch.flush()
