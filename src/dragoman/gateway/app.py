@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 from dragoman.config import Config
-from dragoman.dialects import recognize_dialect
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.gateway.asgi import (
     ClientDisconnect,
@@ -99,14 +98,10 @@ class GatewayApp:
         headers, (path, query) = request_headers(scope), path_and_query(scope)
         method: str = scope["method"]
         recorder = self.gateway.observer_hub.begin(f"req_{new_id()}", method, path, headers, query)
-        dialect = recognize_dialect(path, headers)
-        return RequestContext(
-            self.gateway, recorder, dialect, method=method, path=path, query=query, headers=headers
-        )
+        return RequestContext(self.gateway, recorder, method=method, path=path, query=query, headers=headers)
 
     def _open_response(self, scope: Scope, send: Send, request: RequestContext) -> ResponseWriter:
         response = ResponseWriter(send, request.recorder, self.gateway.config.server.reader_idle_s)
-        response.id_header = request.dialect.id_header
         if self.gateway.draining and scope["http_version"].startswith("1"):
             response.add_headers((("connection", "close"),))  # so that a load balancer reconnects elsewhere
         return response
@@ -232,6 +227,7 @@ async def _send_error(request: RequestContext, response: ResponseWriter, error: 
     request.recorder.on_error(error)
     if response.started:  # the relay reports failures inside a stream itself; here only an abort is left
         raise error
+    response.id_header = request.dialect.id_header
     await response.reply(request.dialect.encode_error(error))
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from typing import Literal
 
 import msgspec
 
+from dragoman.dialects import recognize_dialect
 from dragoman.dialects.base import ClientDialect
 from dragoman.gateway.auth.authenticator import CREDENTIAL_HEADERS, Caller
 from dragoman.gateway.context import Gateway
@@ -27,8 +29,7 @@ _PRIVATE_HEADERS = frozenset({*CREDENTIAL_HEADERS, "content-length"})
 class RequestContext:
     """One request. The application sets `route`, `caller` and `body` before it calls the handler.
 
-    Until the route is known, `dialect` is what path and headers look like; errors are encoded in it. Handlers get
-    the request without credentials. They must not modify `headers` and `query`, which requests may share.
+    Handlers get the request without credentials. They must not modify `headers` and `query`, which requests may share.
     """
 
     route: RouteMatch
@@ -39,7 +40,6 @@ class RequestContext:
         self,
         gateway: Gateway,
         recorder: RequestRecorder,
-        dialect: ClientDialect,
         *,
         method: str,
         path: str,
@@ -48,13 +48,17 @@ class RequestContext:
     ) -> None:
         self.gateway = gateway
         self.recorder = recorder
-        self.dialect = dialect
         self.method = method
         self.path = path
         self.query = query
         self.headers = headers
         self.created_s = int(time.time())
         self._started_s = time.monotonic()
+
+    @cached_property
+    def dialect(self) -> ClientDialect:
+        """The dialect of the route. Until that is known, the one that path and headers look like, for errors."""
+        return recognize_dialect(self.path, self.headers)
 
     @property
     def path_params(self) -> Mapping[str, str]:

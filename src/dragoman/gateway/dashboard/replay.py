@@ -94,7 +94,6 @@ async def replay_request(
         request = RequestContext(
             gateway,
             recorder,
-            route.dialect,
             method=record.method,
             path=record.path,
             query=captured.query,
