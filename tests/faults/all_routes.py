@@ -8,18 +8,13 @@ import msgspec
 from hypothesis import Phase, find, settings
 from hypothesis import strategies as st
 
-from dragoman.gateway.routes import (
-    _ANY_METHOD,
-    _EXACT_ROUTES,
-    _PATTERN_ROUTES,
-    _TARGET_HEADER,
-    RouteMatch,
-    find_route,
-)
+from dragoman.dialects import AMZ_TARGET, ANY_METHOD
+from dragoman.gateway.request import RouteMatch
+from dragoman.gateway.routes import _EXACT_ROUTES, _PATTERN_ROUTES, find_route
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 #: A route of its own: one path, told apart by a header.
-_AMAZON = {_TARGET_HEADER: "AmazonCodeWhispererStreamingService.GenerateAssistantResponse"}
+_AMAZON = {AMZ_TARGET: "AmazonCodeWhispererStreamingService.GenerateAssistantResponse"}
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -43,7 +38,7 @@ def every_route() -> list[Sample]:
     found = [_sample(method, path) for method, path in _EXACT_ROUTES]
     for verb, pattern, _ in _PATTERN_ROUTES:
         path = _example(pattern)
-        found += [_sample(method, path) for method in (METHODS if verb == _ANY_METHOD else (verb,))]
+        found += [_sample(method, path) for method in (METHODS if verb == ANY_METHOD else (verb,))]
     return [*found, Sample("POST", "/", find_route("POST", "/", _AMAZON, {}), _AMAZON)]
 
 

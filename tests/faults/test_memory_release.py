@@ -15,8 +15,8 @@ import pytest
 
 from dragoman.dialects import openai_chat, openai_responses
 from dragoman.dialects.openai_responses.items import DecodedItem
-from dragoman.gateway.asgi import ResponseWriter
-from dragoman.gateway.handlers.generate import RequestContext
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import ResponseWriter
 from dragoman.ids import new_id
 from dragoman.incremental.lru import SHARED_BYTES, set_shared_limit
 from dragoman.ir import Message, Text, ToolCall, ToolResult
@@ -125,7 +125,9 @@ def _body(**more: Any) -> bytes:
     return json.dumps({"model": "gemini-3-pro", **more}).encode()
 
 
-@pytest.mark.parametrize(("dialect", "body"), [(openai_chat, _chat), (openai_responses, _responses)])
+@pytest.mark.parametrize(
+    ("dialect", "body"), [(openai_chat.ChatClient(), _chat), (openai_responses.ResponsesClient(), _responses)]
+)
 def test_what_a_cache_forgets_is_gone(dialect: Any, body: Callable[[int], bytes]) -> None:
     set_shared_limit(0)
     before = alive(Message, DecodedItem)

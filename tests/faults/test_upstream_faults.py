@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.gateway.asgi import ResponseWriter
+from dragoman.gateway.response_writer import ResponseWriter
 from tests.faults.harness import (
     EMPTY,
     HELLO,

@@ -1,4 +1,4 @@
-"""The ASGI application: authenticate a request, read its body, run its handler, and encode its errors.
+"""The ASGI application: parse a head, match the route, authenticate, read the body, run the handler, encode errors.
 
 The only broad `except` of the request path is here: every exception becomes an error response in the client's
 dialect. `open_gateway_app` opens and closes what the application needs: the store and the embedded emulator.
@@ -13,26 +13,26 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 from dragoman.config import Config
-from dragoman.dialects.base import ClientDialect
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.gateway.asgi import (
     ClientDisconnect,
     IncompleteBody,
     Receive,
-    ResponseWriter,
     Scope,
     Send,
     check_head,
+    path_and_query,
     raw_head,
+    request_headers,
 )
 from dragoman.gateway.auth.authenticator import Caller
 from dragoman.gateway.auth.sigv4 import SigV4Claim
 from dragoman.gateway.context import Gateway
-from dragoman.gateway.handlers.generate import RequestContext
 from dragoman.gateway.limits.bodies import BodyLimits, BodyReader
 from dragoman.gateway.limits.concurrency import ConcurrencyLimiter, RequestLease, unauthenticated_limiter
-from dragoman.gateway.request import RequestHead, read_request_head
-from dragoman.gateway.routes import RouteMatch, find_route
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import ResponseWriter
+from dragoman.gateway.routes import find_route
 from dragoman.ids import new_id
 from dragoman.store import open_store
 
@@ -68,114 +68,123 @@ class GatewayApp:
         self, scope: Scope, receive: Receive, send: Send, task: asyncio.Task[None]
     ) -> BodyReader | None:
         """Answer one request. Return its body reader if it was refused before the body was read."""
-        gateway = self.gateway
-        errand = read_request_head(scope, gateway.observer_hub)
-        dialect = errand.dialect
-        trail = gateway.observer_hub.begin(f"req_{new_id()}", errand.recorded, errand.headers, errand.query)
-        outlet = ResponseWriter(send, trail, gateway.config.server.reader_idle_s)
-        outlet.id_header = dialect.id_header
-        if gateway.draining and scope["http_version"].startswith("1"):
-            outlet.add_headers((("connection", "close"),))  # so that a load balancer reconnects elsewhere
-        intake = BodyReader(receive, errand.headers)
+        request = self._parse_head(scope)
+        response = self._open_response(scope, send, request)
+        body_reader = BodyReader(receive, request.headers)
         refused = True
         try:
-            with RequestLease(self._bodies.byte_budget) as stay:
-                route = find_route(errand.method, errand.path, errand.headers, errand.query)
-                dialect = route.dialect
-                outlet.id_header = dialect.id_header
-                trail.dialect = dialect.name
-                trail.is_unrecorded = route.auth != "key"
-                admitted = await self._authenticate(route, errand, scope)
-                call = RequestContext(
-                    gateway,
-                    dialect,
-                    errand.public_headers(),
-                    errand.path,
-                    names=route.path_params,
-                    query=errand.public_query(),
-                )
-                call.caller = await self._admit(route, admitted, errand, call, scope, intake, stay)
-                trail.caller = call.caller.scope
-                trail.on_request_body(call.body)
+            with RequestLease(self._bodies.byte_budget) as lease:
+                self._match_route(request, response)
+                identity = await self._authenticate(request, scope)
+                await self._read_body(request, identity, scope, body_reader, lease)
                 refused = False
-                await _run_until_disconnect(task, route.handler(call, outlet), outlet, receive)
-        except ClientDisconnect as gone:
-            trail.client_disconnected = True
-            if isinstance(gone, IncompleteBody):  # a client that only half-closed the connection still reads
-                await outlet.reply(dialect.encode_error(InvalidRequest("the body broke off")))
-        except DragomanError as error:
-            await _send_error(outlet, dialect, gateway.redactor.redact_error(error))
+                await self._run_handler(request, response, receive, task)
+        except ClientDisconnect as disconnect:
+            request.recorder.client_disconnected = True
+            if isinstance(disconnect, IncompleteBody):  # a client that closed only its side still reads
+                await response.reply(request.dialect.encode_error(InvalidRequest("the body broke off")))
         except asyncio.CancelledError:
-            if outlet.started or not gateway.draining:
+            if response.started or not self.gateway.draining:
                 raise
-            stopping = DragomanError("the gateway is being stopped", kind="overloaded", retry_after_s=2)
-            await _send_error(outlet, dialect, stopping)
-        except Exception:
-            _log.exception("request %s failed", trail.id)
-            mistake = DragomanError(f"Dragoman made a mistake; the log has the details of {trail.id}")
-            await _send_error(outlet, dialect, mistake)
+            await _send_error(request, response, _stopping_error())
+        except Exception as error:
+            await _send_error(request, response, self._client_error(error, request.recorder.id))
         finally:
-            outlet.close()
-            gateway.observer_hub.end(trail)
-        return intake if refused else None
+            response.close()
+            self.gateway.observer_hub.end(request.recorder)
+        return body_reader if refused else None
 
-    async def _authenticate(
-        self, route: RouteMatch, errand: RequestHead, scope: Scope
-    ) -> Caller | SigV4Claim:
+    def _parse_head(self, scope: Scope) -> RequestContext:
+        headers, (path, query) = request_headers(scope), path_and_query(scope)
+        method: str = scope["method"]
+        recorder = self.gateway.observer_hub.begin(f"req_{new_id()}", method, path, headers, query)
+        return RequestContext(self.gateway, recorder, method=method, path=path, query=query, headers=headers)
+
+    def _open_response(self, scope: Scope, send: Send, request: RequestContext) -> ResponseWriter:
+        response = ResponseWriter(send, request.recorder, self.gateway.config.server.reader_idle_s)
+        if self.gateway.draining and scope["http_version"].startswith("1"):
+            response.add_headers((("connection", "close"),))  # so that a load balancer reconnects elsewhere
+        return response
+
+    def _match_route(self, request: RequestContext, response: ResponseWriter) -> None:
+        route = find_route(request.method, request.path, request.headers, request.query)
+        request.set_route(route)
+        response.id_header = route.dialect.id_header
+        request.recorder.dialect = route.dialect.name
+        request.recorder.is_unrecorded = route.auth != "key"
+
+    async def _authenticate(self, request: RequestContext, scope: Scope) -> Caller | SigV4Claim:
         """Check everything that the request head alone decides, before any byte of the body is read.
 
         Return the caller, or the claim of a signed request that can be verified only with its body.
         """
-        gate, headers, query, now_s = self.gateway.authenticator, errand.headers, errand.query, time.time()
-        gate.check_origin(headers)
+        headers, query, now_s = request.headers, request.query, time.time()
+        authenticator, dashboard_auth = self.gateway.authenticator, self.gateway.dashboard_auth
+        authenticator.check_origin(headers)
         check_head(scope, headers)
-        if route.public:
+        if request.route.public:
             return Caller()
-        match route.auth:
+        match request.route.auth:
             case "key":
-                return gate.authenticate(headers, query, now_s)
+                return authenticator.authenticate(headers, query, now_s)
             case "dashboard":
-                return await self.gateway.dashboard_auth.authenticate(errand.method, headers, query, now_s)
+                return await dashboard_auth.authenticate(request.method, headers, query, now_s)
             case "login":
                 address = str((scope.get("client") or ("",))[0])
-                return await self.gateway.dashboard_auth.log_in(headers, query, now_s, address)
+                return await dashboard_auth.log_in(headers, query, now_s, address)
 
-    async def _admit(
+    async def _read_body(
         self,
-        route: RouteMatch,
-        admitted: Caller | SigV4Claim,
-        errand: RequestHead,
-        call: RequestContext,
+        request: RequestContext,
+        identity: Caller | SigV4Claim,
         scope: Scope,
-        intake: BodyReader,
-        stay: RequestLease,
-    ) -> Caller:
-        """Take a concurrency slot, read the body into `call`, and return the caller.
+        body_reader: BodyReader,
+        lease: RequestLease,
+    ) -> None:
+        """Take a concurrency slot and read the body; with it, verify the signature of a signed request.
 
         The body of an unauthenticated caller is read only if the request is signed, because the signature
         covers it.
         """
-        gate = self.gateway.authenticator
-        if not route.public:
-            if isinstance(admitted, Caller):
-                stay.acquire_slot(self._concurrency, admitted.scope)
-            else:
-                stay.acquire_slot(self._unauthenticated, "")
-        if route.admin and isinstance(admitted, Caller):
-            gate.check_admin(admitted)
-        if errand.has_body:
-            gate.check_content_type(errand.headers)
-            call.body = await self._bodies.read(intake, stay, proven=isinstance(admitted, Caller))
-        if isinstance(admitted, SigV4Claim):
-            admitted = gate.verify_signature(admitted, raw_head(scope), call.body)
-            stay.acquire_slot(self._concurrency, admitted.scope)
-            if route.admin:
-                gate.check_admin(admitted)
-        return admitted
+        authenticator = self.gateway.authenticator
+        if isinstance(identity, Caller):
+            self._admit(request, identity, lease)
+        else:
+            lease.acquire_slot(self._unauthenticated, "")
+        if request.has_body:
+            authenticator.check_content_type(request.headers)
+            is_authenticated = isinstance(identity, Caller)
+            request.body = await self._bodies.read(body_reader, lease, authenticated=is_authenticated)
+        if isinstance(identity, SigV4Claim):
+            caller = authenticator.verify_signature(identity, raw_head(scope), request.body)
+            self._admit(request, caller, lease)
+
+    def _admit(self, request: RequestContext, caller: Caller, lease: RequestLease) -> None:
+        """Take a concurrency slot for the caller and check its role."""
+        if not request.route.public:
+            lease.acquire_slot(self._concurrency, caller.scope)
+        if request.route.admin:
+            self.gateway.authenticator.check_admin(caller)
+        request.caller = caller
+
+    async def _run_handler(
+        self, request: RequestContext, response: ResponseWriter, receive: Receive, task: asyncio.Task[None]
+    ) -> None:
+        request.remove_credentials()
+        request.recorder.caller = request.caller.scope
+        request.recorder.on_request_body(request.body)
+        await _run_until_disconnect(task, request.route.handler(request, response), response, receive)
+
+    def _client_error(self, error: Exception, request_id: str) -> DragomanError:
+        """Return the error that the client gets, without secrets; details of an internal error are only logged."""
+        if isinstance(error, DragomanError):
+            return self.gateway.redactor.redact_error(error)
+        _log.exception("request %s failed", request_id)
+        return DragomanError(f"Dragoman made a mistake; the log has the details of {request_id}")
 
 
 async def _run_until_disconnect(
-    task: asyncio.Task[None], work: Awaitable[None], outlet: ResponseWriter, receive: Receive
+    task: asyncio.Task[None], work: Awaitable[None], response: ResponseWriter, receive: Receive
 ) -> None:
     """Await `work`, and cancel it together with its upstream call when the client disconnects (known problem E12).
 
@@ -193,10 +202,10 @@ async def _run_until_disconnect(
         """Wait for `http.disconnect`, which an ASGI server reports only while the app awaits `receive`."""
         while (await receive())["type"] != "http.disconnect":
             pass
-        if not outlet.ended:
+        if not response.ended:
             leave()
 
-    outlet.on_stall = leave
+    response.on_stall = leave
     watcher = asyncio.get_running_loop().create_task(watch_disconnect())
     try:
         await work
@@ -206,15 +215,20 @@ async def _run_until_disconnect(
         task.uncancel()
         raise ClientDisconnect from None
     finally:
-        outlet.on_stall = None  # break the reference cycle: `leave` holds this frame
+        response.on_stall = None  # break the reference cycle: `leave` holds this frame
         watcher.cancel()
 
 
-async def _send_error(outlet: ResponseWriter, dialect: ClientDialect, error: DragomanError) -> None:
-    outlet.recorder.on_error(error)
-    if outlet.started:  # the relay reports failures inside a stream itself; here only an abort is left
+def _stopping_error() -> DragomanError:
+    return DragomanError("the gateway is being stopped", kind="overloaded", retry_after_s=2)
+
+
+async def _send_error(request: RequestContext, response: ResponseWriter, error: DragomanError) -> None:
+    request.recorder.on_error(error)
+    if response.started:  # the relay reports failures inside a stream itself; here only an abort is left
         raise error
-    await outlet.reply(dialect.encode_error(error))
+    response.id_header = request.dialect.id_header
+    await response.reply(request.dialect.encode_error(error))
 
 
 @asynccontextmanager

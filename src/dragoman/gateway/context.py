@@ -16,11 +16,12 @@ from dragoman.gateway.auth.authenticator import Authenticator, caller_names
 from dragoman.gateway.dashboard.auth import DashboardAuth
 from dragoman.gateway.gateway_tools.providers import open_tool_providers
 from dragoman.gateway.leases import ConversationLeases
-from dragoman.gateway.limits.quotas import find_price, needs_price
+from dragoman.gateway.limits.quotas import needs_price
 from dragoman.gateway.relay.key_pool import KeyPool
 from dragoman.gateway.relay.remote_files import RemoteFileInliner
 from dragoman.gateway.telemetry.observer_hub import ObserverHub
 from dragoman.ir import Tool
+from dragoman.observe.usage import find_price
 from dragoman.redact import Redactor
 from dragoman.store import Store
 from dragoman.translation.exchange import TranslationOptions
@@ -65,30 +66,25 @@ class Gateway:
         self.store = store
         self.leases = ConversationLeases(store.turns)
         self.redactor = Redactor((*secrets_of(config), *keys, *admin_keys))
-        unnoted = ObserveConfig(log="off", ledger=False)
-        noted = config if watched else msgspec.structs.replace(config, home="", observe=unnoted)
-        self.observer_hub = ObserverHub(noted, self.redactor, store.ledger)
+        unobserved = ObserveConfig(log="off", ledger=False)
+        observed = config if watched else msgspec.structs.replace(config, home="", observe=unobserved)
+        self.observer_hub = ObserverHub(observed, self.redactor, store.ledger)
         self.translation_options = TranslationOptions(
             strict_tool_validation=config.strict_tool_validation,
             enable_tool_calling=config.enable_tool_calling,
         )
+        is_local_emulator = config.backend == "emulator" and is_loopback(config.server.host)
         self.authenticator = Authenticator(
             keys,
             admin_keys=admin_keys,
-            open_to_all=config.server.no_auth
-            or (config.backend == "emulator" and is_loopback(config.server.host)),
+            open_to_all=config.server.no_auth or is_local_emulator,
             allowed_hosts=(*config.server.allowed_hosts, config.server.host),
-            own_google_keys=_accepts_google_keys(config),
+            accepts_google_keys=_accepts_google_keys(config),
         )
-        alone = config.backend == "emulator" and is_loopback(config.server.host)
-        self.dashboard_auth = DashboardAuth(
-            self.authenticator, store, is_open=alone
-        )  # the dashboard's authentication
+        self.dashboard_auth = DashboardAuth(self.authenticator, store, is_open=is_local_emulator)
         self.caller_names = caller_names(config, dict.fromkeys((*keys, *admin_keys), "gateway key"))
         self.started_s = time.time()
-        self.tool_providers = open_tool_providers(
-            config, store, self.authenticator.key_hashes, self.target
-        )  # of gateway tools
+        self.tool_providers = open_tool_providers(config, store, self.authenticator.key_hashes, self.target)
         self.endpoint = Endpoint(
             backend=config.backend,
             base_url=emulator_url if config.backend == "emulator" else upstream.base_url,
@@ -105,9 +101,8 @@ class Gateway:
         self.key_pool = KeyPool(upstream.all_keys, store)
         limits = config.limits
         self.has_quotas = bool(limits.key or limits.session or limits.repeated_calls)
-        self.retry_budget = RetryBudget(
-            attempts=upstream.max_attempts, wait_s=upstream.max_wait_s
-        )  # per request
+        #: Of each request.
+        self.retry_budget = RetryBudget(attempts=upstream.max_attempts, wait_s=upstream.max_wait_s)
         self._breakers: dict[str, CircuitBreaker] = {}
         self._default_credentials: DefaultCredentials | None = None
         if config.backend == "vertex" and not upstream.all_keys:
@@ -123,18 +118,18 @@ class Gateway:
         The target asks for the older schema form if the model has rejected these tools in the newer one.
         """
         target = self._targets.get(model) or self._find_target(model)
-        refused = self._needs_proto_schemas
-        if refused and (target.model, hash(tools)) in refused:
+        rejected = self._needs_proto_schemas
+        if rejected and (target.model, hash(tools)) in rejected:
             return msgspec.structs.replace(target, proto_schemas=True)
         return target
 
     def _find_target(self, model: str) -> Target:
-        real = model_for(model, self.config.models)
+        upstream_name = model_for(model, self.config.models)
         if not self.endpoint.resolves_aliases:
-            real = gemini.ALIASES.get(real, real)
-        if not _MODEL_NAME.fullmatch(real):  # it becomes part of a URL and of a header
+            upstream_name = gemini.ALIASES.get(upstream_name, upstream_name)
+        if not _MODEL_NAME.fullmatch(upstream_name):  # it becomes part of a URL and of a header
             raise InvalidRequest(f"{model[:200]!r} is no name of a model", where="model")
-        target = Target(model=real, backend=self.config.backend)
+        target = Target(model=upstream_name, backend=self.config.backend)
         if len(model) <= _MAX_CACHED_NAME_CHARACTERS:  # names come from clients
             if len(self._targets) >= _MAX_TARGETS:
                 self._targets.clear()
@@ -148,19 +143,19 @@ class Gateway:
 
     def fallbacks(self, model: str) -> tuple[str, ...]:
         """Return the fallback models in order; if a limit is in dollars, only those with a known price."""
-        others, limits = self.config.models.fallbacks.get(model, ()), self.config.limits
-        if not others or not needs_price(limits):
-            return others
-        return tuple(other for other in others if find_price(other, limits) is not None)
+        models, limits = self.config.models.fallbacks.get(model, ()), self.config.limits
+        if not models or not needs_price(limits):
+            return models
+        return tuple(other for other in models if find_price(limits, other) is not None)
 
     def breaker(self, model: str) -> CircuitBreaker:
         """Return the circuit breaker of a model."""
-        found = self._breakers.get(model)
-        if found is None:
+        breaker = self._breakers.get(model)
+        if breaker is None:
             if len(self._breakers) >= _MAX_BREAKERS:  # names come from clients
                 self._breakers.clear()
-            found = self._breakers[model] = CircuitBreaker()
-        return found
+            breaker = self._breakers[model] = CircuitBreaker()
+        return breaker
 
     @property
     def breakers(self) -> Mapping[str, CircuitBreaker]:
@@ -174,8 +169,8 @@ class Gateway:
         return {"x-goog-api-key": key.secret} if key.secret else {}
 
     async def close(self) -> None:
-        for source in self.tool_providers:
-            await source.close()
+        for provider in self.tool_providers:
+            await provider.close()
         await self.observer_hub.close()
         await self.client.close()
         await self.store.close()

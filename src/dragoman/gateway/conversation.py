@@ -9,8 +9,8 @@ from typing import TypeVar
 import msgspec
 
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.gateway.handlers.generate import RequestContext
 from dragoman.gateway.leases import ReleaseLease
+from dragoman.gateway.request import RequestContext
 from dragoman.gateway.store_errors import require_store
 from dragoman.store import Conversation, ConversationTurn, HeadMoved
 
@@ -54,13 +54,13 @@ class ConversationHistory:
 
     def __init__(
         self,
-        call: RequestContext,
+        request: RequestContext,
         conversation: str,
         turns: list[ConversationTurn],
-        let_go: ReleaseLease | None = None,
+        release_lease: ReleaseLease | None = None,
     ) -> None:
-        self._release_lease = let_go
-        self._request = call
+        self._release_lease = release_lease
+        self._request = request
         self._conversation = conversation
         self._head = turns[-1].id if turns else ""
         self.turns = [decode_turn_data(turn.data) for turn in turns]
@@ -69,40 +69,40 @@ class ConversationHistory:
     def items(self) -> list[bytes]:
         """All items so far, oldest first, without those that later turns removed."""
         items: list[bytes] = []
-        for kept in self.turns:
-            if kept.removed:
-                items = [item for item in items if decode_item_id(item) not in kept.removed]
-            items += map(bytes, kept.items)
+        for turn in self.turns:
+            if turn.removed:
+                items = [item for item in items if decode_item_id(item) not in turn.removed]
+            items += map(bytes, turn.items)
         return items
 
     def check_dialect(self, dialect: str) -> None:
         """Raise InvalidRequest if the conversation has items of another dialect; they are not converted."""
-        other = next((kept.dialect for kept in self.turns if kept.dialect != dialect), "")
+        other = next((turn.dialect for turn in self.turns if turn.dialect != dialect), "")
         if other:
             path = _PATHS.get(other, other)
             why = f"this conversation is held on {path}; go on there, or begin a new one"
             raise InvalidRequest(why, where="conversation")
 
-    def changed_setting(self, field: str, said: bytes) -> msgspec.Raw:
+    def changed_setting(self, field: str, value: bytes) -> msgspec.Raw:
         """Return what a turn must store for model, tools or tool choice: null if the value is unchanged."""
-        return msgspec.Raw(b"null" if said == self.inherited_setting(field) else said or b"null")
+        return msgspec.Raw(b"null" if value == self.inherited_setting(field) else value or b"null")
 
     def inherited_setting(self, field: str) -> bytes:
         """Return the latest stored value of model, tools or tool choice; empty if there is none."""
-        for kept in reversed(self.turns):
-            raw = bytes(getattr(kept, field))
+        for turn in reversed(self.turns):
+            raw = bytes(getattr(turn, field))
             if raw != b"null":
                 return raw
         return b""
 
-    async def save(self, turn_id: str, kept: TurnData, answer: bytes = b"") -> None:
+    async def save(self, turn_id: str, data: TurnData, answer: bytes = b"") -> None:
         """Store a turn and release the conversation; raise DragomanError if another request changed it."""
-        kept = msgspec.structs.replace(kept, in_conversation=bool(self._conversation))
+        data = msgspec.structs.replace(data, in_conversation=bool(self._conversation))
         turn = ConversationTurn(
             id=turn_id,
             scope=self._request.caller.scope,
             parent=self._head,
-            data=msgspec.json.encode(kept),
+            data=msgspec.json.encode(data),
             answer=answer,
         )
         try:
@@ -116,7 +116,7 @@ class ConversationHistory:
 
 @asynccontextmanager
 async def open_conversation(
-    call: RequestContext, *, conversation: str = "", previous: str = ""
+    request: RequestContext, *, conversation: str = "", previous: str = ""
 ) -> AsyncIterator[ConversationHistory]:
     """Yield what a request refers to: a conversation, locked until the block ends, or an earlier response.
 
@@ -124,52 +124,54 @@ async def open_conversation(
     of kind `conflict` if another request runs in the conversation, or of kind `not_found`; InvalidRequest if
     turns are missing.
     """
-    turns = call.gateway.store.turns
-    scope = call.caller.scope
+    turns = request.gateway.store.turns
+    scope = request.caller.scope
     if len(conversation) > _MAX_NAME_CHARACTERS:
         raise InvalidRequest(f"a name has at most {_MAX_NAME_CHARACTERS} characters", where="conversation")
     if not conversation:
-        yield ConversationHistory(call, "", await _read_turns(call, previous, "previous_response_id"))
+        yield ConversationHistory(request, "", await _read_turns(request, previous, "previous_response_id"))
         return
-    async with call.gateway.leases.acquire(f"{scope}/{conversation}") as let_go:
-        if let_go is None:
+    async with request.gateway.leases.acquire(f"{scope}/{conversation}") as release_lease:
+        if release_lease is None:
             raise _conversation_locked()
-        found = await require_store(turns.conversation(scope, conversation))
-        if found is None and conversation.startswith(GENERATED_PREFIX):
+        stored = await require_store(turns.conversation(scope, conversation))
+        if stored is None and conversation.startswith(GENERATED_PREFIX):
             raise not_found("Conversation", conversation)
-        if found is None:  # a name that the client chose: a new conversation
-            found = Conversation(name=conversation, scope=scope, created_s=call.created_s)
-            await require_store(turns.put_conversation(found))
+        if stored is None:  # a name that the client chose: a new conversation
+            stored = Conversation(name=conversation, scope=scope, created_s=request.created_s)
+            await require_store(turns.put_conversation(stored))
         yield ConversationHistory(
-            call, conversation, await _read_turns(call, found.head, "conversation"), let_go
+            request, conversation, await _read_turns(request, stored.head, "conversation"), release_lease
         )
 
 
 async def read_conversation(
-    call: RequestContext, *, conversation: str = "", previous: str = ""
+    request: RequestContext, *, conversation: str = "", previous: str = ""
 ) -> ConversationHistory:
     """Like `open_conversation`, but read-only: nothing is locked or created."""
-    scope = call.caller.scope
-    found = (
-        await require_store(call.gateway.store.turns.conversation(scope, conversation))
+    scope = request.caller.scope
+    stored = (
+        await require_store(request.gateway.store.turns.conversation(scope, conversation))
         if conversation
         else None
     )
-    if found is None and conversation.startswith(GENERATED_PREFIX):
+    if stored is None and conversation.startswith(GENERATED_PREFIX):
         raise not_found("Conversation", conversation)
-    if found is not None:
-        return ConversationHistory(call, conversation, await _read_turns(call, found.head, "conversation"))
-    return ConversationHistory(call, "", await _read_turns(call, previous, "previous_response_id"))
+    if stored is not None:
+        return ConversationHistory(
+            request, conversation, await _read_turns(request, stored.head, "conversation")
+        )
+    return ConversationHistory(request, "", await _read_turns(request, previous, "previous_response_id"))
 
 
-def not_found(what: str, identity: str) -> DragomanError:
-    return DragomanError(f"{what} with id '{identity}' not found.", kind="not_found")
+def not_found(what: str, object_id: str) -> DragomanError:
+    return DragomanError(f"{what} with id '{object_id}' not found.", kind="not_found")
 
 
-async def _read_turns(call: RequestContext, turn_id: str, where: str) -> list[ConversationTurn]:
+async def _read_turns(request: RequestContext, turn_id: str, where: str) -> list[ConversationTurn]:
     if not turn_id:
         return []
-    turns = await require_store(call.gateway.store.turns.chain(call.caller.scope, turn_id))
+    turns = await require_store(request.gateway.store.turns.chain(request.caller.scope, turn_id))
     if not turns:
         why = f"{turn_id!r} is not kept here, or something said before it is not kept any more"
         raise InvalidRequest(why, where=where, code="previous_response_not_found")

@@ -34,23 +34,23 @@ class ConversationLeases:
         """Hold the lease of a conversation; yield a function to release it early, or None if it is taken."""
         holder = self._unreleased.pop(name, "") or new_id()
         try:
-            held = await require_store(self._lease(name, holder))
+            acquired = await require_store(self._lease(name, holder))
         except BaseException:
             self._remember_unreleased(name, holder)
             raise
-        if not held:
+        if not acquired:
             yield None
             return
-        renewing = asyncio.get_running_loop().create_task(self._renew(name, holder), name=f"lease {name}")
+        renewal = asyncio.get_running_loop().create_task(self._renew(name, holder), name=f"lease {name}")
 
-        async def let_go() -> None:
-            renewing.cancel()
+        async def release() -> None:
+            renewal.cancel()
             await asyncio.shield(self._release(name, holder))
 
         try:
-            yield let_go
+            yield release
         finally:
-            await let_go()
+            await release()
 
     def _lease(self, name: str, holder: str) -> Awaitable[bool]:
         return self._turns.acquire_lease(name, holder, _LEASE_S)

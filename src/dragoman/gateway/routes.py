@@ -1,22 +1,19 @@
-"""The routing tables: exact paths first, then patterns, each with its handler, dialect and access rules."""
+"""Routing: exact paths first, then patterns, each with its handler, dialect and access rules.
+
+The routes of the dialects are in the table of `dragoman.dialects`, which names their handlers; the gateway's own routes
+are here.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import Literal
-from uuid import uuid4
 
 import msgspec
 
-from dragoman.dialects import CLIENTS
-from dragoman.dialects.amazonq import AmazonQ, control
-from dragoman.dialects.base import ClientDialect, Reply
-from dragoman.dialects.bedrock import ConverseClient, CountClient, InvokeClient
-from dragoman.dialects.gemini.client import Framing, GeminiClient
+from dragoman.dialects import ANY_METHOD, DIALECTS, recognize_dialect
 from dragoman.errors import DragomanError
-from dragoman.gateway.asgi import JSON_HEADERS, ResponseWriter
 from dragoman.gateway.dashboard.routes import DASHBOARD_ROUTES
 from dragoman.gateway.handlers.admin import OPERATIONS, get_openapi
 from dragoman.gateway.handlers.aws import (
@@ -34,9 +31,9 @@ from dragoman.gateway.handlers.conversations import (
     list_items,
     update_conversation,
 )
-from dragoman.gateway.handlers.gemini_native import generate_gemini
-from dragoman.gateway.handlers.generate import RequestContext, count_tokens, generate
-from dragoman.gateway.handlers.models import get_model, list_models
+from dragoman.gateway.handlers.gemini_native import generate_in_gemini_conversation
+from dragoman.gateway.handlers.generate import count_tokens, generate
+from dragoman.gateway.handlers.models import list_models
 from dragoman.gateway.handlers.responses import (
     cancel_response,
     compact_response,
@@ -47,50 +44,50 @@ from dragoman.gateway.handlers.responses import (
     list_input_items,
     upgrade_required,
 )
-from dragoman.observe.metrics import render
+from dragoman.gateway.handlers.status import empty_object, health, metrics, ready
+from dragoman.gateway.request import AuthMethod, Handler, RouteMatch
 
-Handler = Callable[[RequestContext, ResponseWriter], Awaitable[None]]
-_METRICS_HEADERS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
 Headers = Mapping[str, str]
-AuthMethod = Literal["key", "dashboard", "login"]
 
 
-async def models(call: RequestContext, outlet: ResponseWriter) -> None:
-    name = call.path_params.get("model", "")
-    config = call.gateway.config.models
-    dialect = call.dialect.name
-    body = get_model(dialect, name, config) if name else list_models(dialect, config, call.query)
-    await outlet.reply(Reply(200, body, JSON_HEADERS))
-
-
-async def health(call: RequestContext, outlet: ResponseWriter) -> None:
-    """Report the service name and the backend, without any call to the upstream or the store (known problem O8)."""
-    body = {"service": "dragoman", "status": "ok", "backend": call.gateway.config.backend}
-    await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
-
-
-async def ready(call: RequestContext, outlet: ResponseWriter) -> None:
-    """Like `health`, but fail while the gateway drains, so that a load balancer stops sending requests."""
-    call.gateway.refuse_while_draining()
-    await health(call, outlet)
-
-
-async def metrics(call: RequestContext, outlet: ResponseWriter) -> None:
-    """Return metrics for Prometheus, which sends a gateway key with the admin role as its bearer token."""
-    await outlet.reply(Reply(200, render(call.gateway.observer_hub.metrics()), _METRICS_HEADERS))
-
-
-async def empty_object(call: RequestContext, outlet: ResponseWriter) -> None:
-    """Answer connectivity checks and telemetry of clients with an empty object; nothing is forwarded."""
-    await outlet.reply(Reply(200, b"{}", JSON_HEADERS))
+#: The handlers that the table of dialects names.
+HANDLERS: dict[str, Handler] = {
+    handler.__name__: handler
+    for handler in (
+        generate,
+        count_tokens,
+        list_models,
+        empty_object,
+        list_inference_profiles,
+        list_foundation_models,
+        run_amazonq_operation,
+        generate_in_gemini_conversation,
+        create_response,
+        compact_response,
+        count_input_tokens,
+        upgrade_required,
+        get_response,
+        delete_response,
+        cancel_response,
+        list_input_items,
+        create_conversation,
+        get_conversation,
+        update_conversation,
+        delete_conversation,
+        add_items,
+        list_items,
+        get_item,
+        delete_item,
+    )
+}
 
 
 class Route(msgspec.Struct, frozen=True):
     """The handler of a path, its dialect, and who may call it.
 
-    An empty `dialect` means that `guess_dialect` decides from path and headers. A `public` route needs no
-    credentials, an `admin` route needs a key with the admin role. `auth` selects the authentication: gateway
-    keys, or the dashboard's, which also accepts its cookie.
+    An empty `dialect` means that path and headers decide. A `public` route needs no credentials, an `admin` route needs
+    a key with the admin role. `auth` selects the authentication: gateway keys, or the dashboard's, which also accepts
+    its cookie.
     """
 
     handler: Handler
@@ -100,30 +97,13 @@ class Route(msgspec.Struct, frozen=True):
     auth: AuthMethod = "key"
 
 
-class RouteMatch(msgspec.Struct, frozen=True):
-    """The route of one request; `path_params` holds the named groups that the pattern matched in its path."""
-
-    handler: Handler
-    dialect: ClientDialect
-    public: bool
-    admin: bool
-    auth: AuthMethod
-    path_params: Mapping[str, str]
-
-
+_DIALECTS = {dialect.name: dialect for dialect in DIALECTS}
+_DIALECT_ROUTES = tuple(
+    (row, Route(HANDLERS[row.handler], dialect.name)) for dialect in DIALECTS for row in dialect.routes
+)
 _EXACT_ROUTES: dict[tuple[str, str], Route] = {
-    ("POST", "/v1/messages"): Route(generate, "anthropic"),
-    ("POST", "/v1/messages/count_tokens"): Route(count_tokens, "anthropic"),
-    ("POST", "/v1/chat/completions"): Route(generate, "openai_chat"),
-    ("POST", "/v1/responses"): Route(create_response, "openai_responses"),
-    ("GET", "/v1/responses"): Route(upgrade_required, "openai_responses"),
-    ("POST", "/v1/responses/compact"): Route(compact_response, "openai_responses"),
-    ("POST", "/v1/responses/input_tokens"): Route(count_input_tokens, "openai_responses"),
-    ("POST", "/v1/conversations"): Route(create_conversation, "openai_responses"),
-    ("POST", "/v1/gemini"): Route(generate_gemini, "gemini"),
-    ("GET", "/v1/models"): Route(models),
-    ("GET", "/inference-profiles"): Route(list_inference_profiles, "bedrock"),
-    ("GET", "/foundation-models"): Route(list_foundation_models, "bedrock"),
+    **{(row.method, row.path): route for row, route in _DIALECT_ROUTES if not (row.is_pattern or row.header)},
+    ("GET", "/v1/models"): Route(list_models),
     ("GET", "/healthz"): Route(health, public=True),
     ("GET", "/readyz"): Route(ready, public=True),
     ("GET", "/metrics"): Route(metrics, admin=True),
@@ -131,96 +111,32 @@ _EXACT_ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/openapi.json"): Route(get_openapi, "openai_chat", public=True),
     ("GET", "/api/hello"): Route(empty_object, "anthropic", public=True),
 }
-
-#: The header in which Amazon Q clients send `Service.Operation`; the service differs between clients.
-_TARGET_HEADER = "x-amz-target"
-
-
-def _operation_paths(names: Iterable[str]) -> re.Pattern[str]:
-    """Match the paths of Amazon Q clients that name the operation in the path, in varying case."""
-    return re.compile(f"/(?P<operation>{'|'.join(names)})", re.IGNORECASE)
-
-
-_CHAT_PATHS = _operation_paths(control.CHATS)
-
-#: AI Studio, Vertex AI with or without a project, and litellm, which omits the version.
-_MODELS_PATH = (
-    r"(?:/v1|/v1beta|/v1beta1|/v1alpha)?"
-    r"(?:(?:/projects/[^/]+/locations/[^/]+)?/publishers/google)?/models"
-)
-#: The method of a route that accepts every method.
-_ANY_METHOD = "*"
-_AMAZONQ_ROUTE = Route(run_amazonq_operation, "amazonq")
 _PATTERN_ROUTES: tuple[tuple[str, re.Pattern[str], Route], ...] = (
     (
-        "POST",
-        re.compile(_MODELS_PATH + r"/(?P<model>[^/:]+):(?P<method>generateContent)"),
-        Route(generate, "gemini"),
-    ),
-    (
-        "POST",
-        re.compile(_MODELS_PATH + r"/(?P<model>[^/:]+):(?P<method>streamGenerateContent)"),
-        Route(generate, "gemini"),
-    ),
-    (
-        "POST",
-        re.compile(_MODELS_PATH + r"/(?P<model>[^/:]+):(?P<method>countTokens)"),
-        Route(count_tokens, "gemini"),
-    ),
-    ("GET", re.compile(r"/v1/models/(?P<model>[^/:]+)"), Route(models)),
-    ("GET", re.compile(_MODELS_PATH + r"(?:/(?P<model>[^/:]+))?"), Route(models, "gemini")),
-    *(
-        (verb, re.compile(path), Route(handler, "openai_responses"))
-        for verb, path, handler in (
-            ("GET", r"/v1/responses/(?P<id>[^/]+)", get_response),
-            ("DELETE", r"/v1/responses/(?P<id>[^/]+)", delete_response),
-            ("POST", r"/v1/responses/(?P<id>[^/]+)/cancel", cancel_response),
-            ("GET", r"/v1/responses/(?P<id>[^/]+)/input_items", list_input_items),
-            ("GET", r"/v1/conversations/(?P<id>[^/]+)", get_conversation),
-            ("POST", r"/v1/conversations/(?P<id>[^/]+)", update_conversation),
-            ("DELETE", r"/v1/conversations/(?P<id>[^/]+)", delete_conversation),
-            ("POST", r"/v1/conversations/(?P<id>[^/]+)/items", add_items),
-            ("GET", r"/v1/conversations/(?P<id>[^/]+)/items", list_items),
-            ("GET", r"/v1/conversations/(?P<id>[^/]+)/items/(?P<item>[^/]+)", get_item),
-            ("DELETE", r"/v1/conversations/(?P<id>[^/]+)/items/(?P<item>[^/]+)", delete_item),
-        )
-    ),
-    ("POST", _CHAT_PATHS, _AMAZONQ_ROUTE),
-    (_ANY_METHOD, _operation_paths(control.CONTROL), _AMAZONQ_ROUTE),
-    *(
-        ("POST", re.compile(rf"/model/(?P<model>.+)/(?P<method>{method})"), Route(handler, "bedrock"))
-        for method, handler in (
-            ("converse", generate),
-            ("converse-stream", generate),
-            ("invoke", generate),
-            ("invoke-with-response-stream", generate),
-            ("count-tokens", count_tokens),
-        )
-    ),
-    ("GET", re.compile(r"/inference-profiles/(?P<model>.+)"), Route(list_inference_profiles, "bedrock")),
-    ("GET", re.compile(r"/foundation-models/(?P<model>.+)"), Route(list_foundation_models, "bedrock")),
+        "GET",
+        re.compile(r"/v1/models/(?P<model>[^/:]+)"),
+        Route(list_models),
+    ),  # before Gemini's, which matches too
+    *((row.method, re.compile(row.path), route) for row, route in _DIALECT_ROUTES if row.is_pattern),
     *(
         (
-            one.method,
-            re.compile(one.path.replace("{id}", "(?P<id>.+)")),
-            Route(one.handler, "openai_chat", admin=True),
+            operation.method,
+            re.compile(operation.path.replace("{id}", "(?P<id>.+)")),
+            Route(operation.handler, "openai_chat", admin=True),
         )
-        for one in OPERATIONS
-    ),
-    (
-        "POST",
-        re.compile(r"/api/(?:event_logging|claude_code|claude_cli)/.*"),
-        Route(empty_object, "anthropic"),
+        for operation in OPERATIONS
     ),
     *(
         (
-            one.method,
-            one.path,
-            Route(one.handler, "openai_chat", public=one.public, admin=not one.public, auth=one.auth),
+            page.method,
+            page.path,
+            Route(page.handler, "openai_chat", public=page.public, admin=not page.public, auth=page.auth),
         )
-        for one in DASHBOARD_ROUTES
+        for page in DASHBOARD_ROUTES
     ),
 )
+#: (path, header) -> the route of requests for the path with this header.
+_HEADER_ROUTES = {(row.path, row.header): route for row, route in _DIALECT_ROUTES if row.header}
 
 
 def find_route(method: str, path: str, headers: Headers, query: Headers) -> RouteMatch:
@@ -229,84 +145,43 @@ def find_route(method: str, path: str, headers: Headers, query: Headers) -> Rout
     Raise DragomanError of kind `wrong_method` if only other methods are allowed, else of kind `not_found`.
     """
     method = "GET" if method == "HEAD" else method
-    target = headers.get(_TARGET_HEADER, "")
-    if target and path == "/":
-        return _match(_AMAZONQ_ROUTE, path, headers, query, {"operation": target})
-    route = _EXACT_ROUTES.get((method, path))
-    if route is not None:
-        return _cached_match(route) or _match(route, path, headers, query, {})
-    for verb, pattern, candidate in _PATTERN_ROUTES:
-        match = pattern.fullmatch(path) if verb in (method, _ANY_METHOD) else None
-        if match is not None:
-            names = {name: value for name, value in match.groupdict().items() if value is not None}
-            return _match(candidate, path, headers, query, names)
-    others = [verb for verb, known in _EXACT_ROUTES if known == path]
-    others += [verb for verb, pattern, _ in _PATTERN_ROUTES if pattern.fullmatch(path)]
-    if others:
-        allowed = ", ".join(dict.fromkeys(others))
-        raise DragomanError(f"{path} takes {allowed}, not {method}", kind="wrong_method", code=allowed)
-    raise DragomanError(f"there is no {method} {path} here", kind="not_found")
+    for (header_path, header), route in _HEADER_ROUTES.items():
+        if path == header_path and headers.get(header):
+            return _match(route, path, headers, query, {"operation": headers[header]})
+    exact = _EXACT_ROUTES.get((method, path))
+    if exact is not None:
+        return _cached_match(exact) or _match(exact, path, headers, query, {})
+    for allowed, pattern, route in _PATTERN_ROUTES:
+        found = pattern.fullmatch(path) if allowed in (method, ANY_METHOD) else None
+        if found is not None:
+            path_params = {name: value for name, value in found.groupdict().items() if value is not None}
+            return _match(route, path, headers, query, path_params)
+    raise _no_route(method, path)
 
 
-def guess_dialect(path: str, headers: Headers) -> ClientDialect:
-    """Guess the client's dialect from paths and headers that only clients of that dialect send."""
-    if path.startswith(("/model/", "/inference-profiles", "/foundation-models")):
-        return CLIENTS["bedrock"]
-    if "anthropic-version" in headers or path.startswith(("/v1/messages", "/api/")):
-        return CLIENTS["anthropic"]
-    if "x-goog-api-key" in headers or ":" in path or path.startswith(("/v1beta", "/v1alpha")):
-        return GeminiClient()
-    if _TARGET_HEADER in headers or "amz-sdk-invocation-id" in headers or _CHAT_PATHS.fullmatch(path):
-        return CLIENTS["amazonq"]
-    return CLIENTS["openai_chat"]
+def _no_route(method: str, path: str) -> DragomanError:
+    methods = [allowed for allowed, exact_path in _EXACT_ROUTES if exact_path == path]
+    methods += [allowed for allowed, pattern, _ in _PATTERN_ROUTES if pattern.fullmatch(path)]
+    if methods:
+        allowed = ", ".join(dict.fromkeys(methods))
+        return DragomanError(f"{path} takes {allowed}, not {method}", kind="wrong_method", code=allowed)
+    return DragomanError(f"there is no {method} {path} here", kind="not_found")
 
 
 @cache
 def _cached_match(route: Route) -> RouteMatch | None:
     """Return the cached match of a route that depends on nothing but its path, else None."""
-    if not route.dialect or route.dialect in _DIALECT_FACTORIES:
+    if not route.dialect or _DIALECTS[route.dialect].create is not None:
         return None
     return _match(route, "", {}, {}, {})
 
 
-def _match(route: Route, path: str, headers: Headers, query: Headers, names: dict[str, str]) -> RouteMatch:
-    make = _DIALECT_FACTORIES.get(route.dialect)
-    if make is not None:
-        dialect = make(names, headers, query)
+def _match(
+    route: Route, path: str, headers: Headers, query: Headers, path_params: Mapping[str, str]
+) -> RouteMatch:
+    if route.dialect:
+        row = _DIALECTS[route.dialect]
+        dialect = row.client if row.create is None else row.create(path_params, headers, query)
     else:
-        dialect = CLIENTS[route.dialect] if route.dialect else guess_dialect(path, headers)
-    return RouteMatch(route.handler, dialect, route.public, route.admin, route.auth, names)
-
-
-def _gemini_dialect(names: dict[str, str], _headers: Headers, query: Headers) -> ClientDialect:
-    return GeminiClient(names.get("model", ""), _framing(names.get("method", ""), query))
-
-
-def _framing(method: str, query: Headers) -> Framing:
-    if method == "countTokens":
-        return "count"
-    if method != "streamGenerateContent":
-        return "whole"
-    return "sse" if "sse" in (query.get("alt"), query.get("$alt")) else "array"
-
-
-def _amazonq_dialect(_names: dict[str, str], headers: Headers, _query: Headers) -> ClientDialect:
-    return AmazonQ(headers.get(_TARGET_HEADER, ""), str(uuid4()))
-
-
-def _bedrock_dialect(names: dict[str, str], _headers: Headers, _query: Headers) -> ClientDialect:
-    """InvokeModel and CountTokens requests have bodies in Anthropic's format; Converse has its own."""
-    model, method = names.get("model", ""), names.get("method", "")
-    if method == "count-tokens":
-        return CountClient(CLIENTS["anthropic"], model)
-    if method.startswith("invoke"):
-        return InvokeClient(CLIENTS["anthropic"], model, stream=method != "invoke")
-    return ConverseClient(model, stream=method == "converse-stream")
-
-
-#: Dialects whose requests carry parameters outside the body: in the path, the headers or the query.
-_DIALECT_FACTORIES: dict[str, Callable[[dict[str, str], Headers, Headers], ClientDialect]] = {
-    "amazonq": _amazonq_dialect,
-    "bedrock": _bedrock_dialect,
-    "gemini": _gemini_dialect,
-}
+        dialect = recognize_dialect(path, headers)
+    return RouteMatch(route.handler, dialect, route.public, route.admin, route.auth, path_params)

@@ -67,9 +67,9 @@ class IdleConnectionSweeper:
 
     def shut_down(self, peer_port: int) -> None:
         """Close the connection of an abusive client, whatever it is doing."""
-        for one in _accepted_connections(self._port):
-            if one.peer_port == peer_port:
-                _shut_down(one, self._port)
+        for connection in _accepted_connections(self._port):
+            if connection.peer_port == peer_port:
+                _shut_down(connection, self._port)
 
     def _schedule(self, delay_s: float) -> None:
         delay_s = min(delay_s, self._settings.keep_alive_s / 2)
@@ -89,14 +89,18 @@ class IdleConnectionSweeper:
         """Close what has been idle for too long. Return whether all slots were taken."""
         connections = list(_accepted_connections(self._port))
         busy = self._busy_ports()
-        unused = [one for one in connections if one.peer_port not in busy]
-        self._unused_since = {one.peer_port: self._unused_since.get(one.peer_port, now) for one in unused}
-        doomed = [one for one in unused if one.idle_ms >= self._settings.keep_alive_s * 1000]
+        unused = [connection for connection in connections if connection.peer_port not in busy]
+        self._unused_since = {
+            connection.peer_port: self._unused_since.get(connection.peer_port, now) for connection in unused
+        }
+        to_close = [
+            connection for connection in unused if connection.idle_ms >= self._settings.keep_alive_s * 1000
+        ]
         full = len(connections) >= self._settings.max_connections
         if full:
-            doomed += self._choose_for_eviction(unused)
-        for one in doomed:
-            _shut_down(one, self._port)
+            to_close += self._choose_for_eviction(unused)
+        for connection in to_close:
+            _shut_down(connection, self._port)
         return full
 
     def _choose_for_eviction(self, unused: list[_Connection]) -> list[_Connection]:
@@ -119,7 +123,7 @@ def _accepted_connections(port: int) -> Iterator[_Connection]:
 
 
 def _shut_down(connection: _Connection, port: int) -> None:
-    """The descriptor may belong to somebody else by now, so look again: what is checked is a duplicate."""
+    """Check a duplicate of the descriptor first: the number may belong to another file by now."""
     with (
         suppress(OSError),
         socket.fromfd(connection.fd, socket.AF_INET6, socket.SOCK_STREAM) as duplicate,
@@ -197,7 +201,7 @@ class HttpServer:
             return False
         self._waiting += 1
         connection.waiting += 1
-        await asyncio.sleep(0)  # requests that are in the queue behind this one are counted first
+        await asyncio.sleep(0)  # requests that are in the queue after this one are counted first
         self._waiting -= 1
         connection.waiting -= 1
         return True

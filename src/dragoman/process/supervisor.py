@@ -44,12 +44,8 @@ _FIRST_PAUSE_S = 0.1
 _MAX_PAUSE_S = 10.0
 _HEALTHY_S = 60.0  # a worker that ran this long is restarted without a longer pause
 _KILL_S = 5.0  # beyond `drain_s` and `shutdown_s`
-_COMMAND = (
-    sys.executable,
-    "-P",
-    "-m",
-    "dragoman.process.worker",
-)  # -P: never a module from the working directory
+#: -P: never a module from the working directory.
+_COMMAND = (sys.executable, "-P", "-m", "dragoman.process.worker")
 _log = logging.getLogger("dragoman")
 
 
@@ -67,22 +63,20 @@ def supervise(
     configure_logging(Redactor((*secrets_of(config), *admin_keys)), form=config.observe.log_format)
     settings = config.server
     if settings.port:
-        bind(
-            address, settings.port, settings
-        ).close()  # fail if the port is taken: SO_REUSEPORT would share it
-    with bind(
-        address, settings.port, settings, shared=True
-    ) as kept:  # bound but never listening, to reserve the port while workers restart
-        order = WorkerConfig(
-            config=config, admin_keys=admin_keys, address=address, port=kept.getsockname()[1]
+        # Fail if the port is taken: SO_REUSEPORT would share it.
+        bind(address, settings.port, settings).close()
+    # Bound but never listening, to reserve the port while workers restart.
+    with bind(address, settings.port, settings, shared=True) as reserved:
+        config_for_workers = WorkerConfig(
+            config=config, admin_keys=admin_keys, address=address, port=reserved.getsockname()[1]
         )
-        run_loop(Supervisor(order).run(lambda: on_ready(url_of(kept))))
+        run_loop(Supervisor(config_for_workers).run(lambda: on_ready(url_of(reserved))))
 
 
 class Supervisor:
-    def __init__(self, order: WorkerConfig) -> None:
-        self._config_line = msgspec.json.encode(order) + b"\n"
-        self._settings = order.config.server
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config_line = msgspec.json.encode(config) + b"\n"
+        self._settings = config.config.server
         self._running: dict[int, Process] = {}
         self._stopping = asyncio.Event()
 
@@ -96,12 +90,12 @@ class Supervisor:
             started += await asyncio.gather(*map(self._start, numbers[1:]))
             if not self._stopping.is_set():
                 on_ready()
-            keeping = [
+            restarts = [
                 loop.create_task(self._restart_on_exit(*pair)) for pair in zip(numbers, started, strict=True)
             ]
             await self._stopping.wait()
-            patience_s = self._settings.drain_s + self._settings.shutdown_s + _KILL_S
-            await asyncio.wait(keeping, timeout=patience_s)
+            timeout_s = self._settings.drain_s + self._settings.shutdown_s + _KILL_S
+            await asyncio.wait(restarts, timeout=timeout_s)
         finally:
             for process in self._running.values():
                 process.kill()
@@ -124,13 +118,13 @@ class Supervisor:
             raise RuntimeError("a worker is spoken to through pipes")
         process.stdin.write(self._config_line)
         line = await process.stdout.readline()
-        word = (
+        ready = (
             msgspec.json.decode(line, type=WorkerReady)
             if line
             else WorkerReady(wrong="a worker ended while it started")
         )
-        if word.wrong and not self._stopping.is_set():
-            raise ConfigError(word.wrong, where=word.where)
+        if ready.wrong and not self._stopping.is_set():
+            raise ConfigError(ready.wrong, where=ready.where)
         return process
 
     async def _restart_on_exit(self, number: int, process: Process) -> None:

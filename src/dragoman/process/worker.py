@@ -37,11 +37,11 @@ def main() -> None:
     line = sys.stdin.buffer.readline()
     if not line:  # the supervisor has exited
         return
-    order = msgspec.json.decode(line, type=WorkerConfig)
+    config = msgspec.json.decode(line, type=WorkerConfig)
     threading.Thread(target=_stop_with_stdin, daemon=True).start()
     try:
-        listener = bind(order.address, order.port, order.config.server, shared=True)
-        run_gateway(order.config, order.admin_keys, listener, lambda: _report(WorkerReady()))
+        listener = bind(config.address, config.port, config.config.server, shared=True)
+        run_gateway(config.config, config.admin_keys, listener, lambda: _report(WorkerReady()))
     except ConfigError as error:
         _report(WorkerReady(wrong=error.message, where=error.where))
         raise SystemExit(2) from None
@@ -97,13 +97,13 @@ class GatewayProcess:
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         self._app.gateway.draining = True
-        hurry = loop.create_task(self._signals.get())
-        await _wait_for_first(hurry, timeout_s=self._settings.drain_s)
+        second_signal = loop.create_task(self._signals.get())
+        await _wait_for_first(second_signal, timeout_s=self._settings.drain_s)
         if self._app.running:
             _log.warning("%d answer(s) are running; a second signal stops them", len(self._app.running))
         self._server.stop()
         closing = loop.create_task(self._server.wait_closed())
-        await _wait_for_first(hurry, closing, timeout_s=self._settings.shutdown_s)
+        await _wait_for_first(second_signal, closing, timeout_s=self._settings.shutdown_s)
 
 
 def _tune_garbage_collector() -> None:
@@ -117,8 +117,8 @@ async def _wait_for_first(*tasks: asyncio.Task[None], timeout_s: float | None = 
     await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
 
 
-def _report(word: WorkerReady) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(word) + b"\n")
+def _report(ready: WorkerReady) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(ready) + b"\n")
     sys.stdout.flush()
 
 

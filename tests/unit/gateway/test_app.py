@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.config import Config
 from dragoman.gateway.app import GatewayApp
 from dragoman.gateway.context import Gateway
-from dragoman.gateway.handlers.generate import RequestContext
+from dragoman.gateway.request import RequestContext
 from dragoman.store import MemoryStore
 
 

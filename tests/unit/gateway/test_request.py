@@ -12,9 +12,9 @@ import pytest
 
 from dragoman.dialects.base import Reply
 from dragoman.gateway import routes
-from dragoman.gateway.asgi import JSON_HEADERS, ResponseWriter
 from dragoman.gateway.auth.authenticator import scope_of
-from dragoman.gateway.handlers.generate import RequestContext
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 from dragoman.gateway.routes import Route
 from tests.faults.harness import FakeGoogle, gateway
 from tests.unit.gateway.auth.botocore_requests import NOW_S, SECRET, signed

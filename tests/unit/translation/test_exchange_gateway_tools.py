@@ -213,6 +213,6 @@ class TestNative:
         assert "toolUsePromptTokenCount" not in got["usageMetadata"]
         assert [event for event in exchange.client_events if isinstance(event, Started)] == [Started()]
 
-    def test_other_clients_do_not_but_the_model_does(self) -> None:
-        _, got = self.answer(anthropic, body(user("q")))
+    def test_dropped_for_others_but_told_to_the_model(self) -> None:
+        _, got = self.answer(anthropic.MessagesClient(), body(user("q")))
         assert [block["text"] for block in got["content"]] == ["done"]

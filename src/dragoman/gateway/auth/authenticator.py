@@ -27,6 +27,7 @@ _COOKIE_SECRET_LABEL = b"dragoman dashboard"
 _BEARER = "bearer "
 _HOST_CACHE_SIZE = 64
 _MAX_QUOTED_CHARACTERS = 100  # characters of a client's header that an error message repeats
+_SCOPE_PREFIX_CHARACTERS = 8
 _KIRO_KEY_PREFIX = "ksk_"  # Kiro accepts only keys with this prefix
 _JSON_TYPES = frozenset({"application/json", "application/x-amz-json-1.0", "application/x-amz-json-1.1"})
 _PRESIGNED_FIELD = "x-amz-signature"
@@ -58,9 +59,9 @@ class _GatewayKey(msgspec.Struct, frozen=True):
     @classmethod
     def from_key(cls, key: str, *, admin: bool) -> _GatewayKey:
         hashed = _hash(key)
-        caller = Caller(scope=_scope(key), key_hash=hashed.hex(), admin=admin)
-        seal = hmac.digest(key.encode("utf-8", "replace"), _COOKIE_SECRET_LABEL, sha256).hex()
-        return cls(hashed, sigv4.signing_root(key), seal, caller)
+        caller = Caller(scope=scope_of(key), key_hash=hashed.hex(), admin=admin)
+        cookie_secret = hmac.digest(key.encode("utf-8", "replace"), _COOKIE_SECRET_LABEL, sha256).hex()
+        return cls(hashed, sigv4.signing_root(key), cookie_secret, caller)
 
 
 class Authenticator:
@@ -75,13 +76,13 @@ class Authenticator:
         *,
         open_to_all: bool,
         allowed_hosts: tuple[str, ...],
-        own_google_keys: bool = True,
+        accepts_google_keys: bool = True,
         admin_keys: tuple[str, ...] = (),
     ) -> None:
         known = dict.fromkeys((*keys, *admin_keys))
         self._keys = tuple(_GatewayKey.from_key(key, admin=key in admin_keys) for key in known)
         self._open_to_all = open_to_all
-        self._accepts_google_keys = own_google_keys
+        self._accepts_google_keys = accepts_google_keys
         self._hosts = LOOPBACK_NAMES | frozenset(host.lower() for host in allowed_hosts)
 
     @property
@@ -96,10 +97,11 @@ class Authenticator:
         """Return the secret that signs the caller's dashboard cookies; "" without a gateway key."""
         return next((key.cookie_secret for key in self._keys if key.caller == caller), "")
 
-    def admin_by_cookie_secret(self, seal: str) -> Caller | None:
-        """Return the admin whose key has this seal; the cookie's signature must be verified before."""
+    def admin_by_cookie_secret(self, cookie_secret: str) -> Caller | None:
+        """Return the admin whose key has this cookie secret; the cookie's signature must be verified before."""
         return next(
-            (key.caller for key in self._keys if key.caller.admin and key.cookie_secret == seal), None
+            (key.caller for key in self._keys if key.caller.admin and key.cookie_secret == cookie_secret),
+            None,
         )
 
     def is_known_host(self, headers: Mapping[str, str]) -> bool:
@@ -123,13 +125,15 @@ class Authenticator:
 
         Amazon's clients may omit the type. A web page could do the same, so that needs a credential header.
         """
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind in _JSON_TYPES or kind.endswith("+json"):
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type in _JSON_TYPES or media_type.endswith("+json"):
             return
-        empty = not kind and headers.get("content-length") == "0"
-        unnamed = kind in _UNSPECIFIC_TYPES and any(name in headers for name in CREDENTIAL_HEADERS)
-        if not (empty or unnamed):
-            raise InvalidRequest(f"the content type must be application/json, not {kind or 'missing'}")
+        is_empty = not media_type and headers.get("content-length") == "0"
+        is_unspecific = media_type in _UNSPECIFIC_TYPES and any(
+            name in headers for name in CREDENTIAL_HEADERS
+        )
+        if not (is_empty or is_unspecific):
+            raise InvalidRequest(f"the content type must be application/json, not {media_type or 'missing'}")
 
     def authenticate(
         self, headers: Mapping[str, str], query: Mapping[str, str], now_s: float
@@ -142,16 +146,16 @@ class Authenticator:
         if query.get("key"):
             keys.append(query["key"])
         for key in keys:
-            known = self._caller_by_key(key)
-            if known is not None:
-                return known
+            caller = self._caller_by_key(key)
+            if caller is not None:
+                return caller
         google_key = next((key for key in keys if key.startswith(_GOOGLE_KEY_PREFIXES)), "")
         if google_key and self._accepts_google_keys:
-            return Caller(google_key=google_key, scope=_scope(google_key))
+            return Caller(google_key=google_key, scope=scope_of(google_key))
         if sigv4.is_signed(headers):
             return self._read_claim(headers, now_s)
         if self._open_to_all:
-            return Caller(scope=_scope(""))
+            return Caller(scope=scope_of(""))
         if any(name.lower() == _PRESIGNED_FIELD for name in query):
             raise NotAllowed("presigned addresses are not taken here: sign the headers of the request")
         if not keys:
@@ -179,7 +183,7 @@ class Authenticator:
             return self._caller_by_signature(claim, head, body)
         except NotAllowed:
             if self._open_to_all:
-                return Caller(scope=_scope(""))
+                return Caller(scope=scope_of(""))
             raise
 
     def _read_claim(self, headers: Mapping[str, str], now_s: float) -> Caller | sigv4.SigV4Claim:
@@ -187,38 +191,38 @@ class Authenticator:
             return sigv4.read_claim(headers, now_s)
         except NotAllowed:
             if self._open_to_all:
-                return Caller(scope=_scope(""))
+                return Caller(scope=scope_of(""))
             raise
 
     def _caller_by_signature(self, claim: sigv4.SigV4Claim, head: sigv4.RawHead, body: bytes) -> Caller:
         text = sigv4.string_to_sign(claim, head, body)
-        known = None
+        caller = None
         for key in self._keys:  # compare all of them, so that the time leaks nothing
             if hmac.compare_digest(sigv4.sign(key.signing_root, claim, text), claim.signature):
-                known = key.caller
-        if known is None:
+                caller = key.caller
+        if caller is None:
             raise NotAllowed(
                 "the signature does not fit: the secret access key must be the gateway key, and nothing on the way "
                 "may change the request"
             )
-        return known
+        return caller
 
     def _caller_by_key(self, key: str) -> Caller | None:
         """Return the caller of a gateway key; compare all keys, so that the time leaks nothing."""
-        hashed, found = _hash(key), None
+        hashed, caller = _hash(key), None
         for known in self._keys:
             if hmac.compare_digest(hashed, known.hashed):
-                found = known.caller
-        return found
+                caller = known.caller
+        return caller
 
 
 def presented_keys(headers: Mapping[str, str]) -> list[str]:
     """Return the keys in the headers, without duplicates; a bearer token also without Kiro's prefix."""
-    said = headers.get("authorization", "")
-    bearer = said[len(_BEARER) :].strip() if said[: len(_BEARER)].lower() == _BEARER else ""
+    authorization = headers.get("authorization", "")
+    bearer = authorization[len(_BEARER) :].strip() if authorization[: len(_BEARER)].lower() == _BEARER else ""
     kiro = bearer.removeprefix(_KIRO_KEY_PREFIX)
-    carried = (bearer, kiro, headers.get("x-api-key"), headers.get("x-goog-api-key"))
-    return list(filter(None, dict.fromkeys(carried)))
+    candidates = (bearer, kiro, headers.get("x-api-key"), headers.get("x-goog-api-key"))
+    return list(filter(None, dict.fromkeys(candidates)))
 
 
 @lru_cache(maxsize=_HOST_CACHE_SIZE)
@@ -230,10 +234,6 @@ def _host_name(host: str) -> str:
 
 def scope_of(key: str) -> str:
     """Return the scope of a key's owner. All callers without a key share one."""
-    return _scope(key)
-
-
-def _scope(key: str) -> str:
     return sha256(b"scope:" + key.encode("utf-8", "replace")).hexdigest()[:32] if key else "everybody"
 
 
@@ -241,18 +241,15 @@ def _hash(key: str) -> bytes:
     return sha256(key.encode("utf-8", "replace")).digest()
 
 
-_SCOPE_PREFIX_CHARACTERS = 8
-
-
-def caller_names(config: Config, others: Mapping[str, str] | None = None) -> dict[str, str]:
+def caller_names(config: Config, other_keys: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return names by scope, such as `key 2` for the second of `server.keys`.
 
     `others` maps keys that are not in the settings to their names.
     """
-    named = {key: f"key {number}" for number, key in enumerate(config.server.keys, 1)}
-    named |= {key: f"admin key {number}" for number, key in enumerate(config.server.admin_keys, 1)}
-    named |= {key: name for key, name in (others or {}).items() if key and key not in named}
-    return {scope_of(""): "everybody"} | {scope_of(key): name for key, name in named.items()}
+    key_names = {key: f"key {number}" for number, key in enumerate(config.server.keys, 1)}
+    key_names |= {key: f"admin key {number}" for number, key in enumerate(config.server.admin_keys, 1)}
+    key_names |= {key: name for key, name in (other_keys or {}).items() if key and key not in key_names}
+    return {scope_of(""): "everybody"} | {scope_of(key): name for key, name in key_names.items()}
 
 
 def caller_name(scope: str, names: Mapping[str, str]) -> str:

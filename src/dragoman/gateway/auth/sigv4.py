@@ -140,10 +140,12 @@ def _signing_time(headers: Mapping[str, str], now_s: float) -> str:
 
 
 def _declared_payload(headers: Mapping[str, str]) -> str:
-    declared = headers.get("x-amz-content-sha256", "")
-    if declared not in ("", _UNSIGNED_PAYLOAD) and _SIGNATURE.fullmatch(declared) is None:
-        raise NotAllowed(f"x-amz-content-sha256 must be a hash or {_UNSIGNED_PAYLOAD}, not {declared[:40]!r}")
-    return declared
+    payload_hash = headers.get("x-amz-content-sha256", "")
+    if payload_hash not in ("", _UNSIGNED_PAYLOAD) and _SIGNATURE.fullmatch(payload_hash) is None:
+        raise NotAllowed(
+            f"x-amz-content-sha256 must be a hash or {_UNSIGNED_PAYLOAD}, not {payload_hash[:40]!r}"
+        )
+    return payload_hash
 
 
 def _canonical_request(claim: SigV4Claim, head: RawHead, body: bytes) -> bytes:
@@ -166,14 +168,14 @@ def _canonical_request(claim: SigV4Claim, head: RawHead, body: bytes) -> bytes:
 
 def _canonical_path(path: bytes) -> str:
     """Remove empty, `.` and `..` segments, and percent-encode the result a second time."""
-    kept: list[bytes] = []
+    segments: list[bytes] = []
     for segment in path.split(b"/"):
         if segment == b"..":
-            del kept[-1:]
+            del segments[-1:]
         elif segment not in (b"", b"."):
-            kept.append(segment)
-    end = b"/" if kept and path.endswith(b"/") else b""
-    return quote(b"/" + b"/".join(kept) + end, safe="/" + _UNRESERVED)
+            segments.append(segment)
+    end = b"/" if segments and path.endswith(b"/") else b""
+    return quote(b"/" + b"/".join(segments) + end, safe="/" + _UNRESERVED)
 
 
 def _canonical_query(query: bytes) -> str:

@@ -33,9 +33,9 @@ class DashboardCookie(msgspec.Struct, frozen=True, kw_only=True):
     secret: str
 
 
-def encode_cookie(given: DashboardCookie) -> str:
+def encode_cookie(cookie: DashboardCookie) -> str:
     """Return the cookie's value."""
-    return f"{given.id}.{given.expires_s}.{_signature(given.secret, given.id, given.expires_s)}"
+    return f"{cookie.id}.{cookie.expires_s}.{_signature(cookie.secret, cookie.id, cookie.expires_s)}"
 
 
 def verify_cookie(value: str, key_hashes: Iterable[str], now_s: float) -> DashboardCookie | None:
@@ -46,12 +46,18 @@ def verify_cookie(value: str, key_hashes: Iterable[str], now_s: float) -> Dashbo
     parts = value.split(".")
     if len(parts) != 3 or not parts[0].isalnum() or len(parts[0]) > _MAX_ID_CHARACTERS:
         return None
-    pass_id, ends, signature = parts
-    if not (ends.isascii() and ends.isdecimal()) or len(ends) > _MAX_TIME_DIGITS or not signature.isascii():
+    cookie_id, expires, signature = parts
+    if (
+        not (expires.isascii() and expires.isdecimal())
+        or len(expires) > _MAX_TIME_DIGITS
+        or not signature.isascii()
+    ):
         return None
-    passes = [DashboardCookie(id=pass_id, expires_s=int(ends), secret=one) for one in key_hashes]
-    fits = [hmac.compare_digest(_signature(one.secret, one.id, one.expires_s), signature) for one in passes]
-    found = next((one for one, fit in zip(passes, fits, strict=True) if fit), None)
+    candidates = [DashboardCookie(id=cookie_id, expires_s=int(expires), secret=one) for one in key_hashes]
+    matches = [
+        hmac.compare_digest(_signature(one.secret, one.id, one.expires_s), signature) for one in candidates
+    ]
+    found = next((one for one, fit in zip(candidates, matches, strict=True) if fit), None)
     return found if found is not None and now_s < found.expires_s else None
 
 
@@ -83,8 +89,8 @@ def set_cookie(headers: Mapping[str, str], value: str, lifetime_s: int) -> tuple
     proxy in front of the gateway may terminate TLS.
     """
     secure = "; Secure" if headers.get("origin", "").startswith("https://") else ""
-    kept = f"Path=/dashboard; Max-Age={lifetime_s}; HttpOnly; SameSite=Strict{secure}"
-    return "set-cookie", f"{cookie_name(headers)}={value}; {kept}"
+    attributes = f"Path=/dashboard; Max-Age={lifetime_s}; HttpOnly; SameSite=Strict{secure}"
+    return "set-cookie", f"{cookie_name(headers)}={value}; {attributes}"
 
 
 def is_same_origin(headers: Mapping[str, str]) -> bool:
@@ -93,9 +99,9 @@ def is_same_origin(headers: Mapping[str, str]) -> bool:
     return bool(origin) and origin == headers.get("host", "")
 
 
-def _signature(key_hash: str, pass_id: str, ends_s: int) -> str:
+def _signature(key_hash: str, cookie_id: str, expires_s: int) -> str:
     root = hmac.digest(key_hash.encode(), _SIGNATURE_LABEL, sha256)
-    return hmac.new(root, f"{pass_id}.{ends_s}".encode(), sha256).hexdigest()
+    return hmac.new(root, f"{cookie_id}.{expires_s}".encode(), sha256).hexdigest()
 
 
 _MAX_FAILURES = 10  # failed logins per client address and minute
@@ -109,8 +115,8 @@ class DashboardAuth:
     Failed logins and ended sessions are recorded in the store, so that all workers and replicas share them.
     """
 
-    def __init__(self, gate: Authenticator, store: Store, *, is_open: bool) -> None:
-        self._authenticator = gate
+    def __init__(self, authenticator: Authenticator, store: Store, *, is_open: bool) -> None:
+        self._authenticator = authenticator
         self._store = store
         self.is_open = is_open
 
@@ -124,19 +130,19 @@ class DashboardAuth:
                 return caller
             if self.is_open and not query.get("key"):
                 return Caller(scope=scope_of(""), admin=True)
-        admitted = self._authenticator.authenticate(headers, query, now_s)
-        if not isinstance(admitted, Caller):
+        identity = self._authenticator.authenticate(headers, query, now_s)
+        if not isinstance(identity, Caller):
             raise NotAllowed("signed requests are not for the dashboard: show the gateway key itself")
-        self._authenticator.check_admin(admitted)
-        return admitted
+        self._authenticator.check_admin(identity)
+        return identity
 
     async def log_in(
         self, headers: Mapping[str, str], query: Mapping[str, str], now_s: float, address: str
     ) -> Caller:
         """Like `authenticate`, but raise DragomanError (`rate_limit`) after too many failures from `address`."""
         meter = f"dashboard|tries|{address}|{int(now_s) // _MINUTE_S}"
-        tried = (await require_store(self._store.meters.read([meter]))).get(meter, 0)
-        if tried >= _MAX_FAILURES:
+        failures = (await require_store(self._store.meters.read([meter]))).get(meter, 0)
+        if failures >= _MAX_FAILURES:
             wait_s = _MINUTE_S - now_s % _MINUTE_S
             why = "too many logins from there have failed; wait a minute"
             raise DragomanError(why, kind="rate_limit", retry_after_s=wait_s)
@@ -157,27 +163,27 @@ class DashboardAuth:
 
     async def log_out(self, headers: Mapping[str, str], now_s: float) -> None:
         """Revoke the session at all replicas, so that a copied cookie is invalid too."""
-        known = self._read_cookie(headers, now_s)
-        if known is not None:
-            charge = Charge(name=_revocation_meter(known), amount=1, ends_s=known.expires_s + 1)
+        cookie = self._read_cookie(headers, now_s)
+        if cookie is not None:
+            charge = Charge(name=_revocation_meter(cookie), amount=1, ends_s=cookie.expires_s + 1)
             await require_store(self._store.meters.charge([charge]))
 
     async def _authenticate_cookie(
         self, method: str, headers: Mapping[str, str], now_s: float
     ) -> Caller | None:
-        known = self._read_cookie(headers, now_s)
-        if known is None:
+        cookie = self._read_cookie(headers, now_s)
+        if cookie is None:
             return None
         if method not in _SAFE_METHODS and not is_same_origin(headers):
             raise NotAllowed("only the dashboard's own page may do that with its cookie", kind="permission")
-        ended = await require_store(self._store.meters.read([_revocation_meter(known)]))
-        if ended.get(_revocation_meter(known), 0):
+        ended = await require_store(self._store.meters.read([_revocation_meter(cookie)]))
+        if ended.get(_revocation_meter(cookie), 0):
             return None
-        return self._authenticator.admin_by_cookie_secret(known.secret)
+        return self._authenticator.admin_by_cookie_secret(cookie.secret)
 
     def _read_cookie(self, headers: Mapping[str, str], now_s: float) -> DashboardCookie | None:
         return verify_cookie(cookie_value(headers), self._authenticator.admin_cookie_secrets, now_s)
 
 
-def _revocation_meter(known: DashboardCookie) -> str:
-    return f"dashboard|ended|{known.id}"
+def _revocation_meter(cookie: DashboardCookie) -> str:
+    return f"dashboard|ended|{cookie.id}"

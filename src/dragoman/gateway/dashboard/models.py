@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.asgi import ResponseWriter
 from dragoman.gateway.auth.authenticator import caller_name
 from dragoman.gateway.context import Gateway
 from dragoman.gateway.dashboard.summaries import ModelSummary, summarize_models
@@ -23,9 +22,10 @@ from dragoman.gateway.dashboard.traffic import (
     newest_entries,
     send_json,
 )
-from dragoman.gateway.handlers.generate import RequestContext
 from dragoman.gateway.handlers.pagination import read_page_size
-from dragoman.gateway.limits.quotas import QuotaSubject, UsageEstimate, reserve_charges
+from dragoman.gateway.limits.quotas import QuotaSubject, UsageEstimate, parse_charge_name, reserve_charges
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import ResponseWriter
 from dragoman.gateway.store_errors import require_store
 from dragoman.observe.record import RequestRecord
 from dragoman.observe.usage import KINDS, MICROS_PER_USD, NO_LABEL, tallies_of_all
@@ -90,26 +90,27 @@ class CostReport(msgspec.Struct, frozen=True, kw_only=True):
     sums: dict[str, int]
 
 
-def last_days(last: date, many: int) -> list[str]:
-    return [(last - timedelta(days=back)).isoformat() for back in range(many - 1, -1, -1)]
+def last_days(last: date, count: int) -> list[str]:
+    return [(last - timedelta(days=back)).isoformat() for back in range(count - 1, -1, -1)]
 
 
 def build_cost_report(tallies: Iterable[Tally], days: Sequence[str], by: str) -> CostReport:
     """Return the cost by group, the most expensive first; groups beyond the limit become `OTHERS`."""
     place = KINDS["total"].index(by)
     at = {day: index for index, day in enumerate(days)}
-    found: dict[str, CostGroup] = {}
+    groups: dict[str, CostGroup] = {}
     for tally in tallies:
         name = tally.labels[place]
-        one = found.setdefault(name, CostGroup(name=name, days=[0] * len(days), sums={}))
-        one.days[at[tally.day]] += tally.sums.get("micro_usd", 0)
-        _add_sums(one.sums, tally.sums)
+        group = groups.setdefault(name, CostGroup(name=name, days=[0] * len(days), sums={}))
+        group.days[at[tally.day]] += tally.sums.get("micro_usd", 0)
+        _add_sums(group.sums, tally.sums)
     ranked = sorted(
-        found.values(), key=lambda one: (-one.sums.get("micro_usd", 0), -one.sums["requests"], one.name)
+        groups.values(),
+        key=lambda group: (-group.sums.get("micro_usd", 0), -group.sums["requests"], group.name),
     )
     total: dict[str, int] = {}
-    for one in ranked:
-        _add_sums(total, one.sums)
+    for group in ranked:
+        _add_sums(total, group.sums)
     return CostReport(days=list(days), groups=_limit_groups(ranked), sums=total)
 
 
@@ -132,21 +133,21 @@ _DEFAULT_DAYS = 30
 _NO_CALLERS = (OTHER_LABEL, NO_LABEL, OTHERS)
 
 
-async def get_models(call: RequestContext, outlet: ResponseWriter) -> None:
+async def get_models(request: RequestContext, response: ResponseWriter) -> None:
     """Reply with the use of each model, circuit breakers, keys, quotas and fallbacks."""
-    gateway = call.gateway
-    lines = await newest_entries(call, SUMMARIZED_REQUESTS)
-    records = await asyncio.to_thread(decode_records, lines)
-    used = summarize_models(records, cost_function(gateway))
+    gateway = request.gateway
+    entries = await newest_entries(request, SUMMARIZED_REQUESTS)
+    records = await asyncio.to_thread(decode_records, entries)
+    models = summarize_models(records, cost_function(gateway))
     body = {
         "of": len(records),
-        "rows": used,
+        "rows": models,
         "breakers": _failing_breakers(gateway),
-        "keys": await _key_usage(gateway, used, records),
+        "keys": await _key_usage(gateway, models, records),
         "fuses": await _quota_usage(gateway, records),
         "fallbacks": gateway.config.models.fallbacks,
     }
-    await send_json(outlet, body)
+    await send_json(response, body)
 
 
 def _failing_breakers(gateway: Gateway) -> dict[str, dict[str, float]]:
@@ -162,12 +163,12 @@ def _failing_breakers(gateway: Gateway) -> dict[str, dict[str, float]]:
 async def _key_usage(
     gateway: Gateway, used: list[ModelSummary], records: list[RequestRecord]
 ) -> list[KeyUsage]:
-    heard = await require_store(gateway.key_pool.reported_cooldowns([one.name for one in used]))
-    shown = [KeyUsage(name=state.name, rests=dict(state.cooldowns_s)) for state in gateway.key_pool.states()]
-    for key in shown:
-        key.rests = {model: 0.0 for name, model in heard if name == key.name} | key.rests
-    count_attempts(shown, records)
-    return shown
+    reported = await require_store(gateway.key_pool.reported_cooldowns([one.name for one in used]))
+    usage = [KeyUsage(name=state.name, rests=dict(state.cooldowns_s)) for state in gateway.key_pool.states()]
+    for key in usage:
+        key.rests = {model: 0.0 for name, model in reported if name == key.name} | key.rests
+    count_attempts(usage, records)
+    return usage
 
 
 async def _quota_usage(gateway: Gateway, records: list[RequestRecord]) -> list[QuotaUsage]:
@@ -184,11 +185,11 @@ async def _quota_usage(gateway: Gateway, records: list[RequestRecord]) -> list[Q
         if charges
         else {}
     )
-    shown: list[QuotaUsage] = []
+    usage: list[QuotaUsage] = []
     for caller, charge in charges:
-        _, window, *_, unit = charge.name.split("|")
+        _, window, unit = parse_charge_name(charge.name)
         scale = MICROS_PER_USD if unit == "usd" else 1
-        shown.append(
+        usage.append(
             QuotaUsage(
                 caller=caller_name(caller, gateway.caller_names),
                 window=window,
@@ -198,34 +199,34 @@ async def _quota_usage(gateway: Gateway, records: list[RequestRecord]) -> list[Q
                 ends_ms=charge.ends_s * 1000,
             )
         )
-    return shown
+    return usage
 
 
-async def get_cost(call: RequestContext, outlet: ResponseWriter) -> None:
+async def get_cost(request: RequestContext, response: ResponseWriter) -> None:
     """Reply with the cost of the last `days`, grouped `by` one of `COST_GROUPINGS`."""
-    many = read_page_size(call.query, "days", _DEFAULT_DAYS, LEDGER_DAYS)
-    by = call.query.get("by", COST_GROUPINGS[0])
+    count = read_page_size(request.query, "days", _DEFAULT_DAYS, LEDGER_DAYS)
+    by = request.query.get("by", COST_GROUPINGS[0])
     if by not in COST_GROUPINGS:
         raise InvalidRequest(f"must be one of {', '.join(COST_GROUPINGS)}", where="by")
-    days = last_days(datetime.now(UTC).date(), many)
-    body: Any = build_cost_report(await _read_tallies(call, days), days, by)
+    days = last_days(datetime.now(UTC).date(), count)
+    body: Any = build_cost_report(await _read_tallies(request, days), days, by)
     if by == "key":
         for one in body.groups:
             one.name = (
-                one.name if one.name in _NO_CALLERS else caller_name(one.name, call.gateway.caller_names)
+                one.name if one.name in _NO_CALLERS else caller_name(one.name, request.gateway.caller_names)
             )
-    await send_json(outlet, body)
+    await send_json(response, body)
 
 
-async def _read_tallies(call: RequestContext, days: Sequence[str]) -> Sequence[Tally]:
+async def _read_tallies(request: RequestContext, days: Sequence[str]) -> Sequence[StoredTally]:
     """Return the sums per day.
 
     A caller without a key may see only requests since the start of the gateway. The stored sums have no time
     of day, so for such a caller they are computed from the requests themselves.
     """
-    gateway = call.gateway
-    if call.caller.key_hash:
+    gateway = request.gateway
+    if request.caller.key_hash:
         return await require_store(gateway.store.ledger.tallies("total", days[0], days[-1]))
-    lines = await newest_entries(call, MAX_LEDGER_ENTRIES)
-    sums = await asyncio.to_thread(lambda: tallies_of_all(decode_records(lines), gateway.config.limits))
+    entries = await newest_entries(request, MAX_LEDGER_ENTRIES)
+    sums = await asyncio.to_thread(lambda: tallies_of_all(decode_records(entries), gateway.config.limits))
     return [one for one in sums if one.kind == "total" and one.day in days]

@@ -12,17 +12,13 @@ from dragoman.config import Config
 from dragoman.emulator.http_server import HttpServer, ServerThread
 from dragoman.emulator.service import EmulatorService
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.asgi import ResponseWriter
 from dragoman.gateway.auth.authenticator import Caller
 from dragoman.gateway.context import Gateway
-from dragoman.gateway.handlers.generate import RequestContext, generate
+from dragoman.gateway.handlers.generate import generate
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import ResponseWriter
 from dragoman.gateway.routes import find_route
-from dragoman.gateway.telemetry.request_recorder import (
-    BodyCapture,
-    PendingToolCalls,
-    RecordedHead,
-    RequestRecorder,
-)
+from dragoman.gateway.telemetry.request_recorder import BodyCapture, PendingToolCalls, RequestRecorder
 from dragoman.observe.captures import CapturedRequest
 from dragoman.observe.record import RequestRecord, RequestStages
 from dragoman.store import MemoryStore, Store
@@ -88,29 +84,31 @@ async def replay_request(
         emulator_url=emulator_url,
         watched=False,
     )
-    noted = RecordedHead(method=record.method, path=record.path, client=record.client)
-    trail = RequestRecorder(record.id, noted, PendingToolCalls())
-    trail.capture = BodyCapture(_NO_LIMIT, captured.headers, captured.query)
+    recorder = RequestRecorder(
+        record.id, PendingToolCalls(), method=record.method, path=record.path, client=record.client
+    )
+    recorder.capture = BodyCapture(_NO_LIMIT, captured.headers, captured.query)
     try:
         route = find_route(record.method, record.path, captured.headers, captured.query)
         _check_stateless(captured)
-        call = RequestContext(
+        request = RequestContext(
             gateway,
-            route.dialect,
-            captured.headers,
-            record.path,
-            names=route.path_params,
+            recorder,
+            method=record.method,
+            path=record.path,
             query=captured.query,
+            headers=captured.headers,
         )
-        call.caller, call.body = Caller(scope=record.caller), captured.client_request.data
-        trail.on_request_body(call.body)
-        outlet = ResponseWriter(_discard, trail)
-        await generate(call, outlet)
-        outlet.close()
+        request.set_route(route)
+        request.caller, request.body = Caller(scope=record.caller), captured.client_request.data
+        recorder.on_request_body(request.body)
+        response = ResponseWriter(_discard, recorder)
+        await generate(request, response)
+        response.close()
     finally:
         await gateway.close()
-    trail.end()
-    again, stages = trail.build_record()
+    recorder.end()
+    again, stages = recorder.build_record()
     return again, stages or RequestStages()
 
 

@@ -9,11 +9,11 @@ from typing import Literal
 import msgspec
 
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.gateway.asgi import ResponseWriter
 from dragoman.gateway.dashboard.conversation_view import ConversationView, view_conversation
 from dragoman.gateway.dashboard.summaries import RequestRow, request_row
 from dragoman.gateway.dashboard.traffic import cost_function, decode_records, send_json, visible_entries
-from dragoman.gateway.handlers.generate import RequestContext
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import ResponseWriter
 from dragoman.gateway.store_errors import require_store
 from dragoman.observe.captures import (
     CAPTURES_FOLDER,
@@ -89,71 +89,71 @@ class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     stages: StagesView
 
 
-async def get_request(call: RequestContext, outlet: ResponseWriter) -> None:
-    captured = await _find_captured(call)
-    record = captured.record if captured is not None else await _read_record(call)
-    shown = RequestDetails(
-        row=request_row(record, cost_function(call.gateway)),
+async def get_request(request: RequestContext, response: ResponseWriter) -> None:
+    captured = await _find_captured(request)
+    record = captured.record if captured is not None else await _read_record(request)
+    details = RequestDetails(
+        row=request_row(record, cost_function(request.gateway)),
         record=record,
-        capture=call.gateway.config.observe.capture,
+        capture=request.gateway.config.observe.capture,
         replay=_replay_obstacle(captured),
     )
     if captured is not None:
         stages, conversation = await asyncio.to_thread(_decode_capture, captured)
-        shown = msgspec.structs.replace(shown, stages=stages, conversation=conversation)
-    await send_json(outlet, shown)
+        details = msgspec.structs.replace(details, stages=stages, conversation=conversation)
+    await send_json(response, details)
 
 
-async def post_replay(call: RequestContext, outlet: ResponseWriter) -> None:
+async def post_replay(request: RequestContext, response: ResponseWriter) -> None:
     """Send a captured request again and compare the results; quotas do not apply and no state is written."""
     from dragoman.gateway.dashboard.replay import replay_against  # circular import: it needs the routes
 
-    wanted = _decode_options(call.body)
-    captured = await _find_captured(call)
+    options = _decode_options(request.body)
+    captured = await _find_captured(request)
     obstacle = _replay_obstacle(captured)
     if captured is None or obstacle:
         raise InvalidRequest(obstacle)
-    gateway = call.gateway
+    gateway = request.gateway
     own_url = gateway.endpoint.base_url if gateway.config.backend == "emulator" else ""
     async with asyncio.timeout(_REPLAY_TIMEOUT_S):
         record, stages = await replay_against(
             gateway.config,
             gateway.store,
             captured,
-            against=wanted.against,
+            against=options.against,
             emulator_url=own_url,
-            model=wanted.model,
+            model=options.model,
         )
     again = build_capture(record, stages, gateway.redactor)
     asked = again.upstream[0].request.data if again.upstream else b""
-    shown = ReplayResult(
-        comparison=compare(captured, record, upstream_request=asked, client_answer=again.client_answer.data),
+    result = ReplayResult(
+        comparison=compare(captured, record, asked=asked, given=again.client_answer.data),
         row=request_row(record, cost_function(gateway)),
         cleaned=REDACTED in captured.client_request.text,
         stages=view_stages(again),
     )
-    await send_json(outlet, shown)
+    await send_json(response, result)
 
 
-async def _find_captured(call: RequestContext) -> CapturedRequest | None:
+async def _find_captured(request: RequestContext) -> CapturedRequest | None:
     """Return the capture of a request; callers without a key see only those since the gateway's start."""
-    home, identity = call.gateway.config.home, call.path_params["id"]
+    home, request_id = request.gateway.config.home, request.path_params["id"]
     if not home:
         return None
-    found = await asyncio.to_thread(find_capture, Path(home) / CAPTURES_FOLDER, identity)
-    if found is None or found.record.id != identity:
+    found = await asyncio.to_thread(find_capture, Path(home) / CAPTURES_FOLDER, request_id)
+    if found is None or found.record.id != request_id:
         return None
-    hidden = not call.caller.key_hash and found.record.started_s < call.gateway.started_s
+    hidden = not request.caller.key_hash and found.record.started_s < request.gateway.started_s
     return None if hidden else found
 
 
-async def _read_record(call: RequestContext) -> RequestRecord:
-    identity = call.path_params["id"]
-    line = await require_store(call.gateway.store.ledger.entry(identity))
-    known = decode_records(visible_entries(call, [line])) if line is not None else []
-    if not known:
-        raise DragomanError(f"there is no request {identity} here, or it was forgotten", kind="not_found")
-    return known[0]
+async def _read_record(request: RequestContext) -> RequestRecord:
+    request_id = request.path_params["id"]
+    entry = await require_store(request.gateway.store.ledger.entry(request_id))
+    records = decode_records(visible_entries(request, [entry])) if entry is not None else []
+    if not records:
+        raise DragomanError(f"there is no request {request_id} here, or it was forgotten", kind="not_found")
+    return records[0]
 
 
 def _decode_capture(captured: CapturedRequest) -> tuple[StagesView, ConversationView | None]:

@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from dragoman.dialects.base import HeaderList, Reply
-from dragoman.gateway.asgi import JSON_HEADERS, ResponseWriter
 from dragoman.gateway.dashboard.auth import LIFETIME_S, encode_cookie, set_cookie
 from dragoman.gateway.dashboard.models import get_cost, get_models
 from dragoman.gateway.dashboard.request import get_request, post_replay
@@ -22,7 +21,8 @@ from dragoman.gateway.dashboard.static_files import (
     load_static_files,
 )
 from dragoman.gateway.dashboard.traffic import list_requests, list_sessions, list_tools, stream_requests
-from dragoman.gateway.handlers.generate import RequestContext
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 
 _NO_STORE: HeaderList = (("cache-control", "no-store"),)
 
@@ -39,36 +39,36 @@ class GatewayInfo(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
 
 
-async def index_page(call: RequestContext, outlet: ResponseWriter) -> None:
-    await _send_file(call, outlet, load_static_files()[INDEX_FILE])
+async def index_page(request: RequestContext, response: ResponseWriter) -> None:
+    await _send_file(request, response, load_static_files()[INDEX_FILE])
 
 
-async def static_file(call: RequestContext, outlet: ResponseWriter) -> None:
-    await _send_file(call, outlet, load_static_files()[call.path_params["file"]])
+async def static_file(request: RequestContext, response: ResponseWriter) -> None:
+    await _send_file(request, response, load_static_files()[request.path_params["file"]])
 
 
-async def redirect_to_page(call: RequestContext, outlet: ResponseWriter) -> None:
+async def redirect_to_page(request: RequestContext, response: ResponseWriter) -> None:
     """Redirect `/dashboard/` to `/dashboard`, because the URLs in the page are relative to the latter."""
-    del call
-    await outlet.reply(Reply(308, b"", (("location", "../dashboard"), *SAFE_HEADERS)))
+    del request
+    await response.reply(Reply(308, b"", (("location", "../dashboard"), *SAFE_HEADERS)))
 
 
-async def _send_file(call: RequestContext, outlet: ResponseWriter, file: StaticFile) -> None:
-    known = call.headers.get("if-none-match", "") == file.tag
+async def _send_file(request: RequestContext, response: ResponseWriter, file: StaticFile) -> None:
+    is_unchanged = request.headers.get("if-none-match", "") == file.tag
     headers = (
         ("content-type", file.content_type),
         ("etag", file.tag),
         ("cache-control", "no-cache"),
         *SAFE_HEADERS,
     )
-    await outlet.reply(Reply(304, b"", headers) if known else Reply(200, file.data, headers))
+    await response.reply(Reply(304, b"", headers) if is_unchanged else Reply(200, file.data, headers))
 
 
-async def get_info(call: RequestContext, outlet: ResponseWriter) -> None:
+async def get_info(request: RequestContext, response: ResponseWriter) -> None:
     from importlib.metadata import version  # takes a megabyte; not imported unless the page is opened
 
-    gateway = call.gateway
-    shown = GatewayInfo(
+    gateway = request.gateway
+    info = GatewayInfo(
         version=version("dragoman"),
         backend=gateway.config.backend,
         login=not gateway.dashboard_auth.is_open,
@@ -77,22 +77,22 @@ async def get_info(call: RequestContext, outlet: ResponseWriter) -> None:
         started_ms=int(gateway.started_s * 1000),
         workers=gateway.config.server.workers,
     )
-    await outlet.reply(Reply(200, msgspec.json.encode(shown), (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS)))
+    await response.reply(Reply(200, msgspec.json.encode(info), (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS)))
 
 
-async def log_in(call: RequestContext, outlet: ResponseWriter) -> None:
+async def log_in(request: RequestContext, response: ResponseWriter) -> None:
     """Set the session cookie. The caller has presented an admin key, unless the dashboard needs none."""
     headers = (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS)
-    if call.caller.key_hash:
-        given = call.gateway.dashboard_auth.new_cookie(call.caller, time.time())
-        headers = (*headers, set_cookie(call.headers, encode_cookie(given), LIFETIME_S))
-    await outlet.reply(Reply(200, b"{}", headers))
+    if request.caller.key_hash:
+        cookie = request.gateway.dashboard_auth.new_cookie(request.caller, time.time())
+        headers = (*headers, set_cookie(request.headers, encode_cookie(cookie), LIFETIME_S))
+    await response.reply(Reply(200, b"{}", headers))
 
 
-async def log_out(call: RequestContext, outlet: ResponseWriter) -> None:
-    await call.gateway.dashboard_auth.log_out(call.headers, time.time())
-    headers = (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS, set_cookie(call.headers, "", 0))
-    await outlet.reply(Reply(200, b"{}", headers))
+async def log_out(request: RequestContext, response: ResponseWriter) -> None:
+    await request.gateway.dashboard_auth.log_out(request.headers, time.time())
+    headers = (*JSON_HEADERS, *_NO_STORE, *SAFE_HEADERS, set_cookie(request.headers, "", 0))
+    await response.reply(Reply(200, b"{}", headers))
 
 
 class DashboardRoute(msgspec.Struct, frozen=True, kw_only=True):

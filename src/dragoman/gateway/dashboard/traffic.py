@@ -13,7 +13,6 @@ import msgspec
 
 from dragoman.dialects.base import SSE_TYPE, Reply
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.asgi import JSON_HEADERS, ResponseWriter
 from dragoman.gateway.context import Gateway
 from dragoman.gateway.dashboard.static_files import SAFE_HEADERS
 from dragoman.gateway.dashboard.summaries import (
@@ -23,8 +22,9 @@ from dragoman.gateway.dashboard.summaries import (
     summarize_sessions,
     summarize_tools,
 )
-from dragoman.gateway.handlers.generate import RequestContext
 from dragoman.gateway.handlers.pagination import read_page_size
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 from dragoman.gateway.store_errors import require_store
 from dragoman.http.sse import encode_event
 from dragoman.observe.record import RequestRecord
@@ -41,8 +41,8 @@ _PING_S = 10.0
 _decode_record = msgspec.json.Decoder(RequestRecord).decode
 
 
-async def send_json(outlet: ResponseWriter, body: Any) -> None:
-    await outlet.reply(Reply(200, msgspec.json.encode(body), RESPONSE_HEADERS))
+async def send_json(response: ResponseWriter, body: Any) -> None:
+    await response.reply(Reply(200, msgspec.json.encode(body), RESPONSE_HEADERS))
 
 
 def cost_function(gateway: Gateway) -> CostFunction:
@@ -56,97 +56,97 @@ def cost_function(gateway: Gateway) -> CostFunction:
     return cost_of
 
 
-async def list_requests(call: RequestContext, outlet: ResponseWriter) -> None:
+async def list_requests(request: RequestContext, response: ResponseWriter) -> None:
     """Reply with a page of requests older than `before`, which is the `next` value of the previous page."""
-    limit = read_page_size(call.query, "limit", _PAGE, _MAX_PAGE)
-    before = _parse_position(call.query.get("before", ""))
-    ledger = call.gateway.store.ledger
+    limit = read_page_size(request.query, "limit", _PAGE, _MAX_PAGE)
+    before = _parse_position(request.query.get("before", ""))
+    ledger = request.gateway.store.ledger
     lines = await require_store(
-        ledger.entries(limit=limit, before=before, session=call.query.get("session", ""))
+        ledger.entries(limit=limit, before=before, session=request.query.get("session", ""))
     )
-    rows = await asyncio.to_thread(_rows, visible_entries(call, lines), call.gateway)
+    rows = await asyncio.to_thread(_rows, visible_entries(request, lines), request.gateway)
     more = len(lines) == limit and len(rows) == len(lines)
     last = f"{lines[-1].at_ms},{lines[-1].id}" if lines else ""
-    await send_json(outlet, {"rows": rows, "next": last if more else ""})
+    await send_json(response, {"rows": rows, "next": last if more else ""})
 
 
-async def stream_requests(call: RequestContext, outlet: ResponseWriter) -> None:
+async def stream_requests(request: RequestContext, response: ResponseWriter) -> None:
     """Stream new requests as server-sent events, or reply with the newest if the client accepts only JSON.
 
     Workers write their lines in batches, so a new line may be older than a known one. Known lines are
     therefore remembered by id.
     """
-    if "text/event-stream" not in call.headers.get("accept", ""):
-        lines = await require_store(call.gateway.store.ledger.entries(limit=_POLL_ENTRIES))
-        await send_json(outlet, {"rows": _rows(visible_entries(call, lines), call.gateway)})
+    if "text/event-stream" not in request.headers.get("accept", ""):
+        lines = await require_store(request.gateway.store.ledger.entries(limit=_POLL_ENTRIES))
+        await send_json(response, {"rows": _rows(visible_entries(request, lines), request.gateway)})
         return
-    outlet.add_headers(SAFE_HEADERS)
-    outlet.prepare_stream(
+    response.add_headers(SAFE_HEADERS)
+    response.prepare_stream(
         SSE_TYPE, b"retry: 2000\n\n", lambda: b": still here\n\n", grace_s=0, ping_s=_PING_S
     )
     known: dict[str, None] = {}
     told = "hello"
-    while not call.gateway.draining:
+    while not request.gateway.draining:
         try:
-            lines = await call.gateway.store.ledger.entries(limit=_POLL_ENTRIES)
+            lines = await request.gateway.store.ledger.entries(limit=_POLL_ENTRIES)
         except StoreUnavailable:
             if told != "trouble":
-                await outlet.write(encode_event("trouble", b"{}"))
+                await response.write(encode_event("trouble", b"{}"))
             told = "trouble"
             await asyncio.sleep(_POLL_S)
             continue
         fresh = [line for line in lines if line.id not in known]
         if told:  # the page reloads the whole list when it receives `hello`
-            await outlet.write(encode_event("hello", b"{}"))
+            await response.write(encode_event("hello", b"{}"))
             fresh, told = [], ""
         known |= dict.fromkeys(line.id for line in lines)
         for old in list(known)[: len(known) - _MAX_KNOWN_IDS]:
             del known[old]
-        rows = _rows(visible_entries(call, fresh), call.gateway)
+        rows = _rows(visible_entries(request, fresh), request.gateway)
         if rows:
-            await outlet.write(encode_event("rows", msgspec.json.encode(rows)))
+            await response.write(encode_event("rows", msgspec.json.encode(rows)))
         await asyncio.sleep(_POLL_S)
-    await outlet.finish(encode_event("bye", b"{}"))
+    await response.finish(encode_event("bye", b"{}"))
 
 
-async def list_sessions(call: RequestContext, outlet: ResponseWriter) -> None:
-    cost_of = cost_function(call.gateway)
+async def list_sessions(request: RequestContext, response: ResponseWriter) -> None:
+    cost_of = cost_function(request.gateway)
     await send_json(
-        outlet, await summarize_newest(call, lambda records: summarize_sessions(records, cost_of))
+        response, await summarize_newest(request, lambda records: summarize_sessions(records, cost_of))
     )
 
 
-async def list_tools(call: RequestContext, outlet: ResponseWriter) -> None:
-    await send_json(outlet, await summarize_newest(call, summarize_tools))
+async def list_tools(request: RequestContext, response: ResponseWriter) -> None:
+    await send_json(response, await summarize_newest(request, summarize_tools))
 
 
 async def summarize_newest(
-    call: RequestContext, work: Callable[[Sequence[RequestRecord]], Any]
+    request: RequestContext, work: Callable[[Sequence[RequestRecord]], Any]
 ) -> dict[str, Any]:
     """Apply `work` to the newest requests in a thread, and return its result and their number."""
-    lines = await newest_entries(call, SUMMARIZED_REQUESTS)
+    lines = await newest_entries(request, SUMMARIZED_REQUESTS)
     rows = await asyncio.to_thread(lambda: work(decode_records(lines)))
     return {"of": len(lines), "rows": rows}
 
 
-async def newest_entries(call: RequestContext, most: int) -> list[LedgerEntry]:
+async def newest_entries(request: RequestContext, most: int) -> list[LedgerEntry]:
     """Return those of the `most` newest lines of the ledger that the caller may see."""
     lines: list[LedgerEntry] = []
-    ledger = call.gateway.store.ledger
+    ledger = request.gateway.store.ledger
     while len(lines) < most:
         before = (lines[-1].at_ms, lines[-1].id) if lines else None
         page = await require_store(ledger.entries(limit=_MAX_PAGE, before=before))
         lines += page
         if len(page) < _MAX_PAGE:
             break
-    return visible_entries(call, lines[:most])
+    return visible_entries(request, lines[:most])
 
 
-def visible_entries(call: RequestContext, lines: Sequence[LedgerEntry]) -> list[LedgerEntry]:
+def visible_entries(request: RequestContext, lines: Sequence[LedgerEntry]) -> list[LedgerEntry]:
     """Return the lines that the caller may see; without a key only those since the gateway's start."""
-    if call.caller.key_hash:
+    if request.caller.key_hash:
         return list(lines)
-    since_ms = call.gateway.started_s * 1000
+    since_ms = request.gateway.started_s * 1000
     return [line for line in lines if line.at_ms >= since_ms]
 
 

@@ -15,7 +15,6 @@ import msgspec
 from dragoman import jsontext
 from dragoman.dialects.base import Reply
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.gateway.asgi import JSON_HEADERS, ResponseWriter
 from dragoman.gateway.gateway_tools.session_state import (
     CallStatus,
     SessionCall,
@@ -30,7 +29,8 @@ from dragoman.gateway.handlers.admin_formats import (
     decode_tools,
     encode_tools,
 )
-from dragoman.gateway.handlers.generate import RequestContext
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 from dragoman.gateway.store_errors import require_store
 
 _MAX_TOOLS_BYTES = 1024 * 1024
@@ -126,37 +126,37 @@ class Failure(msgspec.Struct):
     error: ErrorBody
 
 
-async def put_tools(call: RequestContext, outlet: ResponseWriter) -> None:
-    if len(call.body) > _MAX_TOOLS_BYTES:
+async def put_tools(request: RequestContext, response: ResponseWriter) -> None:
+    if len(request.body) > _MAX_TOOLS_BYTES:
         raise DragomanError(f"the tools of a session take at most {_MAX_TOOLS_BYTES} bytes", kind="too_large")
-    body = _decode(call, SessionTools)
+    body = _decode(request, SessionTools)
     tools = decode_tools(body.tools)
     check_tool_config(body.toolConfig, tools, alone=not body.keep_client_tools)
     held = SessionToolset(tools=tools, keep_client_tools=body.keep_client_tools, tool_config=body.toolConfig)
-    session = _open_session(call)
+    session = _open_session(request)
     await require_store(session.set_toolset(held))
-    await _reply(outlet, _encode_toolset(session, held))
+    await _reply(response, _encode_toolset(session, held))
 
 
-async def get_tools(call: RequestContext, outlet: ResponseWriter) -> None:
-    session = _open_session(call)
-    await _reply(outlet, _encode_toolset(session, await _require_toolset(session)))
+async def get_tools(request: RequestContext, response: ResponseWriter) -> None:
+    session = _open_session(request)
+    await _reply(response, _encode_toolset(session, await _require_toolset(session)))
 
 
-async def delete_tools(call: RequestContext, outlet: ResponseWriter) -> None:
-    session = _open_session(call)
+async def delete_tools(request: RequestContext, response: ResponseWriter) -> None:
+    session = _open_session(request)
     if not await require_store(session.clear()):
         raise _unknown_session(session)
-    await _reply(outlet, Deleted(session=session.name))
+    await _reply(response, Deleted(session=session.name))
 
 
-async def post_results(call: RequestContext, outlet: ResponseWriter) -> None:
-    if len(call.body) > _MAX_RESULTS_BYTES:
+async def post_results(request: RequestContext, response: ResponseWriter) -> None:
+    if len(request.body) > _MAX_RESULTS_BYTES:
         raise DragomanError(f"results take at most {_MAX_RESULTS_BYTES} bytes at a time", kind="too_large")
-    session = _open_session(call)
+    session = _open_session(request)
     await _require_toolset(session)
     calls = {one.id: one for one in await require_store(session.calls())}
-    results = decode_results(_decode(call, Results).results)
+    results = decode_results(_decode(request, Results).results)
     named: set[str] = set()
     for index, result in enumerate(results):
         _check_open(calls, result.call_id, named, f"results[{index}]")
@@ -164,21 +164,21 @@ async def post_results(call: RequestContext, outlet: ResponseWriter) -> None:
     known = [msgspec.structs.replace(one, name=calls[one.call_id].name) for one in results]
     await require_store(session.add_results(known))
     waiting = [own for own in open_call_ids(calls.values()) if own not in named]
-    await _reply(outlet, ResultsTaken(session=session.name, accepted=len(results), open_calls=waiting))
+    await _reply(response, ResultsTaken(session=session.name, accepted=len(results), open_calls=waiting))
 
 
-async def get_calls(call: RequestContext, outlet: ResponseWriter) -> None:
-    wanted = call.query.get("status", "")
+async def get_calls(request: RequestContext, response: ResponseWriter) -> None:
+    wanted = request.query.get("status", "")
     if wanted not in ("", *_STATUSES):
         raise InvalidRequest(f"must be one of {', '.join(_STATUSES)}", where="status")
-    session = _open_session(call)
+    session = _open_session(request)
     await _require_toolset(session)
     shown = [
         CallShown(id=one.id, name=one.name, args=one.args, status=one.status, created_at=one.created_s)
         for one in await require_store(session.calls())
         if wanted in ("", one.status)
     ]
-    await _reply(outlet, Calls(session=session.name, calls=shown))
+    await _reply(response, Calls(session=session.name, calls=shown))
 
 
 _STATUSES = ("open", "answered", "delivered")
@@ -194,9 +194,9 @@ def _check_open(calls: dict[str, SessionCall], call_id: str, named: set[str], wh
         raise DragomanError(f"the call {call_id!r} has its result already", kind="conflict", where=where)
 
 
-def _open_session(call: RequestContext) -> ToolSession:
-    check_session_name(call.path_params["id"])
-    return ToolSession(call.gateway.store.session_tools, call.caller.scope, call.path_params["id"])
+def _open_session(request: RequestContext) -> ToolSession:
+    check_session_name(request.path_params["id"])
+    return ToolSession(request.gateway.store.session_tools, request.caller.scope, request.path_params["id"])
 
 
 async def _require_toolset(session: ToolSession) -> SessionToolset:
@@ -220,16 +220,16 @@ def _encode_toolset(session: ToolSession, held: SessionToolset) -> SessionToolsS
     )
 
 
-def _decode(call: RequestContext, kind: type[Any]) -> Any:
+def _decode(request: RequestContext, kind: type[Any]) -> Any:
     """Decode the body as `kind`; Google's field names may be in camelCase or snake_case."""
-    body = jsontext.decode_leniently(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, call.body)
+    body = jsontext.decode_leniently(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, request.body)
     renamed = {_FIELD_SPELLINGS.get(name, name): value for name, value in body.items()}
     whole = jsontext.replace_lone_surrogates(msgspec.json.encode(renamed))
     return jsontext.decode(msgspec.json.Decoder(kind).decode, whole)
 
 
-async def _reply(outlet: ResponseWriter, body: msgspec.Struct) -> None:
-    await outlet.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
+async def _reply(response: ResponseWriter, body: msgspec.Struct) -> None:
+    await response.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 
 
 class AdminOperation(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,9 +314,9 @@ _DESCRIPTION = (
 )
 
 
-async def get_openapi(call: RequestContext, outlet: ResponseWriter) -> None:
-    del call
-    await outlet.reply(Reply(200, openapi_document(), JSON_HEADERS))
+async def get_openapi(request: RequestContext, response: ResponseWriter) -> None:
+    del request
+    await response.reply(Reply(200, openapi_document(), JSON_HEADERS))
 
 
 @cache

@@ -13,16 +13,17 @@ import msgspec
 
 from dragoman.dialects.amazonq import control
 from dragoman.dialects.base import Reply
-from dragoman.gateway.asgi import JSON_HEADERS, ResponseWriter
-from dragoman.gateway.handlers.generate import RequestContext, generate
+from dragoman.gateway.handlers.generate import generate
 from dragoman.gateway.handlers.models import (
     CLAUDE_MODELS,
     GEMINI_MODELS,
     display_name,
-    list_models,
+    encode_models,
     paginate_names,
 )
 from dragoman.gateway.handlers.pagination import read_page_size
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 
 _PAGE, _MAX_PAGE = 100, 1000
 _PROFILE_ARN = "arn:aws:bedrock:us-east-1:000000000000:inference-profile/"
@@ -34,17 +35,21 @@ _CLAUDE_PROFILES = tuple(
 _PROFILES = (*_CLAUDE_PROFILES, *GEMINI_MODELS)
 
 
-async def list_inference_profiles(call: RequestContext, outlet: ResponseWriter) -> None:
-    name = call.path_params.get("model", "")
-    await _reply(outlet, _encode_profile(name.rpartition("/")[2]) if name else _encode_profiles(call.query))
+async def list_inference_profiles(request: RequestContext, response: ResponseWriter) -> None:
+    name = request.path_params.get("model", "")
+    await _reply(
+        response, _encode_profile(name.rpartition("/")[2]) if name else _encode_profiles(request.query)
+    )
 
 
-async def list_foundation_models(call: RequestContext, outlet: ResponseWriter) -> None:
-    name = call.path_params.get("model", "")
+async def list_foundation_models(request: RequestContext, response: ResponseWriter) -> None:
+    name = request.path_params.get("model", "")
     if name:
-        await _reply(outlet, {"modelDetails": _encode_model(name.rpartition("/")[2])})
+        await _reply(response, {"modelDetails": _encode_model(name.rpartition("/")[2])})
     else:
-        await _reply(outlet, {"modelSummaries": [_encode_model(_model_id(profile)) for profile in _PROFILES]})
+        await _reply(
+            response, {"modelSummaries": [_encode_model(_model_id(profile)) for profile in _PROFILES]}
+        )
 
 
 def _encode_profiles(query: Mapping[str, str]) -> dict[str, Any]:
@@ -55,9 +60,9 @@ def _encode_profiles(query: Mapping[str, str]) -> dict[str, Any]:
     if query.get("type") == "APPLICATION":
         return {"inferenceProfileSummaries": []}
     size = read_page_size(query, "maxResults", _PAGE, _MAX_PAGE)
-    shown, more = paginate_names(_PROFILES, query, "nextToken", size)
-    found: dict[str, Any] = {"inferenceProfileSummaries": [_encode_profile(name) for name in shown]}
-    return {**found, "nextToken": shown[-1]} if more else found
+    page, has_more = paginate_names(_PROFILES, query, "nextToken", size)
+    body: dict[str, Any] = {"inferenceProfileSummaries": [_encode_profile(name) for name in page]}
+    return {**body, "nextToken": page[-1]} if has_more else body
 
 
 def _encode_profile(name: str) -> dict[str, Any]:
@@ -92,18 +97,18 @@ def _encode_model(name: str) -> dict[str, Any]:
     }
 
 
-async def _reply(outlet: ResponseWriter, found: dict[str, Any]) -> None:
-    await outlet.reply(Reply(200, msgspec.json.encode(found), JSON_HEADERS))
+async def _reply(response: ResponseWriter, body: dict[str, Any]) -> None:
+    await response.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 
 
-async def run_amazonq_operation(call: RequestContext, outlet: ResponseWriter) -> None:
+async def run_amazonq_operation(request: RequestContext, response: ResponseWriter) -> None:
     """Dispatch by the name of the operation, which is in the x-amz-target header or in the path."""
-    operation = control.operation_of(call.path_params["operation"])
+    operation = control.operation_of(request.path_params["operation"])
     if operation in control.CHATS:
-        await generate(call, outlet)
+        await generate(request, response)
         return
     if operation == control.MODELS:
-        body = list_models(call.dialect.name, call.gateway.config.models, call.query)
+        body = encode_models(request.dialect.name, request.gateway.config.models, request.query)
     else:
-        body = control.answer(operation, call.body)
-    await outlet.reply(Reply(200, body, JSON_HEADERS))
+        body = control.answer(operation, request.body)
+    await response.reply(Reply(200, body, JSON_HEADERS))

@@ -11,38 +11,41 @@ from dragoman.dialects.gemini.client.conversation_state import (
     read_call,
     request_body,
 )
-from dragoman.gateway.asgi import ResponseWriter
 from dragoman.gateway.conversation import TurnData, open_conversation
-from dragoman.gateway.handlers.generate import RequestContext, answer_exchange
+from dragoman.gateway.handlers.generate import answer_exchange
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import ResponseWriter
 from dragoman.ids import new_id
 from dragoman.translation.exchange import Exchange
 
 _DIALECT = "gemini"
 
 
-async def generate_gemini(call: RequestContext, outlet: ResponseWriter) -> None:
+async def generate_in_gemini_conversation(request: RequestContext, response: ResponseWriter) -> None:
     """Answer a request; model, tools and toolConfig that it omits are inherited from the conversation."""
-    asked = read_call(call.body)
-    async with open_conversation(call, conversation=asked.conversation) as before:
-        before.check_dialect(_DIALECT)
-        model = asked.model or msgspec.json.decode(before.inherited_setting("model") or b'""', type=str)
-        call.dialect = GeminiClient(model, "sse" if asked.stream else "whole")
-        tools, tool_config = before.inherited_setting("tools"), before.inherited_setting("tool_choice")
-        exchange = call.new_exchange(keep=bool(asked.conversation))
-        request = exchange.decode(request_body(asked, before.items, tools, tool_config), call.headers)
-        exchange.request = msgspec.structs.replace(request, session=asked.conversation)
+    request_fields = read_call(request.body)
+    async with open_conversation(request, conversation=request_fields.conversation) as history:
+        history.check_dialect(_DIALECT)
+        model = request_fields.model or msgspec.json.decode(
+            history.inherited_setting("model") or b'""', type=str
+        )
+        request.dialect = GeminiClient(model, "sse" if request_fields.stream else "whole")
+        tools, tool_config = history.inherited_setting("tools"), history.inherited_setting("tool_choice")
+        exchange = request.new_exchange(keep=bool(request_fields.conversation))
+        exchange.decode(request_body(request_fields, history.items, tools, tool_config), request.headers)
+        exchange.request = msgspec.structs.replace(exchange.request, session=request_fields.conversation)
 
-        config = bytes(asked.rest.get("toolConfig", b""))
+        config = bytes(request_fields.rest.get("toolConfig", b""))
 
-        async def keep(answered: Exchange) -> None:
+        async def save_turn(answered: Exchange) -> None:
             content = answer_content(answered.whole_body())
-            kept = TurnData(
+            turn = TurnData(
                 dialect=_DIALECT,
-                items=[*asked.contents, *([msgspec.Raw(content)] if content else [])],
-                model=before.changed_setting("model", msgspec.json.encode(model)),
-                tools=before.changed_setting("tools", bytes(asked.rest.get("tools", b""))),
-                tool_choice=before.changed_setting("tool_choice", b"" if forces_a_call(config) else config),
+                items=[*request_fields.contents, *([msgspec.Raw(content)] if content else [])],
+                model=history.changed_setting("model", msgspec.json.encode(model)),
+                tools=history.changed_setting("tools", bytes(request_fields.rest.get("tools", b""))),
+                tool_choice=history.changed_setting("tool_choice", b"" if forces_a_call(config) else config),
             )
-            await before.save(f"gem_{new_id()}", kept)
+            await history.save(f"gem_{new_id()}", turn)
 
-        await answer_exchange(call, exchange, outlet, keep if asked.conversation else None)
+        await answer_exchange(request, exchange, response, save_turn if request_fields.conversation else None)

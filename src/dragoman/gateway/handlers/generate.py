@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Mapping
 from contextlib import suppress
 
 import msgspec
 
-from dragoman.dialects.base import ClientDialect, Reply
+from dragoman.dialects.base import Reply
 from dragoman.errors import ConfigError, DragomanError, UpstreamError
-from dragoman.gateway.asgi import JSON_HEADERS, ResponseWriter
-from dragoman.gateway.auth.authenticator import Caller
-from dragoman.gateway.context import Gateway
 from dragoman.gateway.gateway_tools.runner import open_tool_runner
 from dragoman.gateway.gateway_tools.session_state import SESSION_HEADER, check_session_name
 from dragoman.gateway.limits.quota_meter import reserve_quota
 from dragoman.gateway.relay.attempt_plan import AttemptPlan
 from dragoman.gateway.relay.relay import OnAnswer, Relay
-from dragoman.ids import new_id
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 from dragoman.translation.exchange import Exchange
 from dragoman.upstream.generate import raise_for_status
 
@@ -27,132 +23,87 @@ from dragoman.upstream.generate import raise_for_status
 _COUNT_TIMEOUT_S = 5.0
 
 
-_EMPTY: Mapping[str, str] = {}
-
-
-class RequestContext:
-    """One authenticated request, as handlers see it.
-
-    `headers` and `query` contain no credentials. They may be shared between requests: do not modify them.
-    """
-
-    body = b""
-    caller = Caller()
-
-    def __init__(
-        self,
-        gateway: Gateway,
-        dialect: ClientDialect,
-        headers: Mapping[str, str],
-        path: str,
-        *,
-        names: Mapping[str, str] = _EMPTY,
-        query: Mapping[str, str] = _EMPTY,
-    ) -> None:
-        self.gateway = gateway
-        self.dialect = dialect
-        self.headers = headers
-        self.path = path
-        self.path_params = names  # the named groups of the route's pattern
-        self.query = query
-        self.created_s = int(time.time())
-        self._started_s = time.monotonic()
-
-    def new_exchange(self, *, keep: bool = False) -> Exchange:
-        """Return a new exchange; with `keep` it also collects a streamed response, for `Exchange.whole_body`."""
-        return Exchange(
-            self.dialect,
-            new_id=new_id,
-            options=self.gateway.translation_options,
-            created_s=self.created_s,
-            elapsed_ms=self._elapsed_ms,
-            keep_events=keep,
-            scope=self.caller.scope,
-        )
-
-    def _elapsed_ms(self) -> int:
-        return int((time.monotonic() - self._started_s) * 1000)
-
-
-async def generate(call: RequestContext, outlet: ResponseWriter) -> None:
+async def generate(request: RequestContext, response: ResponseWriter) -> None:
     """Decode a request and answer it."""
-    exchange = call.new_exchange()
-    exchange.decode(call.body, call.headers)
-    await answer_exchange(call, exchange, outlet)
+    exchange = request.new_exchange()
+    exchange.decode(request.body, request.headers)
+    await answer_exchange(request, exchange, response)
 
 
 async def answer_exchange(
-    call: RequestContext, exchange: Exchange, outlet: ResponseWriter, on_answer: OnAnswer | None = None
+    request: RequestContext, exchange: Exchange, response: ResponseWriter, on_answer: OnAnswer | None = None
 ) -> None:
     """Answer a decoded request; `on_answer` is awaited before the last byte is sent."""
-    call.body = b""  # free the request's bytes while the response streams
-    _apply_session_header(call, exchange)
-    gateway, caller = call.gateway, call.caller
+    request.body = b""  # free the request's bytes while the response streams
+    _apply_session_header(request, exchange)
+    gateway, caller = request.gateway, request.caller
     if gateway.config.media.fetch:
         await gateway.remote_files.inline(exchange, caller.scope)
-    meter = await reserve_quota(gateway, caller, exchange, outlet.recorder) if gateway.has_quotas else None
+    meter = await reserve_quota(gateway, caller, exchange, response.recorder) if gateway.has_quotas else None
     try:
         await Relay(
             gateway,
-            call.dialect,
+            request.dialect,
             exchange,
-            outlet,
+            response,
             caller,
             on_answer,
-            headers=call.headers,
-            reservation=meter,
+            headers=request.headers,
+            meter=meter,
         ).run()
     finally:
         if meter is not None:
             await meter.settle(exchange.summary.usage)
 
 
-def _apply_session_header(call: RequestContext, exchange: Exchange) -> None:
+def _apply_session_header(request: RequestContext, exchange: Exchange) -> None:
     """Prefer the session that the client names in a header to the one that the dialect derived."""
-    named = call.headers.get(SESSION_HEADER, "")
+    named = request.headers.get(SESSION_HEADER, "")
     if named:
         check_session_name(named)
         exchange.request = msgspec.structs.replace(exchange.request, session=named)
 
 
-async def count_tokens(call: RequestContext, outlet: ResponseWriter) -> None:
-    """Reply with Google's token count, or with a local estimate if Google cannot be asked (known problem H3)."""
-    exchange = call.new_exchange()
-    exchange.decode(call.body, call.headers)
+async def count_tokens(request: RequestContext, response: ResponseWriter) -> None:
+    """Reply with Google's token count, or with a local estimate if Google cannot be asked (pain H3)."""
+    exchange = request.new_exchange()
+    exchange.decode(request.body, request.headers)
     try:
         async with asyncio.timeout(_COUNT_TIMEOUT_S):
-            tokens = await _count_with_tools(call, exchange, outlet.request_id)
+            tokens = await _count_with_tools(request, exchange, response.request_id)
     except (UpstreamError, ConfigError, TimeoutError):
         tokens = exchange.estimate()
-        outlet.add_headers((("x-dragoman-count", "estimate"),))
-    await outlet.reply(Reply(200, call.dialect.encode_count(tokens), JSON_HEADERS))
+        response.add_headers((("x-dragoman-count", "estimate"),))
+    await response.reply(Reply(200, request.dialect.encode_count(tokens), JSON_HEADERS))
 
 
-async def _count_with_tools(call: RequestContext, exchange: Exchange, request_id: str) -> int:
+async def _count_with_tools(request: RequestContext, exchange: Exchange, request_id: str) -> int:
     """Count the request with the gateway tools that would be declared, without those that are unavailable."""
-    _apply_session_header(call, exchange)
-    desk = None
+    _apply_session_header(request, exchange)
+    runner = None
     with suppress(DragomanError):
-        desk = await open_tool_runner(
-            call.gateway,
+        runner = await open_tool_runner(
+            request.gateway,
             exchange,
-            call.caller,
+            request.caller,
             request_id=request_id,
-            dialect=call.dialect.name,
-            headers=call.headers,
+            dialect=request.dialect.name,
+            headers=request.headers,
         )
     try:
-        return await _request_count(call, exchange)
+        return await _request_count(request, exchange)
     finally:
-        if desk is not None:
-            await desk.close()
+        if runner is not None:
+            await runner.close()
 
 
-async def _request_count(call: RequestContext, exchange: Exchange) -> int:
-    way = AttemptPlan(call.gateway, call.caller, exchange.request)
-    body = exchange.encode_count(way.target)
-    url = call.gateway.endpoint.url(way.target.model, "countTokens")
-    headers = await way.headers()
-    async with call.gateway.client.post(url, headers, body, stream=True) as answer:
-        await raise_for_status(answer)
-        return exchange.upstream.decode_count(await answer.read())
+async def _request_count(request: RequestContext, exchange: Exchange) -> int:
+    plan = AttemptPlan(request.gateway, request.caller, exchange.request)
+    body = exchange.encode_count(plan.target)
+    url = request.gateway.endpoint.url(plan.target.model, "countTokens")
+    headers = await plan.headers()
+    async with request.gateway.client.post(url, headers, body, stream=True) as upstream:
+        raw = await upstream.read()
+        if upstream.status != 200:
+            raise exchange.upstream.decode_error(upstream.status, upstream.headers, raw)
+    return exchange.upstream.decode_count(raw)

@@ -9,8 +9,11 @@ import msgspec
 
 from dragoman.config import ModelsConfig, model_for
 from dragoman.dialects import gemini
+from dragoman.dialects.base import Reply
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.handlers.pagination import read_page_size
+from dragoman.gateway.request import RequestContext
+from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 
 #: The models in the list; other names work too.
 GEMINI_MODELS = (
@@ -43,34 +46,45 @@ _ANTHROPIC_PAGE, _GEMINI_PAGE, _MAX_PAGE = 20, 50, 1000
 _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
 
 
-def list_models(dialect: str, models: ModelsConfig, query: Mapping[str, str]) -> bytes:
+async def list_models(request: RequestContext, response: ResponseWriter) -> None:
+    """Reply with the model that the path names, or with the list of all."""
+    name, dialect, config = (
+        request.path_params.get("model", ""),
+        request.dialect.name,
+        request.gateway.config.models,
+    )
+    body = encode_model(dialect, name, config) if name else encode_models(dialect, config, request.query)
+    await response.reply(Reply(200, body, JSON_HEADERS))
+
+
+def encode_models(dialect: str, models: ModelsConfig, query: Mapping[str, str]) -> bytes:
     return msgspec.json.encode(_LISTS.get(dialect, _openai_list)(models, query))
 
 
-def get_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
+def encode_model(dialect: str, name: str, models: ModelsConfig) -> bytes:
     return msgspec.json.encode(_MODELS.get(dialect, _openai_model)(name, models))
 
 
 def _anthropic_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
     """Give every Gemini model an alias with "claude": model discovery of clients accepts only such ids."""
     names = (*CLAUDE_MODELS, *(f"claude-{model}" for model in GEMINI_MODELS), *GEMINI_MODELS)
-    shown, more = paginate_names(
+    page, has_more = paginate_names(
         names, query, "after_id", read_page_size(query, "limit", _ANTHROPIC_PAGE, _MAX_PAGE)
     )
-    data = [_anthropic_model(name, models) for name in shown]
-    ends = {"first_id": shown[0] if shown else None, "last_id": shown[-1] if shown else None}
-    return {"data": data, "has_more": more, **ends}
+    data = [_anthropic_model(name, models) for name in page]
+    ends = {"first_id": page[0] if page else None, "last_id": page[-1] if page else None}
+    return {"data": data, "has_more": has_more, **ends}
 
 
 def _anthropic_model(name: str, models: ModelsConfig) -> dict[str, Any]:
-    real = model_for(name, models)
-    profile = gemini.profile_of(real)
+    upstream_name = model_for(name, models)
+    profile = gemini.profile_of(upstream_name)
     return {
         "type": "model",
         "id": name,
-        "display_name": display_name(real)
+        "display_name": display_name(upstream_name)
         if "gemini" in name
-        else f"{display_name(name)} → {display_name(real)}",
+        else f"{display_name(name)} → {display_name(upstream_name)}",
         "created_at": _UNKNOWN_DATE,
         "lifecycle": "active",
         "max_input_tokens": profile.input_tokens,
@@ -100,11 +114,11 @@ def _openai_model(name: str, models: ModelsConfig) -> dict[str, Any]:
 
 def _gemini_list(models: ModelsConfig, query: Mapping[str, str]) -> dict[str, Any]:
     """Return one page; the page token is the name of the previous page's last model."""
-    shown, more = paginate_names(
+    page, has_more = paginate_names(
         GEMINI_MODELS, query, "pageToken", read_page_size(query, "pageSize", _GEMINI_PAGE, _MAX_PAGE)
     )
-    found: dict[str, Any] = {"models": [_gemini_model(name, models) for name in shown]}
-    return {**found, "nextPageToken": shown[-1]} if more else found
+    body: dict[str, Any] = {"models": [_gemini_model(name, models) for name in page]}
+    return {**body, "nextPageToken": page[-1]} if has_more else body
 
 
 def _amazonq_list(models: ModelsConfig, _query: Mapping[str, str]) -> dict[str, Any]:

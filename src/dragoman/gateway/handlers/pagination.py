@@ -26,11 +26,16 @@ def paginate(items: Sequence[bytes], query: Mapping[str, str]) -> tuple[list[byt
     return ordered[:limit], len(ordered) > limit
 
 
-def read_page_size(query: Mapping[str, str], field: str, default: int, most: int) -> int:
+def read_page_size(query: Mapping[str, str], field: str, default: int, maximum: int) -> int:
     """Return the page size in the query's `field`; raise InvalidRequest unless it is from 1 to `most`."""
     text = query.get(field, "")
     if not text:
         return default
-    if not text.isascii() or not text.isdigit() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
-        raise InvalidRequest(f"must be a number from 1 to {most}", where=field)
+    if (
+        not text.isascii()
+        or not text.isdigit()
+        or len(text) > len(str(maximum))
+        or not 1 <= int(text) <= maximum
+    ):
+        raise InvalidRequest(f"must be a number from 1 to {maximum}", where=field)
     return int(text)

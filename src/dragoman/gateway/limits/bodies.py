@@ -17,9 +17,7 @@ _UNAUTHENTICATED_TIMEOUT_S = 60.0
 _LINGER_S = 30.0
 _LINGER_BODIES = 4  # `discard` reads at most this many times the largest allowed body
 _LINGERING_SHARE = 4  # at most a quarter of the connections may be rejected clients that are still sending
-_MAX_DEADLINE_EXTENSIONS = (
-    4  # how often the idle deadline is moved per `body_idle_s`, while bytes keep arriving
-)
+_MAX_DEADLINE_EXTENSIONS = 4  # of the idle deadline, per `body_idle_s` and while bytes keep arriving
 _MAX_LENGTH_DIGITS = 20
 
 
@@ -34,9 +32,7 @@ class BodyReader:
     def __init__(self, receive: Receive, headers: Mapping[str, str]) -> None:
         self._receive = receive
         self.content_length = _content_length(headers)
-        self.expects_continue = (
-            "expect" in headers
-        )  # the client sends nothing before it has seen 100 Continue
+        self.expects_continue = "expect" in headers  # the client sends nothing before 100 Continue
 
     async def read_chunk(self) -> bytes:
         """Return the next chunk; raise IncompleteBody if the client disconnects."""
@@ -45,8 +41,8 @@ class BodyReader:
             self.is_complete = True
             raise IncompleteBody
         self.is_complete = not message.get("more_body", False)
-        piece: bytes = message.get("body", b"")
-        return piece
+        chunk: bytes = message.get("body", b"")
+        return chunk
 
 
 class BodyLimits:
@@ -66,70 +62,69 @@ class BodyLimits:
         self._lingering = 0
         self._max_lingering = max(server.max_connections // _LINGERING_SHARE, 1)
 
-    async def read(self, intake: BodyReader, stay: RequestLease, *, proven: bool) -> bytes:
-        """Return the whole body, and account its bytes in `stay`, a lease of this object's `byte_budget`.
+    async def read(self, reader: BodyReader, lease: RequestLease, *, authenticated: bool) -> bytes:
+        """Return the whole body, and account its bytes in `lease`, a lease of this object's `byte_budget`.
 
         A declared length is checked before anything is read. Raises DragomanError: `too_large`, `overloaded`
         or `timeout`; ClientDisconnect if the client disconnects.
         """
-        declared = self._check_size(intake.content_length or 0)
-        if proven:
-            stay.take(declared)
-            hold = stay if intake.content_length is None else None
-            return await self._read_chunks(intake, hold)
+        declared = self._check_size(reader.content_length or 0)
+        if authenticated:
+            lease.take(declared)
+            return await self._read_chunks(reader, lease if reader.content_length is None else None)
         try:  # an unauthenticated client reserves no bytes by merely declaring a length
             async with asyncio.timeout(_UNAUTHENTICATED_TIMEOUT_S):
-                with self._unauthenticated_budget.lease() as unproven:
-                    body = await self._read_chunks(intake, unproven)
+                with self._unauthenticated_budget.lease() as unverified:
+                    body = await self._read_chunks(reader, unverified)
         except TimeoutError:
             raise NotAllowed(
                 f"the body of a signed request must arrive within {_UNAUTHENTICATED_TIMEOUT_S:.0f} s"
             ) from None
-        stay.take(len(body))
+        lease.take(len(body))
         return body
 
-    async def _read_chunks(self, intake: BodyReader, hold: ByteLease | None) -> bytes:
-        """Read all chunks, and add the size of each to `hold` if there is one."""
+    async def _read_chunks(self, reader: BodyReader, lease: ByteLease | None) -> bytes:
+        """Read all chunks, and add the size of each to `lease` if there is one."""
         body = io.BytesIO()  # not a list of chunks: a chunk of one byte would take forty bytes in it
         size = 0
         loop = asyncio.get_running_loop()
-        renewed = loop.time()
+        extended = loop.time()
         try:
-            async with asyncio.timeout(self._idle_s) as patience:
+            async with asyncio.timeout(self._idle_s) as deadline:
                 while True:
-                    piece = await intake.read_chunk()
-                    size = self._check_size(size + len(piece))
-                    if hold is not None:
-                        hold.take(len(piece))
-                    body.write(piece)
-                    if intake.is_complete:
+                    chunk = await reader.read_chunk()
+                    size = self._check_size(size + len(chunk))
+                    if lease is not None:
+                        lease.take(len(chunk))
+                    body.write(chunk)
+                    if reader.is_complete:
                         break
                     now = loop.time()
                     # Not for every chunk: rescheduling a timer costs more than reading a chunk.
-                    if now - renewed > self._idle_s / _MAX_DEADLINE_EXTENSIONS:
-                        renewed = now
-                        patience.reschedule(now + self._idle_s)
+                    if now - extended > self._idle_s / _MAX_DEADLINE_EXTENSIONS:
+                        extended = now
+                        deadline.reschedule(now + self._idle_s)
         except TimeoutError:
             why = f"nothing of the request body has come for {self._idle_s:g} s"
             raise DragomanError(why, kind="timeout") from None
         return body.getvalue()
 
-    async def discard(self, intake: BodyReader) -> None:
+    async def discard(self, reader: BodyReader) -> None:
         """Read and drop the rest of a rejected request's body: most clients read the response only after it.
 
         If the connection were closed at once, the kernel would answer further bytes with a reset and the
         client would lose the error response. Time, bytes and the number of such clients are limited, so that
         slow ones cannot occupy all connections.
         """
-        if intake.expects_continue or self._lingering >= self._max_lingering:
+        if reader.expects_continue or self._lingering >= self._max_lingering:
             return
         left = _LINGER_BODIES * self._max_body_bytes
         self._lingering += 1
         try:
             with contextlib.suppress(TimeoutError, ClientDisconnect):
                 async with asyncio.timeout(_LINGER_S):
-                    while not intake.is_complete and left > 0:
-                        left -= len(await intake.read_chunk())
+                    while not reader.is_complete and left > 0:
+                        left -= len(await reader.read_chunk())
         finally:
             self._lingering -= 1
 

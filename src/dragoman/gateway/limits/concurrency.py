@@ -16,20 +16,20 @@ class ConcurrencyLimiter:
     lock out the others.
     """
 
-    def __init__(self, most: int) -> None:
-        self._limit = most
-        self._unreserved = most - most // _RESERVED_SHARE
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._unreserved = limit - limit // _RESERVED_SHARE
         self._running = 0
         self._by_caller: dict[str, int] = {}
 
     def acquire(self, caller: str) -> None:
         """Take a slot; raise DragomanError of kind `overloaded` if there is none for this caller."""
-        own = self._by_caller.get(caller, 0)
-        if self._running >= (self._unreserved if own else self._limit):
+        own_count = self._by_caller.get(caller, 0)
+        if self._running >= (self._unreserved if own_count else self._limit):
             why = f"{self._running} requests are being answered here already (server.max_requests)"
             raise DragomanError(why, kind="overloaded", retry_after_s=_RETRY_AFTER_S)
         self._running += 1
-        self._by_caller[caller] = own + 1
+        self._by_caller[caller] = own_count + 1
 
     def release(self, caller: str) -> None:
         self._running -= 1
@@ -41,19 +41,19 @@ class ConcurrencyLimiter:
         return self._running
 
 
-def unauthenticated_limiter(most: int) -> ConcurrencyLimiter:
+def unauthenticated_limiter(max_requests: int) -> ConcurrencyLimiter:
     """Return the separate limit for signed requests whose body is still being read.
 
     Their signature is not verified yet, so they must not take slots from authenticated callers.
     """
-    return ConcurrencyLimiter(max(1, most // _UNAUTHENTICATED_SHARE))
+    return ConcurrencyLimiter(max(1, max_requests // _UNAUTHENTICATED_SHARE))
 
 
 class ByteBudget:
     """A budget of bytes that is shared by all requests."""
 
-    def __init__(self, most: int) -> None:
-        self.left_bytes = most
+    def __init__(self, limit: int) -> None:
+        self.left_bytes = limit
 
     def lease(self) -> ByteLease:
         return ByteLease(self)
@@ -71,8 +71,8 @@ class ByteLease:
 
     _size = 0
 
-    def __init__(self, room: ByteBudget) -> None:
-        self._budget = room
+    def __init__(self, budget: ByteBudget) -> None:
+        self._budget = budget
 
     def take(self, size: int) -> None:
         self._budget.take(size)
@@ -95,12 +95,12 @@ class RequestLease(ByteLease):
     _limiter: ConcurrencyLimiter | None = None
     _caller = ""
 
-    def acquire_slot(self, places: ConcurrencyLimiter, caller: str) -> None:
+    def acquire_slot(self, limiter: ConcurrencyLimiter, caller: str) -> None:
         """Take a slot, and give back the one that the request had before."""
-        places.acquire(caller)
+        limiter.acquire(caller)
         if self._limiter is not None:
             self._limiter.release(self._caller)
-        self._limiter, self._caller = places, caller
+        self._limiter, self._caller = limiter, caller
 
     def __enter__(self) -> RequestLease:
         return self

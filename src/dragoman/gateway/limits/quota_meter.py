@@ -18,7 +18,6 @@ from dragoman.gateway.limits.quotas import (
     ReservedCharges,
     UsageEstimate,
     estimate_usage,
-    find_price,
     needs_price,
     quota_exceeded,
     raise_charges,
@@ -30,6 +29,7 @@ from dragoman.gateway.store_errors import ignore_store_errors, require_store
 from dragoman.gateway.telemetry.request_recorder import RequestRecorder
 from dragoman.ir import Usage
 from dragoman.observe.prices import Price
+from dragoman.observe.usage import find_price
 from dragoman.store import Meters
 from dragoman.translation.exchange import Exchange
 
@@ -41,12 +41,12 @@ class QuotaReservation:
         self,
         meters: Meters,
         reservation: ReservedCharges,
-        trail: RequestRecorder,
+        recorder: RequestRecorder,
         find: Callable[[str], Price | None],
     ) -> None:
         self._meters = meters
         self._charges = reservation
-        self._recorder = trail
+        self._recorder = recorder
         self._find_price = find
         self._input_tokens = 0
 
@@ -55,19 +55,19 @@ class QuotaReservation:
 
         Raises DragomanError of kind `quota` if that exceeds a limit.
         """
-        last, self._input_tokens = used.input_tokens - self._input_tokens, used.input_tokens
-        wanted = self._estimate(used.plus(Usage(input_tokens=last)))
-        more = raise_charges(self._charges, wanted)
-        refused = await require_store(self._meters.charge(more.charges))
-        if refused:
-            raise quota_exceeded(refused, self._charges, datetime.now(UTC))
-        self._charges = msgspec.structs.replace(self._charges, estimate=more.estimate)
+        last_input, self._input_tokens = used.input_tokens - self._input_tokens, used.input_tokens
+        wanted = self._estimate(used.plus(Usage(input_tokens=last_input)))
+        additions = raise_charges(self._charges, wanted)
+        exceeded = await require_store(self._meters.charge(additions.charges))
+        if exceeded:
+            raise quota_exceeded(exceeded, self._charges, datetime.now(UTC))
+        self._charges = msgspec.structs.replace(self._charges, estimate=additions.estimate)
 
     async def settle(self, used: Usage) -> None:
         """Correct the reservation to the actual usage. Store errors are ignored."""
-        rest = settle_charges(self._charges, self._estimate(used))
-        if rest:
-            await ignore_store_errors(self._meters.charge(rest))
+        corrections = settle_charges(self._charges, self._estimate(used))
+        if corrections:
+            await ignore_store_errors(self._meters.charge(corrections))
 
     def _estimate(self, used: Usage) -> UsageEstimate:
         """Include failed attempts, and use the price of the model that actually ran."""
@@ -75,7 +75,7 @@ class QuotaReservation:
 
 
 async def reserve_quota(
-    gateway: Gateway, caller: Caller, exchange: Exchange, trail: RequestRecorder
+    gateway: Gateway, caller: Caller, exchange: Exchange, recorder: RequestRecorder
 ) -> QuotaReservation | None:
     """Reserve the estimated usage of a request; the caller must `settle()` it. None if there are no quotas.
 
@@ -88,26 +88,26 @@ async def reserve_quota(
         return None
     price = _require_price(gateway, exchange) if needs_price(limits) else None
     now = datetime.now(UTC)
-    who = QuotaSubject(caller.scope, exchange.request.session)
+    subject = QuotaSubject(caller.scope, exchange.request.session)
     meters = gateway.store.meters
     reservation = reserve_charges(
-        limits, who, estimate_usage(Usage(input_tokens=exchange.estimate()), price), now
+        limits, subject, estimate_usage(Usage(input_tokens=exchange.estimate()), price), now
     )
-    refused = await require_store(meters.charge(reservation.charges))
-    if refused:
-        raise quota_exceeded(refused, reservation, now)
+    exceeded = await require_store(meters.charge(reservation.charges))
+    if exceeded:
+        raise quota_exceeded(exceeded, reservation, now)
 
     def find(model: str) -> Price | None:
-        return (find_price(model, limits) or price) if price is not None else None
+        return (find_price(limits, model) or price) if price is not None else None
 
-    return QuotaReservation(meters, reservation, trail, find)
+    return QuotaReservation(meters, reservation, recorder, find)
 
 
 def _require_price(gateway: Gateway, exchange: Exchange) -> Price:
     """Return the price of the model; raise DragomanError if it is unknown and a limit in dollars needs it."""
     model = gateway.target(exchange.request.model).model
     limits = gateway.config.limits
-    price = find_price(model, limits)
+    price = find_price(limits, model)
     if price is None:
         why = f"there is a limit in dollars, and the price of {model} is not known: set limits.prices"
         raise DragomanError(why, kind="permission", code="fuse")

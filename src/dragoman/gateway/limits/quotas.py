@@ -18,11 +18,9 @@ from dragoman.config.model import LimitsConfig, QuotaConfig, QuotaWindow
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, ToolCall, ToolResult, Usage
 from dragoman.observe.prices import Price, cost_usd
-from dragoman.observe.usage import find_price as known_price
+from dragoman.observe.usage import MICROS_PER_USD
 from dragoman.store import Charge
 from dragoman.translation.tool_loop import LoopDetector
-
-_MICRO = 1_000_000
 
 
 class QuotaSubject(msgspec.Struct, frozen=True):
@@ -46,27 +44,25 @@ class ReservedCharges(msgspec.Struct, frozen=True):
     estimate: UsageEstimate = UsageEstimate()
 
 
-def find_price(model: str, limits: LimitsConfig) -> Price | None:
-    return known_price(limits, model)
-
-
 def estimate_usage(usage: Usage, price: Price | None) -> UsageEstimate:
-    micro = math.ceil(cost_usd(usage, price) * _MICRO) if price is not None else 0
+    micro = math.ceil(cost_usd(usage, price) * MICROS_PER_USD) if price is not None else 0
     return UsageEstimate(usage.input_tokens + usage.output_tokens, micro)
 
 
 def needs_price(limits: LimitsConfig) -> bool:
     """Return whether any limit is in dollars."""
-    return any(fuse.usd for fuse in (*limits.key.values(), *limits.session.values()))
+    return any(quota.usd for quota in (*limits.key.values(), *limits.session.values()))
 
 
 def reserve_charges(
-    limits: LimitsConfig, who: QuotaSubject, estimate: UsageEstimate, now: datetime
+    limits: LimitsConfig, subject: QuotaSubject, estimate: UsageEstimate, now: datetime
 ) -> ReservedCharges:
-    """Return the charges of one request against every limit that applies to `who`."""
-    charges = [*_quota_charges("key", limits.key, who.caller, estimate, now)]
-    if who.session:
-        charges += _quota_charges("session", limits.session, f"{who.caller}/{who.session}", estimate, now)
+    """Return the charges of one request against every limit that applies to `subject`."""
+    charges = [*_quota_charges("key", limits.key, subject.caller, estimate, now)]
+    if subject.session:
+        charges += _quota_charges(
+            "session", limits.session, f"{subject.caller}/{subject.session}", estimate, now
+        )
     return ReservedCharges(tuple(charges), estimate)
 
 
@@ -75,14 +71,14 @@ def raise_charges(reservation: ReservedCharges, wanted: UsageEstimate) -> Reserv
 
     The result's `charges` are only the additions, its `estimate` is the total.
     """
-    more, before = _difference(reservation, wanted), reservation.estimate
+    additions, before = _difference(reservation, wanted), reservation.estimate
     charges = (
-        msgspec.structs.replace(charge, amount=more[_unit(charge.name)])
+        msgspec.structs.replace(charge, amount=additions[_unit(charge.name)])
         for charge in reservation.charges
-        if more.get(_unit(charge.name), 0) > 0
+        if additions.get(_unit(charge.name), 0) > 0
     )
-    most = UsageEstimate(max(before.tokens, wanted.tokens), max(before.micro_usd, wanted.micro_usd))
-    return ReservedCharges(tuple(charges), most)
+    highest = UsageEstimate(max(before.tokens, wanted.tokens), max(before.micro_usd, wanted.micro_usd))
+    return ReservedCharges(tuple(charges), highest)
 
 
 def settle_charges(reservation: ReservedCharges, used: UsageEstimate) -> list[Charge]:
@@ -90,8 +86,8 @@ def settle_charges(reservation: ReservedCharges, used: UsageEstimate) -> list[Ch
 
     They apply to the windows in which the request was reserved, even if those have ended.
     """
-    more = _difference(reservation, used)
-    changes = ((charge, more.get(_unit(charge.name), 0)) for charge in reservation.charges)
+    corrections = _difference(reservation, used)
+    changes = ((charge, corrections.get(_unit(charge.name), 0)) for charge in reservation.charges)
     return [msgspec.structs.replace(charge, amount=amount, limit=0) for charge, amount in changes if amount]
 
 
@@ -104,17 +100,19 @@ def _difference(reservation: ReservedCharges, wanted: UsageEstimate) -> dict[str
 
 def quota_exceeded(charge_name: str, reservation: ReservedCharges, now: datetime) -> DragomanError:
     """Return the error for an exceeded quota, with its limit and the time until the window ends."""
-    charge = next(one for one in reservation.charges if one.name == charge_name)
-    whose, window, unit = (charge_name.split("|")[place] for place in (0, 1, -1))
-    limit = f"${charge.limit / _MICRO:g}" if unit == "usd" else f"{charge.limit:,} {unit}"
-    why = f"the limit of {limit} a {window} for this {whose} is reached (limits.{whose}.{window})"
+    charge = next(charge for charge in reservation.charges if charge.name == charge_name)
+    subject_kind, window, unit = parse_charge_name(charge_name)
+    limit = f"${charge.limit / MICROS_PER_USD:g}" if unit == "usd" else f"{charge.limit:,} {unit}"
+    why = (
+        f"the limit of {limit} a {window} for this {subject_kind} is reached (limits.{subject_kind}.{window})"
+    )
     wait_s = max(1.0, charge.ends_s - now.timestamp())
     return DragomanError(why, kind="quota", retry_after_s=wait_s, code="fuse")
 
 
-def find_looping_tool(messages: Iterable[Message], most: int) -> str:
+def find_looping_tool(messages: Iterable[Message], limit: int) -> str:
     """Return the tool that was called `most` times in a row with equal arguments and results, or ""."""
-    repeats = LoopDetector()
+    detector = LoopDetector()
     calls: dict[str, ToolCall] = {}
     looping = ""
     for message in messages:
@@ -123,37 +121,47 @@ def find_looping_tool(messages: Iterable[Message], most: int) -> str:
                 calls[part.id] = part
             elif isinstance(part, ToolResult) and part.call_id in calls:
                 call = calls[part.call_id]
-                looping = call.name if repeats.count(call, part) >= most else ""
+                looping = call.name if detector.count(call, part) >= limit else ""
     return looping
 
 
 def refuse_loop(config: Config, messages: Iterable[Message]) -> None:
     """Raise DragomanError if the history ends in a loop of equal tool calls (limits.repeated_calls)."""
-    most = config.limits.repeated_calls
-    name = find_looping_tool(messages, most) if most else ""
+    limit = config.limits.repeated_calls
+    name = find_looping_tool(messages, limit) if limit else ""
     if name:
-        why = f"{name} was called {most} times with the same arguments and the same result (limits.repeated_calls)"
+        why = f"{name} was called {limit} times with the same arguments and the same result (limits.repeated_calls)"
         raise DragomanError(why, kind="quota", code="fuse")
 
 
 def _quota_charges(
-    whose: str, fuses: Mapping[QuotaWindow, QuotaConfig], owner: str, estimate: UsageEstimate, now: datetime
+    subject_kind: str,
+    quotas: Mapping[QuotaWindow, QuotaConfig],
+    owner: str,
+    estimate: UsageEstimate,
+    now: datetime,
 ) -> Iterable[Charge]:
-    for window, fuse in fuses.items():
+    for window, quota in quotas.items():
         start, ends_s = _window(window, now)
-        wanted = (
-            ("requests", 1, fuse.requests),
-            ("tokens", estimate.tokens, fuse.tokens),
-            ("usd", estimate.micro_usd, round(fuse.usd * _MICRO)),
+        limits = (
+            ("requests", 1, quota.requests),
+            ("tokens", estimate.tokens, quota.tokens),
+            ("usd", estimate.micro_usd, round(quota.usd * MICROS_PER_USD)),
         )
-        for unit, amount, limit in wanted:
+        for unit, amount, limit in limits:
             if limit:
-                name = f"{whose}|{window}|{owner}|{start}|{unit}"
+                name = f"{subject_kind}|{window}|{owner}|{start}|{unit}"
                 yield Charge(name=name, amount=amount, limit=limit, ends_s=ends_s)
 
 
+def parse_charge_name(name: str) -> tuple[str, str, str]:
+    """Return the kind of subject (key or session), the window and the unit of a charge."""
+    subject_kind, window, *_, unit = name.split("|")
+    return subject_kind, window, unit
+
+
 def _unit(name: str) -> str:
-    return name.rpartition("|")[2]
+    return parse_charge_name(name)[2]
 
 
 def _window(window: QuotaWindow, now: datetime) -> tuple[str, int]:

@@ -67,14 +67,14 @@ class LedgerWriter:
             self._schedule_write()
 
     async def _write(self) -> None:
-        waiting, self._pending = self._pending, []
-        for start in range(0, len(waiting), _BATCH):
-            await self._write_batch(waiting[start : start + _BATCH])
+        pending, self._pending = self._pending, []
+        for start in range(0, len(pending), _BATCH):
+            await self._write_batch(pending[start : start + _BATCH])
 
     async def _write_batch(self, batch: list[RequestRecord]) -> None:
         try:
-            lines, tallies = await asyncio.to_thread(_ledger_entries, batch, self._limits)
-            await self._ledger.add(lines, tallies)
+            entries, tallies = await asyncio.to_thread(_ledger_entries, batch, self._limits)
+            await self._ledger.add(entries, tallies)
         except StoreUnavailable as error:
             if not self._lost:
                 _log.warning("%s; requests are answered, and missing in the ledger", error)
@@ -90,7 +90,7 @@ class LedgerWriter:
 def _ledger_entries(
     records: list[RequestRecord], limits: LimitsConfig
 ) -> tuple[list[LedgerEntry], list[Tally]]:
-    lines = [
+    entries = [
         LedgerEntry(
             id=record.id,
             at_ms=int(record.started_s * 1000),
@@ -99,4 +99,5 @@ def _ledger_entries(
         )
         for record in records
     ]
-    return lines, tallies_of_all(records, limits)
+    sums = tallies_of_all(records, limits)
+    return entries, [Tally(day=one.day, kind=one.kind, labels=one.labels, sums=one.sums) for one in sums]

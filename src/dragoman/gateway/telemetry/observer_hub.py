@@ -12,12 +12,7 @@ import msgspec
 
 from dragoman.config import Config, ObserveConfig
 from dragoman.gateway.telemetry.ledger_writer import LedgerWriter
-from dragoman.gateway.telemetry.request_recorder import (
-    BodyCapture,
-    PendingToolCalls,
-    RecordedHead,
-    RequestRecorder,
-)
+from dragoman.gateway.telemetry.request_recorder import BodyCapture, PendingToolCalls, RequestRecorder
 from dragoman.incremental.lru import cache_lookups
 from dragoman.observe.captures import CAPTURES_FOLDER, CaptureWriter
 from dragoman.observe.logs import RequestLogger
@@ -81,36 +76,39 @@ class ObserverHub:
         self._update_gauges()
         return self._files.all() if self._files is not None else self._registry.snapshot()
 
-    def record_head(self, method: str, path: str, headers: Mapping[str, str]) -> RecordedHead:
-        """Return the recorded fields of a request head, with secrets removed."""
+    def begin(
+        self,
+        request_id: str,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str],
+    ) -> RequestRecorder:
+        """Start the recorder of a request; it gets its head without secrets."""
         scrub, trace = self._redactor.scrub, headers.get("traceparent", "")
-        return RecordedHead(
+        recorder = RequestRecorder(
+            request_id,
+            self._pending_tool_calls,
             method=method,
             path=scrub(path),
             client=scrub(headers.get("user-agent", ""))[:_MAX_CLIENT_CHARACTERS],
             trace=trace if trace and _TRACEPARENT.fullmatch(trace) else "",
         )
-
-    def begin(
-        self, request_id: str, noted: RecordedHead, headers: Mapping[str, str], query: Mapping[str, str]
-    ) -> RequestRecorder:
-        """Start the recorder of a request."""
-        trail = RequestRecorder(request_id, noted, self._pending_tool_calls)
         if self._settings.capture != "off":
-            trail.capture = BodyCapture(self._settings.capture_body_bytes, headers, query)
-        self._open.add(trail)
+            recorder.capture = BodyCapture(self._settings.capture_body_bytes, headers, query)
+        self._open.add(recorder)
         if self._publish_timer is None:
             self._publish_soon()
-        return trail
+        return recorder
 
-    def end(self, trail: RequestRecorder) -> None:
+    def end(self, recorder: RequestRecorder) -> None:
         """End a recorder; failed requests are reported at once, others in batches."""
-        self._open.discard(trail)
-        if trail.is_unrecorded:
+        self._open.discard(recorder)
+        if recorder.is_unrecorded:
             return
-        trail.end()
-        self._unreported.append(trail)
-        if self._reports_at_once or not trail.is_successful or len(self._unreported) >= _BATCH:
+        recorder.end()
+        self._unreported.append(recorder)
+        if self._reports_at_once or not recorder.is_successful or len(self._unreported) >= _BATCH:
             self.flush()
         elif self._flush_timer is None:
             self._flush_timer = asyncio.get_running_loop().call_later(_PAUSE_S, self._flush_batch)
@@ -118,11 +116,11 @@ class ObserverHub:
     def flush(self) -> None:
         """Pass the records of all ended requests to the observers; a batch is cheaper than single records."""
         ended, self._unreported = self._unreported, []
-        for trail in ended:
+        for recorder in ended:
             try:
-                self._report(trail)
+                self._report(recorder)
             except Exception:  # a failing observer must not affect requests
-                _log.exception("%s could not be noted", trail.id)
+                _log.exception("%s could not be noted", recorder.id)
         if ended and self._publish_timer is None:
             self._publish_soon()
 
@@ -130,8 +128,8 @@ class ObserverHub:
         self._flush_timer = None
         self.flush()
 
-    def _report(self, trail: RequestRecorder) -> None:
-        record, stages = trail.build_record()
+    def _report(self, recorder: RequestRecorder) -> None:
+        record, stages = recorder.build_record()
         record = self._redact(record)
         if self._settings.capture == "errors" and not record.error:
             stages = None
@@ -161,7 +159,7 @@ class ObserverHub:
     def _update_gauges(self) -> None:
         """Set the gauges: open requests, open streams, and cache lookups."""
         self._registry[OPEN][()].value = len(self._open)
-        self._registry[OPEN_STREAMS][()].value = sum(trail.is_streaming for trail in self._open)
+        self._registry[OPEN_STREAMS][()].value = sum(recorder.is_streaming for recorder in self._open)
         cache = self._registry[CACHE]
         for name, (found, missed) in cache_lookups().items():
             cache[name, "yes"].value = found
@@ -169,13 +167,13 @@ class ObserverHub:
 
     def _redact(self, record: RequestRecord) -> RequestRecord:
         """Redact secrets in names and notes, which contain text from clients and models."""
-        words = [record.asked_model, record.answered_model, record.session, *record.calls, *record.own_calls]
+        texts = [record.asked_model, record.answered_model, record.session, *record.calls, *record.own_calls]
         if record.results:
-            words += [result.name for result in record.results]
+            texts += [result.name for result in record.results]
         for note in record.notes:
-            words += (note.where, note.why)
-        said = "\n".join(words)
-        if self._redactor.scrub(said) == said:
+            texts += (note.where, note.why)
+        joined = "\n".join(texts)
+        if self._redactor.scrub(joined) == joined:
             return record
         return msgspec.json.decode(self._redactor.body(msgspec.json.encode(record)), type=RequestRecord)
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-
 from dragoman.dialects.base import Target
 from dragoman.errors import DragomanError
 from dragoman.gateway.gateway_tools.protocol import ToolOutcome
@@ -32,8 +30,8 @@ _SECRET_QUERY_FIELDS = frozenset({"key"})
 _MAX_PENDING_CALLS = 10_000
 _NO_USAGE = Usage()
 
-#: The facts of a request that was rejected before it was decoded.
-_NO_FACTS = ResponseSummary()
+#: The summary of a request that was rejected before it was decoded.
+_NO_SUMMARY = ResponseSummary()
 
 
 class BodyCapture:
@@ -86,8 +84,8 @@ class PendingToolCalls:
     The result arrives with a later request, which may reach another process; then no duration is known.
     """
 
-    def __init__(self, most: int = _MAX_PENDING_CALLS) -> None:
-        self._limit = most
+    def __init__(self, limit: int = _MAX_PENDING_CALLS) -> None:
+        self._limit = limit
         self._started: dict[str, float] = {}
 
     def begin(self, call_ids: Iterable[str], now: float) -> None:
@@ -102,19 +100,11 @@ class PendingToolCalls:
         return None if since is None else max(0, int((now - since) * 1000))
 
 
-class RecordedHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a request head that are recorded, without secrets."""
-
-    method: str
-    path: str
-    client: str = ""  # the beginning of the User-Agent header
-    trace: str = ""  # the `traceparent` header
-
-
 class RequestRecorder:
     """The recorder of one request. Call `end()` when the request is over, and `build_record()` for the record.
 
-    Durations are measured with the monotonic clock.
+    `client` is the beginning of the User-Agent header, and `trace` the `traceparent` header; no argument may contain
+    secrets. Durations are measured with the monotonic clock.
     """
 
     capture: BodyCapture | None = None
@@ -137,14 +127,26 @@ class RequestRecorder:
     _error = ""
     _ended = 0.0
     _request_fields = ("", "", False)  # session, model, stream
-    _facts = _NO_FACTS
+    _summary = _NO_SUMMARY
     _notes: tuple[Note, ...] = ()
     _results: tuple[ClientToolResult, ...] = ()
 
-    def __init__(self, request_id: str, noted: RecordedHead, waiting: PendingToolCalls) -> None:
+    def __init__(
+        self,
+        request_id: str,
+        pending_tool_calls: PendingToolCalls,
+        *,
+        method: str,
+        path: str,
+        client: str = "",
+        trace: str = "",
+    ) -> None:
         self.id = request_id
-        self._head = noted
-        self._pending_tool_calls = waiting
+        self._method = method
+        self._path = path
+        self._client = client
+        self._trace = trace
+        self._pending_tool_calls = pending_tool_calls
         self._started_s = time.time()
         self._started = time.monotonic()
 
@@ -155,7 +157,7 @@ class RequestRecorder:
             self.capture.add("client request", body)
 
     def on_exchange(self, exchange: Exchange) -> None:
-        """Set the exchange whose facts and notes are recorded."""
+        """Set the exchange whose summary and notes are recorded."""
         self._exchange = exchange
 
     def on_attempt_start(self, body: bytes) -> None:
@@ -170,7 +172,7 @@ class RequestRecorder:
         """Record the end of an upstream attempt."""
         self.model = target.model
         exchange = self._exchange
-        facts = exchange.summary if exchange is not None else _NO_FACTS
+        summary = exchange.summary if exchange is not None else _NO_SUMMARY
         attempt = Attempt(
             model=target.model,
             key=key,
@@ -178,9 +180,11 @@ class RequestRecorder:
             error=error.kind if error is not None else "",
             ms=int((time.monotonic() - self._attempt_started) * 1000),
             at_ms=self._since_start(self._attempt_started),
-            answered_model=facts.model,
-            stop=facts.stop,
-            usage=exchange.attempt_usage if exchange is not None else _NO_USAGE,
+            answered_model=summary.model,
+            stop=summary.stop,
+            usage=summary.usage
+            if exchange is None or exchange.tool_loop is None
+            else _last_attempt_usage(exchange.tool_loop, summary),
         )
         self._attempts += (attempt,)
 
@@ -233,35 +237,35 @@ class RequestRecorder:
         self._ended = now = time.monotonic()
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
-            request, facts = exchange.request, exchange.summary
+            request, summary = exchange.request, exchange.summary
             self._request_fields = (request.session, request.model, request.stream)
-            self._facts, self._notes = facts, exchange.notes
+            self._summary, self._notes = summary, exchange.notes
             self._results = _tool_results(request.messages, self._pending_tool_calls, self._started)
-            self._pending_tool_calls.begin(facts.call_ids, now)
+            self._pending_tool_calls.begin(summary.call_ids, now)
 
     def build_record(self) -> tuple[RequestRecord, RequestStages | None]:
         """Return the record, and the captured bodies if there are any. Call `end()` first."""
         now, started, first_byte = self._ended, self._started, self._first_byte
-        noted, facts, (session, asked_model, stream) = self._head, self._facts, self._request_fields
+        summary, (session, asked_model, stream) = self._summary, self._request_fields
         record = RequestRecord(
             id=self.id,
             started_s=self._started_s,
-            method=noted.method,
-            path=noted.path,
-            client=noted.client,
+            method=self._method,
+            path=self._path,
+            client=self._client,
             dialect=self.dialect,
             caller=self.caller,
             session=session,
             asked_model=asked_model,
             model=self.model,
-            answered_model=facts.model,
+            answered_model=summary.model,
             stream=stream,
             status=self.status,
             error=self._error,
-            stop=facts.stop,
-            usage=facts.usage if self.wasted_usage is _NO_USAGE else facts.usage.plus(self.wasted_usage),
+            stop=summary.stop,
+            usage=summary.usage if self.wasted_usage is _NO_USAGE else summary.usage.plus(self.wasted_usage),
             notes=self._notes,
-            calls=tuple(facts.calls),
+            calls=tuple(summary.calls),
             own_calls=self._gateway_calls,
             runs=self._tool_runs,
             results=self._results,
@@ -273,7 +277,7 @@ class RequestRecorder:
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
             left=self.client_disconnected,
-            trace=noted.trace,
+            trace=self._trace,
         )
         return record, self.capture.stages() if self.capture is not None else None
 
@@ -281,24 +285,31 @@ class RequestRecorder:
         return max(0, int((moment - self._started) * 1000))
 
 
+def _last_attempt_usage(tool_loop: ToolLoop, summary: ResponseSummary) -> Usage:
+    """Return the usage of the last attempt alone, without that of earlier rounds."""
+    before = tool_loop.usage
+    names = Usage.__struct_fields__
+    return Usage(**{name: getattr(summary.usage, name) - getattr(before, name) for name in names})
+
+
 def _tool_results(
-    messages: tuple[Message, ...], waiting: PendingToolCalls, now: float
+    messages: tuple[Message, ...], pending_calls: PendingToolCalls, now: float
 ) -> tuple[ClientToolResult, ...]:
     """Return the tool results in the last message; earlier ones were recorded with earlier requests."""
     last = messages[-1].parts if messages and messages[-1].role == "user" else ()
     results = [part for part in last if isinstance(part, ToolResult)]
     if not results:
         return ()
-    near = messages[-3:-1]  # the calls are in one of the two messages before the results
-    names = {part.id: part.name for message in near for part in message.parts if isinstance(part, ToolCall)}
+    before = messages[-3:-1]  # the calls are in one of the two messages before the results
+    names = {part.id: part.name for message in before for part in message.parts if isinstance(part, ToolCall)}
     outcomes = [
         ClientToolResult(
-            one.name or names.get(one.call_id, ""),
-            one.is_error,
-            _result_size(one),
-            waiting.end(one.call_id, now),
+            result.name or names.get(result.call_id, ""),
+            result.is_error,
+            _result_size(result),
+            pending_calls.end(result.call_id, now),
         )
-        for one in results
+        for result in results
     ]
     return tuple(outcomes)
 

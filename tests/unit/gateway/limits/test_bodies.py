@@ -45,7 +45,7 @@ async def read(
     shelf: BodyLimits, sender: Sender, held: RequestLease, *, length: str = "", proven: bool = True
 ) -> bytes:
     headers = {"content-length": length} if length else {}
-    return await shelf.read(BodyReader(sender.receive, headers), held, proven=proven)
+    return await shelf.read(BodyReader(sender.receive, headers), held, authenticated=proven)
 
 
 @pytest.mark.parametrize("length", ["", "6"])
@@ -156,7 +156,7 @@ async def test_a_body_in_tiny_pieces_takes_no_more_memory_than_another() -> None
     tracemalloc.start()
     try:
         with RequestLease(shelf.byte_budget) as held:
-            body = await shelf.read(BodyReader(receive, {}), held, proven=True)
+            body = await shelf.read(BodyReader(receive, {}), held, authenticated=True)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

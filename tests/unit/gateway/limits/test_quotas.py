@@ -17,21 +17,21 @@ from dragoman.gateway.limits.quotas import (
     UsageEstimate,
     estimate_usage,
     find_looping_tool,
-    find_price,
     needs_price,
     quota_exceeded,
     refuse_loop,
     reserve_charges,
     settle_charges,
 )
-from dragoman.gateway.telemetry.request_recorder import PendingToolCalls, RecordedHead, RequestRecorder
+from dragoman.gateway.telemetry.request_recorder import PendingToolCalls, RequestRecorder
 from dragoman.ir import Message, Text, ToolCall, ToolResult, Usage
 from dragoman.observe.prices import Price
+from dragoman.observe.usage import find_price
 from dragoman.store import MemoryStore
 
 NOW = datetime(2026, 2, 28, 23, 59, 30, tzinfo=UTC)
 WHO = QuotaSubject("caller", "chat")
-TRAIL = RequestRecorder("one", RecordedHead(method="POST", path="/v1/messages"), PendingToolCalls())
+TRAIL = RequestRecorder("one", PendingToolCalls(), method="POST", path="/v1/messages")
 BOTH = LimitsConfig(
     key={"day": QuotaConfig(requests=10, tokens=1_000, usd=0.5)}, session={"minute": QuotaConfig(requests=3)}
 )
@@ -150,9 +150,9 @@ def test_a_blown_fuse_says_which_and_until_when(unit: str, words: str) -> None:
 
 def test_prices_of_ones_own_win_and_an_unknown_price_is_unknown() -> None:
     own = LimitsConfig(prices={"gemini-2.5-pro": PriceConfig(input=1, output=2)})
-    assert find_price("gemini-2.5-pro", own) == Price(input=1, cached=1, output=2)
-    assert find_price("gemini-9-ultra", own) is None
-    found = find_price("gemini-2.5-pro", LimitsConfig())
+    assert find_price(own, "gemini-2.5-pro") == Price(input=1, cached=1, output=2)
+    assert find_price(own, "gemini-9-ultra") is None
+    found = find_price(LimitsConfig(), "gemini-2.5-pro")
     assert found is not None
     assert found.input == 1.25
 

@@ -36,7 +36,7 @@ async def watch_of(home: str = "", **observe: Any) -> AsyncIterator[tuple[Observ
 
 
 def begin(watch: ObserverHub, name: str = "one", **headers: str) -> RequestRecorder:
-    return watch.begin(name, watch.record_head("POST", "/v1/messages", headers), headers, {})
+    return watch.begin(name, "POST", "/v1/messages", headers, {})
 
 
 def requests_of(watch: ObserverHub) -> float:
@@ -113,7 +113,7 @@ async def test_a_busy_gateway_does_not_let_them_pile_up() -> None:
 async def test_one_that_cannot_be_told_of_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watch_of() as (watch, ear):
         bad = begin(watch, "bad")
-        monkeypatch.setattr(bad, "_facts", None)
+        monkeypatch.setattr(bad, "_summary", None)
         for trail in (bad, begin(watch, "good")):
             watch.end(trail)
         watch.flush()
@@ -141,12 +141,10 @@ async def test_j_what_a_request_said_is_let_go_of_before_anybody_is_told() -> No
 async def test_q11_what_is_noted_of_a_head_holds_no_secret() -> None:
     async with watch_of() as (watch, _):
         secret = "sk-ant-" + "x" * 30
-        noted = watch.record_head(
-            "GET", f"/key/{secret}", {"user-agent": f"curl {secret}", "traceparent": secret}
-        )
+        headers = {"user-agent": f"curl {secret}", "traceparent": secret}
+        noted, _ = watch.begin("one", "GET", f"/key/{secret}", headers, {}).build_record()
         assert secret not in repr(noted)
         assert noted.trace == ""
-        long = watch.record_head(
-            "GET", "/", {"user-agent": "a" * 200, "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
-        )
+        headers = {"user-agent": "a" * 200, "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+        long, _ = watch.begin("two", "GET", "/", headers, {}).build_record()
         assert (len(long.client), long.trace) == (80, f"00-{'a' * 32}-{'b' * 16}-01")
