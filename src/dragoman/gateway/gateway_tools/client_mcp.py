@@ -1,7 +1,7 @@
 """MCP servers that a client names in its request; only those that the operator has configured are used.
 
 A server is found by its label or its exact URL. The gateway never connects to a URL because a request names
-it (pain Q9). Credentials in the request are sent only to that server, over a connection that ends with the
+it (known problem Q9). Credentials in the request are sent only to that server, over a connection that ends with the
 request.
 """
 

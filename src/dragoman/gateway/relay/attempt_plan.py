@@ -22,7 +22,7 @@ from dragoman.upstream.breaker import CircuitBreaker
 from dragoman.upstream.keys import NO_KEY
 from dragoman.upstream.retry import RetryStep, next_step
 
-#: Code of Google's error -> changes of the target for one more attempt (pains A12, B12, C11, I2).
+#: Code of Google's error -> changes of the target for one more attempt (known problems A12, B12, C11, I2).
 REQUEST_FALLBACKS: dict[str, dict[str, bool]] = {
     "pairing": {"history_as_text": True},
     "schema_form": {"proto_schemas": True},
@@ -151,7 +151,7 @@ class AttemptPlan:
 def explain_rejection(error: DragomanError, body: bytes, target: Target) -> DragomanError:
     """Return the same error; if it is Google's bare "invalid argument", append what is wrong with `body`.
 
-    The emulator's strict checks find that (pain C11). The emulator is large and imported only when needed.
+    The emulator's strict checks find that (known problem C11). The emulator is large and imported only when needed.
     """
     if error.code == "opaque":
         from dragoman.emulator.validate import diagnose
