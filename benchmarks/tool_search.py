@@ -108,7 +108,7 @@ class SearchClient:
         exchange = Exchange(anthropic, new_token=lambda: next(self._tokens))
         body = {"model": "m", "max_tokens": 4000, "messages": self._messages, "tools": self._tools}
         exchange.decode(json.dumps(body).encode())
-        asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="", dialect="anthropic")
+        asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="")
         offer = await ToolSearchProvider(self.way.above).offer(asked)
         desk = GatewayToolRunner(asked, offer) if offer is not None else None
         if desk is not None:

@@ -138,7 +138,6 @@ async def _count_with_tools(call: RequestContext, exchange: Exchange, request_id
             exchange,
             call.caller,
             request_id=request_id,
-            dialect=call.dialect.name,
             headers=call.headers,
         )
     try:

@@ -88,7 +88,6 @@ class Relay:
             self._exchange,
             self._caller,
             request_id=self._writer.request_id,
-            dialect=self._dialect.name,
             headers=self._headers,
         )
         try:
