@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.agent.conversation import AgentConversation, AgentDependencies
 from dragoman.agent.events import ApprovalAnswer, ApprovalQuestion, ShowCommand, ShowNotice
-from dragoman.agent.model import GeminiModel
+from dragoman.agent.model import GeminiAgentModel
 from dragoman.agent.runner import MachineApprover
 from dragoman.agent.sessions import SessionStore
 from dragoman.agent.toolbox import open_toolbox
@@ -84,7 +84,7 @@ async def desk_at(
         hands = Waiting(toolbox.handler)
         setup = AgentDependencies(
             root=root,
-            model=GeminiModel(url, KEY, client),
+            model=GeminiAgentModel(url, KEY, client),
             tool_executor=hands,
             screen=screen,
             sessions=sessions,

@@ -114,9 +114,7 @@ class Shop:
         exchange = Exchange(self.speaker.dialect, new_id=lambda: next(self._tokens), keep_events=True)
         self.exchanges.append(exchange)
         exchange.decode(body)
-        asked = ToolRequest(
-            request=exchange.request, caller=Caller(), request_id="r", dialect=self.style.tongue
-        )
+        asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="r")
         offer = await ToolSearchProvider(self.style.above).offer(asked)
         assert offer is not None
         desk = _Desk(asked, offer)

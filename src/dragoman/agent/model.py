@@ -29,7 +29,7 @@ def new_call_id() -> str:
     return f"call_{new_id()}"
 
 
-class GeminiModel:
+class GeminiAgentModel:
     """Calls `streamGenerateContent` at `base_url`; closing the iterator of `stream` aborts the request."""
 
     def __init__(self, base_url: str, token: str, client: UpstreamClient) -> None:

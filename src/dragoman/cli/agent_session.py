@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.agent.conversation import AgentConversation, AgentDependencies
 from dragoman.agent.limits import AgentLimits
-from dragoman.agent.model import GeminiModel
+from dragoman.agent.model import GeminiAgentModel
 from dragoman.agent.runner import AgentScreen, MachineApprover
 from dragoman.agent.sessions import SessionStore
 from dragoman.agent.toolbox import Toolbox, open_toolbox
@@ -133,7 +133,7 @@ async def open_agent_session(
         toolbox = await stack.enter_async_context(enter_with_spinner(STARTING_TOOLS, tools))
         dependencies = AgentDependencies(
             root=root,
-            model=GeminiModel(gateway.base_url, gateway.token, client),
+            model=GeminiAgentModel(line.base_url, line.token, client),
             tool_executor=toolbox.handler,
             screen=screen,
             sessions=sessions,

@@ -19,7 +19,7 @@ import pytest
 
 from dragoman.agent.conversation import AgentConversation, AgentDependencies
 from dragoman.agent.events import ApprovalAnswer, ApprovalQuestion, ShowCall, ShowCommand, ShowResult
-from dragoman.agent.model import GeminiModel
+from dragoman.agent.model import GeminiAgentModel
 from dragoman.agent.runner import MachineApprover
 from dragoman.agent.sessions import SessionStore
 from dragoman.agent.toolbox import open_toolbox
@@ -142,7 +142,7 @@ async def converse(
     ) as toolbox:
         setup = AgentDependencies(
             root=Path("/project"),
-            model=GeminiModel(google.url, KEY, client),
+            model=GeminiAgentModel(google.url, KEY, client),
             tool_executor=toolbox.handler,
             screen=screen,
             sessions=sessions,

@@ -127,7 +127,7 @@ async def play(client: Client) -> dict[str, str]:
 
 async def offered(exchange: Exchange, ask: Json) -> GatewayToolRunner:
     exchange.decode(json.dumps(ask).encode())
-    asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="r", dialect="")
+    asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="r")
     offer = await ToolSearchProvider(0).offer(asked)
     assert offer is not None
     desk = GatewayToolRunner(asked, offer)

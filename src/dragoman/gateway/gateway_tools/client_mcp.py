@@ -116,7 +116,7 @@ class ClientMcpServers:
     def _tools(
         self, remote: RemoteMcpServer, name: str, definitions: tuple[ToolDefinition, ...]
     ) -> list[ClientMcpTool]:
-        """Return the tools that the request allows, with a handler that runs their calls; their names have no prefix."""
+        """Return the tools that the request allows, with a handler that runs their calls."""
         prefix = mcp_tool_name(name, "")
         named = [(definition.name.removeprefix(prefix), definition) for definition in definitions]
         allowed = [(bare, tool) for bare, tool in named if remote.allows(bare, reads=tool.risk == "read")]

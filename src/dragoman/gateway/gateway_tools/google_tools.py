@@ -2,7 +2,7 @@
 
 The model calls `web_search(query)` like any function. The gateway sends a request of its own with the search tool alone
 (`generate_internal`: not streamed, retried like a client's request), returns the result to the model, and shows the
-client a server tool call in the same response (pain K2).
+client a server tool call in the same response (known problem K2).
 """
 
 from __future__ import annotations

@@ -90,12 +90,9 @@ class ProfileTools:
 
     def matches(self, tool_request: ToolRequest) -> bool:
         """Return whether the request meets all conditions of the profile."""
-        profile, request = self._profile, tool_request.request
+        profile, request, key_hash = self._profile, tool_request.request, tool_request.caller.key_hash
         return (
-            (
-                not profile.keys
-                or any(_has_key_hash(tool_request.caller.key_hash, key) for key in profile.keys)
-            )
+            (not profile.keys or any(_has_key_hash(key_hash, key) for key in profile.keys))
             and (bool(request.tools) or not profile.only_beside_tools)
             and _matches_pattern(request.session, profile.sessions)
             and _matches_pattern(request.model, profile.models)
@@ -103,8 +100,8 @@ class ProfileTools:
 
     async def offer(self) -> ToolOffer:
         """Return the tools that are available now, with a note for each resource that is unavailable."""
-        # Concurrently: each may wait for a server that is starting, and the client waits for all of them.
         profile = self._profile
+        # Concurrently: each may wait for a server that is starting, and the client waits for all of them.
         searches = (self._resources.find(selector, profile.root) for selector in self._selectors)
         found = await asyncio.gather(*searches)
         definitions: dict[str, ToolDefinition] = {}

@@ -36,7 +36,6 @@ class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
     request: Request
     caller: Caller
     request_id: str
-    dialect: str
     headers: Mapping[str, str] = {}
     approved: bool = False  # the user has approved the call that is being run
     gateway_tool_count: int = 0  # how many of the request's tools, counted from the end, are gateway tools

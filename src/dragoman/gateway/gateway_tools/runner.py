@@ -39,7 +39,6 @@ async def open_tool_runner(
     caller: Caller,
     *,
     request_id: str,
-    dialect: str,
     headers: Mapping[str, str],
 ) -> GatewayToolRunner | None:
     """Declare gateway tools in the exchange and return their runner; None if no provider offers any.
@@ -49,9 +48,7 @@ async def open_tool_runner(
     request, providers = exchange.request, gateway.tool_providers
     if request.server_tools:
         providers = (*providers, GoogleToolsAsFunctions(gateway))
-    tool_request = ToolRequest(
-        request=request, caller=caller, request_id=request_id, dialect=dialect, headers=headers
-    )
+    tool_request = ToolRequest(request=request, caller=caller, request_id=request_id, headers=headers)
     offer = await collect_offers(providers, tool_request)
     if offer is None:
         return None

@@ -87,8 +87,7 @@ async def _count_with_tools(request: RequestContext, exchange: Exchange, request
             exchange,
             request.caller,
             request_id=request_id,
-            dialect=request.dialect.name,
-            headers=request.headers,
+            headers=call.headers,
         )
     try:
         return await _request_count(request, exchange)

@@ -1,1 +1,1 @@
-"""The way of one request to Google and back: attempts, keys, fallbacks, and inlining of remote files."""
+"""One request to Google and its answer: rounds, attempts, API keys, fallbacks, and the inlining of remote files."""

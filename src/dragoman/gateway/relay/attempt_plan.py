@@ -47,7 +47,7 @@ _BACKEND_FAILURES: frozenset[ErrorKind] = frozenset({"overloaded", "internal", "
 
 
 class AttemptPlan:
-    """The attempts of one request: `headers()`, then the upstream call, then `learn()` and `next()`.
+    """The attempts of one request: `headers()`, then the upstream call, then `record_outcome()` and `plan_next()`.
 
     `target` is the target of the next attempt. All attempts and the waits between them share one time limit,
     `upstream.total_timeout_s`.
@@ -116,9 +116,7 @@ class AttemptPlan:
             and not isinstance(error, UpstreamProtocolError)
         ):
             breaker.record_failure(time.monotonic())
-        elif error.status is not None or isinstance(
-            error, UpstreamProtocolError
-        ):  # the backend is up: it answered
+        elif error.status is not None or isinstance(error, UpstreamProtocolError):  # the backend answered
             breaker.record_success()
         if self._key.secret and self._gateway.key_pool.single_key is None:
             await self._gateway.key_pool.report(self._key, self.target.model, error)
@@ -132,8 +130,8 @@ class AttemptPlan:
             return None
         self._budget, self._attempt = self._budget.after(step.wait_s), self._attempt + 1
         if step.change == "model":
-            other, *self._fallback_models = self._fallback_models
-            self.target = self._gateway.target(other, self._request.tools)
+            fallback, *self._fallback_models = self._fallback_models
+            self.target = self._gateway.target(fallback, self._request.tools)
             self._attempt = 1
         self.target = repaired or self.target
         return step.wait_s
@@ -153,7 +151,7 @@ class AttemptPlan:
 def explain_rejection(error: DragomanError, body: bytes, target: Target) -> DragomanError:
     """Return the same error; if it is Google's bare "invalid argument", append what is wrong with `body`.
 
-    The emulator's strict checks find that (pain C11). The emulator is large and imported only when needed.
+    The emulator's strict checks find that (known problem C11). The emulator is large and imported only when needed.
     """
     if error.code == "opaque":
         from dragoman.emulator.validate import diagnose
@@ -166,8 +164,8 @@ def explain_rejection(error: DragomanError, body: bytes, target: Target) -> Drag
 
 
 def _repair_note(error: DragomanError) -> Note:
-    where, how = _REPAIR_NOTES[error.code]
-    return Note("repaired", where, f"Google refused the request; it was sent again {how}")
+    where, change = _REPAIR_NOTES[error.code]
+    return Note("repaired", where, f"Google refused the request; it was sent again {change}")
 
 
 def _repair_target(error: DragomanError, target: Target) -> Target | None:
@@ -177,8 +175,8 @@ def _repair_target(error: DragomanError, target: Target) -> Target | None:
         and isinstance(error, UpstreamError)
         and len(target.omit_fields) < _MAX_DROPPED_FIELDS
     ):
-        without = tuple(dict.fromkeys((*target.omit_fields, error.place)))
-        repaired = msgspec.structs.replace(target, omit_fields=without)
+        omit_fields = tuple(dict.fromkeys((*target.omit_fields, error.place)))
+        repaired = msgspec.structs.replace(target, omit_fields=omit_fields)
     else:
         repaired = msgspec.structs.replace(target, **REQUEST_FALLBACKS.get(error.code, {}))
     return repaired if repaired != target else None

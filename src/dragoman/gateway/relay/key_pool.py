@@ -34,7 +34,7 @@ class KeyState(msgspec.Struct, frozen=True):
 
 
 class KeyPool:
-    """A pool of API keys. With a single key, `only`, there is no choice and the store is never read.
+    """A pool of API keys. With a single key, `single_key`, there is no choice and the store is never read.
 
     The store is a best-effort channel between replicas: if it is unavailable, each replica learns by itself.
     """
@@ -44,8 +44,8 @@ class KeyPool:
         self.single_key = None if len(self._keys) > 1 else next(iter(self._keys), NO_KEY)
         self._store = store
         self._now = now
-        self._cooldowns: dict[tuple[str, str], float] = {}
-        self._reported: set[tuple[str, str]] = set()  # entries of `_rests` that another replica reported
+        self._cooldowns: dict[tuple[str, str], float] = {}  # by key and model: when it ends
+        self._reported: set[tuple[str, str]] = set()  # entries of `_cooldowns` that another replica reported
 
     async def pick(self, session: str, model: str) -> ApiKey:
         """Return the key for a request of this session; raise UpstreamError if all keys are cooling down."""
@@ -58,29 +58,30 @@ class KeyPool:
             wait_s = shortest_cooldown_s(self._keys, model, self._cooldowns, now_s)
             why = f"all {len(self._keys)} keys rest for {model}"
             raise UpstreamError(why, kind="rate_limit", retry_after_s=wait_s)
-        for place in ((key.name, model), (key.name, ALL_MODELS)):
-            if place in self._cooldowns:  # its cooldown is over: this request probes it, others avoid it
-                self._cooldowns[place] = now_s + _PROBE_S
+        for entry in ((key.name, model), (key.name, ALL_MODELS)):
+            if entry in self._cooldowns:  # its cooldown is over: this request probes it, others avoid it
+                self._cooldowns[entry] = now_s + _PROBE_S
         return key
 
-    def has_other(self, model: str, but: ApiKey) -> bool:
-        """Return whether another key than `but` is not cooling down."""
+    def has_other(self, model: str, current: ApiKey) -> bool:
+        """Return whether another key than `current` is not cooling down."""
         now_s = self._now()
-        others = (key for key in self._keys if key != but)
+        others = (key for key in self._keys if key != current)
         return any(remaining_cooldown_s(key, model, self._cooldowns, now_s) == 0 for key in others)
 
     async def report(self, key: ApiKey, model: str, error: DragomanError | None) -> None:
         """Record the outcome of a request made with `key`: start a cooldown, or end it after a success."""
         if self.single_key is not None:
             return
-        rest = cooldown_for(error, key.name, model, self._now()) if error is not None else None
-        if rest is None:
-            for place in ((key.name, model), (key.name, ALL_MODELS)):
-                self._cooldowns.pop(place, None)
-                self._reported.discard(place)
+        cooldown = cooldown_for(error, key.name, model, self._now()) if error is not None else None
+        if cooldown is None:
+            for entry in ((key.name, model), (key.name, ALL_MODELS)):
+                self._cooldowns.pop(entry, None)
+                self._reported.discard(entry)
             return
-        self._start_cooldown(rest)
-        charge = Charge(name=_meter_name(rest.key, rest.model), amount=1, ends_s=int(rest.until_s) + 1)
+        self._start_cooldown(cooldown)
+        meter = _meter_name(cooldown.key, cooldown.model)
+        charge = Charge(name=meter, amount=1, ends_s=int(cooldown.until_s) + 1)
         try:
             await self._store.meters.charge([charge])
         except StoreUnavailable:
@@ -89,27 +90,27 @@ class KeyPool:
     async def _read_reported(self, model: str) -> None:
         """Read the cooldowns that other replicas have reported."""
         now_s = self._now()
-        places = [(key.name, which) for key in self._keys for which in (model, ALL_MODELS)]
-        asked = {_meter_name(*place): place for place in places if self._should_read(place, now_s)}
-        if not asked:
+        entries = [(key.name, name) for key in self._keys for name in (model, ALL_MODELS)]
+        meters = {_meter_name(*entry): entry for entry in entries if self._should_read(entry, now_s)}
+        if not meters:
             return
         try:
-            shown = await self._store.meters.read(asked)
+            counts = await self._store.meters.read(meters)
         except StoreUnavailable:
             return
-        resting = {asked[name] for name, times in shown.items() if times}
+        reported = {meters[meter] for meter, count in counts.items() if count}
         self._drop_oldest(now_s)
-        self._cooldowns |= dict.fromkeys(resting, now_s + _REPORTED_COOLDOWN_S)
-        self._reported = (self._reported - set(asked.values())) | resting
+        self._cooldowns |= dict.fromkeys(reported, now_s + _REPORTED_COOLDOWN_S)
+        self._reported = (self._reported - set(meters.values())) | reported
 
-    def _should_read(self, place: tuple[str, str], now_s: float) -> bool:
-        until_s = self._cooldowns.get(place)
-        return until_s is None or (place in self._reported and until_s <= now_s)
+    def _should_read(self, entry: tuple[str, str], now_s: float) -> bool:
+        until_s = self._cooldowns.get(entry)
+        return until_s is None or (entry in self._reported and until_s <= now_s)
 
-    def _start_cooldown(self, rest: Cooldown) -> None:
+    def _start_cooldown(self, cooldown: Cooldown) -> None:
         self._drop_oldest(self._now())
-        self._cooldowns[rest.key, rest.model] = rest.until_s
-        self._reported.discard((rest.key, rest.model))
+        self._cooldowns[cooldown.key, cooldown.model] = cooldown.until_s
+        self._reported.discard((cooldown.key, cooldown.model))
 
     def _drop_oldest(self, now_s: float) -> None:
         """Drop expired cooldowns first, then those that expire soonest, once the table is full.
@@ -117,21 +118,19 @@ class KeyPool:
         Model names come from clients, so the table would grow without a bound.
         """
         if len(self._cooldowns) >= _MAX_COOLDOWNS:
-            lasting = sorted(
-                (until_s, place) for place, until_s in self._cooldowns.items() if until_s > now_s
-            )
-            self._cooldowns = {place: until_s for until_s, place in lasting[-(_MAX_COOLDOWNS // 2) :]}
+            active = sorted((until_s, entry) for entry, until_s in self._cooldowns.items() if until_s > now_s)
+            self._cooldowns = {entry: until_s for until_s, entry in active[-(_MAX_COOLDOWNS // 2) :]}
             self._reported &= self._cooldowns.keys()
 
     async def reported_cooldowns(self, models: Iterable[str]) -> set[tuple[str, str]]:
         """Return the pairs of key and model for which any replica has reported a cooldown."""
-        places = {
+        meters = {
             _meter_name(key.name, model): (key.name, model)
             for key in self._keys
             for model in (*models, ALL_MODELS)
         }
-        shown = await self._store.meters.read(places)
-        return {places[name] for name, times in shown.items() if times}
+        counts = await self._store.meters.read(meters)
+        return {meters[meter] for meter, count in counts.items() if count}
 
     def states(self) -> list[KeyState]:
         """Return the cooldowns that this process knows of."""
@@ -140,9 +139,9 @@ class KeyPool:
             KeyState(
                 key.name,
                 {
-                    model: until - now_s
-                    for (name, model), until in self._cooldowns.items()
-                    if name == key.name and until > now_s
+                    model: until_s - now_s
+                    for (name, model), until_s in self._cooldowns.items()
+                    if name == key.name and until_s > now_s
                 },
             )
             for key in self._keys

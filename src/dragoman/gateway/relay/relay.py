@@ -83,7 +83,13 @@ class Relay:
     async def run(self) -> None:
         """Send the whole response, or the error that prevented it."""
         self._recorder.on_exchange(self._exchange)
-        await self._open_tool_runner()
+        self._tool_runner = await open_tool_runner(
+            self._gateway,
+            self._exchange,
+            self._caller,
+            request_id=self._writer.request_id,
+            headers=self._headers,
+        )
         try:
             try:
                 await self._run_rounds()
@@ -95,17 +101,6 @@ class Relay:
             # The exchange may keep this error: with a traceback it would keep all frames of the request alive, until
             # the garbage collector runs.
             await self._send_error(error.with_traceback(None))
-
-    async def _open_tool_runner(self) -> None:
-        """Declare the gateway tools that are offered for this request."""
-        self._tool_runner = await open_tool_runner(
-            self._gateway,
-            self._exchange,
-            self._caller,
-            request_id=self._writer.request_id,
-            dialect=self._dialect.name,
-            headers=self._headers,
-        )
 
     async def _finish(self) -> None:
         """Save what the next request needs, then send the end of the response."""
@@ -218,8 +213,15 @@ class Relay:
 
     async def _run_attempts(self) -> None:
         """Run one round: make attempts until one succeeds, or raise the error of the last one."""
-        exchange, plan = self._exchange, self._plan
-        while (error := await self._run_attempt()) is not None:
+        exchange, plan, recorder = self._exchange, self._plan, self._recorder
+        while True:
+            self._status = 0
+            recorder.on_attempt_start(self._body)
+            error = await self._run_attempt()
+            recorder.on_attempt_end(plan.target, plan.key_name, self._status, error)
+            await plan.record_outcome(error)
+            if error is None:
+                return
             wait_s = None if self._committed else plan.plan_next(error)
             if wait_s is None:
                 raise error
@@ -239,15 +241,6 @@ class Relay:
             self._writer.add_headers((("x-dragoman-fallback", fallback),))
 
     async def _run_attempt(self) -> DragomanError | None:
-        """Make one attempt and record it; return its error, or None if the answer is usable."""
-        self._status = 0
-        self._recorder.on_attempt_start(self._body)
-        error = await self._call_upstream()
-        self._recorder.on_attempt_end(self._plan.target, self._plan.key_name, self._status, error)
-        await self._plan.record_outcome(error)
-        return error
-
-    async def _call_upstream(self) -> DragomanError | None:
         """Post the request and forward the answer; return the error, or None if the answer is usable."""
         gateway, exchange, plan = self._gateway, self._exchange, self._plan
         stream = exchange.request.stream

@@ -43,42 +43,42 @@ class RemoteFileInliner:
         if not self._settings.fetch:
             return
         messages = exchange.request.messages
-        wanted = list(dict.fromkeys(media.uri for message in messages for media in _remote_media(message)))
-        if not wanted:
+        uris = list(dict.fromkeys(media.uri for message in messages for media in _remote_media(message)))
+        if not uris:
             return
-        if len(wanted) > self._settings.max_files:
+        if len(uris) > self._settings.max_files:
             raise InvalidRequest(f"at most {self._settings.max_files} files are fetched for one request")
-        brought = await self._fetch_all(wanted, scope)
-        _check_newest(messages[-1], brought)
+        fetched = await self._fetch_all(uris, scope)
+        _check_newest(messages[-1], fetched)
         notes = [
             Note("dropped", "messages", f"the file at {_host(uri)}: {error.message}")
-            for uri, error in brought.items()
+            for uri, error in fetched.items()
             if isinstance(error, FetchError)
         ]
-        exchange.replace_messages(tuple(_with_files(message, brought) for message in messages), tuple(notes))
+        exchange.replace_messages(tuple(_with_files(message, fetched) for message in messages), tuple(notes))
 
-    async def _fetch_all(self, wanted: list[str], scope: str) -> dict[str, Media | FetchError]:
-        room = asyncio.Semaphore(_MAX_CONCURRENT_FETCHES)
-        until = asyncio.get_running_loop().time() + self._settings.timeout_s
-        left = self._settings.max_bytes
+    async def _fetch_all(self, uris: list[str], scope: str) -> dict[str, Media | FetchError]:
+        semaphore = asyncio.Semaphore(_MAX_CONCURRENT_FETCHES)
+        deadline = asyncio.get_running_loop().time() + self._settings.timeout_s
+        bytes_left = self._settings.max_bytes
         fetcher = self._fetcher = self._fetcher or _open_fetcher(self._settings)
 
-        async def one(uri: str) -> Media | FetchError:
-            nonlocal left
+        async def fetch_one(uri: str) -> Media | FetchError:
+            nonlocal bytes_left
             try:
-                async with asyncio.timeout_at(until), room:
+                async with asyncio.timeout_at(deadline), semaphore:
                     file = self._cache.find((scope, uri)) or await fetcher.fetch(uri)
             except TimeoutError:
                 return FetchError("it could not be fetched")
             except FetchError as error:
                 return error
             self._cache.put((scope, uri), len(file.data), file)
-            left -= len(file.data)
-            if left < 0:
+            bytes_left -= len(file.data)
+            if bytes_left < 0:
                 return FetchError(f"all files together are larger than {self._settings.max_bytes} bytes")
             return Media(mime=file.mime, data=base64.b64encode(file.data).decode())
 
-        return dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
+        return dict(zip(uris, await asyncio.gather(*map(fetch_one, uris)), strict=True))
 
 
 def _open_fetcher(settings: MediaConfig) -> FileFetcher:
@@ -87,8 +87,8 @@ def _open_fetcher(settings: MediaConfig) -> FileFetcher:
 
 def _remote_media(message: Message) -> Iterator[Media]:
     for part in message.parts:
-        inside = part.content if isinstance(part, ToolResult) else (part,)
-        yield from (one for one in inside if isinstance(one, Media) and _is_remote(one.uri))
+        content = part.content if isinstance(part, ToolResult) else (part,)
+        yield from (item for item in content if isinstance(item, Media) and _is_remote(item.uri))
 
 
 def _is_remote(uri: str) -> bool:
@@ -105,31 +105,31 @@ def _host(uri: str) -> str:
         return ""
 
 
-def _check_newest(message: Message, brought: Mapping[str, Media | FetchError]) -> None:
+def _check_newest(message: Message, fetched: Mapping[str, Media | FetchError]) -> None:
     for media in _remote_media(message):
-        error = brought[media.uri]
+        error = fetched[media.uri]
         if isinstance(error, FetchError):
             raise InvalidRequest(f"the file at {_host(media.uri)} cannot be used: {error.message}")
 
 
-def _with_files(message: Message, brought: Mapping[str, Media | FetchError]) -> Message:
+def _with_files(message: Message, fetched: Mapping[str, Media | FetchError]) -> Message:
     if not any(_remote_media(message)):
         return message
     return msgspec.structs.replace(
-        message, parts=tuple(_inline_part(part, brought) for part in message.parts)
+        message, parts=tuple(_inline_part(part, fetched) for part in message.parts)
     )
 
 
-def _inline_part(part: Part, brought: Mapping[str, Media | FetchError]) -> Part:
+def _inline_part(part: Part, fetched: Mapping[str, Media | FetchError]) -> Part:
     if isinstance(part, ToolResult):
         return msgspec.structs.replace(
-            part, content=tuple(_inline_file(one, brought) for one in part.content)
+            part, content=tuple(_inline_file(item, fetched) for item in part.content)
         )
-    return _inline_file(part, brought) if isinstance(part, Media) else part
+    return _inline_file(part, fetched) if isinstance(part, Media) else part
 
 
-def _inline_file(part: Text | Media, brought: Mapping[str, Media | FetchError]) -> Text | Media:
-    found = brought.get(part.uri) if isinstance(part, Media) else part
-    if isinstance(found, FetchError):
-        return Text(text=f"(A file was left out here: {found.message}.)")
-    return found or part
+def _inline_file(part: Text | Media, fetched: Mapping[str, Media | FetchError]) -> Text | Media:
+    file = fetched.get(part.uri) if isinstance(part, Media) else part
+    if isinstance(file, FetchError):
+        return Text(text=f"(A file was left out here: {file.message}.)")
+    return file or part
