@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from dragoman.config.model import Config
-from dragoman.config.settings import SECRETS, SETTINGS
+from dragoman.config.settings import SECRETS, SETTINGS, describe_type
 from dragoman.config.show import encode_toml
-from dragoman.config.values import describe_type
 
 _PAINS = re.compile(r" \(pains? [^)]*\)")
 _HEADER = """\
