@@ -14,8 +14,8 @@ import pytest
 
 from dragoman.config import Config, UpstreamConfig
 from dragoman.emulator.faults import FAULTS, FaultDirector, parse_scheduled_fault
-from dragoman.emulator.faults.content import FINISHES
-from dragoman.emulator.http_server import HttpServer
+from dragoman.emulator.faults.kinds import FINISHES
+from dragoman.emulator.http_server import EmulatorServer
 from dragoman.emulator.service import EmulatorService
 from dragoman.gateway.app import GatewayApp
 from dragoman.gateway.context import Gateway
@@ -110,7 +110,7 @@ class Faulty:
 
 @asynccontextmanager
 async def gateway_on(google: Faulty, **upstream: Any) -> AsyncIterator[Running]:
-    listener = HttpServer(google.answer)
+    listener = EmulatorServer(google.answer)
     base_url = await listener.start()
     config = Config(upstream=UpstreamConfig(base_url=base_url, api_key=GOOGLE_KEY, **upstream))
     app = GatewayApp(Gateway(config, MemoryStore(), keys=(KEY,)))

@@ -12,7 +12,7 @@ from google import genai
 from google.genai import errors, types
 
 from dragoman.emulator.faults import FAULT_HEADER, FAULTS, FaultDirector
-from dragoman.emulator.faults.content import FINISHES
+from dragoman.emulator.faults.kinds import FINISHES
 from dragoman.emulator.http_server import serve_in_thread
 from dragoman.emulator.service import EmulatorService
 

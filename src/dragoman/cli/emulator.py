@@ -23,10 +23,8 @@ from dragoman.emulator.faults import (
     ScheduledFault,
     parse_scheduled_fault,
 )
-from dragoman.emulator.faults.content import CONTENT_FAULTS
-from dragoman.emulator.faults.errors import ERROR_FAULTS
-from dragoman.emulator.faults.network import NETWORK_FAULTS
-from dragoman.emulator.http_server import HttpServer, run_server
+from dragoman.emulator.faults.kinds import CONTENT_FAULTS, ERROR_FAULTS, NETWORK_FAULTS
+from dragoman.emulator.http_server import EmulatorServer, run_server
 from dragoman.emulator.script.load import load_script
 from dragoman.emulator.script.model import script_schema
 from dragoman.emulator.script.player import ScriptPlayer
@@ -142,10 +140,10 @@ def _check_recording(args: argparse.Namespace) -> None:
         raise ConfigError(f"the folder {folder} {why}", where="--record")
 
 
-def _listener(args: argparse.Namespace, player: ScriptPlayer | None) -> HttpServer:
+def _listener(args: argparse.Namespace, player: ScriptPlayer | None) -> EmulatorServer:
     service = EmulatorService(args.seed, FaultDirector(player, [_planned(text) for text in args.fault]))
     on_access = print_status if args.verbose else None
-    return HttpServer(service.handle, args.host.strip("[]"), args.port, on_access=on_access)
+    return EmulatorServer(service.handle, args.host.strip("[]"), args.port, on_access=on_access)
 
 
 def _recorder(args: argparse.Namespace) -> Recorder:
@@ -162,7 +160,7 @@ def _planned(text: str) -> ScheduledFault:
         raise ConfigError(error.message, where="--fault") from None
 
 
-async def _serve(server: HttpServer | Recorder, args: argparse.Namespace) -> None:
+async def _serve(server: EmulatorServer | Recorder, args: argparse.Namespace) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):

@@ -19,10 +19,11 @@ from dragoman.config.settings import (
     SETTINGS,
     TABLES,
     SettingDefinition,
+    describe_type,
     did_you_mean,
+    parse_text,
 )
 from dragoman.config.validation import check_config
-from dragoman.config.values import describe_type, parse_text
 from dragoman.errors import ConfigError
 
 # Variables that the commands read themselves; they are not settings (DRAGOMAN_HOME is one).

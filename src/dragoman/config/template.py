@@ -8,9 +8,8 @@ import re
 import msgspec
 
 from dragoman.config.model import Config
-from dragoman.config.settings import SECRETS, SETTINGS, value_of
+from dragoman.config.settings import SECRETS, SETTINGS, describe_type
 from dragoman.config.show import encode_toml
-from dragoman.config.values import describe_type
 
 _KNOWN_PROBLEMS = re.compile(r" \(known problems? [^)]*\)")
 _HEADER = """\

@@ -262,7 +262,7 @@ _BACKLOG = 128
 OnAccess = Callable[[str], None]
 
 
-class HttpServer:
+class EmulatorServer:
     """An HTTP/1.1 server on one port. `on_access` gets a line for each request, without the query."""
 
     def __init__(
@@ -339,7 +339,7 @@ class HttpServer:
 class ServerThread:
     """A listener in its own thread with its own event loop."""
 
-    def __init__(self, listener: HttpServer) -> None:
+    def __init__(self, listener: EmulatorServer) -> None:
         self._listener = listener
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]] = Future()
         self._thread = threading.Thread(target=self._run, name="dragoman-emulator", daemon=True)
@@ -384,7 +384,7 @@ def serve_in_thread(
     answer: Callable[[HttpRequest], HttpResponse], host: str = "127.0.0.1", port: int = 0
 ) -> Iterator[str]:
     """Run the emulator in a thread while the block runs; yields the base URL."""
-    thread = ServerThread(HttpServer(answer, host, port))
+    thread = ServerThread(EmulatorServer(answer, host, port))
     base_url = thread.start()
     try:
         yield base_url

@@ -19,8 +19,8 @@ class ThinkingBudget(msgspec.Struct, frozen=True):
     allows_zero: bool
 
 
-class GeminiModel(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties of one model (https://ai.google.dev/gemini-api/docs/models)."""
+class EmulatedModel(msgspec.Struct, frozen=True, kw_only=True):
+    """The properties of one model (gemini-api.md sections 2.4, 5, 7)."""
 
     id: str
     title: str
@@ -61,8 +61,8 @@ _NO_MINIMAL = _ALL_LEVELS - {"MINIMAL"}
 _THINKING_ONLY = "Budget 0 is invalid. This model only works in thinking mode."
 
 
-def _gemini3(name: str, title: str, minor: int, **facts: Any) -> GeminiModel:
-    return GeminiModel(
+def _gemini3(name: str, title: str, minor: int, **facts: Any) -> EmulatedModel:
+    return EmulatedModel(
         id=name,
         title=title,
         family="gemini-3",
@@ -72,8 +72,8 @@ def _gemini3(name: str, title: str, minor: int, **facts: Any) -> GeminiModel:
     )
 
 
-def _gemini4(name: str, title: str) -> GeminiModel:
-    return GeminiModel(
+def _gemini4(name: str, title: str) -> EmulatedModel:
+    return EmulatedModel(
         id=name,
         title=title,
         family="gemini-4",
@@ -84,8 +84,8 @@ def _gemini4(name: str, title: str) -> GeminiModel:
     )
 
 
-def _gemini25(name: str, title: str, budget: ThinkingBudget, **facts: Any) -> GeminiModel:
-    return GeminiModel(
+def _gemini25(name: str, title: str, budget: ThinkingBudget, **facts: Any) -> EmulatedModel:
+    return EmulatedModel(
         id=name,
         title=title,
         family="gemini-2.5",
@@ -100,8 +100,8 @@ def _gemini25(name: str, title: str, budget: ThinkingBudget, **facts: Any) -> Ge
     )
 
 
-def _gemma4(name: str, title: str) -> GeminiModel:
-    return GeminiModel(
+def _gemma4(name: str, title: str) -> EmulatedModel:
+    return EmulatedModel(
         id=name,
         title=title,
         family="gemma-4",
@@ -113,7 +113,7 @@ def _gemma4(name: str, title: str) -> GeminiModel:
     )
 
 
-MODELS: tuple[GeminiModel, ...] = (
+MODELS: tuple[EmulatedModel, ...] = (
     _gemini4("gemini-4-carbon", "Gemini 4 Carbon"),
     _gemini4("gemini-4-argon", "Gemini 4 Argon"),
     _gemini3(
@@ -198,7 +198,7 @@ _VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @lru_cache(maxsize=1024)
-def find_model(name: str, version: str) -> GeminiModel | None:
+def find_model(name: str, version: str) -> EmulatedModel | None:
     """Return the properties of a model id, or None if Google answers 404.
 
     Unknown gemini ids get the properties of the newest flash model.
@@ -217,7 +217,7 @@ def find_model(name: str, version: str) -> GeminiModel | None:
     return msgspec.structs.replace(_BY_ID[_BASE_BY_PREFIX[start]], id=name, **facts)
 
 
-def require_model(name: str, backend: Backend, method: str, resource: str) -> GeminiModel:
+def require_model(name: str, backend: Backend, method: str, resource: str) -> EmulatedModel:
     """Return the properties of a model, or raise Google's 404."""
     model = find_model(name, backend.version)
     if model is None:

@@ -29,7 +29,7 @@ from dragoman.emulator.http_messages import (
     stream_response,
 )
 from dragoman.emulator.model import generate_reply
-from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.models import EmulatedModel
 from dragoman.emulator.resources import BODY_MESSAGES, ExpandedRequest, ResourceApi
 from dragoman.emulator.resources.models_api import require_generative_model
 from dragoman.emulator.response import STREAMED_HOP_TOKENS, UNARY_HOP_TOKENS, ResponseContext
@@ -153,7 +153,7 @@ class EmulatorService:
         return chunks
 
     def _expand_resources(
-        self, asked: ApiRequest, model: GeminiModel, now: str, *, validate: bool
+        self, asked: ApiRequest, model: EmulatedModel, now: str, *, validate: bool
     ) -> ExpandedRequest:
         try:
             return self._resources.expand(asked.route, asked.request, now)

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 
 from dragoman.emulator.errors import ApiError
-from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.models import EmulatedModel
 from dragoman.emulator.routes import Backend
 
 TEXT_TARGET = "text"
@@ -46,7 +46,7 @@ class Signer:
         """Return a signer that also accepts these signatures."""
         return Signer(self._seed, foreign) if foreign else self
 
-    def issue(self, backend: Backend, model: GeminiModel, target: str, nonce: bytes) -> str:
+    def issue(self, backend: Backend, model: EmulatedModel, target: str, nonce: bytes) -> str:
         origin = f"{backend.surface}|{model.family}|{target}".encode()
         head = (
             _VERSION
@@ -57,7 +57,7 @@ class Signer:
         body = head + self._padding(head)
         return base64.b64encode(body + self._tag(body)).decode()
 
-    def verify(self, signature: bytes, backend: Backend, model: GeminiModel, target: str) -> None:
+    def verify(self, signature: bytes, backend: Backend, model: EmulatedModel, target: str) -> None:
         """Raise Google's error unless this signer issued the signature for this origin and part."""
         if signature in _SENTINELS[backend.surface] or signature in self._foreign:
             return

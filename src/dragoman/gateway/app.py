@@ -254,10 +254,10 @@ async def _open_embedded_emulator(config: Config) -> AsyncIterator[str]:
     if config.backend != "emulator":
         yield ""
         return
-    from dragoman.emulator.http_server import HttpServer
+    from dragoman.emulator.http_server import EmulatorServer
     from dragoman.emulator.service import EmulatorService
 
-    listener = HttpServer(EmulatorService("dragoman", None).handle)
+    listener = EmulatorServer(EmulatorService("dragoman", None).handle)
     url = await listener.start()
     try:
         yield url

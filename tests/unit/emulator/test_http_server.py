@@ -24,7 +24,7 @@ from dragoman.emulator.http_messages import (
     RefuseConnections,
     Wait,
 )
-from dragoman.emulator.http_server import _MAX_UNPARSED_BYTES, HttpServer, ServerThread, serve_in_thread
+from dragoman.emulator.http_server import _MAX_UNPARSED_BYTES, EmulatorServer, ServerThread, serve_in_thread
 from dragoman.emulator.service import EmulatorService
 from tests.unit.emulator.builders import MODEL, hello
 
@@ -44,8 +44,8 @@ def by_path(**answers: HttpResponse) -> Callable[[HttpRequest], HttpResponse]:
 @asynccontextmanager
 async def connected(
     answer: Callable[[HttpRequest], HttpResponse], **options: Any
-) -> AsyncIterator[tuple[Reader, Writer, HttpServer, int]]:
-    listener = HttpServer(answer, **options)
+) -> AsyncIterator[tuple[Reader, Writer, EmulatorServer, int]]:
+    listener = EmulatorServer(answer, **options)
     port = int((await listener.start()).rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -280,7 +280,7 @@ async def test_refused_connections_come_back_on_the_same_port() -> None:
 
 
 async def test_a_listener_that_is_away_can_be_closed() -> None:
-    listener = HttpServer(by_path(root=text()))
+    listener = EmulatorServer(by_path(root=text()))
     await listener.start()
     await listener.refuse_connections(3600)
     await listener.refuse_connections(3600)
@@ -288,7 +288,7 @@ async def test_a_listener_that_is_away_can_be_closed() -> None:
 
 
 async def test_connections_that_are_just_ending_can_be_closed() -> None:
-    listener = HttpServer(by_path(root=text(b"x")))
+    listener = EmulatorServer(by_path(root=text(b"x")))
     port = int((await listener.start()).rpartition(":")[2])
     clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
     for reader, writer in clients:
@@ -358,7 +358,7 @@ async def test_http_2_gets_a_505() -> None:
 
 
 async def test_a_connection_accepted_in_the_moment_of_closing_is_closed_too() -> None:
-    listener = HttpServer(by_path(root=text()))
+    listener = EmulatorServer(by_path(root=text()))
     port = int((await listener.start()).rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)):
         assert listener._socket is not None
@@ -421,7 +421,7 @@ def test_the_emulator_in_a_thread_answers_and_leaves_nothing_behind() -> None:
 
 
 def test_a_waiting_answer_does_not_hold_up_the_end() -> None:
-    thread = ServerThread(HttpServer(by_path(root=text(b"x", actions_before_head=(Wait(3600),)))))
+    thread = ServerThread(EmulatorServer(by_path(root=text(b"x", actions_before_head=(Wait(3600),)))))
     port = int(thread.start().rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(GET)
@@ -432,7 +432,7 @@ def test_a_waiting_answer_does_not_hold_up_the_end() -> None:
 
 def test_a_port_in_use_is_said_to_whoever_starts_the_thread() -> None:
     with serve_in_thread(by_path(root=text())) as base_url:
-        thread = ServerThread(HttpServer(by_path(root=text()), port=int(base_url.rpartition(":")[2])))
+        thread = ServerThread(EmulatorServer(by_path(root=text()), port=int(base_url.rpartition(":")[2])))
         with pytest.raises(OSError, match="in use"):
             thread.start()
         assert not thread._thread.is_alive()

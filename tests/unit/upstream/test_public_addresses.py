@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.upstream.public_addresses import is_public
+from dragoman.upstream.remote_files import is_public
 
 
 @pytest.mark.parametrize(

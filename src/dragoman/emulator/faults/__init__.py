@@ -16,10 +16,7 @@ import msgspec
 from dragoman.config.settings import did_you_mean
 from dragoman.emulator.director import ApiRequest, DefaultDirector, Director, Fault, ResponsePlan
 from dragoman.emulator.errors import ApiError
-from dragoman.emulator.faults.content import CONTENT_FAULTS
-from dragoman.emulator.faults.errors import ERROR_FAULTS
-from dragoman.emulator.faults.kind import FaultKind
-from dragoman.emulator.faults.network import NETWORK_FAULTS
+from dragoman.emulator.faults.kinds import CONTENT_FAULTS, ERROR_FAULTS, NETWORK_FAULTS, FaultKind
 from dragoman.errors import ConfigError
 
 __all__ = [

@@ -15,9 +15,15 @@ import msgspec
 from dragoman.emulator.errors import ApiError
 from dragoman.emulator.http_messages import HttpRequest, HttpResponse, json_response
 from dragoman.emulator.resources.cached_contents import CachedContents, apply_cache, check_cache_name
-from dragoman.emulator.resources.embeddings import embed_batch, embed_one, predict
 from dragoman.emulator.resources.files import StoredFiles, UploadSessions, has_file_references, inline_files
-from dragoman.emulator.resources.models_api import compute_tokens, show_model, show_models
+from dragoman.emulator.resources.models_api import (
+    compute_tokens,
+    embed_batch,
+    embed_one,
+    predict,
+    show_model,
+    show_models,
+)
 from dragoman.emulator.resources.resource_store import parse_timestamp
 from dragoman.emulator.routes import Collection, GeminiRoute, Method
 

@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.emulator.errors import ApiError, catch_all_error, field_rules_error
 from dragoman.emulator.http_messages import HttpRequest
-from dragoman.emulator.models import GeminiModel, model_not_found_error, require_model
+from dragoman.emulator.models import EmulatedModel, model_not_found_error, require_model
 from dragoman.emulator.parsed_request import blob_of
 from dragoman.emulator.resources.models_api import EMBEDDING_MODELS
 from dragoman.emulator.resources.resource_store import (
@@ -210,7 +210,7 @@ def apply_cache(cache: CachedContent, request: Mapping[str, Any], model: str) ->
     return {**cache.request, **request, "contents": contents}
 
 
-def _read_model(resource: str, backend: Backend) -> tuple[str, GeminiModel]:
+def _read_model(resource: str, backend: Backend) -> tuple[str, EmulatedModel]:
     """Return the id and the properties of a model that supports caching."""
     if resource.startswith("models/publishers/") and not backend.is_vertex:
         # Recorded: AI Studio takes a Vertex model name for the name of a model that does not exist.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.models import EmulatedModel
 from dragoman.emulator.routes import Backend
 from dragoman.emulator.signature import Signer
 
@@ -23,7 +23,7 @@ class ResponseContext(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     backend: Backend
-    model: GeminiModel
+    model: EmulatedModel
     signer: Signer
     digest: bytes
     now: str

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dragoman.emulator.model import ModelReply, response_mime_type
-from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.models import EmulatedModel
 from dragoman.emulator.response import ResponseContext
 from dragoman.emulator.response.limits import apply_limits, read_continuation_position
 from dragoman.emulator.response.metadata import write_last_fields, write_url_metadata
@@ -65,7 +65,7 @@ def write_chunks(request: Mapping[str, Any], reply: ModelReply, setting: Respons
     ]
 
 
-def write_token_count(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> Json:
+def write_token_count(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> Json:
     """Return the response of countTokens."""
     counts = count_prompt(request, model.image_tokens)
     answer: Json = {"totalTokens": sum(counts.values())}

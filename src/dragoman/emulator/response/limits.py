@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman.emulator.errors import catch_all_error
 from dragoman.emulator.model import ModelCall, ModelReply
-from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.models import EmulatedModel
 from dragoman.emulator.response import ResponseContext
 from dragoman.emulator.tokens import CHARS_PER_TOKEN, count_text, count_value
 
@@ -79,7 +79,7 @@ class _TokenBudget(msgspec.Struct, frozen=True):
 
 
 def apply_limits(
-    request: Mapping[str, Any], reply: ModelReply, model: GeminiModel, *, hop_tokens: int, start: int = 0
+    request: Mapping[str, Any], reply: ModelReply, model: EmulatedModel, *, hop_tokens: int, start: int = 0
 ) -> LimitedReply:
     """Return the part of the reply that this response contains, from `start` in its text."""
     config = request.get("generationConfig", {})
@@ -121,7 +121,7 @@ def _select_hop(
     return (shown, kept), "MAX_TOKENS", end
 
 
-def _thought_tokens(thinking: Mapping[str, Any], reply: ModelReply, model: GeminiModel) -> int:
+def _thought_tokens(thinking: Mapping[str, Any], reply: ModelReply, model: EmulatedModel) -> int:
     level = thinking.get("thinkingLevel", "")
     budget = thinking.get("thinkingBudget")
     effort = _THINKING_EFFORT.get(level, 2 if model.thinks or (budget or 0) != 0 else 0)

@@ -17,7 +17,7 @@ from dragoman.emulator.errors import (
     missing_key_error,
     unsupported_token_error,
 )
-from dragoman.emulator.models import GeminiModel, find_model
+from dragoman.emulator.models import EmulatedModel, find_model
 from dragoman.emulator.parsed_request import ParsedRequest
 from dragoman.emulator.routes import Backend, GeminiRoute
 from dragoman.emulator.signature import Signer
@@ -37,7 +37,7 @@ from dragoman.emulator.validate.parser import parse_request
 __all__ = ["check_count", "check_request", "parse_request"]
 
 
-def check_request(request: Mapping[str, Any], model: GeminiModel, backend: Backend, signer: Signer) -> None:
+def check_request(request: Mapping[str, Any], model: EmulatedModel, backend: Backend, signer: Signer) -> None:
     """Run stages 2 and 3 of the validation of generateContent on a parsed request.
 
     Parts that passed the same rules before are skipped. If the rest fails, everything is checked again,
@@ -58,7 +58,7 @@ def check_request(request: Mapping[str, Any], model: GeminiModel, backend: Backe
 def _check(
     request: Mapping[str, Any],
     unseen: Mapping[str, Any],
-    model: GeminiModel,
+    model: EmulatedModel,
     backend: Backend,
     signer: Signer,
 ) -> None:
@@ -120,7 +120,7 @@ class _TrustingSigner(Signer):
     The emulator cannot verify signatures that Google issued, but it still detects missing ones.
     """
 
-    def verify(self, signature: bytes, backend: Backend, model: GeminiModel, target: str) -> None:
+    def verify(self, signature: bytes, backend: Backend, model: EmulatedModel, target: str) -> None:
         del signature, backend, model, target
 
 

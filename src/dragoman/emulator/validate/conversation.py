@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dragoman.emulator.errors import ApiError, catch_all_error
-from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.models import EmulatedModel
 from dragoman.emulator.parsed_request import Content, blob_of, calls_of, responses_of, role_of
 from dragoman.emulator.routes import Backend
 from dragoman.emulator.signature import TEXT_TARGET, Signer, call_target
@@ -29,7 +29,7 @@ _COUNTS = (
 _TRAILING = "Requests ending with a model turn are not supported."
 
 
-def check_roles(contents: Sequence[Content], model: GeminiModel, backend: Backend) -> None:
+def check_roles(contents: Sequence[Content], model: EmulatedModel, backend: Backend) -> None:
     for content in contents:
         role = content.get("role") or ""
         if not role and not backend.is_vertex:
@@ -41,7 +41,7 @@ def check_roles(contents: Sequence[Content], model: GeminiModel, backend: Backen
         raise ApiError("Please use a valid role: user, model.")
 
 
-def check_turns(contents: Sequence[Content], model: GeminiModel) -> None:
+def check_turns(contents: Sequence[Content], model: EmulatedModel) -> None:
     """Check the order and number of function calls and responses.
 
     A call must follow a user or response turn, responses must follow their calls, and there must be as many
@@ -63,7 +63,7 @@ def check_turns(contents: Sequence[Content], model: GeminiModel) -> None:
             _check_pairs(calls, responses_of(answer), following)
 
 
-def check_ending(contents: Sequence[Content], model: GeminiModel) -> None:
+def check_ending(contents: Sequence[Content], model: EmulatedModel) -> None:
     """Check the last turn.
 
     Strict models do not continue a model turn, and a user content with empty text after it does not hide it.
@@ -79,7 +79,7 @@ def check_ending(contents: Sequence[Content], model: GeminiModel) -> None:
         raise ApiError(_COUNTS)
 
 
-def check_responses(contents: Sequence[Content], model: GeminiModel) -> None:
+def check_responses(contents: Sequence[Content], model: EmulatedModel) -> None:
     """Check the media of function responses: a `$ref` must name a media part of the same response.
 
     Only models with `takes_response_media` accept media there.
@@ -236,7 +236,7 @@ def _blobs(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, An
 
 
 def check_signatures(
-    contents: Sequence[Mapping[str, Any]], model: GeminiModel, backend: Backend, signer: Signer
+    contents: Sequence[Mapping[str, Any]], model: EmulatedModel, backend: Backend, signer: Signer
 ) -> None:
     """Reject wrong signatures anywhere, and missing ones in the current turn (Gemini 3).
 

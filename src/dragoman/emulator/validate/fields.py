@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.emulator.errors import ApiError
 from dragoman.emulator.model.json_schema import follow_reference
-from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.models import EmulatedModel
 from dragoman.emulator.parsed_request import calling_config_of, declarations_of
 from dragoman.emulator.routes import Backend
 from dragoman.emulator.validate.descriptors import PART_DATA
@@ -131,7 +131,7 @@ _LOGPROBS_RULE = {
 _BUDGET_LIMIT = 65_535
 
 
-def field_problems(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> list[str]:
+def field_problems(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> list[str]:
     """Return all bullets, without the root name, in the order of the request's fields."""
     return [
         *content_problems(request, in_pieces=backend.is_vertex),
@@ -215,7 +215,7 @@ def _tool_config_problems(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"{path}: allowed_function_names should be a subset of the provided function_declarations"
 
 
-def _config_problems(config: Mapping[str, Any], model: GeminiModel, backend: Backend) -> Iterator[str]:
+def _config_problems(config: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> Iterator[str]:
     path = "generation_config"
     if not 0 <= config.get("temperature", 0) <= 2:
         yield f"{path}.temperature: temperature must be in the range [0.0, 2.0]."

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman.emulator.errors import ApiError, catch_all_error
-from dragoman.emulator.models import GeminiModel
+from dragoman.emulator.models import EmulatedModel
 from dragoman.emulator.parsed_request import calling_config_of, declarations_of
 from dragoman.emulator.routes import Backend
 from dragoman.emulator.tokens import count_prompt
 from dragoman.emulator.validate.fields import STOP_LIMIT, check_vertex_schema
 
-Rule = Callable[[Mapping[str, Any], GeminiModel, Backend], None]
+Rule = Callable[[Mapping[str, Any], EmulatedModel, Backend], None]
 
 #: The client executes these itself, so they can be combined (recorded on 2.5-computer-use).
 _NOT_BUILT_IN = frozenset({"functionDeclarations", "computerUse"})
@@ -32,12 +32,12 @@ _SEARCH_TOOLS = frozenset(
 )
 
 
-def check_generation(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
+def check_generation(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> None:
     for rule in _RULES:
         rule(request, model, backend)
 
 
-def _check_declarations(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
+def _check_declarations(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> None:
     del model
     seen: set[str] = set()
     for declaration in declarations_of(request):
@@ -51,7 +51,7 @@ def _check_declarations(request: Mapping[str, Any], model: GeminiModel, backend:
         raise ApiError("Function calling config is set without function_declarations.")
 
 
-def _check_tool_combination(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
+def _check_tool_combination(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> None:
     kinds = {kind for tool in request.get("tools", ()) for kind in tool.keys() - {"computerUse"}}
     if backend.is_vertex and len(kinds) > 1 and not kinds <= _SEARCH_TOOLS:
         raise ApiError("Multiple tools are supported only when they are all search tools.")
@@ -70,7 +70,7 @@ def _check_tool_combination(request: Mapping[str, Any], model: GeminiModel, back
         )
 
 
-def _check_response_format(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
+def _check_response_format(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> None:
     del backend
     config = request.get("generationConfig", {})
     mime = config.get("responseMimeType") or "text/plain"
@@ -95,7 +95,7 @@ def _check_response_format(request: Mapping[str, Any], model: GeminiModel, backe
         raise ApiError(f"Function calling mode ANY with a response mime type: '{mime}' is unsupported")
 
 
-def _check_sampling(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
+def _check_sampling(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> None:
     config = request.get("generationConfig", {})
     penalised = any(config.get(name) for name in ("presencePenalty", "frequencyPenalty"))
     if penalised and (model.is_gemini3_or_later or not backend.is_vertex):
@@ -115,7 +115,7 @@ def _check_sampling(request: Mapping[str, Any], model: GeminiModel, backend: Bac
         raise _vertex_range_error("maxOutputTokens", config["maxOutputTokens"], model.max_output_tokens + 1)
 
 
-def _check_thinking(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
+def _check_thinking(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> None:
     thinking = request.get("generationConfig", {}).get("thinkingConfig", {})
     budget = thinking.get("thinkingBudget")
     level = thinking.get("thinkingLevel", "THINKING_LEVEL_UNSPECIFIED")
@@ -127,7 +127,7 @@ def _check_thinking(request: Mapping[str, Any], model: GeminiModel, backend: Bac
         _check_budget(budget, model)
 
 
-def _check_level(level: str, model: GeminiModel, backend: Backend) -> None:
+def _check_level(level: str, model: EmulatedModel, backend: Backend) -> None:
     if not model.levels:
         raise ApiError("Thinking level is not supported for this model.")
     if level not in model.levels:
@@ -136,7 +136,7 @@ def _check_level(level: str, model: GeminiModel, backend: Backend) -> None:
         raise ApiError(f"Thinking level {level} is not supported for this model.")
 
 
-def _check_budget(budget: int, model: GeminiModel) -> None:
+def _check_budget(budget: int, model: EmulatedModel) -> None:
     if budget == 0 and model.zero_budget:
         raise ApiError(model.zero_budget)
     allowed = model.budget
@@ -150,14 +150,14 @@ def _check_budget(budget: int, model: GeminiModel) -> None:
         )
 
 
-def _check_safety(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
+def _check_safety(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> None:
     del model, backend
     categories = [setting.get("category") for setting in request.get("safetySettings", ())]
     if len(categories) != len(set(categories)):
         raise catch_all_error("more than one safety setting for a category")
 
 
-def _check_size(request: Mapping[str, Any], model: GeminiModel, backend: Backend) -> None:
+def _check_size(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> None:
     del backend
     tokens = sum(count_prompt(request, model.image_tokens).values())
     if tokens > model.input_limit:

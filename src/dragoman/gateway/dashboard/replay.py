@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.config import Config
-from dragoman.emulator.http_server import HttpServer, ServerThread
+from dragoman.emulator.http_server import EmulatorServer, ServerThread
 from dragoman.emulator.service import EmulatorService
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.auth.authenticator import Caller
@@ -60,7 +60,7 @@ async def replay_against(
         )
     if config.backend != "emulator" or emulator_url:
         return await replay_request(config, store, captured, emulator_url=emulator_url, model=model)
-    thread = ServerThread(HttpServer(EmulatorService(_EMULATOR_SEED).handle))
+    thread = ServerThread(EmulatorServer(EmulatorService(_EMULATOR_SEED).handle))
     url = await asyncio.to_thread(thread.start)
     try:
         return await replay_request(config, store, captured, emulator_url=url, model=model)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.emulator.faults import FAULTS, FaultDirector, ScheduledFault, make_fault, parse_fault
-from dragoman.emulator.faults.content import FINISHES
+from dragoman.emulator.faults.kinds import FINISHES
 from dragoman.emulator.http_messages import CloseConnection, HttpResponse, RefuseConnections, Wait
 from dragoman.emulator.service import EmulatorService
 from dragoman.errors import ConfigError
