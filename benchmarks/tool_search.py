@@ -105,16 +105,16 @@ class SearchClient:
             self._messages.append({"role": "user", "content": results})
 
     async def _ask(self) -> bytes:
-        exchange = Exchange(anthropic.MessagesClient(), new_token=lambda: next(self._tokens))
+        exchange = Exchange(anthropic.MessagesClient(), new_id=lambda: next(self._tokens))
         body = {"model": "m", "max_tokens": 4000, "messages": self._messages, "tools": self._tools}
         exchange.decode(json.dumps(body).encode())
-        asked = ToolRequest(request=exchange.request, caller=Caller(), request_id="")
-        offer = await ToolSearchProvider(self.way.above).offer(asked)
-        desk = GatewayToolRunner(asked, offer) if offer is not None else None
-        if desk is not None:
-            exchange.add_tool_loop(desk.tool_loop)
-            desk.tool_loop.set_stored_rounds(
-                {key: self._store[key] for key in desk.tool_loop.places if key in self._store}
+        tool_request = ToolRequest(request=exchange.request, caller=Caller(), request_id="")
+        offer = await ToolSearchProvider(self.mode.above).offer(tool_request)
+        runner = GatewayToolRunner(tool_request, offer) if offer is not None else None
+        if runner is not None:
+            exchange.add_tool_loop(runner.tool_loop)
+            runner.tool_loop.set_stored_rounds(
+                {key: self._store[key] for key in runner.tool_loop.places if key in self._store}
             )
         signatures = {
             key: sealed

@@ -133,7 +133,7 @@ async def open_agent_session(
         toolbox = await stack.enter_async_context(enter_with_spinner(STARTING_TOOLS, tools))
         dependencies = AgentDependencies(
             root=root,
-            model=GeminiAgentModel(line.base_url, line.token, client),
+            model=GeminiAgentModel(gateway.base_url, gateway.token, client),
             tool_executor=toolbox.handler,
             screen=screen,
             sessions=sessions,

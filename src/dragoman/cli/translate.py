@@ -198,7 +198,7 @@ def _new_exchange(client: str, model: str | None, settings: Settings) -> Exchang
         strict_tool_validation=config.strict_tool_validation, enable_tool_calling=config.enable_tool_calling
     )
     dialect: ClientDialect = GeminiClient(model or "") if client == UPSTREAM else CLIENTS[client]
-    return Exchange(dialect, new_token=new_id, settings=options, created_s=int(time.time()))
+    return Exchange(dialect, new_id=new_id, options=options, created_s=int(time.time()))
 
 
 def _target(model: str, settings: Settings) -> Target:

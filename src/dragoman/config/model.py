@@ -68,24 +68,26 @@ class ObserveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits apply to one worker process, not to all of them together."""
 
-    host: Name = "127.0.0.1"  # only this machine can connect by default (pain Q10)
+    host: Name = "127.0.0.1"  # only this machine can connect by default (known problem Q10)
     port: Port = 8377
     workers: Count = 1  # processes that share the port and the state; use one per CPU core
     no_auth: bool = False  # accept requests without a key; only possible on loopback
     keys: tuple[str, ...] = ()  # gateway keys; empty: one is generated at the first start
     admin_keys: tuple[str, ...] = ()  # gateway keys for the admin paths, besides the generated key
     google_callers: Literal["loopback", "always", "never"] = "loopback"  # whose Google keys are accepted
-    allowed_hosts: tuple[str, ...] = ()  # host names for clients; required except on loopback (pain Q8)
+    allowed_hosts: tuple[
+        str, ...
+    ] = ()  # host names for clients; required except on loopback (known problem Q8)
     max_connections: Count = 4096  # idle ones count and are closed to make room; others wait
     max_requests: Count = 2000  # concurrent requests; further ones are refused before their bodies are read
-    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (pain J5)
+    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (known problem J5)
     max_inflight_bytes: Count = 256 * MIB  # of running requests; uses four times as much memory
     cache_bytes: Count = 256 * MIB  # cached translations of history; less takes more CPU time
     max_header_bytes: Count = 64 * KIB  # all headers of one request; at least 8 KiB
     body_idle_s: Seconds = 30.0  # how long to wait for more of a request body
     reader_idle_s: Seconds = 300.0  # disconnect a client that reads nothing of its answer for this long
     keep_alive_s: Seconds = 120.0  # of idle connections; longer than that of load balancers
-    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (pain E4)
+    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (known problem E4)
     drain_s: Wait = 0.0  # how long to report not ready before stopping, for load balancers
     shutdown_s: Seconds = 30.0  # how long running streams may continue after that
 
@@ -99,7 +101,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     project: str = ""
     location: str = "global"
     connect_timeout_s: Seconds = 10.0
-    idle_timeout_s: Seconds = 300.0  # Gemini may think for minutes without sending a byte (pain E4)
+    idle_timeout_s: Seconds = 300.0  # Gemini may think for minutes without sending a byte (known problem E4)
     total_timeout_s: Seconds = 3600.0  # of one client request, including all attempts and waits
     max_attempts: Count = 3  # of one client request, including the first
     max_wait_s: Wait = 60.0  # of one client request, all waits between attempts together
@@ -137,7 +139,7 @@ class MediaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Google receives the URL unless the gateway fetches the file (known problem J4).
     """
 
-    fetch: bool = False  # fetch files from URLs in requests (pain Q9)
+    fetch: bool = False  # fetch files from URLs in requests (known problem Q9)
     max_bytes: Count = 20 * MIB  # of all files of one request; Google accepts little more inline
     max_files: Count = 32  # per request
     timeout_s: Seconds = 15.0  # for all files; the client receives nothing meanwhile
@@ -171,7 +173,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return "vertex" if self.upstream.project else "emulator"
 
 
-# Claude Code's suffix for a context of a million tokens (pain M5)
+# Claude Code's suffix for a context of a million tokens (known problem M5)
 _LONG_CONTEXT = re.compile(r"\[1m\]$", re.IGNORECASE)
 #: Google's own names, also in the forms of the model lists: `claude-gemini-…`,
 #: `us.anthropic.claude-gemini-…-v1:0`.

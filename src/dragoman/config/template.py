@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from dragoman.config.model import Config
-from dragoman.config.settings import SECRETS, SETTINGS, describe_type
+from dragoman.config.settings import SECRETS, SETTINGS, describe_type, value_of
 from dragoman.config.show import encode_toml
 
 _KNOWN_PROBLEMS = re.compile(r" \(known problems? [^)]*\)")

@@ -75,15 +75,15 @@ class RequestContext:
         self.headers = {name: value for name, value in self.headers.items() if name not in _PRIVATE_HEADERS}
         self.query = {name: value for name, value in self.query.items() if name != "key"}
 
-    def new_exchange(self, *, keep: bool = False) -> Exchange:
-        """Return a new exchange; with `keep` it also collects a streamed response, for `Exchange.whole_body`."""
+    def new_exchange(self, *, keep_events: bool = False) -> Exchange:
+        """Return a new exchange; with `keep_events` it also collects a streamed response, for `Exchange.whole_body`."""
         return Exchange(
             self.dialect,
-            new_token=new_id,
-            settings=self.gateway.translation_options,
+            new_id=new_id,
+            options=self.gateway.translation_options,
             created_s=self.created_s,
             elapsed_ms=self._elapsed_ms,
-            keep=keep,
+            keep_events=keep_events,
             scope=self.caller.scope,
         )
 

@@ -57,7 +57,7 @@ def _path_prefix(endpoint: Endpoint) -> str:
 
 
 def vertex_base_url(location: str) -> str:
-    """Return the base URL of a Vertex AI location; there is no `global-aiplatform` endpoint (pain M2)."""
+    """Return the base URL of a Vertex AI location; there is no `global-aiplatform` endpoint (known problem M2)."""
     if location == "global":
         return "https://aiplatform.googleapis.com"
     if location in _MULTI_REGION:

@@ -47,8 +47,8 @@ def ready(*messages: Json, options: TranslationOptions | None = None, **fields: 
     numbers = itertools.count()
     exchange = Exchange(
         anthropic.MessagesClient(),
-        new_token=lambda: f"{next(numbers):016d}",
-        settings=settings or TranslationOptions(),
+        new_id=lambda: f"{next(numbers):016d}",
+        options=options or TranslationOptions(),
     )
     exchange.decode(body(*(messages or (user("q"),)), **{"tools": [SEARCH], **fields}))
     exchange.encode(TARGET)

@@ -80,7 +80,7 @@ def _rerun(
 
 def _show_comparison(captured: CapturedRequest, record: RequestRecord, stages: RequestStages) -> int:
     now = stages.upstream[0][0] if stages.upstream else b""
-    found = compare(captured, record, asked=now, given=stages.client_answer)
+    found = compare(captured, record, upstream_request=now, client_answer=stages.client_answer)
     _show("the requests to Google", found.asked)
     for fact in found.facts:
         then, new = replace_controls(fact.then or "-"), replace_controls(fact.now or "-")

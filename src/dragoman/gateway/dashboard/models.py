@@ -218,7 +218,7 @@ async def get_cost(request: RequestContext, response: ResponseWriter) -> None:
     await send_json(response, body)
 
 
-async def _read_tallies(request: RequestContext, days: Sequence[str]) -> Sequence[StoredTally]:
+async def _read_tallies(request: RequestContext, days: Sequence[str]) -> Sequence[Tally]:
     """Return the sums per day.
 
     A caller without a key may see only requests since the start of the gateway. The stored sums have no time

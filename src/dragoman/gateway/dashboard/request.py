@@ -125,9 +125,11 @@ async def post_replay(request: RequestContext, response: ResponseWriter) -> None
             model=options.model,
         )
     again = build_capture(record, stages, gateway.redactor)
-    asked = again.upstream[0].request.data if again.upstream else b""
+    upstream_request = again.upstream[0].request.data if again.upstream else b""
     result = ReplayResult(
-        comparison=compare(captured, record, asked=asked, given=again.client_answer.data),
+        comparison=compare(
+            captured, record, upstream_request=upstream_request, client_answer=again.client_answer.data
+        ),
         row=request_row(record, cost_function(gateway)),
         cleaned=REDACTED in captured.client_request.text,
         stages=view_stages(again),

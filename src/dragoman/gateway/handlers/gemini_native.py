@@ -31,7 +31,7 @@ async def generate_in_gemini_conversation(request: RequestContext, response: Res
         )
         request.dialect = GeminiClient(model, "sse" if request_fields.stream else "whole")
         tools, tool_config = history.inherited_setting("tools"), history.inherited_setting("tool_choice")
-        exchange = request.new_exchange(keep=bool(request_fields.conversation))
+        exchange = request.new_exchange(keep_events=bool(request_fields.conversation))
         exchange.decode(request_body(request_fields, history.items, tools, tool_config), request.headers)
         exchange.request = msgspec.structs.replace(exchange.request, session=request_fields.conversation)
 

@@ -17,7 +17,6 @@ from dragoman.gateway.relay.relay import OnAnswer, Relay
 from dragoman.gateway.request import RequestContext
 from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 from dragoman.translation.exchange import Exchange
-from dragoman.upstream.generate import raise_for_status
 
 #: Google counts quickly; after this time the local estimate is returned instead.
 _COUNT_TIMEOUT_S = 5.0
@@ -39,7 +38,9 @@ async def answer_exchange(
     gateway, caller = request.gateway, request.caller
     if gateway.config.media.fetch:
         await gateway.remote_files.inline(exchange, caller.scope)
-    meter = await reserve_quota(gateway, caller, exchange, response.recorder) if gateway.has_quotas else None
+    reservation = (
+        await reserve_quota(gateway, caller, exchange, response.recorder) if gateway.has_quotas else None
+    )
     try:
         await Relay(
             gateway,
@@ -49,11 +50,11 @@ async def answer_exchange(
             caller,
             on_answer,
             headers=request.headers,
-            meter=meter,
+            reservation=reservation,
         ).run()
     finally:
-        if meter is not None:
-            await meter.settle(exchange.summary.usage)
+        if reservation is not None:
+            await reservation.settle(exchange.summary.usage)
 
 
 def _apply_session_header(request: RequestContext, exchange: Exchange) -> None:
@@ -65,7 +66,7 @@ def _apply_session_header(request: RequestContext, exchange: Exchange) -> None:
 
 
 async def count_tokens(request: RequestContext, response: ResponseWriter) -> None:
-    """Reply with Google's token count, or with a local estimate if Google cannot be asked (pain H3)."""
+    """Reply with Google's token count, or with a local estimate if Google cannot be asked (known problem H3)."""
     exchange = request.new_exchange()
     exchange.decode(request.body, request.headers)
     try:
@@ -87,7 +88,7 @@ async def _count_with_tools(request: RequestContext, exchange: Exchange, request
             exchange,
             request.caller,
             request_id=request_id,
-            headers=call.headers,
+            headers=request.headers,
         )
     try:
         return await _request_count(request, exchange)

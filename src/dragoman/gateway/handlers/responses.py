@@ -75,7 +75,7 @@ async def _create_in_conversation(request: RequestContext, response: ResponseWri
     async with open_conversation(request, **_conversation_arguments(links)) as history:
         settings = inheritable(request.body)
         is_stored = links.store is not False or bool(links.conversation_id)
-        exchange = request.new_exchange(keep=is_stored)
+        exchange = request.new_exchange(keep_events=is_stored)
         body, new_items = await _expand_body(request, history, exchange.answer_id.rpartition("_")[2])
         exchange.decode(body, request.headers)
 
@@ -125,7 +125,7 @@ async def delete_response(request: RequestContext, response: ResponseWriter) -> 
     """Delete a stored response; items that belong to a conversation stay in it."""
     turn = await _require_turn(request)
     in_conversation = decode_turn_data(turn.data).in_conversation
-    await require_store(request.gateway.store.turns.delete(turn.scope, turn.id, keep_line=in_conversation))
+    await require_store(request.gateway.store.turns.delete(turn.scope, turn.id, keep_turn=in_conversation))
     body = {"id": turn.id, "object": "response", "deleted": True}
     await response.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 

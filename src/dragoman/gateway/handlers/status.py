@@ -13,7 +13,7 @@ _METRICS_HEADERS = (("content-type", "text/plain; version=0.0.4; charset=utf-8")
 
 
 async def health(request: RequestContext, response: ResponseWriter) -> None:
-    """Report the service name and the backend, without any call to the upstream or the store (pain O8)."""
+    """Report the service name and the backend, without any call to the upstream or the store (known problem O8)."""
     body = {"service": "dragoman", "status": "ok", "backend": request.gateway.config.backend}
     await response.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
 

@@ -17,14 +17,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from dragoman.dialects.base import ClientDialect, Reply, Target
-from dragoman.errors import DragomanError, UpstreamError, UpstreamProtocolError
+from dragoman.dialects.base import ClientDialect, Reply
+from dragoman.errors import DragomanError, UpstreamProtocolError
 from dragoman.gateway.auth.authenticator import Caller
 from dragoman.gateway.context import Gateway
 from dragoman.gateway.gateway_tools.protocol import ExternalResults, ToolOutcome
 from dragoman.gateway.gateway_tools.runner import GatewayToolRunner, open_tool_runner
 from dragoman.gateway.limits.quota_meter import QuotaReservation
-from dragoman.gateway.relay.attempt_plan import AttemptPlan
+from dragoman.gateway.relay.attempt_plan import AttemptPlan, explain_rejection
 from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
 from dragoman.gateway.store_errors import ignore_store_errors
 from dragoman.ir import Event, Finished, SealedSignature, ToolCall, Usage, unseal

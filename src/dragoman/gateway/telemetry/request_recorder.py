@@ -182,9 +182,7 @@ class RequestRecorder:
             at_ms=self._since_start(self._attempt_started),
             answered_model=summary.model,
             stop=summary.stop,
-            usage=summary.usage
-            if exchange is None or exchange.tool_loop is None
-            else _last_attempt_usage(exchange.tool_loop, summary),
+            usage=exchange.attempt_usage if exchange is not None else _NO_USAGE,
         )
         self._attempts += (attempt,)
 
@@ -283,13 +281,6 @@ class RequestRecorder:
 
     def _since_start(self, moment: float) -> int:
         return max(0, int((moment - self._started) * 1000))
-
-
-def _last_attempt_usage(tool_loop: ToolLoop, summary: ResponseSummary) -> Usage:
-    """Return the usage of the last attempt alone, without that of earlier rounds."""
-    before = tool_loop.usage
-    names = Usage.__struct_fields__
-    return Usage(**{name: getattr(summary.usage, name) - getattr(before, name) for name in names})
 
 
 def _tool_results(

@@ -103,10 +103,10 @@ class ToolCallReader:
         tools: Tools = (),
         *,
         target: Target = NEWEST_MODEL,
-        new_token: Callable[[], str] = new_id,
+        new_id: Callable[[], str] = new_id,
     ) -> None:
         names = _names(tools)
-        self._stream = GeminiStream(names, origin_of(target), lambda: f"call_{new_token()}")
+        self._stream = GeminiStream(names, origin_of(target), lambda: f"call_{new_id()}")
         self._collector = Collector()
 
     def feed(self, data: bytes) -> list[ToolCall]:

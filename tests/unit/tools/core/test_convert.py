@@ -266,7 +266,7 @@ def test_streamed_calls_are_given_as_soon_as_they_are_whole() -> None:
         chunk({"functionCall": {}}, finish="STOP"),
     ]
     tokens = iter(["a" * 16, "b" * 16])
-    answer = gemini.ToolCallReader([WEATHER, NOW], new_token=lambda: next(tokens))
+    answer = gemini.ToolCallReader([WEATHER, NOW], new_id=lambda: next(tokens))
     given = [answer.feed(data) for data in stream]
     assert [[call.name for call in calls] for calls in given] == [[], ["now"], [], [], ["weather"]]
     first, second = given[1][0], given[4][0]
@@ -283,7 +283,7 @@ def test_streamed_calls_are_given_as_soon_as_they_are_whole() -> None:
 
 def test_a_stream_sliced_anyhow_gives_the_same_calls() -> None:
     data = chunk({"functionCall": {"name": "now", "args": {"a": "é"}}}) + chunk(finish="STOP")
-    answer = gemini.ToolCallReader(new_token=lambda: "a" * 16)
+    answer = gemini.ToolCallReader(new_id=lambda: "a" * 16)
     calls = [call for byte in data for call in answer.feed(bytes([byte]))]
     assert [call.arguments for call in calls] == [{"a": "é"}]
     answer.close()
