@@ -1,4 +1,4 @@
-"""One errand that every agent is sent on, and how its success is seen from all sides."""
+"""One task that every agent gets, and how its success is seen from all sides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.recording_proxy import Tap
 from tests.e2e.sample_files import make_png
 
 
-def errand(tools: Tools, cwd: Path) -> str:
+def task_prompt(tools: Tools, cwd: Path) -> str:
     """Write; read and run at once; fail; edit; look at a picture."""
     (cwd / "dot.png").write_bytes(make_png(width=8, height=8))
     return plan(

@@ -12,7 +12,7 @@ from dragoman import emulator
 from tests.e2e.clients import Claude
 from tests.e2e.fake_google import Google, emulated_google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.recording_proxy import Tap, recording_proxy
 from tests.e2e.sdk_rounds import connect
 
 #: (version, model): a Gemini name changes what 2.1.325 sends (system messages, adaptive thinking).
@@ -76,7 +76,7 @@ def gateway(shared_gateway: Gateway, google: Google) -> Iterator[Gateway]:
 @pytest.fixture
 def tap(gateway: Gateway) -> Iterator[Tap]:
     """Between a client and the shared gateway."""
-    with tapped(gateway.url) as tap:
+    with recording_proxy(gateway.url) as tap:
         yield tap
 
 

@@ -60,7 +60,7 @@ class Tap:
 
 
 @contextmanager
-def tapped(gateway_url: str) -> Iterator[Tap]:
+def recording_proxy(gateway_url: str) -> Iterator[Tap]:
     """Listen in until the block ends; a refusal by the gateway fails the test."""
     target = urlsplit(gateway_url)
     host, port = target.hostname or "", target.port or 80

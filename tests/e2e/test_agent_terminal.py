@@ -174,7 +174,7 @@ def test_lines_and_history(chat: Open) -> None:
     terminal.type("say first" + ALT_ENTER + "second\\" + ENTER + "third" + ENTER)
     terminal.wait("tokens in")
     terminal.type("/save trip" + ENTER)
-    terminal.wait("kept as trip")
+    terminal.wait("saved as trip")
     terminal.type("/quit" + ENTER)
     assert terminal.finish() == 0
 
@@ -221,11 +221,11 @@ def test_the_commands_do_what_help_says(chat: Open) -> None:
         terminal.type(f"say {number}" + ENTER)
         terminal.wait("tokens in")
     terminal.type("/save mine" + ENTER)
-    terminal.wait("kept as mine")
+    terminal.wait("saved as mine")
     terminal.type("/compact" + ENTER)
     terminal.wait("6 messages became 5")
     terminal.type("/clear" + ENTER)
-    terminal.wait("the old one is mine")
+    terminal.wait("the old one is saved as mine")
     terminal.type("/save mine" + ENTER)
     terminal.wait("there is already a session mine")
     terminal.type("/resume" + ENTER)
@@ -303,7 +303,7 @@ def test_run_json_is_one_event_per_line(project: Path, env: dict[str, str]) -> N
         (("--max-tokens", "1", use("list_files", {})), 3, "max tokens"),
         (("--model", "gemini-1.5-pro", "say hi"), 1, "failed"),
         (("  ",), 2, "no task given"),
-        (("--root", "/nowhere", "say hi"), 2, "no folder"),
+        (("--root", "/nowhere", "say hi"), 2, "not a folder"),
         (("--yolo", "--read-only", "say hi"), 2, "contradict"),
         (("--max-steps", "0", "say hi"), 2, "1 or more"),
         (("--session", "*x", "say hi"), 1, "printable"),
@@ -319,7 +319,7 @@ def test_the_exit_code_says_how_it_ended(
 
 def test_run_asks_nobody_and_read_only_beats_a_yes(project: Path, env: dict[str, str]) -> None:
     order = use("write_file", {"path": "new.txt", "content": "x"})
-    assert "no user can be asked" in run(project, env, order).stderr
+    assert "nobody can be asked" in run(project, env, order).stderr
     assert "--read-only" in run(project, env, "--read-only", order).stderr
     assert not (project / "new.txt").exists()
     assert run(project, env, "--yolo", order).returncode == 0

@@ -16,7 +16,7 @@ from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.e2e.hard_schemas import HOSTILE
 from tests.e2e.mcp_server import SERVER, mcp_name
-from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.recording_proxy import Tap, recording_proxy
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
@@ -27,7 +27,7 @@ ENV = {"PYTHONPATH": str(Path(__file__).parents[2])}
 @pytest.fixture
 def tap(own_gateway: Gateway) -> Iterator[Tap]:
     """On a gateway of its own, which learns from refusals."""
-    with tapped(own_gateway.url) as tap:
+    with recording_proxy(own_gateway.url) as tap:
         yield tap
 
 

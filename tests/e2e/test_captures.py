@@ -86,10 +86,10 @@ def test_o6_explain_shows_four_stages_and_every_note_at_its_place(
     done = dragoman(place[2], "explain", ids[1], "--full")
     assert done.returncode == 0, done.stderr
     for words in (
-        "what the client asked",
-        "what Google was asked",
-        "what Google answered",
-        "what the client got",
+        "request of the client",
+        "request to Google",
+        "response of Google",
+        "response to the client",
     ):
         assert words in done.stdout
     lines = done.stdout.splitlines()
@@ -103,8 +103,8 @@ def test_explain_puts_the_stages_side_by_side_where_there_is_room(
 ) -> None:
     wide = dragoman(place[2], "explain", ids[1], "--width", "140").stdout
     lines = [line for line in wide.splitlines() if " │ " in line]
-    assert any("what the client asked" in line and "what Google was asked" in line for line in lines)
-    assert any("what the client got" in line and "what Google answered" in line for line in lines)
+    assert any("request of the client" in line and "request to Google" in line for line in lines)
+    assert any("response to the client" in line and "response of Google" in line for line in lines)
     assert any("^ renamed" in line.partition("│")[0] for line in lines)
     assert max(map(len, wide.splitlines())) <= 140
     assert "│" not in dragoman(place[2], "explain", ids[1], "--width", "80").stdout
@@ -114,8 +114,8 @@ def test_explain_takes_the_beginning_of_an_id_one_stage_and_json(
     place: tuple[Gateway, EmulatorProcess, Path], ids: list[str]
 ) -> None:
     done = dragoman(place[2], "explain", ids[0][:-3], "--stage", "upstream")
-    assert "what Google was asked" in done.stdout
-    assert "what the client got" not in done.stdout
+    assert "request to Google" in done.stdout
+    assert "response to the client" not in done.stdout
     whole = json.loads(dragoman(place[2], "explain", ids[0], "--json").stdout)
     assert whole["record"]["id"] == ids[0]
 
@@ -208,4 +208,4 @@ def test_what_is_not_captured_is_said_with_a_hint(tmp_path: Path) -> None:
     done = dragoman(tmp_path, "explain", "req_nothing")
     assert done.returncode == 1
     assert "DRAGOMAN_OBSERVE_CAPTURE=all" in done.stderr
-    assert "nothing is captured" in dragoman(tmp_path, "capture", "list").stderr
+    assert "there are no captures" in dragoman(tmp_path, "capture", "list").stderr

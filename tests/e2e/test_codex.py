@@ -14,7 +14,7 @@ from tests.e2e.clients import INSTALL_S
 from tests.e2e.directives import plan, together, use
 from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.recording_proxy import Tap, recording_proxy
 from tests.e2e.sample_files import make_png
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
@@ -28,7 +28,7 @@ FLAGS = ("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sa
 
 @pytest.fixture
 def tap(gateway: Gateway) -> Iterator[Tap]:
-    with tapped(gateway.url) as tap:
+    with recording_proxy(gateway.url) as tap:
         yield tap
         assert not tap.refused(), "\n".join(tap.refused())
 
@@ -228,7 +228,7 @@ def test_its_built_in_provider_falls_back_from_a_websocket(tmp_path: Path, gatew
     place.write_home(
         ".codex/config.toml", "features = {plugins = false, apps = false, remote_plugin = false}\n"
     )
-    with tapped(gateway.url) as tap:
+    with recording_proxy(gateway.url) as tap:
         address = f'openai_base_url="{tap.url}/v1"'
         command = [
             str(install_agent("codex")),

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.browser, pytest.mark.timeout(INST
 COMMANDS = [command for block in blocks() if block.page == "README.md" for command in block.commands]
 
 
-class Newcomer:
+class FirstTimeUser:
     """A clone in a folder, a home with nothing in it, and a terminal."""
 
     def __init__(self, folder: Path) -> None:
@@ -88,9 +88,9 @@ class Newcomer:
 
 
 @pytest.fixture
-def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
+def newcomer(tmp_path: Path) -> Iterator[FirstTimeUser]:
     """`make run`, the first command of the README, until it says that it is ready."""
-    person = Newcomer(tmp_path)
+    person = FirstTimeUser(tmp_path)
     assert COMMANDS[0] == "make run"
     process = person.start(COMMANDS[0])
     assert process.stdout is not None
@@ -107,7 +107,7 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
         process.communicate(timeout=60)
 
 
-def test_from_an_empty_home_to_a_tool_call_and_a_glance_at_the_dashboard(newcomer: Newcomer) -> None:
+def test_from_an_empty_home_to_a_tool_call_and_a_glance_at_the_dashboard(newcomer: FirstTimeUser) -> None:
     """One after the other, as a person would: each step needs the one before."""
     _look_around(newcomer)
     _call_a_tool(newcomer)
@@ -117,13 +117,13 @@ def test_from_an_empty_home_to_a_tool_call_and_a_glance_at_the_dashboard(newcome
     _glance_at_the_dashboard(newcomer)
 
 
-def _look_around(newcomer: Newcomer) -> None:
+def _look_around(newcomer: FirstTimeUser) -> None:
     said = newcomer.run("dragoman")
     assert "Gemini emulator (no Google API key)" in said
     assert re.search(r"clients +Claude Code", said)
 
 
-def _call_a_tool(newcomer: Newcomer) -> None:
+def _call_a_tool(newcomer: FirstTimeUser) -> None:
     prompt = use("Bash", {"command": "echo the newcomer was here > proof.txt && cat proof.txt"})
     words = f"-p '{prompt}' --output-format json --dangerously-skip-permissions"
     answer = msgspec.json.decode(newcomer.run(f".venv/bin/dragoman claude {words}"))
@@ -132,13 +132,13 @@ def _call_a_tool(newcomer: Newcomer) -> None:
     assert (newcomer.clone / "proof.txt").read_text() == "the newcomer was here\n"
 
 
-def _see_the_doctor(newcomer: Newcomer) -> None:
+def _see_the_doctor(newcomer: FirstTimeUser) -> None:
     said = newcomer.run("dragoman doctor")
     assert "Claude Code: request arrived at /v1/messages, response shown" in said
     assert "all checks passed" in said
 
 
-def _glance_at_the_dashboard(newcomer: Newcomer) -> None:
+def _glance_at_the_dashboard(newcomer: FirstTimeUser) -> None:
     """The tool call of before is there to be seen."""
     program = require_program("chromium", "chromium-browser")
     key = next(self_made.read_text().strip() for self_made in newcomer.home.rglob("gateway.key"))

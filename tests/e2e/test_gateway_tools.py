@@ -16,7 +16,7 @@ from tests.e2e.directives import plan, together, use
 from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.e2e.gemini_cli import GeminiCli
-from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.recording_proxy import Tap, recording_proxy
 from tests.e2e.test_codex import codex, items
 from tests.e2e.test_mcp_servers import VERSION
 
@@ -66,7 +66,7 @@ only_beside_tools = true
 
 @pytest.fixture
 def tap(house: Gateway) -> Iterator[Tap]:
-    with tapped(house.url) as tap:
+    with recording_proxy(house.url) as tap:
         yield tap
         assert not tap.refused(), "\n".join(tap.refused())
 

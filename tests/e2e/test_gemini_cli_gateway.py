@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent_task import check_errand, errand
+from tests.e2e.agent_task import check_errand, task_prompt
 from tests.e2e.agents import TOOLS, Finished, Place
 from tests.e2e.clients import INSTALL_S
 from tests.e2e.directives import plan, together, use
@@ -24,7 +24,7 @@ def cli(tmp_path: Path, tap: Tap) -> GeminiCli:
 
 
 def test_it_runs_its_errand(cli: GeminiCli, tap: Tap, google: Google) -> None:
-    run = cli.run(errand(TOOLS["gemini"], cli.cwd), "-m", "gemini-3.8-flash", "-o", "json")
+    run = cli.run(task_prompt(TOOLS["gemini"], cli.cwd), "-m", "gemini-3.8-flash", "-o", "json")
     check_errand(
         Finished(code=run.code, out=run.out, errors=run.errors), TOOLS["gemini"], cli.cwd, google, tap
     )

@@ -25,7 +25,7 @@ from tests.e2e.directives import use
 from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.e2e.python_programs import install_packages
-from tests.e2e.tls import Certificates, tls_door
+from tests.e2e.tls import Certificates, tls_endpoint
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 
@@ -87,7 +87,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture
 def address(google: Google, certificates: Certificates) -> Iterator[str]:
     """Google, as far as the proxy knows: over TLS."""
-    with tls_door(google.url, certificates) as url:
+    with tls_endpoint(google.url, certificates) as url:
         yield url
 
 

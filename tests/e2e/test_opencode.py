@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent_task import check_errand, errand
+from tests.e2e.agent_task import check_errand, task_prompt
 from tests.e2e.agents import OPENCODE_QUIET, TOOLS, Place, opencode, opencode_command
 from tests.e2e.clients import INSTALL_S
 from tests.e2e.directives import together
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 @pytest.mark.parametrize("protocol", ["chat", "responses", "anthropic", "gemini"])
 def test_it_runs_its_errand(tmp_path: Path, tap: Tap, google: Google, protocol: str) -> None:
     place = Place(tmp_path)
-    run = opencode(place, tap.url, protocol, errand(TOOLS["opencode"], place.cwd))
+    run = opencode(place, tap.url, protocol, task_prompt(TOOLS["opencode"], place.cwd))
     check_errand(run, TOOLS["opencode"], place.cwd, google, tap)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent_task import check_errand, errand
+from tests.e2e.agent_task import check_errand, task_prompt
 from tests.e2e.agents import TOOLS, Place, pi
 from tests.e2e.clients import INSTALL_S
 from tests.e2e.directives import plan, together, use
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
 @pytest.mark.parametrize("protocol", ["chat", "responses", "anthropic", "gemini"])
 def test_it_runs_its_errand(tmp_path: Path, tap: Tap, google: Google, protocol: str) -> None:
     place = Place(tmp_path)
-    run = pi(place, tap.url, protocol, errand(TOOLS["pi"], place.cwd))
+    run = pi(place, tap.url, protocol, task_prompt(TOOLS["pi"], place.cwd))
     check_errand(run, TOOLS["pi"], place.cwd, google, tap)
 
 

@@ -11,7 +11,7 @@ from tests.e2e.amazon_programs import install_q_client, run_rounds
 from tests.e2e.clients import INSTALL_S
 from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.recording_proxy import Tap, recording_proxy
 from tests.unit.dialects.amazonq.strict_reader import read
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
@@ -99,7 +99,7 @@ def test_a_prompt_that_is_too_long(tap: Tap, google: Google, way: str) -> None:
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way.endswith(":generate")])
 def test_an_answer_that_breaks_off_is_an_error(breaking_gateway: Gateway, way: str) -> None:
-    with tapped(breaking_gateway.url) as tap:
+    with recording_proxy(breaking_gateway.url) as tap:
         error = play(tap, way, "refused")["refused"]
         assert [one.answered.status for one in tap.seen()] == [200]
     assert error["name"] == (

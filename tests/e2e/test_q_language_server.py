@@ -18,7 +18,7 @@ from tests.e2e.gateway import GATEWAY_KEY, Gateway
 from tests.e2e.hard_schemas import HOSTILE
 from tests.e2e.mcp_server import SERVER, mcp_name
 from tests.e2e.q_language_server import QServer, q_server
-from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.recording_proxy import Tap, recording_proxy
 from tests.e2e.sample_files import make_png
 from tests.unit.dialects.amazonq.strict_reader import read
 
@@ -41,7 +41,7 @@ def tap(tmp_path: Path, gemini: Emulator) -> Iterator[Tap]:
     gateway = Gateway(tmp_path / "gateway", gemini.url)
     gateway.start()
     try:
-        with tapped(gateway.url) as tap:
+        with recording_proxy(gateway.url) as tap:
             yield tap
     finally:
         gateway.stop()

@@ -14,7 +14,7 @@ from tests.e2e.conftest import NEW
 from tests.e2e.directives import plan, use
 from tests.e2e.fake_google import Google
 from tests.e2e.gateway import GATEWAY_KEY, Gateway
-from tests.e2e.recording_proxy import Tap, tapped
+from tests.e2e.recording_proxy import Tap, recording_proxy
 from tests.e2e.test_codex import codex, execute, items
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(INSTALL_S)]
@@ -37,7 +37,7 @@ def tap(tmp_path: Path, google: Google, back_end: tuple[str, str]) -> Iterator[T
     """In front of a gateway that sends everything to this back end; a refusal by either fails the test."""
     gateway = Gateway(tmp_path / "gateway", google.url, UPSTREAM_KIND=back_end[0])
     gateway.start()
-    with tapped(gateway.url) as tap:
+    with recording_proxy(gateway.url) as tap:
         yield tap
         assert not tap.refused(), "\n".join(tap.refused())
     gateway.stop()

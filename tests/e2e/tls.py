@@ -48,7 +48,7 @@ class Certificates:
 
 
 @contextmanager
-def tls_door(url: str, certificates: Certificates) -> Iterator[str]:
+def tls_endpoint(url: str, certificates: Certificates) -> Iterator[str]:
     """An https address for a server that speaks http."""
     target = urlsplit(url)
     loop = asyncio.new_event_loop()

@@ -99,9 +99,7 @@ class AgentConversation:
         When a request is encoded, signatures of another model family are left out if the model would reject them.
         """
         self.model_name = name
-        machine = self._runner.machine
-        machine.template = msgspec.structs.replace(machine.template, model=name)
-        machine.context_tokens = profile_of(name).input_tokens
+        self._runner.machine.set_model(name, profile_of(name).input_tokens)
 
     async def save(self, save: SaveHistory) -> None:
         """Save messages to disk.

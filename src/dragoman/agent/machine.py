@@ -166,6 +166,11 @@ class AgentMachine:
             case _:
                 assert_never(event)
 
+    def set_model(self, model: str, context_tokens: int) -> None:
+        """Use another model, with its context window, from the next request on."""
+        self.template = msgspec.structs.replace(self.template, model=model)
+        self.context_tokens = context_tokens
+
     def replace_history(self, history: tuple[Message, ...]) -> SaveHistory:
         """Replace the history, for example after an undo or a compaction; return the command to save it."""
         self.history = add_missing_results(history)

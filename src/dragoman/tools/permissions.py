@@ -24,12 +24,11 @@ import msgspec
 
 from dragoman.config.settings import did_you_mean
 from dragoman.errors import ConfigError
-from dragoman.tools.definition import Context, ToolDefinition
+from dragoman.tools.definition import Context, Risk, ToolDefinition
 from dragoman.tools.handler import Decision
 
 Effect = Literal["allow", "ask", "deny"]
 Mode = Literal["normal", "yolo", "read_only"]
-Risk = Literal["read", "write", "run"]
 
 DEFAULTS: dict[Risk, Effect] = {"read": "allow", "write": "ask", "run": "ask"}
 

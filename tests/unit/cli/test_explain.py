@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from dragoman.agent.tui.style import display_width
 from dragoman.cli.inspect.explain import (
     SHORT_TEXT,
     WHOLE_TEXT,
     StageRow,
-    display_width,
     side_by_side,
     stage_rows,
 )

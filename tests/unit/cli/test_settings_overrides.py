@@ -44,8 +44,8 @@ STEPS = st.lists(
 )
 
 
-class World:
-    """A document, the loans on it, and the launchers that are there; each step as `borrow` takes it."""
+class SimulatedLaunchers:
+    """A document, the overrides on it, and the running launchers; each step as `apply_overrides` takes it."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
@@ -85,7 +85,7 @@ class World:
 def test_after_all_of_it_the_lent_keys_are_as_before_and_the_rest_as_the_client_left_it(
     document: dict[str, Any], steps: list[tuple[str, str, Any]]
 ) -> None:
-    world = World(document)
+    world = SimulatedLaunchers(document)
     for kind, who, what in steps:
         world.take(kind, who, what)
     world.alive.clear()
@@ -99,7 +99,7 @@ def test_after_all_of_it_the_lent_keys_are_as_before_and_the_rest_as_the_client_
 def test_while_somebody_is_there_the_latest_of_them_has_the_key(
     document: dict[str, Any], steps: list[tuple[str, str, Any]]
 ) -> None:
-    world = World(document)
+    world = SimulatedLaunchers(document)
     for kind, who, what in steps:
         world.take(kind, who, what)
     world.settle()
@@ -113,7 +113,7 @@ def test_while_somebody_is_there_the_latest_of_them_has_the_key(
 def test_the_ledger_is_the_same_after_a_restart(
     document: dict[str, Any], steps: list[tuple[str, str, Any]]
 ) -> None:
-    world = World(document)
+    world = SimulatedLaunchers(document)
     for kind, who, what in steps:
         world.take(kind, who, what)
     text = msgspec.json.encode(world.loans)

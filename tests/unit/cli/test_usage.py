@@ -125,7 +125,7 @@ class TestTable:
 
     def test_by_tool(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert shown(capsys, "--by", "tool")[:4] == [
-            ["tool", "by", "calls", "results", "failed", "mean time", "mended", "mean size"],
+            ["tool", "by", "calls", "results", "failed", "mean time", "repaired", "mean size"],
             ["Read", "client", "4", "4", "1", "2.0 s", "2", "2.0 KiB"],
             ["search", "gateway", "1", "·", "·", "·", "·", "·"],
             ["total", "5", "4", "1", "2.0 s", "2", "2.0 KiB"],

@@ -22,7 +22,7 @@ PLAIN = ToolDefinition(name="mcp__a__b", risk="run")
 CONTEXT = Context(session="s")
 
 
-class Person:
+class FakeApprover:
     def __init__(self, *verdicts: Verdict) -> None:
         self.verdicts = list(verdicts)
         self.asked: list[tuple[str, str]] = []
@@ -47,7 +47,7 @@ async def test_what_must_be_asked_is_denied_where_nobody_can_be_asked() -> None:
 
 
 async def test_rules_decide_without_a_question() -> None:
-    person = Person()
+    person = FakeApprover()
     guard = RuleGuard(Rules.parse(["write_file(src/**)"], deny=["write_file(src/x)"]), person)
     allowed = await guard.decide(WRITE, {"path": "src/a"}, CONTEXT)
     denied = await guard.decide(WRITE, {"path": "src/./x"}, CONTEXT)
@@ -58,7 +58,7 @@ async def test_rules_decide_without_a_question() -> None:
 
 
 async def test_a_person_sees_what_would_change_and_may_decline() -> None:
-    person = Person("once", "no")
+    person = FakeApprover("once", "no")
     guard = RuleGuard(Rules(), person)
     first = await guard.decide(WRITE, {"path": "a"}, CONTEXT)
     second = await guard.decide(WRITE, {"path": "a"}, CONTEXT)
@@ -68,7 +68,7 @@ async def test_a_person_sees_what_would_change_and_may_decline() -> None:
 
 
 async def test_always_holds_for_the_same_thing_in_the_same_session_only() -> None:
-    person = Person("always", "once", "once", "once")
+    person = FakeApprover("always", "once", "once", "once")
     guard = RuleGuard(Rules(), person)
     assert guard.rule_for_always(WRITE, {"path": "./a"}) == "write_file(a)"
     assert guard.rule_for_always(PLAIN, {}) == "mcp__a__b"
@@ -83,16 +83,16 @@ async def test_always_holds_for_the_same_thing_in_the_same_session_only() -> Non
 
 async def test_always_spares_even_an_ask_rule_but_never_beats_a_deny_rule() -> None:
     rules = Rules.parse(ask=["write_file"])
-    guard = RuleGuard(rules, Person("always"))
+    guard = RuleGuard(rules, FakeApprover("always"))
     for _ in range(2):
         assert (await guard.decide(WRITE, {"path": "*"}, CONTEXT)).allowed
-    denying = RuleGuard(Rules.parse(deny=["write_file(a)"]), Person("always"))
+    denying = RuleGuard(Rules.parse(deny=["write_file(a)"]), FakeApprover("always"))
     assert (await denying.decide(WRITE, {"path": "*"}, CONTEXT)).allowed
     assert not (await denying.decide(WRITE, {"path": "a"}, CONTEXT)).allowed
 
 
 async def test_parallel_calls_ask_one_after_the_other_and_one_always_answers_all() -> None:
-    person = Person("always")
+    person = FakeApprover("always")
     guard = RuleGuard(Rules(), person)
     decisions = await asyncio.gather(*(guard.decide(PLAIN, {}, CONTEXT) for _ in range(5)))
     assert all(decision.allowed for decision in decisions)
@@ -109,7 +109,7 @@ async def test_a_preview_that_fails_does_not_spare_the_question() -> None:
     def explode(args: dict[str, Any]) -> str:
         raise OSError("no such file")
 
-    person = Person("once")
+    person = FakeApprover("once")
     tool = ToolDefinition(name="edit_file", risk="write", preview=explode)
     assert (await RuleGuard(Rules(), person).decide(tool, {}, CONTEXT)).allowed
     assert person.asked == [("edit_file", "no preview: no such file")]

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError
-from dragoman.tools.permissions import DEFAULTS, Effect, Mode, Risk, Rule, Rules, parse_rule
+from dragoman.tools.definition import Risk
+from dragoman.tools.permissions import DEFAULTS, Effect, Mode, Rule, Rules, parse_rule
 
 SEVERITY = {"allow": 0, "ask": 1, "deny": 2}
 

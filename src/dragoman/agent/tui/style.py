@@ -73,7 +73,7 @@ def display_width(text: str) -> int:
     """Return how many terminal columns a text takes."""
     if text.isascii():
         return len(text)
-    return sum(map(_character_width, text))
+    return sum(map(character_width, text))
 
 
 def shorten(text: str, width: int) -> str:
@@ -86,7 +86,7 @@ def shorten(text: str, width: int) -> str:
     return f"{line}…"
 
 
-def _character_width(character: str) -> int:
+def character_width(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

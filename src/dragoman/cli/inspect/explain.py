@@ -9,7 +9,6 @@ import argparse
 import re
 import shutil
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -17,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.agent.tui.style import character_width, display_width
 from dragoman.cli.help_pages import new_parser
 from dragoman.cli.inspect.capture import require_capture
 from dragoman.cli.settings import add_config_flag, print_setting_notes, read_settings
@@ -38,7 +38,6 @@ COLUMN_SEPARATOR = " │ "
 #: Maximum length of a string: shortened, or complete.
 SHORT_TEXT, WHOLE_TEXT = 160, 1_000_000
 _EVENT_TEXT = 100  # maximum length of a string in an event: there are many events, each with little text
-_WIDE_CHARACTERS = frozenset({"W", "F"})
 
 
 class StageRow(msgspec.Struct, frozen=True):
@@ -66,13 +65,6 @@ def side_by_side(
     folded = ([line for row in column for line in _wrap(row, width)] for column in (left, right))
     for one, two in zip_longest(*folded, fillvalue=StageRow("")):
         yield StageRow(one.text + " " * (width - display_width(one.text)), one.colour), two
-
-
-def display_width(text: str) -> int:
-    """Return the width of the text in terminal cells."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_character_width, text))
 
 
 def _bodies(captured: CapturedRequest, stage: str) -> list[tuple[CapturedBody, tuple[Note, ...]]]:
@@ -167,22 +159,12 @@ def _break_at(text: str, width: int) -> int:
     """Return how many characters fit into `width`, preferring a break between words near the end."""
     room, end = width, 0
     for letter in text:
-        room -= _character_width(letter)
+        room -= character_width(letter)
         if room < 0:
             break
         end += 1
     gap = [found.end() for found in re.finditer(r"(?<=\S)[ ,]", text[:end])][-1:]
     return gap[0] if gap and gap[0] > width * 2 // 3 else end
-
-
-def _character_width(letter: str) -> int:
-    return (
-        0
-        if unicodedata.combining(letter)
-        else 2
-        if unicodedata.east_asian_width(letter) in _WIDE_CHARACTERS
-        else 1
-    )
 
 
 _EPILOG = """\

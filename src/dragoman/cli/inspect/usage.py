@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.cli.help_pages import new_parser
 from dragoman.cli.settings import KEY_FILE, Settings, add_config_flag, print_setting_notes, read_settings
-from dragoman.cli.terminal import CommandError, paint, print_result, print_status
+from dragoman.cli.terminal import CommandError, paint, print_result, print_status, replace_controls
 from dragoman.gateway.auth.authenticator import caller_name, caller_names
 from dragoman.observe.usage import (
     GROUPS,
@@ -59,7 +59,7 @@ _TOOL_COLUMNS: dict[str, Callable[[Sums], str]] = {
     "results": lambda sums: _count(sums, "results"),
     "failed": lambda sums: _count(sums, "failed"),
     "mean time": lambda sums: _time(sums),
-    "mended": lambda sums: _count(sums, "repairs"),
+    "repaired": lambda sums: _count(sums, "repairs"),
     "mean size": lambda sums: _size(sums),
 }
 
@@ -175,7 +175,7 @@ def _size(sums: Sums) -> str:
 
 def _printable_name(text: str) -> str:
     """Replace control characters in a name, which clients and models choose, and shorten it."""
-    plain = "".join(letter if letter.isprintable() else "�" for letter in text)
+    plain = replace_controls(text)
     return plain if len(plain) <= _MAX_NAME else plain[: _MAX_NAME - 1] + "…"
 
 
