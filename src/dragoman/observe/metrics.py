@@ -194,12 +194,12 @@ def merge(snapshots: Iterable[Iterable[Series]]) -> list[Series]:
 def limit_series(series: Iterable[Series]) -> list[Series]:
     """Limit the number of series per metric: keep the first ones and merge the rest into `other`."""
     known: dict[str, int] = {}
-    kept: list[Series] = []
+    limited: list[Series] = []
     for one in series:
         known[one.metric] = known.get(one.metric, 0) + 1
         labels = one.labels if known[one.metric] <= _MAX_SERIES else other_labels(one.labels)
-        kept.append(Series(one.metric, labels, one.value, one.counts))
-    return merge([kept])
+        limited.append(Series(one.metric, labels, one.value, one.counts))
+    return merge([limited])
 
 
 def render(series: Iterable[Series]) -> bytes:

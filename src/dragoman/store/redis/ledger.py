@@ -47,11 +47,11 @@ local excess = redis.call('ZCARD', order) - #gone - most
 if excess > 0 then gone = redis.call('ZRANGE', order, 0, #gone + excess - 1) end
 for _, member in ipairs(gone) do
   local id = string.sub(member, string.find(member, ':', 1, true) + 1)
-  local kept = redis.call('HGET', data, id)
-  if kept then
-    local from, to = string.find(kept, '^%d+ %d+ ')
-    local length = tonumber(string.match(kept, '^%d+ (%d+) '))
-    if length > 0 then redis.call('ZREM', p .. 'ls:' .. string.sub(kept, to + 1, to + length), member) end
+  local packed = redis.call('HGET', data, id)
+  if packed then
+    local from, to = string.find(packed, '^%d+ %d+ ')
+    local length = tonumber(string.match(packed, '^%d+ (%d+) '))
+    if length > 0 then redis.call('ZREM', p .. 'ls:' .. string.sub(packed, to + 1, to + length), member) end
     redis.call('HDEL', data, id)
   end
   redis.call('ZREM', order, member)
@@ -83,10 +83,10 @@ local found = redis.call('ZREVRANGEBYLEX', ARGV[1] .. ARGV[2], ARGV[3], '-', 'LI
 local lines = {}
 for _, member in ipairs(found) do
   local id = string.sub(member, string.find(member, ':', 1, true) + 1)
-  local kept = redis.call('HGET', ARGV[1] .. 'l:data', id)
-  if kept then
+  local packed = redis.call('HGET', ARGV[1] .. 'l:data', id)
+  if packed then
     lines[#lines + 1] = id
-    lines[#lines + 1] = kept
+    lines[#lines + 1] = packed
   end
 end
 return lines
