@@ -88,7 +88,7 @@ def profile_new_conversations(clock: Clock, unseen_tools: bool = False) -> None:
 def _profile_request(clock: Clock, conversation: Conversation, order: AnswerSpec, store: SqliteStore) -> None:
     """The request as `server.relay` drives it; the indented stages repeat parts of the ones above them."""
     body, answer = conversation.body(order), encode_answer(order)
-    exchange = Exchange(anthropic.MessagesClient(), new_token=new_id, scope="somebody")
+    exchange = Exchange(anthropic, new_token=new_id, scope="somebody")
     recalled: dict[str, SealedSignature] = {}
     clock.time("Exchange.decode", lambda: exchange.decode(body))
     request = exchange.request
@@ -112,7 +112,7 @@ def _profile_request(clock: Clock, conversation: Conversation, order: AnswerSpec
 
 
 def _blocks(body: bytes, answer: bytes, order: AnswerSpec) -> list[dict[str, object]]:
-    exchange = Exchange(anthropic.MessagesClient(), new_token=lambda: order.id)
+    exchange = Exchange(anthropic, new_token=lambda: order.id)
     exchange.decode(body)
     exchange.encode(_TARGET)
     exchange.receive(answer)
@@ -150,7 +150,7 @@ def profile_chunks(clock: Clock) -> None:
 
 
 def _receiving(body: bytes, chunks: list[bytes]) -> Callable[[], object]:
-    exchange = Exchange(anthropic.MessagesClient(), new_token=new_id)
+    exchange = Exchange(anthropic, new_token=new_id)
     exchange.decode(body)
     exchange.encode(_TARGET)
     exchange.open()

@@ -80,7 +80,7 @@ def test_what_is_answered_already_is_kept_and_the_next_request_is_whole(stream: 
     message = finished(exchange, out)
     assert exchange.store_entries == []
     whole = record.with_results([result(ask, "told")])
-    following = Exchange(anthropic.MessagesClient(), new_token=lambda: "0" * 16)
+    following = Exchange(anthropic, new_token=lambda: "0" * 16)
     (asked,) = exchange.request.messages
     words = [{"type": "text", "text": part.text} for part in asked.parts if isinstance(part, Text)]
     said = (words, message["content"], "go on")
