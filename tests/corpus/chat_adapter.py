@@ -40,7 +40,7 @@ def _error(given: Json) -> Any:
 
 
 def _roundtrip(given: Json) -> Any:
-    session = Session(openai_chat.ChatClient())
+    session = Session(openai_chat)
     request = given["request"]
     for turn in given["turns"]:
         exchange, _ = session.start(request, given["model"])
@@ -72,11 +72,9 @@ def _follow_up(message: Json, follow_up: Json, client: Json) -> list[Json]:
 
 
 RUNNERS: dict[str, Callable[[Json], Any]] = {
-    "openai_chat_request->gemini_request": partial(run_request, openai_chat.ChatClient()),
-    "gemini_response->openai_chat_response": partial(run_response, openai_chat.ChatClient()),
-    "gemini_stream->openai_chat_sse": lambda given: {
-        "events": parse_chunks(run_stream(openai_chat.ChatClient(), given))
-    },
+    "openai_chat_request->gemini_request": partial(run_request, openai_chat),
+    "gemini_response->openai_chat_response": partial(run_response, openai_chat),
+    "gemini_stream->openai_chat_sse": lambda given: {"events": parse_chunks(run_stream(openai_chat, given))},
     "gemini_error->openai_error": _error,
     "roundtrip:openai_chat": _roundtrip,
 }

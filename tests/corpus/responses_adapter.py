@@ -29,7 +29,7 @@ def assembled(data: bytes) -> Json:
 
 
 def _roundtrip(given: Json) -> Any:
-    session = Session(openai_responses.ResponsesClient())
+    session = Session(openai_responses)
     request = given["request"]
     items = request["input"]
     items = [{"role": "user", "content": items}] if isinstance(items, str) else items
@@ -63,10 +63,10 @@ def _follow_up(output: list[Json], follow_up: Json, client: Json) -> list[Json]:
 
 
 RUNNERS: dict[str, Callable[[Json], Any]] = {
-    "openai_responses_request->gemini_request": partial(run_request, openai_responses.ResponsesClient()),
-    "gemini_response->openai_responses_response": partial(run_response, openai_responses.ResponsesClient()),
+    "openai_responses_request->gemini_request": partial(run_request, openai_responses),
+    "gemini_response->openai_responses_response": partial(run_response, openai_responses),
     "gemini_stream->openai_responses_sse": lambda given: {
-        "events": parse_events(run_stream(openai_responses.ResponsesClient(), given))
+        "events": parse_events(run_stream(openai_responses, given))
     },
     "roundtrip:openai_responses": _roundtrip,
 }

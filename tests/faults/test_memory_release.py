@@ -125,9 +125,7 @@ def _body(**more: Any) -> bytes:
     return json.dumps({"model": "gemini-3-pro", **more}).encode()
 
 
-@pytest.mark.parametrize(
-    ("dialect", "body"), [(openai_chat.ChatClient(), _chat), (openai_responses.ResponsesClient(), _responses)]
-)
+@pytest.mark.parametrize(("dialect", "body"), [(openai_chat, _chat), (openai_responses, _responses)])
 def test_what_a_cache_forgets_is_gone(dialect: Any, body: Callable[[int], bytes]) -> None:
     set_shared_limit(0)
     before = alive(Message, DecodedItem)

@@ -114,7 +114,7 @@ def test_arguments_reach_the_tool() -> None:
 
 def test_pings_between_all_events_do_not_disturb_the_sdk() -> None:
     events = whole_stream(TABLE["a13 parallel calls"][0])
-    stream = anthropic.MessagesStream(answer())
+    stream = anthropic.stream(answer())
     data = stream.open() + b"".join(stream.ping() + stream.feed(event) for event in events)
     with answering(data, "text/event-stream").messages.stream(**ASK) as reading:
         assert plain(reading.get_final_message()) == plain(Message.model_validate(whole(events)))
@@ -144,7 +144,7 @@ def test_l7_the_sdk_raises_the_right_error(kind: ErrorKind) -> None:
 
 
 def test_e7_an_error_in_the_stream_is_raised_and_what_came_before_is_whole() -> None:
-    stream = anthropic.MessagesStream(answer())
+    stream = anthropic.stream(answer())
     opening = whole_stream(TABLE["text"][0])[:-1]
     data = stream.open() + b"".join(map(stream.feed, opening))
     data += stream.fail(DragomanError("high demand", kind="overloaded"))

@@ -201,7 +201,7 @@ def test_arguments_reach_the_tool() -> None:
 
 def test_pings_between_all_chunks_do_not_disturb_the_sdk() -> None:
     events = whole_stream(TABLE["e3 parallel calls"][0], CALLED, USAGE)
-    stream = openai_chat.CompletionStream(answer())
+    stream = openai_chat.stream(answer())
     data = stream.open() + b"".join(stream.ping() + stream.feed(event) for event in events)
     with answering(data, "text/event-stream").chat.completions.stream(**ASK) as reading:
         reading.until_done()
@@ -250,7 +250,7 @@ def test_l3_the_sdk_tries_again_only_where_that_helps(kind: ErrorKind, attempts:
 
 
 def test_e7_an_error_in_the_stream_is_raised_and_what_came_before_is_kept() -> None:
-    stream = openai_chat.CompletionStream(answer())
+    stream = openai_chat.stream(answer())
     data = stream.open() + stream.feed(TextDelta("so far"))
     data += stream.fail(DragomanError("high demand", kind="overloaded"))
     with answering(data, "text/event-stream").chat.completions.stream(**ASK) as reading:

@@ -138,7 +138,7 @@ def test_parsed_answers_and_arguments_reach_the_program() -> None:
 
 def test_pings_between_all_events_do_not_disturb_the_sdk() -> None:
     events = whole_stream(TABLE["a13 parallel calls"][0])
-    stream = openai_responses.ResponsesStream(answer())
+    stream = openai_responses.stream(answer())
     data = stream.open() + b"".join(stream.ping() + stream.feed(event) for event in events)
     with answering(data, "text/event-stream").responses.stream(**ASK) as reading:
         assert plain(reading.get_final_response()) == whole(events)
@@ -185,7 +185,7 @@ def test_e7_g5_a_failure_in_the_stream_is_read_with_its_code(kind: ErrorKind) ->
 
 
 def test_e7_what_came_before_a_failure_is_whole() -> None:
-    stream = openai_responses.ResponsesStream(answer())
+    stream = openai_responses.stream(answer())
     data = stream.open() + b"".join(map(stream.feed, whole_stream(text("a"))[:-1]))
     data += stream.fail(DragomanError("cut", kind="overloaded"))
     completed, last = folded(data)

@@ -81,7 +81,7 @@ _Q_TOOLS = [tool("Read", {"type": "object"}), tool("Bash")]
 
 WIRES: dict[str, Wire] = {
     "anthropic": Wire(
-        client=lambda _stream: anthropic.MessagesClient(),
+        client=lambda _stream: anthropic,
         conversations=anthropic_conversations(),
         questions=_questions(
             {
@@ -101,7 +101,7 @@ WIRES: dict[str, Wire] = {
         whole=_message,
     ),
     "openai_chat": Wire(
-        client=lambda _stream: openai_chat.ChatClient(),
+        client=lambda _stream: openai_chat,
         conversations=chat_conversations(),
         questions=_questions(
             {

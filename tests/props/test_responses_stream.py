@@ -119,7 +119,7 @@ def _parsed(response: dict[str, Any]) -> dict[str, Any]:
 @settings(max_examples=100, deadline=None)
 @given(events=answers(), given_answer=ANSWERS, size=st.integers(1, 400))
 def test_any_slicing_and_any_ping_reads_the_same(events: list[Event], given_answer: Any, size: int) -> None:
-    stream = openai_responses.ResponsesStream(given_answer)
+    stream = openai_responses.stream(given_answer)
     pieces = [stream.open(), *(stream.feed(event) for event in events)]
     plain = parse_events(b"".join(pieces))
     pinged = stream.ping().join(pieces)
@@ -135,7 +135,7 @@ def test_g2_cut_anywhere_it_ends_with_one_last_event_and_numbers_rise_by_one(
     events: list[Event], given_answer: Any, data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(events) - 1))
-    stream = openai_responses.ResponsesStream(given_answer)
+    stream = openai_responses.stream(given_answer)
     out = stream.open() + b"".join(map(stream.feed, events[:cut])) + stream.fail(DragomanError("x"))
     told = [event["data"] for event in parse_events(out)]
     assert [event["sequence_number"] for event in told] == list(range(len(told)))

@@ -1,6 +1,6 @@
 """Wire formats, one package per vendor API, and the table of client dialects.
 
-To add a client dialect, write a package whose object implements `ClientDialect` and add a row to `DIALECTS`. The row
+To add a client dialect, write a package that implements `ClientDialect` and add a row to `DIALECTS`. The row
 names handlers of the gateway; `generate`, `count_tokens` and `list_models` serve every dialect.
 """
 
@@ -85,9 +85,9 @@ def _create_bedrock(path_params: _PathParams, _headers: Headers, _query: Headers
     """InvokeModel and CountTokens requests have bodies in Anthropic's format; Converse has its own."""
     model, method = path_params.get("model", ""), path_params.get("method", "")
     if method == "count-tokens":
-        return bedrock.CountClient(_ANTHROPIC, model)
+        return bedrock.CountClient(anthropic, model)
     if method.startswith("invoke"):
-        return bedrock.InvokeClient(_ANTHROPIC, model, stream=method != "invoke")
+        return bedrock.InvokeClient(anthropic, model, stream=method != "invoke")
     return bedrock.ConverseClient(model, stream=method == "converse-stream")
 
 
@@ -102,7 +102,6 @@ _GEMINI_MODELS = (
     r"(?:(?:/projects/[^/]+/locations/[^/]+)?/publishers/google)?/models"
 )
 _AMAZONQ_CHATS = _operation_paths(control.CHATS)
-_ANTHROPIC = anthropic.MessagesClient()
 
 
 #: In order of precedence: the first dialect that recognises a request is taken, and patterns are tried in this order.
@@ -124,7 +123,7 @@ DIALECTS: tuple[RegisteredDialect, ...] = (
         ),
     ),
     RegisteredDialect(
-        client=_ANTHROPIC,
+        client=anthropic,
         paths=re.compile("/v1/messages|/api/"),
         headers=frozenset({"anthropic-version"}),
         routes=(
@@ -164,12 +163,12 @@ DIALECTS: tuple[RegisteredDialect, ...] = (
         ),
     ),
     RegisteredDialect(
-        client=openai_chat.ChatClient(),
+        client=openai_chat,
         paths=re.compile(""),  # every path that no dialect above recognises
         routes=(DialectRoute("POST", "/v1/chat/completions", "generate"),),
     ),
     RegisteredDialect(
-        client=openai_responses.ResponsesClient(),
+        client=openai_responses,
         routes=(
             DialectRoute("POST", "/v1/responses", "create_response"),
             DialectRoute("GET", "/v1/responses", "upgrade_required"),

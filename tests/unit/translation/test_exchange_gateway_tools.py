@@ -214,5 +214,5 @@ class TestNative:
         assert [event for event in exchange.client_events if isinstance(event, Started)] == [Started()]
 
     def test_dropped_for_others_but_told_to_the_model(self) -> None:
-        _, got = self.answer(anthropic.MessagesClient(), body(user("q")))
+        _, got = self.answer(anthropic, body(user("q")))
         assert [block["text"] for block in got["content"]] == ["done"]

@@ -11,31 +11,31 @@ from dragoman.dialects.anthropic.stream import MessagesStream
 from dragoman.dialects.base import OPENING_GRACE_S, SSE_TYPE
 from dragoman.errors import ErrorKind
 
-
-class MessagesClient:
-    """The client dialect. Everything is in the request body, so one object serves all requests."""
-
-    name = "anthropic"
-    call_prefix = "toolu"
-    message_prefix = "msg"
-    stream_type = SSE_TYPE
-    id_header = "request-id"
-    keeps_native = False
-    server_kinds = KINDS
-    fails_in_stream: frozenset[ErrorKind] = frozenset()
-    opening_grace_s = OPENING_GRACE_S
-    decode_request = staticmethod(decode_request)
-    stream = MessagesStream
-    encode_response = staticmethod(encode_response)
-    encode_error = staticmethod(encode_error)
-    encode_count = staticmethod(encode_count)
-
+name = "anthropic"
+stream = MessagesStream
+call_prefix = "toolu"
+message_prefix = "msg"
+stream_type = SSE_TYPE
+id_header = "request-id"
+keeps_native = False
+server_kinds = KINDS
+opening_grace_s = OPENING_GRACE_S
+fails_in_stream: frozenset[ErrorKind] = frozenset()
 
 __all__ = [
-    "MessagesClient",
     "MessagesStream",
+    "call_prefix",
     "decode_request",
     "encode_count",
     "encode_error",
     "encode_response",
+    "fails_in_stream",
+    "id_header",
+    "keeps_native",
+    "message_prefix",
+    "name",
+    "opening_grace_s",
+    "server_kinds",
+    "stream",
+    "stream_type",
 ]

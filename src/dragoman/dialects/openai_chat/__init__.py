@@ -11,32 +11,33 @@ from dragoman.dialects.openai_chat.stream import CompletionStream
 from dragoman.errors import ErrorKind
 from dragoman.ir import ServerKind
 
-
-class ChatClient:
-    """The client dialect. Everything is in the request body, so one object serves all requests."""
-
-    name = "openai_chat"
-    call_prefix = "call"
-    message_prefix = "chatcmpl"
-    stream_type = SSE_TYPE
-    id_header = "x-request-id"
-    keeps_native = False
-    #: Only their sources, as annotations.
-    server_kinds: frozenset[ServerKind] = frozenset({"web_search", "web_fetch"})
-    fails_in_stream: frozenset[ErrorKind] = frozenset()
-    opening_grace_s = OPENING_GRACE_S
-    decode_request = staticmethod(decode_request)
-    stream = CompletionStream
-    encode_response = staticmethod(encode_response)
-    encode_error = staticmethod(encode_error)
-    encode_count = staticmethod(encode_count)
-
+name = "openai_chat"
+stream = CompletionStream
+call_prefix = "call"
+message_prefix = "chatcmpl"
+stream_type = SSE_TYPE
+id_header = "x-request-id"
+keeps_native = False
+server_kinds: frozenset[ServerKind] = frozenset(
+    {"web_search", "web_fetch"}
+)  # only their sources, as annotations
+opening_grace_s = OPENING_GRACE_S
+fails_in_stream: frozenset[ErrorKind] = frozenset()
 
 __all__ = [
-    "ChatClient",
     "CompletionStream",
+    "call_prefix",
     "decode_request",
     "encode_count",
     "encode_error",
     "encode_response",
+    "fails_in_stream",
+    "id_header",
+    "keeps_native",
+    "message_prefix",
+    "name",
+    "opening_grace_s",
+    "server_kinds",
+    "stream",
+    "stream_type",
 ]

@@ -29,7 +29,7 @@ from dragoman.gateway.store_errors import require_store
 from dragoman.ids import new_id
 from dragoman.store import Conversation
 
-_NAME = dialect.ResponsesClient.name
+_NAME = dialect.name
 _MAX_ITEMS = 20
 
 

@@ -46,7 +46,7 @@ from dragoman.ids import new_id
 from dragoman.store import ConversationTurn
 from dragoman.translation.exchange import Exchange
 
-_NAME = dialect.ResponsesClient.name
+_NAME = dialect.name
 
 
 async def create_response(request: RequestContext, response: ResponseWriter) -> None:
@@ -197,7 +197,7 @@ async def _read_items(request: RequestContext, item_ids: tuple[str, ...]) -> Map
 def _answer_id(item_id: str) -> str:
     """Return the id of an item's response: `fc_TOKEN_0` belongs to `resp_TOKEN`."""
     pieces = item_id.split("_")
-    return f"{dialect.ResponsesClient.message_prefix}_{pieces[1]}" if len(pieces) == 3 else ""
+    return f"{dialect.message_prefix}_{pieces[1]}" if len(pieces) == 3 else ""
 
 
 async def _read_turn(request: RequestContext, turn_id: str) -> ConversationTurn | None:

@@ -61,7 +61,7 @@ def body(*messages: Json, **fields: Any) -> bytes:
     return json.dumps({"model": "m", "max_tokens": 8192, "messages": messages, **fields}).encode()
 
 
-_READER = Reader(anthropic.MessagesClient(), body, user("hi"))
+_READER = Reader(anthropic, body, user("hi"))
 decode = _READER.decode
 request = _READER.request
 messages = _READER.messages

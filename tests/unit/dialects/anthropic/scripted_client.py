@@ -25,9 +25,7 @@ class Player(scripted_client.Player[Json]):
         beside: tuple[Json, ...] = (),
         **fields: Any,
     ) -> None:
-        super().__init__(
-            anthropic.MessagesClient(), keeps_own=keeps_own, keeps_store=keeps_store, backend=backend
-        )
+        super().__init__(anthropic, keeps_own=keeps_own, keeps_store=keeps_store, backend=backend)
         self._stream = stream
         self._beside = beside
         self._fields = {"model": "claude-x", "max_tokens": 20_000, "stream": stream, **fields}

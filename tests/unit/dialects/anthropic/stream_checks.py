@@ -21,7 +21,7 @@ def answer(*, with_thinking: bool = True) -> Answer:
 
 
 def stream_bytes(events: Sequence[Event], *, with_thinking: bool = True) -> bytes:
-    return shared.streamed_bytes(anthropic.MessagesClient(), events, answer(with_thinking=with_thinking))
+    return shared.streamed_bytes(anthropic, events, answer(with_thinking=with_thinking))
 
 
 def parse(data: bytes) -> list[Json]:
@@ -43,7 +43,7 @@ def streamed(events: Sequence[Event], *, with_thinking: bool = True) -> Json:
 
 
 def whole(events: Sequence[Event], *, with_thinking: bool = True) -> Json:
-    data = shared.whole_bytes(anthropic.MessagesClient(), events, answer(with_thinking=with_thinking))
+    data = shared.whole_bytes(anthropic, events, answer(with_thinking=with_thinking))
     message: Json = json.loads(data)
     assert check.anthropic_message_problems(message) == []
     return message

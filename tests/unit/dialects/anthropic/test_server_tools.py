@@ -237,13 +237,7 @@ def test_k1_searches_are_counted() -> None:
 
 
 def test_it_has_words_for_these() -> None:
-    assert anthropic.MessagesClient.server_kinds == {
-        "web_search",
-        "web_fetch",
-        "code_execution",
-        "tool_search",
-        "mcp",
-    }
+    assert anthropic.server_kinds == {"web_search", "web_fetch", "code_execution", "tool_search", "mcp"}
 
 
 def test_what_was_shown_comes_back_as_it_was() -> None:

@@ -209,7 +209,7 @@ def test_p2_arguments_arrive_byte_for_byte() -> None:
 
 
 def test_h1_the_opening_tells_an_honest_estimate() -> None:
-    (start,) = parse(anthropic.MessagesStream(answer()).open())
+    (start,) = parse(anthropic.stream(answer()).open())
     assert start["event"] == "message_start"
     assert start["data"]["message"] == {
         "id": "msg_1",
@@ -296,7 +296,7 @@ def test_e7_an_error_closes_the_open_block_and_is_the_last_word(
     open_block: list[Event], by_event: bool
 ) -> None:
     error = UpstreamError("overloaded", kind="overloaded")
-    stream = anthropic.MessagesStream(answer())
+    stream = anthropic.stream(answer())
     data = stream.open() + b"".join(map(stream.feed, [Started(), *open_block]))
     data += stream.feed(Failed(error)) if by_event else stream.fail(error)
     events = parse(data)
@@ -314,12 +314,12 @@ def test_e7_an_error_closes_the_open_block_and_is_the_last_word(
     ("kind", "name"), [("invalid_request", "invalid_request_error"), ("internal", "api_error")]
 )
 def test_e8_what_cannot_be_retried_says_so(kind: ErrorKind, name: str) -> None:
-    (event,) = parse(anthropic.MessagesStream(answer()).fail(UpstreamError("x", kind=kind)))
+    (event,) = parse(anthropic.stream(answer()).fail(UpstreamError("x", kind=kind)))
     assert event["data"]["error"]["type"] == name
 
 
 def test_e4_ping_may_come_at_any_time_and_means_nothing() -> None:
-    stream = anthropic.MessagesStream(answer())
+    stream = anthropic.stream(answer())
     assert stream.ping() == b'event: ping\ndata: {"type":"ping"}\n\n'
     events = whole_stream([ThoughtDelta("t"), TextDelta("a"), *call("toolu_1", SIGNATURE)])
     data = stream.open() + b"".join(stream.ping() + stream.feed(event) for event in events) + stream.ping()

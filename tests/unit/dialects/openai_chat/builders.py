@@ -79,7 +79,7 @@ def body(*messages: Json, **fields: Any) -> bytes:
     return json.dumps({"model": "m", "messages": messages, **fields}).encode()
 
 
-_READER = Reader(openai_chat.ChatClient(), body, user("hi"))
+_READER = Reader(openai_chat, body, user("hi"))
 decode = _READER.decode
 request = _READER.request
 messages = _READER.messages

@@ -21,7 +21,7 @@ class Player(scripted_client.Player[Heard]):
     def __init__(
         self, *, keeps_own: bool = True, keeps_store: bool = True, stream: bool = True, **fields: Any
     ) -> None:
-        super().__init__(openai_chat.ChatClient(), keeps_own=keeps_own, keeps_store=keeps_store)
+        super().__init__(openai_chat, keeps_own=keeps_own, keeps_store=keeps_store)
         self._stream = stream
         self._fields = {"model": "gpt-x", "stream": stream, **fields}
 

@@ -33,7 +33,7 @@ def answer(echo: Echo = ECHO, *, with_thinking: bool = True) -> Answer:
 
 
 def stream_bytes(events: Sequence[Event], echo: Echo = ECHO, *, with_thinking: bool = True) -> bytes:
-    return shared.streamed_bytes(openai_chat.ChatClient(), events, answer(echo, with_thinking=with_thinking))
+    return shared.streamed_bytes(openai_chat, events, answer(echo, with_thinking=with_thinking))
 
 
 def chunks_of(data: bytes) -> list[Json]:
@@ -76,7 +76,7 @@ def whole(events: Sequence[Event], echo: Echo = ECHO, *, with_thinking: bool = T
 
 
 def whole_bytes(events: Sequence[Event], echo: Echo = ECHO, *, with_thinking: bool = True) -> bytes:
-    return shared.whole_bytes(openai_chat.ChatClient(), events, answer(echo, with_thinking=with_thinking))
+    return shared.whole_bytes(openai_chat, events, answer(echo, with_thinking=with_thinking))
 
 
 def signed(signature: Signature, target: str) -> Json:

@@ -295,19 +295,19 @@ def test_a_stream_is_told_by_data_alone() -> None:
 
 def test_odd_names_do_not_break_the_frame() -> None:
     odd = Answer(id="chatcmpl_x%d_y", model='gpt "%s" \n', created_s=1)
-    stream = openai_chat.CompletionStream(odd)
+    stream = openai_chat.stream(odd)
     (event, *_) = chunks_of(stream.open() + stream.feed(END))
     assert (event["id"], event["model"]) == ("chatcmpl-x%d_y", 'gpt "%s" \n')
     assert json.loads(openai_chat.encode_response(Response(), odd))["id"] == "chatcmpl-x%d_y"
 
 
 def test_a_ping_means_nothing() -> None:
-    assert openai_chat.CompletionStream(answer()).ping() == b": ping\n\n"
+    assert openai_chat.stream(answer()).ping() == b": ping\n\n"
 
 
 @pytest.mark.parametrize("opening", [[], [TextDelta("so far")], call("call_1")])
 def test_e7_a_broken_stream_never_looks_finished(opening: list[Event]) -> None:
-    stream = openai_chat.CompletionStream(answer())
+    stream = openai_chat.stream(answer())
     before = stream.open() + b"".join(map(stream.feed, opening))
     error = UpstreamError("high demand", kind="overloaded")
     ending = stream.feed(Failed(error))
@@ -318,7 +318,7 @@ def test_e7_a_broken_stream_never_looks_finished(opening: list[Event]) -> None:
 
 
 def test_an_error_says_the_place() -> None:
-    stream = openai_chat.CompletionStream(answer())
+    stream = openai_chat.stream(answer())
     error = json.loads(stream.fail(DragomanError("odd", where="tools[1]")).removeprefix(b"data: "))["error"]
     assert error["param"] == "tools[1]"
 
@@ -377,7 +377,7 @@ def test_without_sources_there_is_no_such_field() -> None:
     events = whole_stream([RAN[0], nothing, TextDelta("a")])
     assert "annotations" not in whole(events)["choices"][0]["message"]
     assert streamed(events) == whole(events)
-    assert openai_chat.ChatClient.server_kinds == {"web_search", "web_fetch"}
+    assert openai_chat.server_kinds == {"web_search", "web_fetch"}
 
 
 def test_a_signature_behind_a_search_is_no_text_s() -> None:

@@ -62,7 +62,7 @@ def body(*items: Json, **fields: Any) -> bytes:
     return json.dumps({"model": "gpt-5", "input": list(items), **fields}).encode()
 
 
-_READER = Reader(openai_responses.ResponsesClient(), body, user("hi"))
+_READER = Reader(openai_responses, body, user("hi"))
 decode = _READER.decode
 request = _READER.request
 messages = _READER.messages

@@ -25,7 +25,7 @@ class Player(scripted_client.Player[Json]):
     def __init__(
         self, *, keeps_own: bool = True, keeps_store: bool = True, stream: bool = True, **fields: Any
     ) -> None:
-        super().__init__(openai_responses.ResponsesClient(), keeps_own=keeps_own, keeps_store=keeps_store)
+        super().__init__(openai_responses, keeps_own=keeps_own, keeps_store=keeps_store)
         self._stream = stream
         self._fields = {"model": "gpt-5", "stream": stream, "store": False, **fields}
 

@@ -42,11 +42,11 @@ def answer(*, carries: bool = True, compacts: bool = False, includes: Iterable[s
 
 
 def stream_bytes(events: Sequence[Event], given: Answer | None = None) -> bytes:
-    return shared.streamed_bytes(openai_responses.ResponsesClient(), events, given or answer())
+    return shared.streamed_bytes(openai_responses, events, given or answer())
 
 
 def whole(events: Sequence[Event], given: Answer | None = None) -> Json:
-    return dict(json.loads(shared.whole_bytes(openai_responses.ResponsesClient(), events, given or answer())))
+    return dict(json.loads(shared.whole_bytes(openai_responses, events, given or answer())))
 
 
 def streamed(events: Sequence[Event], given: Answer | None = None) -> Json:

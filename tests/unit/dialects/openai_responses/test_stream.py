@@ -345,7 +345,7 @@ def test_what_an_answer_repeats_has_defaults() -> None:
 
 
 def test_the_opening_says_that_it_has_begun_and_nothing_else() -> None:
-    opening = openai_responses.ResponsesStream(answer()).open()
+    opening = openai_responses.stream(answer()).open()
     created, progress = parse_events(opening)
     assert created["data"]["response"] == progress["data"]["response"]
     response = created["data"]["response"]
@@ -353,13 +353,13 @@ def test_the_opening_says_that_it_has_begun_and_nothing_else() -> None:
 
 
 def test_e4_a_ping_is_a_comment() -> None:
-    stream = openai_responses.ResponsesStream(answer())
+    stream = openai_responses.stream(answer())
     assert stream.ping() == b": ping\n\n"
     assert parse_events(stream.ping()) == []
 
 
 def _failed(events: Sequence[Event], error: DragomanError) -> list[dict[str, Any]]:
-    stream = openai_responses.ResponsesStream(answer())
+    stream = openai_responses.stream(answer())
     data = stream.open() + b"".join(map(stream.feed, events)) + stream.fail(error)
     return [event["data"] for event in parse_events(data)]
 
@@ -376,7 +376,7 @@ def test_e7_g2_a_failure_closes_what_is_open_and_is_the_last_word() -> None:
 
 
 def test_an_error_of_the_upstream_fails_the_stream() -> None:
-    stream = openai_responses.ResponsesStream(answer())
+    stream = openai_responses.stream(answer())
     stream.open()
     (failed,) = parse_events(stream.feed(Failed(DragomanError("no", kind="internal"))))
     assert failed["event"] == "response.failed"
@@ -401,7 +401,7 @@ def test_g3_asked_to_compact_the_answer_is_one_compaction_item() -> None:
 
 
 def test_what_only_gemini_can_say_is_passed_over() -> None:
-    assert openai_responses.ResponsesStream(answer()).feed(Native(json=b"{}")) == b""
+    assert openai_responses.stream(answer()).feed(Native(json=b"{}")) == b""
 
 
 def test_characters_survive() -> None:
