@@ -38,6 +38,7 @@ from dragoman.dialects.openai_responses.wire import (
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire_item
 from dragoman.errors import InvalidRequest
 from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader, PartialBody
+from dragoman.incremental.derived import derive
 from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
 from dragoman.incremental.lru import LruCache
 from dragoman.ir import (
@@ -234,12 +235,12 @@ def _system(frame: _DecodedEnvelope, leading: Message | None) -> tuple[Text, ...
     """Return the system prompt; the same object with every turn, because that is fast to compare."""
     if leading is None:
         return frame.request.system
-    key = frame.instructions, frame.guides
-    noted: tuple[object, tuple[Text, ...]] | None = leading.derived.get("system")
-    if noted is None or noted[0] != key:
-        texts = [part for part in leading.parts if isinstance(part, Text)]
-        noted = leading.derived["system"] = key, (*frame.instructions, *texts, *frame.guides)
-    return noted[1]
+    return derive(leading, "system", (frame.instructions, frame.guides), _join_texts, frame, leading)
+
+
+def _join_texts(frame: _DecodedEnvelope, leading: Message) -> tuple[Text, ...]:
+    texts = [part for part in leading.parts if isinstance(part, Text)]
+    return (*frame.instructions, *texts, *frame.guides)
 
 
 def _refuse_unservable(wire: Body) -> None:
