@@ -17,6 +17,7 @@ MIB = 1024 * 1024
 
 Port = Annotated[int, Meta(ge=0, le=65535)]  # 0: any free one
 Count = Annotated[int, Meta(ge=1)]
+Size = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
 Wait = Annotated[float, Meta(ge=0, le=86400)]
 Name = Annotated[str, Meta(min_length=1)]
@@ -91,9 +92,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_requests: Count = 2000  # at once; more are refused before their bodies are read
     max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (pain J5)
     max_inflight_bytes: Count = 256 * MIB  # bodies of all running requests; in memory about four times that
-    cache_bytes: Count = (
-        256 * MIB
-    )  # translations of what comes again with every turn; less costs time, nothing else
+    cache_bytes: Size = 96 * MIB  # all caches of a worker together, in memory; 0 disables them
     max_header_bytes: Count = 64 * KIB  # of one request, all together; never less than 8 KiB
     body_idle_s: Seconds = 30.0  # a body that has stopped coming is not waited for longer
     reader_idle_s: Seconds = 300.0  # a client that takes nothing of its answer for so long is gone
