@@ -80,26 +80,26 @@ _BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
     key="messages",
     elements=operator.attrgetter("messages"),
     tools=TOOLS_FIELD,
-    said=_merge_messages,
-    tells=operator.attrgetter("notes"),
+    merge_items=_merge_messages,
+    is_annotated=operator.attrgetter("notes"),
 )
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat needs no headers)
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    skimmed = _BODIES.read(body)
-    if not skimmed.has_known_envelope:
-        _refuse_unservable(skimmed.wire)
-    history = skimmed.history(_MESSAGES, "messages", _message)
-    frame = skimmed.derive("frame", None, lambda: _decode_envelope(skimmed.wire, skimmed.tools))
+    partial = _BODIES.read(body)
+    if not partial.has_known_envelope:
+        _refuse_unservable(partial.wire)
+    history = partial.history(_MESSAGES, "messages", _message)
+    envelope = partial.derive("envelope", None, lambda: _decode_envelope(partial.wire, partial.tools))
     instructions, messages, moved = _split_system(history.messages)
     request = msgspec.structs.replace(
-        frame.request,
+        envelope.request,
         messages=messages,
         system=_system(instructions),
     )
-    notes = (*frame.notes, *moved, *absolute_notes("messages", history.items, history.annotated))
-    return Decoded(request, notes, frame.echo)
+    notes = (*envelope.notes, *moved, *absolute_notes("messages", history.items, history.annotated))
+    return Decoded(request, notes, envelope.echo)
 
 
 def _decode_envelope(wire: Body, declared: bytes) -> Decoded:
