@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain, compress, repeat
+from itertools import chain, compress
 
 import msgspec
 
@@ -60,8 +60,8 @@ class SignatureRestorer:
             self._is_cached = len(dict(missing)) == len(missing)
         if not self._is_cached:
             self._lookups = fold_naively(messages, start, _next_lookup)
-        pending = compress(range(len(messages)), map(operator.is_, map(_SIGNED, self._lookups), repeat(None)))
-        self._pending = [*pending]
+        self._known = [*map(_SIGNED, self._lookups)]
+        self._pending = [*compress(range(len(messages)), map(operator.not_, self._known))]
         self._places = {
             key: (index, place) for index in self._pending for key, place in self._lookups[index].missing
         }
@@ -81,7 +81,7 @@ class SignatureRestorer:
             if key in self._places:
                 index, place = self._places[key]
                 found.setdefault(index, {})[place] = sealed
-        signed = [*map(_SIGNED, self._lookups)]
+        signed = [*self._known]
         for index in self._pending:
             message = self.messages[index]
             signed[index] = _signed(message, found[index]) if index in found else message
