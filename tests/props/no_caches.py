@@ -1,4 +1,4 @@
-"""The gateway with all its caches switched off."""
+"""The gateway with all its caches switched off: the naive twins of `decode_incrementally` and `fold` do the work."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from dragoman.dialects.openai_responses.items import DecodedItem
-from dragoman.incremental import fingerprint_index
+from dragoman.incremental import fingerprint_index, lru
 from dragoman.incremental.lru import LruCache
-from dragoman.ir import Message
 
 
 @contextmanager
 def nothing_known() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lru._SharedBudget, "max_bytes", 0)
         patch.setattr(fingerprint_index.FingerprintIndex, "find", lambda *_: ())
         patch.setattr(LruCache, "find", lambda *_: None)
         patch.setattr(LruCache, "find_all", lambda _, keys: [None for _ in keys])
-        patch.setattr(Message, "derived", property(lambda _: {}))
-        patch.setattr(DecodedItem, "derived", property(lambda _: {}))
         yield

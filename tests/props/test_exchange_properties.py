@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dragoman.dialects.gemini import encode
 from dragoman.dialects.gemini import tools as declarations
+from dragoman.incremental import lru
 from dragoman.incremental.lru import LruCache
-from dragoman.ir import Message
 from dragoman.translation.repair import history
 from tests.corpus import check
 from tests.props.dialect_cases import WIRES
@@ -110,7 +110,7 @@ def test_caches_change_nothing(dialect: str, model: str, data: st.DataObject) ->
     with pytest.MonkeyPatch.context() as patch:
         for module, name in memos:
             patch.setattr(module, name, LruCache(max_bytes=0))
-        patch.setattr(Message, "derived", property(lambda _message: {}))
+        patch.setattr(lru._SharedBudget, "max_bytes", 0)
         cold, without = wire.exchange(request, model)
         patch.setattr(history, "check_history", lambda *_args, **_more: None)
         _, the_long_way = wire.exchange(request, model)

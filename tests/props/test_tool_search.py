@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.incremental import lru
 from dragoman.incremental.lru import LruCache
-from dragoman.ir import Message
 from dragoman.ir.grammar import check_events
 from tests.props.gateway_tool_clients import Call, Seen
 from tests.props.hypothesis_settings import examples
@@ -170,7 +170,7 @@ def test_a_stream_and_a_whole_answer_say_the_same(name: str, turns: list[list[St
 def test_caches_change_nothing(name: str, turns: list[list[Step]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LruCache, "find", lambda *_: None)
-        patch.setattr(Message, "derived", property(lambda _message: {}))
+        patch.setattr(lru._SharedBudget, "max_bytes", 0)
         cold = Shop(STYLES[name], SHOWN, WAITING)
         talk(cold, turns)
     warm = Shop(STYLES[name], SHOWN, WAITING)

@@ -42,7 +42,7 @@ _TOOLS_KEY = b'"tools":'
 _TOOLS_BYTES = 32 * 1024 * 1024
 _ENVELOPE_CACHE_BYTES = 2 * HISTORY_CACHE_BYTES
 _ENVELOPE_MEMORY_PER_BYTE = (
-    3  # estimated memory of an envelope and its `notebook`; tools are cached elsewhere
+    3  # estimated memory of an envelope and its `derived` values; tools are cached elsewhere
 )
 _new_number = itertools.count(1).__next__
 
@@ -78,11 +78,11 @@ class IncrementalBodyReader(Generic[W, T]):
     - `read` parses a whole body;
     - `key` is the JSON key of the history list, and `elements` returns that list of a parsed body;
     - `tools` says where the tools are, if the dialect has them in the body;
-    - `known_as` removes from elements what may change from turn to turn without meaning, such as cache points;
-    - `idle` matches such volatile text after the list, see `Frame`;
-    - `said` makes messages of decoded elements, see `Said`;
-    - `tells` returns whether a decoded element carries more than messages, see `History`;
-    - `framed` is false for dialects whose envelope is different in every request.
+    - `without_volatile` removes from elements what may change from turn to turn without meaning, such as cache points;
+    - `volatile` matches such volatile text after the list, see `RequestEnvelope`;
+    - `merge_items` makes messages of decoded elements, see `MergeItems`;
+    - `is_annotated` returns whether a decoded element carries more than messages, see `DecodedHistory`;
+    - `has_stable_envelope` is false for dialects whose envelope is different in every request.
     """
 
     def __init__(
@@ -93,31 +93,31 @@ class IncrementalBodyReader(Generic[W, T]):
         key: str,
         elements: Callable[[W], Sequence[msgspec.Raw]],
         tools: ToolsField[W] | None = None,
-        known_as: Callable[[list[bytes]], list[bytes]] = list,
-        idle: re.Pattern[bytes] | None = None,
-        said: MergeItems[T] = _no_messages,
-        tells: Callable[[T], object] = _no_extras,
-        framed: bool = True,
+        without_volatile: Callable[[list[bytes]], list[bytes]] = list,
+        volatile: re.Pattern[bytes] | None = None,
+        merge_items: MergeItems[T] = _no_messages,
+        is_annotated: Callable[[T], object] = _no_extras,
+        has_stable_envelope: bool = True,
     ) -> None:
         self._read = read
-        self.without_volatile = known_as
+        self.without_volatile = without_volatile
         self._lists = tuple(f'"{key}":{space}['.encode() for space in ("", " "))
         self.elements = elements
         self._tools_of = tools
-        self._volatile = idle
-        self.merge_items = said
-        self.is_annotated = tells
-        self._has_stable_envelope = framed
-        self.prefixes: PrefixCache[T] = PrefixCache(name, known_as, said)
+        self._volatile = volatile
+        self.merge_items = merge_items
+        self.is_annotated = is_annotated
+        self._has_stable_envelope = has_stable_envelope
+        self.prefixes: PrefixCache[T] = PrefixCache(name, without_volatile, merge_items)
         self._envelopes: LruCache[int, RequestEnvelope[tuple[W, bytes]]] = LruCache(
-            _ENVELOPE_CACHE_BYTES, f"{name} frames" if framed else ""
+            _ENVELOPE_CACHE_BYTES, f"{name} frames" if has_stable_envelope else ""
         )
         self._tools: FingerprintIndex[bytes] = FingerprintIndex(_TOOLS_BYTES, f"{name} tools")
         self._tools_from_end = 0  # offset of the tools in the last body, counted from its end
         self._ahead: tuple[bytes, PartialBody[W, T]] | None = None
 
     def peek(self, body: bytes) -> PartialBody[W, T]:
-        """Parse ahead: the result is reused by the next `skim` of the same body."""
+        """Parse ahead: the result is reused by the next `read` of the same body."""
         self._ahead = body, self.read(body)
         return self._ahead[1]
 
@@ -130,30 +130,30 @@ class IncrementalBodyReader(Generic[W, T]):
         if ahead is not None and ahead[0] is body:
             return ahead[1]
         start = self._list_start(body)
-        run: HistoryPrefix[T] = self.prefixes.find(body, start) if start >= 0 else NO_PREFIX
-        frame = self._envelopes.find(run.envelope) if run.envelope else None
-        if frame is not None and (new := frame.new_elements(body, start, start + len(run.text))):
-            return PartialBody(self, body, start, run, frame, new)
-        tools_at, tools = self._known_tools(body, start + len(run.text))
-        cuts = [(start, len(run.text))] if run.text else []
+        prefix: HistoryPrefix[T] = self.prefixes.find(body, start) if start >= 0 else NO_PREFIX
+        envelope = self._envelopes.find(prefix.envelope) if prefix.envelope else None
+        if envelope is not None and (new := envelope.new_elements(body, start, start + len(prefix.text))):
+            return PartialBody(self, body, start, prefix, envelope, new)
+        tools_at, tools = self._known_tools(body, start + len(prefix.text))
+        cuts = [(start, len(prefix.text))] if prefix.text else []
         if tools:
             cuts.insert(len(cuts) if start < tools_at else 0, (tools_at, len(tools)))
-        wire = self._read_rest(body, cuts, run, tools) if cuts else None
+        wire = self._read_rest(body, cuts, prefix, tools) if cuts else None
         if wire is None:
-            wire, run, tools = self._read(body), NO_PREFIX, b""
+            wire, prefix, tools = self._read(body), NO_PREFIX, b""
         if not tools and self._tools_of is not None:
             tools = bytes(self._tools_of.get(wire))
             self._tools.put(tools, tools)
-        return PartialBody(self, body, start, run, (wire, tools))
+        return PartialBody(self, body, start, prefix, (wire, tools))
 
-    def read_envelope(self, frame: RequestEnvelope[tuple[W, bytes]]) -> tuple[W, bytes]:
+    def read_envelope(self, envelope: RequestEnvelope[tuple[W, bytes]]) -> tuple[W, bytes]:
         """Return the parsed envelope and the bytes of its tools."""
-        if frame.parsed is None:
-            wire = self._read(frame.body)
-            frame.parsed = wire, bytes(self._tools_of.get(wire)) if self._tools_of is not None else b""
-        return frame.parsed
+        if envelope.parsed is None:
+            wire = self._read(envelope.body)
+            envelope.parsed = wire, bytes(self._tools_of.get(wire)) if self._tools_of is not None else b""
+        return envelope.parsed
 
-    def cache_envelope(self, number: int, before: bytes, behind: bytes, notebook: dict[str, Any]) -> int:
+    def cache_envelope(self, number: int, before: bytes, after: bytes, derived: dict[str, Any]) -> int:
         """Cache an envelope and return its number, or 0 if this dialect has none.
 
         A `number` other than 0 is that of an outdated envelope, which is replaced.
@@ -161,8 +161,8 @@ class IncrementalBodyReader(Generic[W, T]):
         if not self._has_stable_envelope:
             return 0
         number = number or _new_number()
-        frame: RequestEnvelope[tuple[W, bytes]] = RequestEnvelope(before, behind, notebook, self._volatile)
-        self._envelopes.put(number, _ENVELOPE_MEMORY_PER_BYTE * (len(before) + len(behind)), frame)
+        envelope: RequestEnvelope[tuple[W, bytes]] = RequestEnvelope(before, after, derived, self._volatile)
+        self._envelopes.put(number, _ENVELOPE_MEMORY_PER_BYTE * (len(before) + len(after)), envelope)
         return number
 
     def _list_start(self, body: bytes) -> int:
@@ -173,7 +173,7 @@ class IncrementalBodyReader(Generic[W, T]):
                 return at + len(opening)
         return -1
 
-    def _known_tools(self, body: bytes, behind: int) -> tuple[int, bytes]:
+    def _known_tools(self, body: bytes, end_of_history: int) -> tuple[int, bytes]:
         """Return offset and bytes of the tools, if their bytes are cached.
 
         Look where the last body had them, then after the history, then before it.
@@ -182,7 +182,7 @@ class IncrementalBodyReader(Generic[W, T]):
             return 0, b""
         at = max(0, len(body) - self._tools_from_end)
         if not body[max(0, at - len(_TOOLS_KEY) - 1) : at].strip().endswith(_TOOLS_KEY):
-            at = _tools_start(body, max(0, behind))
+            at = _tools_start(body, max(0, end_of_history))
             at = at if at >= 0 else _tools_start(body, 0)
         for texts in self._tools.find(body, at) if at >= 0 else ():
             for text in texts:
@@ -192,7 +192,7 @@ class IncrementalBodyReader(Generic[W, T]):
         return 0, b""
 
     def _read_rest(
-        self, body: bytes, cuts: list[tuple[int, int]], run: HistoryPrefix[T], tools: bytes
+        self, body: bytes, cuts: list[tuple[int, int]], prefix: HistoryPrefix[T], tools: bytes
     ) -> W | None:
         """Parse the body without the `cuts`; None if the placeholders are not where they must be."""
         pieces: list[bytes] = []
@@ -205,10 +205,10 @@ class IncrementalBodyReader(Generic[W, T]):
             return None
         try:
             wire = self._read(_PLACEHOLDER.join(pieces))
-            first = self.elements(wire)[:1] if run.ends else ()
+            first = self.elements(wire)[:1] if prefix.ends else ()
         except InvalidRequest:
             return None
-        if run.ends and (not first or bytes(first[0]) != _PLACEHOLDER):
+        if prefix.ends and (not first or bytes(first[0]) != _PLACEHOLDER):
             return None
         if tools and self._tools_of is not None:
             if bytes(self._tools_of.get(wire)) != _PLACEHOLDER:
@@ -220,27 +220,27 @@ class IncrementalBodyReader(Generic[W, T]):
 class PartialBody(Generic[W, T]):
     """A body whose history may be known in part.
 
-    `notebook` caches what the dialect derives from the envelope. `is_framed` means that an earlier body had the same
-    envelope: what was derived from it then is still in the notebook, and `wire` need not be parsed.
+    `derived` holds what the dialect derives from the envelope. `has_known_envelope` means that an earlier body had the
+    same envelope: what was derived from it then is still in `derived`, and `wire` need not be parsed.
     """
 
     def __init__(
         self,
-        skimmer: IncrementalBodyReader[W, T],
+        reader: IncrementalBodyReader[W, T],
         body: bytes,
         start: int,
-        run: HistoryPrefix[T],
-        around: tuple[W, bytes] | RequestEnvelope[tuple[W, bytes]],
+        prefix: HistoryPrefix[T],
+        envelope: tuple[W, bytes] | RequestEnvelope[tuple[W, bytes]],
         new: list[bytes] | None = None,
     ) -> None:
-        self._reader = skimmer
+        self._reader = reader
         self._body = body
         self._start = start
-        self._prefix = run
-        self._envelope = around
+        self._prefix = prefix
+        self._envelope = envelope
         self._new = new
         self.has_known_envelope = new is not None
-        self.derived: dict[str, Any] = around.derived if isinstance(around, RequestEnvelope) else {}
+        self.derived: dict[str, Any] = envelope.derived if isinstance(envelope, RequestEnvelope) else {}
 
     @property
     def wire(self) -> W:
@@ -253,15 +253,15 @@ class PartialBody(Generic[W, T]):
         return self._read_envelope()[1]
 
     def _read_envelope(self) -> tuple[W, bytes]:
-        around = self._envelope
-        return self._reader.read_envelope(around) if isinstance(around, RequestEnvelope) else around
+        envelope = self._envelope
+        return self._reader.read_envelope(envelope) if isinstance(envelope, RequestEnvelope) else envelope
 
     def derive(self, name: str, key: object, make: Callable[[], V]) -> V:
         """Return `make()`, or its cached result if the envelope and the `key` are the same as before."""
-        noted: tuple[object, V] | None = self.derived.get(name)
-        if noted is None or noted[0] != key:
-            noted = self.derived[name] = key, make()
-        return noted[1]
+        found: tuple[object, V] | None = self.derived.get(name)
+        if found is None or found[0] != key:
+            found = self.derived[name] = key, make()
+        return found[1]
 
     def history(
         self,
@@ -273,50 +273,49 @@ class PartialBody(Generic[W, T]):
     ) -> DecodedHistory[T]:
         """Decode the elements of the history that are not known, and cache the longer prefix.
 
-        The parameters are those of `read_pieces`; `place` is the name of the field.
+        The parameters are those of `decode_items`; `place` is the name of the field.
         """
-        skimmer, run, raws = self._reader, self._prefix, self._new
-        known = len(run.ends)
+        reader, prefix, raws = self._reader, self._prefix, self._new
+        known = len(prefix.ends)
         if raws is None:
-            raws = list(map(bytes, skimmer.elements(self.wire)[1 if known else 0 :]))
-        texts = skimmer.without_volatile(raws)
+            raws = list(map(bytes, reader.elements(self.wire)[1 if known else 0 :]))
+        texts = reader.without_volatile(raws)
         # The cached prefix ends before the last element, which nearly always comes back changed: clients move the cache
         # point from it to the new last element.
-        laid = (
-            locate_elements(self._body, self._start, run, raws)
+        located = (
+            locate_elements(self._body, self._start, prefix, raws)
             if self._start >= 0 and len(raws) > 1
             else None
         )
-        if laid is not None or known:  # the prefix cache holds these items, so `memo` need not
-            new = run.match_following(texts)
-            known_too = len(new)
-            new += decode_new_items(place, texts[known_too:], read, start=known + known_too, several=several)
+        if located is not None or known:  # the prefix cache holds these items, so `memo` need not
+            new = prefix.match_following(texts)
+            matched = len(new)
+            new += decode_new_items(place, texts[matched:], read, start=known + matched, several=several)
         else:
             new = decode_items(memo, place, texts, read, several=several)
-        telling = run.annotated
-        if any(map(skimmer.is_annotated, new)):
-            telling += tuple(index for index, piece in enumerate(new, known) if skimmer.is_annotated(piece))
-        pieces = run.items + tuple(new)
-        if laid is not None:
-            text, comma, ends, behind = laid
-            said = skimmer.merge_items(run.messages, run.items, new[:-1])
-            told = tuple(filter(len(ends).__gt__, telling)) if telling else ()
-            frame = self._cache_envelope(behind)
-            first, last = pieces[:-1], pieces[-1:]
-            skimmer.prefixes.put(
-                run, HistoryPrefix(text, comma, ends, first, said, told, (texts[-1],), last, frame)
-            )
-        return DecodedHistory(pieces, skimmer.merge_items(run.messages, run.items, new), telling)
+        annotated = prefix.annotated
+        if any(map(reader.is_annotated, new)):
+            annotated += tuple(index for index, item in enumerate(new, known) if reader.is_annotated(item))
+        items = prefix.items + tuple(new)
+        if located is not None:
+            text, comma, ends, end = located
+            messages = reader.merge_items(prefix.messages, prefix.items, new[:-1])
+            inside = tuple(filter(len(ends).__gt__, annotated)) if annotated else ()
+            number = self._cache_envelope(end)
+            first, last = items[:-1], items[-1:]
+            longer = HistoryPrefix(text, comma, ends, first, messages, inside, (texts[-1],), last, number)
+            reader.prefixes.put(prefix, longer)
+        return DecodedHistory(items, reader.merge_items(prefix.messages, prefix.items, new), annotated)
 
-    def _cache_envelope(self, behind: int) -> int:
-        """Cache the envelope of this body and return its number; `behind` is the offset after the last element."""
+    def _cache_envelope(self, end: int) -> int:
+        """Cache the envelope of this body and return its number; `end` is the offset after the last element."""
         if self.has_known_envelope:
             return self._prefix.envelope
         # Only a placeholder at its beginning proves that the list at `_start` is the history.
-        if not self._prefix.ends or not _match_closing_bracket(self._body, behind):
+        if not self._prefix.ends or not _match_closing_bracket(self._body, end):
             return 0
         before = self._body[: self._start]
-        return self._reader.cache_envelope(self._prefix.envelope, before, self._body[behind:], self.derived)
+        return self._reader.cache_envelope(self._prefix.envelope, before, self._body[end:], self.derived)
 
 
 def _tools_start(body: bytes, start: int) -> int:

@@ -29,22 +29,22 @@ _read_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 class RequestEnvelope(Generic[W]):
     """The bytes of a body before and after its history list.
 
-    `before` ends with the opening bracket of the list, `behind` begins with the closing bracket. `behind` may contain
-    one volatile text inside a JSON string, which changes from turn to turn and has no meaning. The pattern `idle`
+    `before` ends with the opening bracket of the list, `after` begins with the closing bracket. `after` may contain
+    one volatile text inside a JSON string, which changes from turn to turn and has no meaning. The pattern `volatile`
     matches from the closing bracket to the end of that text; its first group is everything before the text. The bytes
     before the volatile text are `head`, the bytes after it `tail`.
 
-    `around` is the parsed envelope, filled in on first use. `notebook` holds what the dialect derived from it.
+    `parsed` is the parsed envelope, filled in on first use. `derived` holds what the dialect derived from it.
     """
 
     def __init__(
-        self, before: bytes, behind: bytes, notebook: dict[str, Any], idle: re.Pattern[bytes] | None = None
+        self, before: bytes, after: bytes, derived: dict[str, Any], volatile: re.Pattern[bytes] | None = None
     ) -> None:
-        found = idle.match(behind) if idle is not None else None
+        found = volatile.match(after) if volatile is not None else None
         self.before = before
         self.head = b"" if found is None else found[1]
-        self.tail = behind if found is None else behind[found.end() :]
-        self.derived = notebook
+        self.tail = after if found is None else after[found.end() :]
+        self.derived = derived
         self.parsed: W | None = None
 
     @property

@@ -1,64 +1,57 @@
-"""An incremental fold over a conversation: results per message, cached for the next turn.
+"""Fold over the messages of a conversation, continuing where the last turn ended.
 
 A client sends its whole history with every turn. A loop over all messages gets slower as the conversation grows; a
-loop over the new messages does not. Messages are immutable and decoding reuses equal ones, so cached results stay
-valid as long as the messages are the same objects, or equal ones.
+loop over the new messages does not. Messages are immutable and decoding reuses equal ones, so the states of an
+earlier fold stay valid as long as the messages are the same objects, or equal ones.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain, islice
+from typing import Any, NamedTuple, TypeVar
 
-from dragoman.ir.request import Message
+from dragoman.incremental.derived import derived_values
+from dragoman.incremental.lru import caches_enabled
+from dragoman.ir import Message
 
-T = TypeVar("T")
+S = TypeVar("S")
 
 
-class IncrementalFold(Generic[T]):
-    """The results of one fold: `worked[i]` depends on `messages[i]` and on the messages before it.
+class _CachedFold(NamedTuple):
+    """An earlier fold: the state after each message. `following` are the messages after the first one."""
 
-    The first message of the conversation is left out, because the course is stored in its `notebook`: a reference
-    cycle would keep both alive until the garbage collector runs.
+    start: object
+    following: list[Message]
+    states: list[Any]
+
+
+def fold(messages: tuple[Message, ...], name: str, start: S, step: Callable[[S, Message], S]) -> Sequence[S]:
+    """Return the state after each message: `states[i] = step(states[i - 1], messages[i])`, beginning with `start`.
+
+    `step` must be a pure function of its arguments, the first message and `start`. The states are cached under `name`
+    on the first message, for folds that begin with an equal `start`. No state may refer to that message, only to a copy
+    of it: the reference cycle would keep all of them alive until the garbage collector runs.
     """
-
-    def __init__(self, setting: Any = None) -> None:
-        self.state = setting  # other state of the fold, defined by its user
-        self.messages: list[Message] = []
-        self.results: list[T] = []
-
-    def add(self, message: Message, worked: T) -> None:
-        self.messages.append(message)
-        self.results.append(worked)
-
-    def extend(self, messages: Iterable[Message], worked: Iterable[T]) -> None:
-        self.messages += messages
-        self.results += worked
-
-    def truncate(self, length: int) -> None:
-        """Drop the results after the first `length` ones."""
-        del self.messages[length:], self.results[length:]
-
-
-def take_fold(
-    messages: tuple[Message, ...], name: str, make: Callable[[], IncrementalFold[Any]] = IncrementalFold
-) -> Any:
-    """Remove the course `name` from the first message and return it, cut to the part that fits `messages`.
-
-    Return `make()` if there is none. Until `keep_course` stores it again, no other thread can get it.
-    """
-    course: IncrementalFold[Any] | None = messages[0].derived.pop(name, None)
-    if course is None:
-        return make()
-    known = course.messages
+    if not messages or not caches_enabled():
+        return fold_naively(messages, start, step)
+    values = derived_values(messages[0])
+    cached: _CachedFold | None = values.pop(name, None)  # no other thread can change it now
+    if cached is None or cached.start != start:
+        cached = _CachedFold(start, [], [step(start, messages[0])])
+    _, known, states = cached
     if known != [*messages[1 : 1 + len(known)]]:
-        others = messages[1:]
-        same = bytes(map(operator.is_, known, others)).find(0)
-        course.truncate(same if same >= 0 else len(others))
-    return course
+        same = bytes(map(operator.is_, known, messages[1:])).find(0)
+        length = same if same >= 0 else len(messages) - 1
+        del known[length:], states[1 + length :]
+    new = messages[1 + len(known) :]
+    states += islice(accumulate(chain(states[-1:], new), step), 1, None)
+    known += new
+    values[name] = cached
+    return [*states]
 
 
-def store_fold(messages: tuple[Message, ...], name: str, course: IncrementalFold[Any]) -> None:
-    """Store the course in the first message, for the next turn."""
-    messages[0].derived[name] = course
+def fold_naively(messages: tuple[Message, ...], start: S, step: Callable[[S, Message], S]) -> Sequence[S]:
+    """Return what `fold` returns, without a cache."""
+    return [*accumulate(chain([start], messages), step)][1:]  # type: ignore[arg-type]  # as reduce

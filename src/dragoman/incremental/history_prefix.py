@@ -33,10 +33,10 @@ class HistoryPrefix(msgspec.Struct, Generic[T], frozen=True):
 
     `text` is the bytes of the list after its opening bracket up to the end of the last element of the prefix. `comma`
     is the separator, with its whitespace, between any two elements. `ends` are the offsets in `text` where the
-    elements end. `pieces`, `said` and `telling` are as in `History`.
-    `behind` are the decoded elements that followed the prefix and may come back changed, for example by a moved
-    cache point; `behind_texts` are their bytes, without volatile parts. `frame` is the number of the cached envelope,
-    or 0.
+    elements end. `items`, `messages` and `annotated` are as in `DecodedHistory`.
+    `following` are the decoded elements that followed the prefix and may come back changed, for example by a moved
+    cache point; `following_texts` are their bytes, without volatile parts. `envelope` is the number of the cached
+    envelope, or 0.
     """
 
     text: bytes = b""
@@ -53,10 +53,10 @@ class HistoryPrefix(msgspec.Struct, Generic[T], frozen=True):
     def match_following(self, texts: list[bytes]) -> list[T]:
         """Return the decoded values of those elements in `texts` that followed the prefix the last time too."""
         same: list[T] = []
-        for text, before, piece in zip(texts, self.following_texts, self.following, strict=False):
+        for text, before, item in zip(texts, self.following_texts, self.following, strict=False):
             if text != before:
                 break
-            same.append(piece)
+            same.append(item)
         return same
 
 
@@ -64,62 +64,62 @@ NO_PREFIX: HistoryPrefix[Any] = HistoryPrefix()
 
 
 class PrefixCache(Generic[T]):
-    """The cached prefixes of one dialect; `known_as` and `said` as in `Skimmer`."""
+    """The cached prefixes of one dialect; `without_volatile` and `merge_items` as in `IncrementalBodyReader`."""
 
     def __init__(
         self,
         name: str,
-        known_as: Callable[[list[bytes]], list[bytes]],
-        said: MergeItems[T],
+        without_volatile: Callable[[list[bytes]], list[bytes]],
+        merge_items: MergeItems[T],
     ) -> None:
         self._index: FingerprintIndex[HistoryPrefix[T]] = FingerprintIndex(
             _PREFIX_CACHE_BYTES, f"{name} histories"
         )
-        self._without_volatile = known_as
-        self._merge_items = said
+        self._without_volatile = without_volatile
+        self._merge_items = merge_items
 
     def find(self, body: bytes, start: int) -> HistoryPrefix[T]:
-        """Return the longest cached prefix of the list that begins at `start`, or `NOTHING`."""
-        for runs in self._index.find(body, start):
-            for run in runs:
-                if body.startswith(run.text, start):  # nearly always true for the first
-                    return run
-            for run in runs:
-                if cut := self._match_shortened(run, body, start):
+        """Return the longest cached prefix of the list that begins at `start`, or `NO_PREFIX`."""
+        for prefixes in self._index.find(body, start):
+            for prefix in prefixes:
+                if body.startswith(prefix.text, start):  # nearly always true for the first
+                    return prefix
+            for prefix in prefixes:
+                if cut := self._match_shortened(prefix, body, start):
                     return cut
         return NO_PREFIX
 
-    def put(self, before: HistoryPrefix[T], run: HistoryPrefix[T]) -> None:
-        """Cache `run` in place of `before`, the prefix that it continues."""
-        size = len(run.text) + sum(map(len, run.following_texts))
-        weight = estimate_item_bytes(size, len(run.ends) + len(run.following))
+    def put(self, before: HistoryPrefix[T], prefix: HistoryPrefix[T]) -> None:
+        """Cache `prefix` in place of `before`, the prefix that it continues."""
+        size = len(prefix.text) + sum(map(len, prefix.following_texts))
+        weight = estimate_item_bytes(size, len(prefix.ends) + len(prefix.following))
         old = before.shortened_from or before
-        self._index.grow(old.text, old, run.text, run, weight)
+        self._index.grow(old.text, old, prefix.text, prefix, weight)
 
-    def _match_shortened(self, run: HistoryPrefix[T], body: bytes, start: int) -> HistoryPrefix[T] | None:
+    def _match_shortened(self, prefix: HistoryPrefix[T], body: bytes, start: int) -> HistoryPrefix[T] | None:
         """Return the prefix without its last elements, which differ in this body; None if more of it differs."""
-        number = len(run.ends)
+        number = len(prefix.ends)
         for known in range(number - 1, max(0, number - _MAX_CHANGED_ELEMENTS), -1):
-            text = run.text[: run.ends[known - 1]]
+            text = prefix.text[: prefix.ends[known - 1]]
             if body.startswith(text, start):
-                return self._shorten(run, text, known)
+                return self._shorten(prefix, text, known)
         return None
 
-    def _shorten(self, run: HistoryPrefix[T], text: bytes, known: int) -> HistoryPrefix[T]:
-        """Shorten a prefix to its first `known` elements, whose bytes are `text`; the others become `behind`."""
-        pieces, ends, comma = run.items[:known], run.ends, len(run.comma)
-        raws = [run.text[ends[at - 1] + comma : ends[at]] for at in range(known, len(ends))]
+    def _shorten(self, prefix: HistoryPrefix[T], text: bytes, known: int) -> HistoryPrefix[T]:
+        """Shorten a prefix to its first `known` elements, whose bytes are `text`; the others become `following`."""
+        items, ends, comma = prefix.items[:known], prefix.ends, len(prefix.comma)
+        raws = [prefix.text[ends[at - 1] + comma : ends[at]] for at in range(known, len(ends))]
         return HistoryPrefix(
             text=text,
-            comma=run.comma,
+            comma=prefix.comma,
             ends=ends[:known],
-            items=pieces,
-            messages=self._merge_items((), (), pieces),
-            annotated=tuple(filter(known.__gt__, run.annotated)),
-            following_texts=(*self._without_volatile(raws), *run.following_texts),
-            following=run.items[known:] + run.following,
-            envelope=run.envelope,
-            shortened_from=run,
+            items=items,
+            messages=self._merge_items((), (), items),
+            annotated=tuple(filter(known.__gt__, prefix.annotated)),
+            following_texts=(*self._without_volatile(raws), *prefix.following_texts),
+            following=prefix.items[known:] + prefix.following,
+            envelope=prefix.envelope,
+            shortened_from=prefix,
         )
 
 
@@ -137,13 +137,13 @@ def locate_elements(
     new = gap + comma.join(raws)
     if not comma or not body.startswith(new, end):
         return None
-    behind = end + len(new)
-    text = body[start : behind - len(raws[-1]) - len(comma)]
+    end_of_new = end + len(new)
+    text = body[start : end_of_new - len(raws[-1]) - len(comma)]
     if not is_indexable(text):
         return None
     sizes = map(len(comma).__add__, map(len, raws))
     ends = tuple(accumulate(sizes, initial=len(known.text) + len(gap) - len(comma)))[1:-1]
-    return text, comma, known.ends + ends, behind
+    return text, comma, known.ends + ends, end_of_new
 
 
 def _gaps(body: bytes, start: int, first: bytes) -> tuple[bytes, bytes]:

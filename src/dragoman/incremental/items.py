@@ -19,7 +19,7 @@ from dragoman.notes import Note
 
 T = TypeVar("T")
 
-#: Estimated memory of a cached item: its raw bytes, the decoded message, and the values in its `notebook`.
+#: Estimated memory of a cached item: its raw bytes, the decoded message, and the values derived from it.
 _MEMORY_PER_BYTE = 5
 _MEMORY_PER_ITEM = 2000
 
@@ -45,16 +45,14 @@ def decode_items(
     """
     keys = list(map(bytes, raws))
     found = memo.find_all(keys)
-    missing = [key for key, piece in zip(keys, found, strict=True) if piece is None]
+    missing = [key for key, item in zip(keys, found, strict=True) if item is None]
     new = several(missing) if several is not None and missing else None
     if new is None:
         pairs = enumerate(zip(keys, found, strict=True), start)
-        return [
-            piece or _read_and_cache(memo, f"{name}[{index}]", key, read) for index, (key, piece) in pairs
-        ]
+        return [item or _read_and_cache(memo, f"{name}[{index}]", key, read) for index, (key, item) in pairs]
     memo.put_all(missing, map(estimate_item_bytes, map(len, missing)), new)
     rest = iter(new)
-    return [piece or next(rest) for piece in found]
+    return [item or next(rest) for item in found]
 
 
 def decode_new_items(
@@ -65,7 +63,7 @@ def decode_new_items(
     start: int,
     several: Callable[[list[bytes]], list[T] | None] | None = None,
 ) -> list[T]:
-    """Decode items without a cache; parameters as in `read_pieces`."""
+    """Decode items without a cache; parameters as in `decode_items`."""
     new = several(raws) if several is not None and raws else None
     if new is None:
         return [_read_at(f"{name}[{index}]", raw, read) for index, raw in enumerate(raws, start)]
@@ -82,8 +80,8 @@ class ItemWithNotes(Protocol):
 class DecodedHistory(msgspec.Struct, Generic[T], frozen=True):
     """A decoded conversation.
 
-    `pieces` are the decoded items, `said` the neutral messages made of them. `telling` holds the indexes of the items
-    that carry anything besides messages: notes, or changes of the tools.
+    `items` are the decoded items, `messages` the neutral messages made of them. `annotated` holds the indexes of the
+    items that carry anything besides messages: notes, or changes of the tools.
     """
 
     items: tuple[T, ...]
@@ -91,17 +89,17 @@ class DecodedHistory(msgspec.Struct, Generic[T], frozen=True):
     annotated: tuple[int, ...] = ()
 
 
-def absolute_notes(name: str, pieces: Sequence[ItemWithNotes], telling: Sequence[int]) -> tuple[Note, ...]:
+def absolute_notes(name: str, items: Sequence[ItemWithNotes], annotated: Sequence[int]) -> tuple[Note, ...]:
     """Return the notes of all items with absolute paths.
 
-    Only the items whose indexes are in `telling` have notes. `name` is the field that holds the items.
+    Only the items whose indexes are in `annotated` have notes. `name` is the field that holds the items.
     """
-    if not telling:  # the usual case
+    if not annotated:  # the usual case
         return ()
     return tuple(
         Note(note.kind, f"{name}[{index}]{note.where}", note.why)
-        for index in telling
-        for note in pieces[index].notes
+        for index in annotated
+        for note in items[index].notes
     )
 
 
@@ -113,9 +111,9 @@ def decode_single_item(
 
 
 def _read_and_cache(memo: LruCache[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
-    piece = _read_at(where, raw, read)
-    memo.put(raw, estimate_item_bytes(len(raw)), piece)
-    return piece
+    item = _read_at(where, raw, read)
+    memo.put(raw, estimate_item_bytes(len(raw)), item)
+    return item
 
 
 def _read_at(where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:

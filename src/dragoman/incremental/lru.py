@@ -14,8 +14,8 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-#: Default limit for the total size of all named caches; `share` changes it.
-SHARED_BYTES = 256 * 1024 * 1024
+#: Default limit for the total size of all named caches; `set_shared_limit` changes it.
+SHARED_BYTES = 96 * 1024 * 1024
 
 #: Overhead of one entry of a named cache, for the objects of key and value; matters for many small entries.
 ENTRY_BYTES = 500
@@ -154,6 +154,11 @@ def set_shared_limit(max_bytes: int) -> None:
     """Set the limit for the total size of all named caches, and evict down to it."""
     _SharedBudget.max_bytes = max_bytes
     _evict()
+
+
+def caches_enabled() -> bool:
+    """Return whether anything may be cached: not if the limit for all named caches is 0."""
+    return _SharedBudget.max_bytes > 0
 
 
 def shared_bytes() -> int:

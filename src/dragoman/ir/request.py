@@ -1,31 +1,13 @@
-"""A client's request, independent of its dialect.
-
-`Message.derived` is a per-object cache: the same message is in every later turn of its conversation.
-"""
+"""A client's request, independent of its dialect."""
 
 from __future__ import annotations
 
-import operator
-from typing import Any, Literal, Protocol, cast
+from typing import Literal
 
 import msgspec
 
 from dragoman.ir.parts import Part, ServerKind, Text
 from dragoman.ir.remote import RemoteMcpServer
-
-
-class Notebook(Protocol):
-    """Descriptor that returns the object's own cache dictionary.
-
-    A value must be a pure function of the object and of the inputs that are stored with the value.
-    """
-
-    def __get__(self, owner: object, kind: type) -> dict[str, Any]: ...
-
-
-#: Returns the instance `__dict__` itself; `attrgetter` is implemented in C, so that access runs no Python code.
-DERIVED = cast("Notebook", property(operator.attrgetter("__dict__")))
-
 
 Role = Literal["user", "model", "system"]
 
@@ -34,21 +16,13 @@ REMINDER = "<system-reminder>"
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One turn. A `system` message inside a conversation is an instruction of the program and keeps its position."""
+    """One turn. A `system` message inside a conversation is an instruction of the program and keeps its position.
+
+    The instance dictionary (`dict=True`) belongs to `dragoman.incremental.derived`, not to the value.
+    """
 
     role: Role
     parts: tuple[Part, ...]
-
-    #: Cache of values derived from this message: the same message is in every later turn of its conversation.
-    derived = DERIVED
-
-    def join(self, other: Message) -> Message:
-        """Return both messages as one, with this message's role; cached, so that every turn gets the same object."""
-        noted: tuple[Message, Message] | None = self.derived.get("joined to")
-        if noted is None or noted[0] is not other:
-            whole = Message(role=self.role, parts=self.parts + other.parts)
-            noted = self.derived["joined to"] = other, whole
-        return noted[1]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

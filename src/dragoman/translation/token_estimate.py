@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import assert_never
 
-from dragoman.incremental.fold import IncrementalFold, store_fold, take_fold
+from dragoman.incremental.fold import fold
 from dragoman.incremental.lru import LruCache
 from dragoman.ir import (
     Media,
@@ -47,17 +47,8 @@ def estimate_tokens(request: Request) -> int:
 
 
 def _history(messages: tuple[Message, ...]) -> int:
-    """Estimate the messages; the counts of messages from earlier turns are cached."""
-    if not messages:
-        return 0
-    course: IncrementalFold[int] = take_fold(messages, "tokens")
-    if course.state is None:
-        course.state = _message(messages[0])
-    new = messages[1 + len(course.results) :]
-    course.extend(new, map(_message, new))
-    store_fold(messages, "tokens", course)
-    first: int = course.state
-    return first + sum(course.results)
+    totals = fold(messages, "tokens", 0, lambda total, message: total + _message(message))
+    return totals[-1] if totals else 0
 
 
 def _message(message: Message) -> int:

@@ -105,9 +105,9 @@ _BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="history",
     elements=lambda wire: wire.conversation_state.history or (),
-    said=_with_editor_state,
-    tells=lambda decoded: decoded.notes or decoded.tools,
-    framed=False,  # the rest of the body has the current message, so it is never the same
+    merge_items=_with_editor_state,
+    is_annotated=lambda decoded: decoded.notes or decoded.tools,
+    has_stable_envelope=False,  # the rest of the body has the current message, so it is never the same
 )
 #: Keeps nothing: in the next request the current message has no tools, so its bytes never come again.
 _NO_CACHE: LruCache[bytes, DecodedMessage] = LruCache(0)
@@ -123,12 +123,12 @@ class Echo(msgspec.Struct, frozen=True):
 
 def decode_request(body: bytes, echo: Echo) -> Decoded:
     """Decode a request; `echo.conversation_id` is used if the client has not named the conversation."""
-    skimmed = _BODIES.read(body)
-    wire = skimmed.wire
+    partial = _BODIES.read(body)
+    wire = partial.wire
     if wire.dry_run:
         raise InvalidRequest("a dry run is not offered here", where="dryRun")
     state = wire.conversation_state
-    history = skimmed.history(_MESSAGES, _HISTORY, _message)
+    history = partial.history(_MESSAGES, _HISTORY, _message)
     current = decode_single_item(_NO_CACHE, _CURRENT, bytes(state.current_message), _message)
     messages = _with_editor_state(history.messages, history.items, (current,))
     if not messages:

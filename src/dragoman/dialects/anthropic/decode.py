@@ -80,10 +80,10 @@ _BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
     key="messages",
     elements=operator.attrgetter("messages"),
     tools=TOOLS_FIELD,
-    known_as=_without_cache_points,
-    idle=_VOLATILE,
-    said=_merge_messages,
-    tells=operator.attrgetter("tells"),
+    without_volatile=_without_cache_points,
+    volatile=_VOLATILE,
+    merge_items=_merge_messages,
+    is_annotated=operator.attrgetter("tells"),
 )
 
 
@@ -104,18 +104,18 @@ _UNCHANGED = _ToolChanges()
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    skimmed = _BODIES.read(body)
-    if not skimmed.has_known_envelope:
-        _refuse_unservable(skimmed.wire)
-    history = skimmed.history(_MESSAGES, "messages", _message, several=_messages)
-    declared = skimmed.derive("tools", None, lambda: decode_tool_set(skimmed.tools))
+    partial = _BODIES.read(body)
+    if not partial.has_known_envelope:
+        _refuse_unservable(partial.wire)
+    history = partial.history(_MESSAGES, "messages", _message, several=_messages)
+    declared = partial.derive("tools", None, lambda: decode_tool_set(partial.tools))
     change = _collect_tool_changes(history, declared)
     named = headers.get("x-claude-code-session-id")
-    frame = skimmed.derive(
-        "frame", (named, change), lambda: _decode_envelope(skimmed.wire, declared, change, named)
+    envelope = partial.derive(
+        "envelope", (named, change), lambda: _decode_envelope(partial.wire, declared, change, named)
     )
-    request = msgspec.structs.replace(frame.request, messages=history.messages)
-    return Decoded(request, frame.notes + absolute_notes("messages", history.items, history.annotated))
+    request = msgspec.structs.replace(envelope.request, messages=history.messages)
+    return Decoded(request, envelope.notes + absolute_notes("messages", history.items, history.annotated))
 
 
 def _decode_envelope(wire: Body, declared: ToolSet, change: _ToolChanges, named: str | None) -> Decoded:

@@ -63,26 +63,26 @@ _BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
     lambda body: jsontext.decode_leniently(decode_body, body),
     key="messages",
     elements=lambda wire: wire.messages or (),
-    said=lambda before, _, new: (*before, *map(_MESSAGE, new)),
-    tells=lambda decoded: decoded.changes or decoded.notes,
+    merge_items=lambda before, _, new: (*before, *map(_MESSAGE, new)),
+    is_annotated=lambda decoded: decoded.changes or decoded.notes,
 )
 
 
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
     """Decode a request; `model` comes from the URL, and the body's `modelId` is used if it is empty."""
-    skimmed = _BODIES.read(body)
-    if not skimmed.has_known_envelope:
-        _refuse_unservable(skimmed.wire)
-    history = skimmed.history(_MESSAGES, "messages", _message)
+    partial = _BODIES.read(body)
+    if not partial.has_known_envelope:
+        _refuse_unservable(partial.wire)
+    history = partial.history(_MESSAGES, "messages", _message)
     changes = tuple(change for index in history.annotated for change in history.items[index].changes)
-    frame = skimmed.derive(
-        "frame",
+    envelope = partial.derive(
+        "envelope",
         (model, stream, changes),
-        lambda: _decode_envelope(skimmed.wire, model, changes, stream=stream),
+        lambda: _decode_envelope(partial.wire, model, changes, stream=stream),
     )
-    request = msgspec.structs.replace(frame.request, messages=history.messages)
+    request = msgspec.structs.replace(envelope.request, messages=history.messages)
     message_notes = absolute_notes("messages", history.items, history.annotated)
-    return Decoded(request, (*frame.notes, *message_notes), frame.echo)
+    return Decoded(request, (*envelope.notes, *message_notes), envelope.echo)
 
 
 def _decode_envelope(wire: Body, model: str, changes: tuple[ToolChange, ...], *, stream: bool) -> Decoded:

@@ -1,19 +1,19 @@
 """Encode messages as `contents`, incrementally.
 
-A conversation repeats its history in every request. The encoded contents are cached with the messages, so that
-only new messages are encoded. Calls without a signature get Google's sentinel where one is required.
+A conversation repeats its history in every request. `fold` continues where the last request ended, so that only new
+messages are encoded. Calls without a signature get Google's sentinel where one is required.
 """
 
 from __future__ import annotations
 
 import operator
-from bisect import bisect_left
+from functools import partial
 
 import msgspec
 
 from dragoman.dialects.gemini.models import ModelProfile
 from dragoman.dialects.gemini.parts import EncodingContext, PartEncoder, WirePart
-from dragoman.incremental.fold import IncrementalFold, store_fold, take_fold
+from dragoman.incremental.fold import fold
 from dragoman.ir import Media, Message, Part, Text, Thought, ToolResult
 from dragoman.notes import Note
 
@@ -34,13 +34,17 @@ def encode_contents(
     """
     if not messages:
         return [], []
-    contents: _Contents = take_fold(messages, "contents", lambda: _Contents(setting))
-    if contents.state is not setting and not setting.same_as(contents.state):
-        contents = _Contents(setting)
-    contents.write(messages)
-    result = contents.tell()
-    store_fold(messages, "contents", contents)
-    return result
+    states = fold(messages, "contents", _State(context=setting), partial(_add_message, PartEncoder(setting)))
+    last = states[-1]
+    special = last.content.special
+    noted, unsigned = (last.notes, last.unsigned) if special is None else _add_special(special, last)
+    contents = [*filter(None, (*map(_CLOSED, states), last.content.json))]
+    notes = [*noted]
+    for place, at in unsigned:
+        notes.append(Note("sentinel", f"contents[{place}]", _NOT_SIGNED))
+        json = contents[place]
+        contents[place] = b"%b,%b%b" % (json[:at], _SENTINEL_MEMBER, json[at:])
+    return contents, notes
 
 
 class Special(msgspec.Struct, frozen=True, gc=False):
@@ -55,148 +59,82 @@ class Special(msgspec.Struct, frozen=True, gc=False):
 
 
 class EncodedContent(msgspec.Struct, frozen=True):
-    """One message as JSON, with the values it depends on, so that a cached content is reused only if they match.
-
-    `remarks` are the system messages that are encoded inside this content.
-    """
+    """One message as JSON, together with the system messages that follow it."""
 
     json: bytes
     special: Special | None
-    remarks: tuple[Message, ...]
-    setting: EncodingContext
-
-    def fits(self, remarks: tuple[Message, ...], setting: EncodingContext) -> bool:
-        same = self.setting is setting or self.setting.same_as(setting)
-        return same and len(self.remarks) == len(remarks) and all(map(operator.is_, self.remarks, remarks))
 
 
-_JSON, _SPECIAL, _ROLE = map(operator.attrgetter, ("json", "special", "role"))
+class _State(msgspec.Struct, frozen=True):
+    """The contents after one message.
 
-
-class _Contents(IncrementalFold[bytes]):
-    """The encoded contents of a history; `write` encodes only the messages that are new.
-
-    `worked` has the JSON of the content that begins with each message; it is empty for a system message that is
-    part of the content before it and for a message without encoded parts. `_turns`, `_unsigned` and `_notes`
-    refer to messages by index, in ascending order.
+    The `content` of the message `head` is open: system messages that follow, the `system_messages` so far, become part
+    of it. `closed` is the JSON of the content that this message has closed, if any. The other fields describe all
+    closed contents: their `number`, their notes, and the place and byte offset of each missing signature in the current
+    turn, where the first call of every step must have one (pain A6). `context` is set in the start state only.
     """
 
-    def __init__(self, setting: EncodingContext) -> None:
-        super().__init__(setting)
-        self._encoder = PartEncoder(setting)
-        self._first: bytes | None = None
-        self._turns: list[int] = []
-        self._unsigned: list[tuple[int, int]] = []
-        self._notes: dict[Note, int] = {}
-
-    def truncate(self, length: int) -> None:
-        """Drop everything from `length` on; if a system message is there, also the content that includes it."""
-        while length > 0 and not self.results[length]:
-            length -= 1
-        super().truncate(max(0, length))
-        if length <= 0:
-            self._first = None
-        known = self._known()
-        del self._turns[bisect_left(self._turns, known) :]
-        del self._unsigned[bisect_left(self._unsigned, (known, 0)) :]
-        self._notes = {note: index for note, index in self._notes.items() if index < known}
-
-    def _known(self) -> int:
-        """Return the number of messages that are encoded."""
-        return 0 if self._first is None else 1 + len(self.results)
-
-    def write(self, messages: tuple[Message, ...]) -> None:
-        """Encode the new messages; if they begin with a system message, encode the last content again with it."""
-        known = self._known()
-        new = messages[known:]
-        remarks = "system" in map(_ROLE, new)
-        if remarks and known and new[0].role == "system":
-            self.truncate(known - 2)
-            known = self._known()
-            new = messages[known:]
-        encoder = self._encoder
-        contents = _with_remarks(new, encoder) if remarks else [_encoded(one, (), encoder) for one in new]
-        jsons = map(_JSON, contents)
-        if not known:
-            self._first = next(jsons)
-        self.results += jsons
-        self.messages += new if known else new[1:]
-        if any(map(_SPECIAL, contents)):
-            for index, content in enumerate(contents, known):
-                if content.special is not None:
-                    self._index_special(index, content.special)
-
-    def _index_special(self, index: int, special: Special) -> None:
-        if special.starts_turn:
-            self._turns.append(index)
-        if special.unsigned:
-            self._unsigned.append((index, special.unsigned))
-        for note in special.notes:
-            self._notes.setdefault(note, index)
-
-    def tell(self) -> tuple[list[bytes], list[Note]]:
-        """Return all contents and notes, with sentinels inserted.
-
-        In the current turn the first call of every step must have a signature (known problem A6).
-        """
-        contents = [*filter(None, (self._first, *self.results))]
-        notes = [*self._notes]
-        turn = self._turns[-1] if self._turns else -1
-        if self._unsigned and self._unsigned[-1][0] > turn:
-            for index, at in self._unsigned[bisect_left(self._unsigned, (turn + 1, 0)) :]:
-                place = index - (self._first, *self.results)[:index].count(b"")
-                notes.append(Note("sentinel", f"contents[{place}]", _NOT_SIGNED))
-                json = contents[place]
-                contents[place] = b"%b,%b%b" % (json[:at], _SENTINEL_MEMBER, json[at:])
-        return contents, notes
+    closed: bytes = b""
+    content: EncodedContent = EncodedContent(b"", None)
+    head: Message | None = None
+    system_messages: tuple[Message, ...] = ()
+    number: int = 0
+    notes: tuple[Note, ...] = ()
+    unsigned: tuple[tuple[int, int], ...] = ()
+    context: EncodingContext | None = None
 
 
-def _with_remarks(messages: tuple[Message, ...], encoder: PartEncoder) -> list[EncodedContent]:
-    """Encode messages, each together with the system messages that follow it.
+_CLOSED = operator.attrgetter("closed")
+
+
+def _add_message(encoder: PartEncoder, before: _State, message: Message) -> _State:
+    """Add a system message to the open content, or close that and begin another one.
 
     After a message of the model, a system message becomes a content of its own.
     """
-    contents: list[EncodedContent] = []
-    start = 0
-    while start < len(messages):
-        end = start + 1
-        if messages[start].role != "model":
-            while end < len(messages) and messages[end].role == "system":
-                end += 1
-        contents.append(_encoded(messages[start], messages[start + 1 : end], encoder))
-        contents += [EncodedContent(b"", None, (), encoder.setting)] * (end - start - 1)
-        start = end
-    return contents
+    head = before.head
+    if message.role == "system" and head is not None and head.role != "model":
+        system_messages = (*before.system_messages, message)
+        content = _encode(head, system_messages, encoder)
+        return msgspec.structs.replace(before, closed=b"", content=content, system_messages=system_messages)
+    content = _encode(message, (), encoder)
+    if head is None:
+        return _State(b"", content, Message(role=message.role, parts=message.parts))  # a copy, see `fold`
+    json, number, special = before.content.json, before.number, before.content.special
+    notes, unsigned = (before.notes, before.unsigned) if special is None else _add_special(special, before)
+    return _State(json, content, message, (), number + 1 if json else number, notes, unsigned)
 
 
-def _encoded(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> EncodedContent:
-    """Return the content of a message, from the message's own cache if it still fits."""
-    notebook = message.derived
-    cached: EncodedContent | None = notebook.get("content")
-    if cached is None or not cached.fits(remarks, encoder.setting):
-        cached = notebook["content"] = _encode(message, remarks, encoder)
-    return cached
+def _add_special(special: Special, before: _State) -> tuple[tuple[Note, ...], tuple[tuple[int, int], ...]]:
+    """Return the notes and missing signatures of all contents, now that the open one with `special` is closed."""
+    new = tuple(note for note in dict.fromkeys(special.notes) if note not in before.notes)
+    unsigned = before.unsigned
+    if special.starts_turn:
+        unsigned = ()
+    elif special.unsigned:
+        unsigned = (*unsigned, (before.number, special.unsigned))
+    return before.notes + new, unsigned
 
 
-def _encode(message: Message, remarks: tuple[Message, ...], encoder: PartEncoder) -> EncodedContent:
+def _encode(message: Message, system_messages: tuple[Message, ...], encoder: PartEncoder) -> EncodedContent:
     """Encode a message with its system messages; the JSON is empty if no part is left."""
-    role, said, setting, notes = message.role, message.parts, encoder.setting, encoder.notes
+    role, source, notes = message.role, message.parts, encoder.notes
     notes.clear()
     if role == "system":
         role, kinds, parts = "user", set[type[Part]](), list[WirePart]()
-        encoder.add_remark(parts, said)
+        encoder.add_remark(parts, source)
     else:
-        kinds = set(map(type, said))
-        parts = encoder.encode(said, kinds)
-    for remark in remarks:
-        encoder.add_remark(parts, remark.parts)
+        kinds = set(map(type, source))
+        parts = encoder.encode(source, kinds)
+    for following in system_messages:
+        encoder.add_remark(parts, following.parts)
     if not parts:
-        return EncodedContent(b"", None, remarks, setting)
+        return EncodedContent(b"", None)
     json = _ENCODER.encode({"role": role, "parts": parts})
-    unsigned = 0 if kinds <= _NO_CALLS else _find_unsigned(json, parts, setting.profile)
+    unsigned = 0 if kinds <= _NO_CALLS else _find_unsigned(json, parts, encoder.setting.profile)
     starts_turn = role == "user" and "functionResponse" not in parts[0]
     special = Special(unsigned, starts_turn, tuple(notes)) if unsigned or starts_turn or notes else None
-    return EncodedContent(json, special, remarks, setting)
+    return EncodedContent(json, special)
 
 
 _NO_CALLS = frozenset({Text, Thought, Media, ToolResult})

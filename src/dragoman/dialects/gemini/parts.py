@@ -133,11 +133,6 @@ class EncodingContext(msgspec.Struct, frozen=True, gc=False):
     origin: str
     served: bool = False
 
-    def same_as(self, other: EncodingContext) -> bool:
-        """Whether both encode every part alike; `profile` and `names` are compared by identity."""
-        same = self.profile is other.profile and self.names is other.names
-        return same and self.origin == other.origin and self.served == other.served
-
 
 class PartEncoder:
     """Encodes the parts of one message after the other.

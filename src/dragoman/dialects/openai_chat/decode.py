@@ -22,6 +22,7 @@ from dragoman.dialects.openai_chat.wire import Body, WireFormat, decode_body, de
 from dragoman.dialects.openai_chat.wire import decode_message as decode_wire_message
 from dragoman.errors import InvalidRequest
 from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader
+from dragoman.incremental.derived import derive, join_messages
 from dragoman.incremental.items import HISTORY_CACHE_BYTES, absolute_notes
 from dragoman.incremental.lru import LruCache
 from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, Thinking, ToolChoice, ToolResult
@@ -62,7 +63,7 @@ def _merge_messages(
     for piece in new:
         message = piece.message
         if messages and _brings_result(message) and _brings_result(messages[-1]):
-            messages[-1] = messages[-1].join(message)
+            messages[-1] = join_messages(messages[-1], message)
         else:
             messages.append(message)
     return tuple(messages)
@@ -79,26 +80,26 @@ _BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
     key="messages",
     elements=operator.attrgetter("messages"),
     tools=TOOLS_FIELD,
-    said=_merge_messages,
-    tells=operator.attrgetter("notes"),
+    merge_items=_merge_messages,
+    is_annotated=operator.attrgetter("notes"),
 )
 
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat needs no headers)
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    skimmed = _BODIES.read(body)
-    if not skimmed.has_known_envelope:
-        _refuse_unservable(skimmed.wire)
-    history = skimmed.history(_MESSAGES, "messages", _message)
-    frame = skimmed.derive("frame", None, lambda: _decode_envelope(skimmed.wire, skimmed.tools))
+    partial = _BODIES.read(body)
+    if not partial.has_known_envelope:
+        _refuse_unservable(partial.wire)
+    history = partial.history(_MESSAGES, "messages", _message)
+    envelope = partial.derive("envelope", None, lambda: _decode_envelope(partial.wire, partial.tools))
     instructions, messages, moved = _split_system(history.messages)
     request = msgspec.structs.replace(
-        frame.request,
+        envelope.request,
         messages=messages,
         system=_system(instructions),
     )
-    notes = (*frame.notes, *moved, *absolute_notes("messages", history.items, history.annotated))
-    return Decoded(request, notes, frame.echo)
+    notes = (*envelope.notes, *moved, *absolute_notes("messages", history.items, history.annotated))
+    return Decoded(request, notes, envelope.echo)
 
 
 def _decode_envelope(wire: Body, declared: bytes) -> Decoded:
@@ -173,15 +174,12 @@ def _system(instructions: tuple[Message, ...]) -> tuple[Text, ...]:
     """Return the system prompt; the same object with every turn, because that is fast to compare."""
     if not instructions:
         return ()
-    first, others = instructions[0], instructions[1:]
-    noted: tuple[tuple[Message, ...], tuple[Text, ...]] | None = first.derived.get("system")
-    if noted is None or noted[0] != others:
-        texts = (part for message in instructions for part in message.parts)
-        noted = first.derived["system"] = (
-            others,
-            tuple(part for part in texts if isinstance(part, Text) and part.text),
-        )
-    return noted[1]
+    return derive(instructions[0], "system", instructions[1:], _join_texts, instructions)
+
+
+def _join_texts(instructions: tuple[Message, ...]) -> tuple[Text, ...]:
+    parts = (part for message in instructions for part in message.parts)
+    return tuple(part for part in parts if isinstance(part, Text) and part.text)
 
 
 def _thinking(word: str | None) -> tuple[Thinking, tuple[Note, ...]]:

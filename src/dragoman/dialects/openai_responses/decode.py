@@ -38,6 +38,7 @@ from dragoman.dialects.openai_responses.wire import (
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire_item
 from dragoman.errors import InvalidRequest
 from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader, PartialBody
+from dragoman.incremental.derived import derive
 from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
 from dragoman.incremental.lru import LruCache
 from dragoman.ir import (
@@ -132,11 +133,11 @@ _BODIES: IncrementalBodyReader[Body, DecodedItem] = IncrementalBodyReader(
     key="input",
     elements=lambda wire: () if isinstance(wire.input, str) else wire.input or (),
     tools=TOOLS_FIELD,
-    said=merge_items,
-    tells=operator.attrgetter("tells"),
+    merge_items=merge_items,
+    is_annotated=operator.attrgetter("tells"),
 )
 
-#: Items that carry more than messages, with their indexes; see `History.telling`.
+#: Items that carry more than messages, with their indexes; see `DecodedHistory.annotated`.
 _ExtraItems = tuple[tuple[int, DecodedItem], ...]
 
 
@@ -157,8 +158,8 @@ class _DecodedEnvelope(msgspec.Struct, frozen=True):
 def stands_alone(body: bytes) -> bool:
     """Return whether a request neither uses stored state nor asks to be stored; False for an invalid body."""
     try:
-        skimmed = _BODIES.peek(body)
-        return skimmed.derive("alone", None, lambda: _is_alone(skimmed.wire))
+        partial = _BODIES.peek(body)
+        return partial.derive("alone", None, lambda: _is_alone(partial.wire))
     except InvalidRequest:
         return False
 
@@ -169,26 +170,26 @@ def _is_alone(wire: Body) -> bool:
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    skimmed = _BODIES.read(body)
-    if not skimmed.has_known_envelope:
-        _refuse_unservable(skimmed.wire)
-    history = _decode_input(skimmed)
+    partial = _BODIES.read(body)
+    if not partial.has_known_envelope:
+        _refuse_unservable(partial.wire)
+    history = _decode_input(partial)
     items, extras = _drop_settled_approvals(history)
-    declared = skimmed.derive("tools", None, lambda: decode_tool_set(skimmed.tools))
+    declared = partial.derive("tools", None, lambda: decode_tool_set(partial.tools))
     tool_set, loaded = _available_tools(declared, items, extras)
     named = headers.get("session_id")
-    frame = skimmed.derive(
-        "frame",
+    envelope = partial.derive(
+        "envelope",
         (named, extras, tuple(loaded)),
-        lambda: _decode_envelope(skimmed.wire, tool_set, loaded, extras, named),
+        lambda: _decode_envelope(partial.wire, tool_set, loaded, extras, named),
     )
     messages = history.messages if items is history.items else merge_items((), (), items)
-    leading, messages = split_instructions(messages, always=frame.compacts)
-    if frame.compacts:
+    leading, messages = split_instructions(messages, always=envelope.compacts)
+    if envelope.compacts:
         messages += (Message(role="user", parts=(Text(text=SUMMARY_PROMPT),)),)
-    request = msgspec.structs.replace(frame.request, messages=messages, system=_system(frame, leading))
-    notes = (*frame.notes, *absolute_notes("input", items, history.annotated))
-    return Decoded(request, notes, frame.echo)
+    request = msgspec.structs.replace(envelope.request, messages=messages, system=_system(envelope, leading))
+    notes = (*envelope.notes, *absolute_notes("input", items, history.annotated))
+    return Decoded(request, notes, envelope.echo)
 
 
 def _decode_envelope(
@@ -230,16 +231,16 @@ def _decode_envelope(
     return _DecodedEnvelope(request, notes, echo, instructions, tool_set.guides, compacts)
 
 
-def _system(frame: _DecodedEnvelope, leading: Message | None) -> tuple[Text, ...]:
+def _system(envelope: _DecodedEnvelope, leading: Message | None) -> tuple[Text, ...]:
     """Return the system prompt; the same object with every turn, because that is fast to compare."""
     if leading is None:
-        return frame.request.system
-    key = frame.instructions, frame.guides
-    noted: tuple[object, tuple[Text, ...]] | None = leading.derived.get("system")
-    if noted is None or noted[0] != key:
-        texts = [part for part in leading.parts if isinstance(part, Text)]
-        noted = leading.derived["system"] = key, (*frame.instructions, *texts, *frame.guides)
-    return noted[1]
+        return envelope.request.system
+    return derive(leading, "system", (envelope.instructions, envelope.guides), _join_texts, envelope, leading)
+
+
+def _join_texts(envelope: _DecodedEnvelope, leading: Message) -> tuple[Text, ...]:
+    texts = [part for part in leading.parts if isinstance(part, Text)]
+    return (*envelope.instructions, *texts, *envelope.guides)
 
 
 def _refuse_unservable(wire: Body) -> None:
@@ -251,15 +252,15 @@ def _refuse_unservable(wire: Body) -> None:
         raise InvalidRequest(why, where="prompt")
 
 
-def _decode_input(skimmed: PartialBody[Body, DecodedItem]) -> DecodedHistory[DecodedItem]:
-    if not skimmed.has_known_envelope:
-        given = skimmed.wire.input
+def _decode_input(partial: PartialBody[Body, DecodedItem]) -> DecodedHistory[DecodedItem]:
+    if not partial.has_known_envelope:
+        given = partial.wire.input
         if isinstance(given, str):
             asked = (DecodedItem(role="user", parts=(Text(text=given),)),)
             return DecodedHistory(asked, merge_items((), (), asked))
         if not given:
             raise InvalidRequest("at least one input item is required", where="input")
-    return skimmed.history(_ITEMS, "input", _item)
+    return partial.history(_ITEMS, "input", _item)
 
 
 def _drop_settled_approvals(

@@ -160,11 +160,6 @@ class DecodedItem(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         instructs = self.role == "system" and all(isinstance(part, Text) for part in self.parts)
         return MergeKey(self.role, results, instructs)
 
-    @cached_property
-    def derived(self) -> dict[str, Any]:
-        """Cached values that were derived from this item and the items after it."""
-        return {}
-
 
 def decode_item(item: Item, raw: bytes) -> DecodedItem:
     """Decode an item, whose bytes are `raw`; errors and notes have paths relative to it."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from dragoman.dialects.openai_responses.items import DecodedItem
+from dragoman.incremental.derived import derive
 from dragoman.ir import Message, Text, place_signatures
 
 _VOICE, _SPEAKS = operator.attrgetter("voice"), operator.attrgetter("speaks")
@@ -56,15 +57,8 @@ def _last_group(items: Sequence[DecodedItem]) -> list[DecodedItem]:
 
 
 def _message(group: tuple[DecodedItem, ...]) -> Message:
-    """Return the message of a group, cached on its first item.
-
-    The cache entry does not refer to the first item itself: the reference cycle would delay its deletion.
-    """
-    first, others = group[0], group[1:]
-    noted: tuple[tuple[DecodedItem, ...], Message] | None = first.derived.get("message")
-    if noted is None or len(noted[0]) != len(others) or not all(map(operator.is_, noted[0], others)):
-        noted = first.derived["message"] = others, _join(group)
-    return noted[1]
+    """Return the message of a group: the same object for the same items."""
+    return derive(group[0], "message", group[1:], _join, group)
 
 
 def _join(group: tuple[DecodedItem, ...]) -> Message:

@@ -6,11 +6,13 @@ Only the messages that are new since the last turn are examined, and valid messa
 from __future__ import annotations
 
 import operator
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
 
-from dragoman.incremental.fold import IncrementalFold, store_fold, take_fold
+from dragoman.incremental.derived import derive, join_messages
+from dragoman.incremental.fold import fold
 from dragoman.ir import (
     Media,
     Message,
@@ -47,68 +49,46 @@ _MAY_JOIN: frozenset[tuple[Kind, Kind]] = frozenset(
 
 
 class HistoryStep(msgspec.Struct, frozen=True):
-    """The messages to send for one message of the client, with tool searches unfolded.
+    """What one message of the client adds to the messages to send.
 
-    `after` is the kind of the last of them. `calls` maps the ids of the calls without a result to their names. A step
-    that `joins` replaces the last message of the step before it too.
+    `messages` are sent for this message, with tool searches expanded; the last of them may still be joined with the
+    message that follows. `closed` are the messages of the step before that this one leaves as they are. `after` is the
+    kind of the last message. `calls` maps the ids of the calls without a result to their names. A step that `joins` has
+    replaced the last message before it.
     """
 
     messages: tuple[Message, ...]
     after: Kind = "start"
     calls: dict[str, str] = {}
     joins: bool = False
+    closed: tuple[Message, ...] = ()
 
 
-_START = HistoryStep(())
-
-
-class _CheckedHistory(IncrementalFold[HistoryStep]):
-    """The cached steps of a history; `said` is the concatenation of their messages."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.output: list[Message] = []
-
-    def truncate(self, length: int) -> None:
-        super().truncate(length)
-        self.output = []
-        self.append_steps(self.results)
-
-    def append_steps(self, steps: list[HistoryStep]) -> None:
-        for step in steps:
-            if step.joins:
-                del self.output[-1:]  # empty if it joins the first message, which is not in the course
-            self.output += step.messages
+_START: HistoryStep | None = HistoryStep(())
+_CLOSED = operator.attrgetter("closed")
 
 
 def check_history(messages: tuple[Message, ...], *, ends_with_user: bool) -> tuple[Message, ...] | None:
     """Return the messages to send, with the tool names filled in on all results; None if anything needs repair."""
     if not messages:
         return None
-    course: _CheckedHistory = take_fold(messages, "sound", _CheckedHistory)
-    steps = course.results
-    # The first message is sent as it is; if there are cached steps, it was examined before them.
-    last = steps[-1] if steps else _step(_START, messages[0])
-    if last is None:
+    steps = fold(messages, "checked", _START, _step)
+    last = steps[-1]
+    if last is None or last.after == "calls" or (last.after == "model" and ends_with_user):
         return None
-    known = len(steps)
-    new = messages[1 + known :]
-    for message in new:
-        last = _step(last, message)
-        if last is None:
-            return None
-        steps.append(last)
-    course.messages += new
-    course.append_steps(steps[known:])
-    store_fold(messages, "sound", course)
-    if last.after == "calls" or (last.after == "model" and ends_with_user):
-        return None
-    return tuple(course.output) if steps and steps[0].joins else (messages[0], *course.output)
+    return (*chain.from_iterable(map(_CLOSED, steps)), *last.messages)
 
 
-def _step(before: HistoryStep, message: Message) -> HistoryStep | None:
-    """Return the next step, or None if the message is empty, out of order or has parts of another role."""
+def _step(before: HistoryStep | None, message: Message) -> HistoryStep | None:
+    """Return the next step, or None if the message is empty, out of order or has parts of another role.
+
+    Also return None after a message that needs repair. The first message is copied, see `fold`.
+    """
+    if before is None:
+        return None
     role, parts = message.role, message.parts
+    if before is _START:
+        message = Message(role=role, parts=parts)
     kinds = set(map(type, parts))
     if kinds == _RESULTS and role == "user":
         return _results_step(before, message)
@@ -120,6 +100,17 @@ def _step(before: HistoryStep, message: Message) -> HistoryStep | None:
     joins = kind not in _MAY_FOLLOW[before.after]
     if (joins and (before.after, kind) not in _MAY_JOIN) or not kinds or not kinds <= _ALLOWED_PARTS[role]:
         return None
+    calls = _calls_of(role, parts)
+    if calls is None or (kinds == _THOUGHTS and not any(map(_SIGNATURE, parts))):
+        return None  # unsigned thoughts are never sent back
+    if not joins:
+        return HistoryStep((message,), kind, calls, False, before.messages)
+    joined = join_messages(before.messages[-1], message)
+    return HistoryStep((joined,), kind, calls, True, before.messages[:-1])
+
+
+def _calls_of(role: Role, parts: tuple[Part, ...]) -> dict[str, str] | None:
+    """Return the ids and names of the calls; None if an id occurs twice or a text is empty or wrongly signed."""
     calls: dict[str, str] = {}
     for part in parts:
         if isinstance(part, ToolCall):
@@ -128,21 +119,20 @@ def _step(before: HistoryStep, message: Message) -> HistoryStep | None:
             calls[part.id] = part.name
         elif isinstance(part, Text) and (role != "model" if part.signature is not None else not part.text):
             return None
-    if kinds == _THOUGHTS and not any(map(_SIGNATURE, parts)):  # unsigned thoughts are never sent back
-        return None
-    return HistoryStep((before.messages[-1].join(message) if joins else message,), kind, calls, joins)
+    return calls
 
 
 def _steps(before: HistoryStep, unfolded: tuple[Message, ...]) -> HistoryStep | None:
     """Return the steps of several messages as one step."""
-    said: list[Message] = []
+    output: list[Message] = []
+    closed = before.messages
     for message in unfolded:
         step = _step(before, message)
         if step is None or step.joins:
             return None
-        said += step.messages
+        output += step.messages
         before = step
-    return HistoryStep(tuple(said), before.after, before.calls)
+    return HistoryStep(tuple(output), before.after, before.calls, False, closed)
 
 
 def _results_step(before: HistoryStep, message: Message) -> HistoryStep | None:
@@ -151,16 +141,13 @@ def _results_step(before: HistoryStep, message: Message) -> HistoryStep | None:
     ids = [*map(_CALL_ID, parts)]
     if ids != [*calls] and (len(ids) != len(calls) or calls.keys() != {*ids}):
         return None
-    notebook = message.derived
-    noted: tuple[Message, Message] | None = notebook.get("named")
-    if noted is None or noted[0] is not before.messages[-1]:
-        results = dict(zip(ids, parts, strict=True))
-        noted = notebook["named"] = before.messages[-1], _with_names(calls, results)
-    return HistoryStep((noted[1],), "results")
+    named = derive(message, "named", (before.messages[-1],), _with_names, calls, ids, parts)
+    return HistoryStep((named,), "results", {}, False, before.messages)
 
 
-def _with_names(calls: dict[str, str], results: dict[str, Any]) -> Message:
-    """Return the results in the order of their calls, each with the name of its tool."""
+def _with_names(calls: dict[str, str], ids: list[str], parts: tuple[Any, ...]) -> Message:
+    """Return the results `parts` in the order of their calls, each with the name of its tool."""
+    results = dict(zip(ids, parts, strict=True))
     named = [msgspec.structs.replace(results[call_id], name=name) for call_id, name in calls.items()]
     return Message(role="user", parts=tuple(named))
 

@@ -12,6 +12,7 @@ from itertools import groupby
 
 import msgspec
 
+from dragoman.incremental.derived import derive
 from dragoman.incremental.lru import LruCache
 from dragoman.ir import Media, Message, Part, Text, ToolCall, ToolResult
 from dragoman.translation.repair.signatures import text_key
@@ -96,10 +97,7 @@ def _key(before: Message | None, said: list[Message]) -> str:
     one: that would be a reference cycle.
     """
     parts = before.parts if before is not None else None
-    noted: tuple[tuple[Part, ...] | None, int, str] | None = said[0].derived.get("hidden")
-    if noted is None or noted[0] is not parts or noted[1] != len(said):
-        noted = said[0].derived["hidden"] = parts, len(said), _make_key(before, said)
-    return noted[2]
+    return derive(said[0], "hidden", (parts, len(said)), _make_key, before, said)
 
 
 def _make_key(before: Message | None, said: list[Message]) -> str:
@@ -179,11 +177,11 @@ def _answered(record: HiddenRounds, following: Message | None) -> Message:
     """Join the gateway's results and the client's in one message; `repair.history` puts them in call order."""
     if following is None or not _brings_results(following):
         return Message(role="user", parts=record.results)
-    noted: tuple[HiddenRounds, Message] | None = following.derived.get("answered")
-    if noted is None or noted[0] is not record:
-        joined = Message(role="user", parts=(*record.results, *following.parts))
-        noted = following.derived["answered"] = record, joined
-    return noted[1]
+    return derive(following, "answered", (record,), _join_results, record, following)
+
+
+def _join_results(record: HiddenRounds, following: Message) -> Message:
+    return Message(role="user", parts=(*record.results, *following.parts))
 
 
 def _parts(messages: list[Message] | tuple[Message, ...]) -> Iterator[Part]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import operator
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
+from itertools import chain, compress
 
 import msgspec
 
-from dragoman.incremental.fold import IncrementalFold, store_fold, take_fold
+from dragoman.incremental.derived import derive
+from dragoman.incremental.fold import fold, fold_naively
 from dragoman.ir import AFTER_TEXT, Message, Part, SealedSignature, ServerCall, Text, ToolCall, ToolResult
 
 #: Prefix of the store keys of texts. Equal texts may come from different callers; call ids are unique.
 TEXT_KEY_PREFIX = "text-"
-_FOLD_NAME = "signing"
 
 
 def text_key(before: Message | None, text: str) -> str:
     """Return the store key of a text: a hash of it and of the user message before it, because a text has no id."""
+    return _text_key(before.parts if before is not None else (), text)
+
+
+def _text_key(parts_before: tuple[Part, ...], text: str) -> str:
     words: list[str] = []
-    for part in before.parts if before is not None else ():
+    for part in parts_before:
         if isinstance(part, ToolResult):
             words.append(part.call_id)
         elif isinstance(part, Text):
@@ -36,7 +42,7 @@ def last_user_message(messages: tuple[Message, ...], end: int | None = None) -> 
 
 
 class SignatureRestorer:
-    """Signs the messages of one request; `wanted` are the store keys of the signatures that are missing.
+    """Signs the messages of one request; `missing_keys` are the store keys of the signatures that are missing.
 
     With a `scope` the signed messages are cached, so that the next turn of the same scope only looks up its new
     messages. Without a scope every turn looks up everything.
@@ -44,18 +50,22 @@ class SignatureRestorer:
 
     def __init__(self, messages: tuple[Message, ...], scope: str | None = None) -> None:
         self.messages = messages
-        self._scope = scope if messages and messages[0].role != "model" else None
-        self._fold = _take_fold(messages, self._scope)
-        # The first message that is not cached yet. The message at 0, which holds the cache, is never the model's
-        # if there is a scope, so it needs no signature.
-        self._start = 0 if self._scope is None else 1 + len(self._fold.results)
-        found = _keys(messages, self._start)
-        self._places = dict(found)
-        # A key that occurs twice belongs to its last place, which changes if the client cuts its history there.
-        # The cache cannot express that, so it is not used.
-        if len(self._places) < len(found) or not self._fold.state.keys.isdisjoint(self._places):
-            self._scope, self._fold, self._start = None, IncrementalFold(), 0
-            self._places = dict(_keys(messages, 0))
+        # What is cached with the first message cannot refer to a signed copy of it, so that must not need signatures.
+        self._is_cached = scope is not None and bool(messages) and messages[0].role != "model"
+        start = _Lookup(scope)
+        if self._is_cached:
+            self._lookups = fold(messages, "signatures", start, _next_lookup)
+            missing = [*chain.from_iterable(map(_MISSING, self._lookups))]
+            # A key that occurs twice belongs to its last place, which changes if the client cuts its history there.
+            self._is_cached = len(dict(missing)) == len(missing)
+        if not self._is_cached:
+            self._lookups = fold_naively(messages, start, _next_lookup)
+        self._known = [*map(_SIGNED, self._lookups)]
+        self._pending = [*compress(range(len(messages)), map(operator.not_, self._known))]
+        self._places = {
+            key: (index, place) for index in self._pending for key, place in self._lookups[index].missing
+        }
+
         self._signed: tuple[Message, ...] | None = None
 
     @property
@@ -66,67 +76,69 @@ class SignatureRestorer:
         """Return the messages with the `recalled` signatures; None if the store could not be read."""
         if self._signed is not None:
             return self._signed
-        start, course = self._start, self._fold
-        new = self._sign_from(start, recalled or {})
-        signed = (*self.messages[: min(start, 1)], *course.results, *new)
-        if self._scope is not None:
-            if recalled is not None:
-                course.extend(self.messages[start:], new)
-                course.state.keys.update(self._places)
-                self._signed = signed
-            store_fold(self.messages, _FOLD_NAME, course)
-        return signed
-
-    def _sign_from(self, start: int, recalled: Mapping[str, SealedSignature]) -> list[Message]:
-        changed: dict[int, dict[int, SealedSignature]] = {}
-        for key, sealed in recalled.items():
+        found: dict[int, dict[int, SealedSignature]] = {}
+        for key, sealed in (recalled or {}).items():
             if key in self._places:
                 index, place = self._places[key]
-                changed.setdefault(index, {})[place] = sealed
-        signed = list(self.messages[start:])
-        for index, signatures in changed.items():
-            signed[index - start] = _signed(self.messages[index], signatures)
-        return signed
+                found.setdefault(index, {})[place] = sealed
+        signed = [*self._known]
+        for index in self._pending:
+            message = self.messages[index]
+            signed[index] = _signed(message, found[index]) if index in found else message
+        if signed and signed[0] is _FIRST:
+            signed[0] = self.messages[0]
+        result = tuple(signed)
+        if self._is_cached and recalled is not None:
+            self._signed = result
+            for index in self._pending:
+                self._lookups[index].signed = result[index]
+        return result
 
 
-class _LookedUp(msgspec.Struct, frozen=True):
-    """The scope of a course, and the keys that were looked up for it."""
+class _Lookup(msgspec.Struct):
+    """The lookup for one message: the `missing` signatures as pairs of the store key and the index of the part.
+
+    `signed` is the message with the signatures that were found; it is None until the store was read. `parts_before` are
+    those of the last user message.
+    """
 
     scope: str | None
-    keys: set[str]
+    parts_before: tuple[Part, ...] = ()
+    missing: Sequence[tuple[str, int]] = ()
+    signed: Message | None = None
 
 
-def _take_fold(messages: tuple[Message, ...], scope: str | None) -> IncrementalFold[Message]:
-    course: IncrementalFold[Message] = (
-        take_fold(messages, _FOLD_NAME) if scope is not None else IncrementalFold()
-    )
-    if course.state is None or course.state.scope != scope:
-        return IncrementalFold(_LookedUp(scope, set()))
-    return course
+_MISSING, _SIGNED = operator.attrgetter("missing"), operator.attrgetter("signed")
+_FIRST = Message(
+    role="user", parts=()
+)  # stands in for the first message, which no state may refer to, see `fold`
 
 
-def _keys(messages: tuple[Message, ...], start: int) -> list[tuple[str, tuple[int, int]]]:
-    """Return the key of every part without a signature, with the index of its message and part.
+def _next_lookup(before: _Lookup, message: Message) -> _Lookup:
+    parts_before = before.parts_before
+    if message.role == "user":
+        parts_before = message.parts
+    elif message.role == "model" and (missing := _missing(message, parts_before)):
+        return _Lookup(before.scope, parts_before, missing)
+    is_first = before.signed is None and not before.missing
+    return _Lookup(before.scope, parts_before, (), _FIRST if is_first else message)
+
+
+def _missing(message: Message, parts_before: tuple[Part, ...]) -> list[tuple[str, int]]:
+    """Return the key and the index of every part without a signature.
 
     An answer has one signature, on its text or on a call; if the client sent it back, nothing is missing. This does
     not hold for a message with server calls, which may consist of several answers.
     """
-    keys: list[tuple[str, tuple[int, int]]] = []
-    before = last_user_message(messages, start)
-    for index in range(start, len(messages)):
-        message = messages[index]
-        role = message.role
-        if role == "user":
-            before = message
-        elif role == "model":
-            if any(map(_is_signed, message.parts)) and ServerCall not in map(type, message.parts):
-                continue
-            for place, part in enumerate(message.parts):
-                if isinstance(part, _WANTED) and part.signature is None:
-                    key = part.id if not isinstance(part, Text) else part.text and text_key(before, part.text)
-                    if key:
-                        keys.append((key, (index, place)))
-    return keys
+    if any(map(_is_signed, message.parts)) and ServerCall not in map(type, message.parts):
+        return []
+    missing: list[tuple[str, int]] = []
+    for place, part in enumerate(message.parts):
+        if isinstance(part, _WANTED) and part.signature is None:
+            key = part.id if not isinstance(part, Text) else part.text and _text_key(parts_before, part.text)
+            if key:
+                missing.append((key, place))
+    return missing
 
 
 _WANTED = (Text, ToolCall, ServerCall)
@@ -137,10 +149,7 @@ def _is_signed(part: Part) -> bool:
 
 
 def _signed(message: Message, signatures: dict[int, SealedSignature]) -> Message:
-    noted: tuple[dict[int, SealedSignature], Message] | None = message.derived.get("signed")
-    if noted is None or noted[0] != signatures:
-        noted = message.derived["signed"] = signatures, _sign(message, signatures)
-    return noted[1]
+    return derive(message, "signed", signatures, _sign, message, signatures)
 
 
 def _sign(message: Message, signatures: Mapping[int, SealedSignature]) -> Message:

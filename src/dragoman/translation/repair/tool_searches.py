@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from dragoman.incremental.derived import derive
 from dragoman.ir import Message, Part, Role, ServerCall, ServerResult, Text, ToolCall, ToolResult
 
 _FOUND = "These functions are declared now and can be called."
@@ -33,17 +34,14 @@ def expand_message(message: Message) -> tuple[Message, ...]:
         return (message,)
     if not any(map(_is_search, message.parts)):
         return (message,)
-    noted: tuple[Message, ...] | None = message.derived.get("searches")
-    if noted is None:
-        noted = message.derived["searches"] = tuple(_expand(message))
-    return noted
+    return derive(message, "searches", None, _expand, message)
 
 
 def _is_search(part: Part) -> bool:
     return isinstance(part, ServerCall | ServerResult) and part.kind == "tool_search"
 
 
-def _expand(message: Message) -> list[Message]:
+def _expand(message: Message) -> tuple[Message, ...]:
     """Start a new step after each search result, unless the step has calls whose results the client sends."""
     steps: list[Message] = []
     said: list[Part] = []
@@ -63,7 +61,7 @@ def _expand(message: Message) -> list[Message]:
             said.append(_call(part))
         else:
             said.append(part)
-    return [*steps, *_step(said, results)]
+    return (*steps, *_step(said, results))
 
 
 def _call(call: ServerCall) -> ToolCall:

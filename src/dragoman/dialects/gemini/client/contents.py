@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
 from dragoman.dialects.gemini.client.protojson import Object, read_flag, read_list, read_object, read_text
 from dragoman.errors import InvalidRequest
-from dragoman.incremental.fold import IncrementalFold, store_fold, take_fold
+from dragoman.incremental.derived import derive
+from dragoman.incremental.fold import fold
 from dragoman.incremental.items import HISTORY_CACHE_BYTES, decode_items
 from dragoman.incremental.lru import LruCache
 from dragoman.ir import (
@@ -42,9 +43,8 @@ MESSAGES: LruCache[bytes, Message] = LruCache(HISTORY_CACHE_BYTES, "gemini conte
 def decode_contents(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
     """Decode `contents`, a list or a string; calls and responses without ids are matched by name and order."""
     elements = elements_of(raw)
-    return link_contents(
-        decode_items(MESSAGES, "contents", elements, decode_content)
-    ) or decode_text_contents(raw)
+    messages = tuple(decode_items(MESSAGES, "contents", elements, decode_content))
+    return link_contents(messages) or decode_text_contents(raw)
 
 
 def elements_of(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
@@ -193,72 +193,68 @@ def _with_files_inside(parts: list[Part]) -> tuple[Part, ...]:
 class _Link(msgspec.Struct, frozen=True):
     """A message with all its ids, and the state after it.
 
-    `waiting` are the calls without a result; `answered` is true once results or another turn followed them.
+    `message` is None for the first message if it is unchanged, see `fold`. `waiting` are the calls without a result;
+    `answered` is true once results or another turn followed them.
     """
 
-    message: Message
+    index: int = -1
+    message: Message | None = None
     waiting: tuple[ToolCall, ...] = ()
     answered: bool = False
-
-
-def link_contents(pieces: Sequence[Message]) -> tuple[Message, ...]:
-    """Give every call and result an id: a result without one answers the next waiting call of its name."""
-    messages = tuple(pieces)
-    if not messages:
-        return ()
-    first = _link(_Link(messages[0]), messages[0], 0)
-    course: IncrementalFold[_Link] = take_fold(messages, "links")
-    for index in range(1 + len(course.results), len(messages)):
-        last = course.results[-1] if course.results else first
-        course.add(messages[index], _link(last, messages[index], index))
-    store_fold(messages, "links", course)
-    return (first.message, *map(_LINKED, course.results))
 
 
 _LINKED = operator.attrgetter("message")
 
 
-def _link(before: _Link, message: Message, index: int) -> _Link:
-    waiting, answered = before.waiting, before.answered
+def link_contents(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Give every call and result an id: a result without one answers the next waiting call of its name."""
+    links = [*map(_LINKED, fold(messages, "links", _Link(), _link))]
+    return (links[0] or messages[0], *links[1:]) if links else ()
+
+
+def _link(before: _Link, message: Message) -> _Link:
+    index, waiting, answered = before.index + 1, before.waiting, before.answered
+    linked = message
     if any(isinstance(part, ToolCall) for part in message.parts):
-        message = _with_call_ids(message, index)
-        calls = tuple(part for part in message.parts if isinstance(part, ToolCall))
-        return _Link(message, calls if answered else waiting + calls)
-    if any(isinstance(part, ToolResult) for part in message.parts):
-        message = _with_result_ids(message, waiting)
-        given = {part.call_id for part in message.parts if isinstance(part, ToolResult)}
-        return _Link(message, tuple(call for call in waiting if call.id not in given), True)
-    # Calls do not wait beyond the next user turn.
-    return _Link(message, waiting, answered or message.role == "user")
+        linked = _with_call_ids(message, index)
+        calls = tuple(part for part in linked.parts if isinstance(part, ToolCall))
+        waiting, answered = (calls if answered else waiting + calls), False
+    elif any(isinstance(part, ToolResult) for part in message.parts):
+        linked = _with_result_ids(message, waiting)
+        given = {part.call_id for part in linked.parts if isinstance(part, ToolResult)}
+        waiting, answered = tuple(call for call in waiting if call.id not in given), True
+    else:  # calls do not wait beyond the next user turn
+        answered = answered or message.role == "user"
+    return _Link(index, None if index == 0 and linked is message else linked, waiting, answered)
 
 
 def _with_call_ids(message: Message, index: int) -> Message:
     """Give calls without an id one that is made of their position."""
     if all(part.id for part in message.parts if isinstance(part, ToolCall)):
         return message
-    cached: tuple[int, Message] | None = message.derived.get("numbered")
-    if cached is None or cached[0] != index:
-        parts = tuple(
-            msgspec.structs.replace(part, id=f"call-{index}-{place}")
-            if isinstance(part, ToolCall) and not part.id
-            else part
-            for place, part in enumerate(message.parts)
-        )
-        cached = message.derived["numbered"] = index, Message(role=message.role, parts=parts)
-    return cached[1]
+    return derive(message, "numbered", index, _number_calls, message, index)
+
+
+def _number_calls(message: Message, index: int) -> Message:
+    parts = (
+        msgspec.structs.replace(part, id=f"call-{index}-{place}")
+        if isinstance(part, ToolCall) and not part.id
+        else part
+        for place, part in enumerate(message.parts)
+    )
+    return Message(role=message.role, parts=tuple(parts))
 
 
 def _with_result_ids(message: Message, waiting: tuple[ToolCall, ...]) -> Message:
     """Give results without an id the id of the call they answer."""
-    results = [part for part in message.parts if isinstance(part, ToolResult)]
-    if all(result.call_id for result in results):
+    if all(part.call_id for part in message.parts if isinstance(part, ToolResult)):
         return message
     calls = tuple((call.id, call.name) for call in waiting)
-    cached: tuple[tuple[tuple[str, str], ...], Message] | None = message.derived.get("answering")
-    if cached is None or cached[0] != calls:
-        parts = _addressed(message.parts, waiting)
-        cached = message.derived["answering"] = calls, Message(role=message.role, parts=parts)
-    return cached[1]
+    return derive(message, "answering", calls, _number_results, message, waiting)
+
+
+def _number_results(message: Message, waiting: tuple[ToolCall, ...]) -> Message:
+    return Message(role=message.role, parts=_addressed(message.parts, waiting))
 
 
 def _addressed(parts: tuple[Part, ...], waiting: tuple[ToolCall, ...]) -> tuple[Part, ...]:

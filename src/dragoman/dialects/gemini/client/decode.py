@@ -170,18 +170,18 @@ _BODIES: IncrementalBodyReader[Object, Message] = IncrementalBodyReader(
 
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
     """Decode a request; `model` and `stream` come from the URL. Unchanged parts come from the cache."""
-    skimmed = _BODIES.read(body)
+    partial = _BODIES.read(body)
 
     def contents() -> tuple[Message, ...]:
-        history = skimmed.history(MESSAGES, "contents", decode_content)
-        return link_contents(history.items) or decode_text_contents(skimmed.wire["contents"])
+        history = partial.history(MESSAGES, "contents", decode_content)
+        return link_contents(history.items) or decode_text_contents(partial.wire["contents"])
 
     key = model, stream
-    cached: tuple[tuple[str, bool], Request] | None = skimmed.derived.get("frame")
+    cached: tuple[tuple[str, bool], Request] | None = partial.derived.get("envelope")
     if cached is not None and cached[0] == key:
         return Decoded(msgspec.structs.replace(cached[1], messages=contents()))
-    request = _request(skimmed.wire, model, contents, tools=skimmed.tools, stream=stream)
-    skimmed.derived["frame"] = key, msgspec.structs.replace(request, messages=())
+    request = _request(partial.wire, model, contents, tools=partial.tools, stream=stream)
+    partial.derived["envelope"] = key, msgspec.structs.replace(request, messages=())
     return Decoded(request)
 
 
