@@ -89,20 +89,20 @@ class ScriptPlayer:
             self._entries.append(_StepState(step, len(self._entries) + 1, 0))
             self._signatures |= set(signatures_of(Script(steps=[step])))
 
-    def plan_response(self, asked: ApiRequest) -> ResponsePlan:
+    def plan_response(self, api_request: ApiRequest) -> ResponsePlan:
         with self._lock:
-            if asked.error is not None and self.validate:
+            if api_request.error is not None and self.validate:
                 return ResponsePlan(on_rejected=self._refusals.append)
             self._number += 1
-            view = RequestView(asked, self._number)
+            view = RequestView(api_request, self._number)
             entry = next(
                 (one for one in self._entries if one.is_available and not one.differences(view)), None
             )
             if entry is not None:
                 entry.used += 1
                 self._check_expectations(entry, view)
-            scene = self._unscripted(view) if entry is None else self._plan_step(entry.step, asked)
-            return msgspec.structs.replace(scene, on_rejected=partial(self._undo, entry))
+            plan = self._unscripted(view) if entry is None else self._plan_step(entry.step, api_request)
+            return msgspec.structs.replace(plan, on_rejected=partial(self._undo, entry))
 
     def problems(self) -> list[str]:
         """Return how the requests deviated from the scripts so far."""
@@ -119,20 +119,20 @@ class ScriptPlayer:
             if entry is not None:
                 entry.used -= 1
 
-    def _plan_step(self, step: ScriptStep, asked: ApiRequest) -> ResponsePlan:
-        scene = ResponsePlan(
+    def _plan_step(self, step: ScriptStep, api_request: ApiRequest) -> ResponsePlan:
+        plan = ResponsePlan(
             pace=make_pacer(step),
             faults=faults_of(step),
             validate=self.validate,
             signatures=frozenset(self._signatures),
         )
         if step.http is not None:
-            return msgspec.structs.replace(scene, response=compose_http(step.http))
+            return msgspec.structs.replace(plan, response=compose_http(step.http))
         if step.chunks is not None:
-            return msgspec.structs.replace(scene, response=compose_chunks(step.chunks, asked))
+            return msgspec.structs.replace(plan, response=compose_chunks(step.chunks, api_request))
         if step.reply is not None:
-            return msgspec.structs.replace(scene, chunks=compose_reply(step, asked.request))
-        return scene
+            return msgspec.structs.replace(plan, chunks=compose_reply(step, api_request.request))
+        return plan
 
     def _check_expectations(self, entry: _StepState, view: RequestView) -> None:
         found = differences(entry.step.expect, view) if entry.step.expect is not None else []
@@ -147,7 +147,7 @@ class ScriptPlayer:
         ]
         why = "\n".join(f"  {line}" for line in tried[:_MAX_SHOWN])
         left = f"what is left:\n{why}" if tried else f"all {len(self._entries)} steps are used up"
-        said = f"saying {quote_text(view.words)}" if view.words else "without words"
+        said = f"saying {quote_text(view.user_text)}" if view.user_text else "without words"
         raise self._failure(
             f"no step fits request {self._number}, a {view.method} of {view.model} {said}; {left}"
         )

@@ -88,7 +88,7 @@ class Recorder:
         try:
             session = self._session
             assert session is not None  # noqa: S101 (a request comes after the start)
-            answer = await session.request(
+            upstream_response = await session.request(
                 request.method, url, data=body or None, headers=headers, allow_redirects=False
             )
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -96,11 +96,11 @@ class Recorder:
             reason = f"the emulator cannot reach {self._upstream.host}: {why}"
             refusal = ApiError(reason, code=503)  # the proxy's own error is not recorded
             return web.json_response(refusal.body(), status=refusal.code)
-        async with answer:
-            response, heard = await self._return_response(request, answer, started)
+        async with upstream_response:
+            response, recorded = await self._return_response(request, upstream_response, started)
         route = find_route(request.method, unquote(request.rel_url.raw_path))
         if route is not None and route.method in DIRECTED_METHODS:
-            self._append_step(_parse_api_request(route, body, request.headers), heard, secrets)
+            self._append_step(_parse_api_request(route, body, request.headers), recorded, secrets)
         return response
 
     def _upstream_request(self, request: web.Request) -> tuple[URL, dict[str, str], list[str]]:
@@ -124,13 +124,17 @@ class Recorder:
         return url, headers, [secret for secret in (key, headers.get(_KEY_HEADER, ""), token) if secret]
 
     async def _return_response(
-        self, request: web.Request, answer: aiohttp.ClientResponse, started: float
+        self, request: web.Request, upstream_response: aiohttp.ClientResponse, started: float
     ) -> tuple[web.StreamResponse, RecordedResponse]:
-        kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _NOT_RETURNED]
-        response = web.StreamResponse(status=answer.status)
+        kept = [
+            (name, value)
+            for name, value in upstream_response.headers.items()
+            if name.lower() not in _NOT_RETURNED
+        ]
+        response = web.StreamResponse(status=upstream_response.status)
         response.headers.extend(kept)
         # aiohttp decompresses the body, so the length of a compressed response does not apply.
-        length = None if "content-encoding" in answer.headers else answer.content_length
+        length = None if "content-encoding" in upstream_response.headers else upstream_response.content_length
         if length is not None:
             response.content_length = length
         pieces: list[tuple[float, bytes]] = []
@@ -143,7 +147,7 @@ class Recorder:
         except ConnectionError:
             listening = False
         try:
-            async for data, ends in answer.content.iter_chunks():
+            async for data, ends in upstream_response.content.iter_chunks():
                 listening = listening and await _write(response, data)
                 piece += data
                 if ends or length is not None:
@@ -157,13 +161,15 @@ class Recorder:
             pieces.append((self._clock() - last, piece))
         if cut and request.transport is not None:
             request.transport.close()
-        headers = {name.lower(): value for name, value in answer.headers.items()}
+        headers = {name.lower(): value for name, value in upstream_response.headers.items()}
         return response, RecordedResponse(
-            status=answer.status, headers=headers, pieces=pieces, streamed=length is None, cut=cut
+            status=upstream_response.status, headers=headers, pieces=pieces, streamed=length is None, cut=cut
         )
 
-    def _append_step(self, asked: ApiRequest, heard: RecordedResponse, secrets: list[str]) -> None:
-        step = write_step(make_step(asked, mask_secrets(heard, secrets), timing=self._timing), secrets)
+    def _append_step(self, api_request: ApiRequest, recorded: RecordedResponse, secrets: list[str]) -> None:
+        step = write_step(
+            make_step(api_request, mask_secrets(recorded, secrets), timing=self._timing), secrets
+        )
         if not self._file.exists():
             step = (
                 f"# Recorded from {self._upstream.host}.\notherwise: refuse\nvalidate: false\nsteps:\n{step}"

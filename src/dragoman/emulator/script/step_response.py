@@ -78,8 +78,8 @@ def compose_reply(step: ScriptStep, request: Mapping[str, Any]) -> Callable[[Res
         calls=tuple(ModelCall(item.call.name, item.call.args) for item in said if item.call is not None),
     )
 
-    def write(setting: ResponseContext) -> list[Chunk]:
-        chunks = [chunk for chunk in write_chunks(request, reply, setting) if not _is_empty_thought(chunk)]
+    def write(context: ResponseContext) -> list[Chunk]:
+        chunks = [chunk for chunk in write_chunks(request, reply, context) if not _is_empty_thought(chunk)]
         return [*chunks[:-1], _finish_last_chunk(chunks[-1], step)]
 
     return write
@@ -105,26 +105,26 @@ def _finish_last_chunk(chunk: Chunk, step: ScriptStep) -> Chunk:
     return {**chunk, "candidates": [candidate], "usageMetadata": usage}
 
 
-def compose_chunks(bits: Sequence[StreamItem], asked: ApiRequest) -> HttpResponse:
+def compose_chunks(bits: Sequence[StreamItem], api_request: ApiRequest) -> HttpResponse:
     """Return the answer of a `chunks` step, in the framing of the request."""
-    if asked.framing == "whole":
-        return _merge(bits, asked)
-    acts = tuple(_stream_actions(bits, asked))
+    if api_request.framing == "whole":
+        return _merge(bits, api_request)
+    actions = tuple(_stream_actions(bits, api_request))
     return HttpResponse(
         status=200,
-        content_type=SSE_TYPE if asked.framing == "sse" else JSON_TYPE,
-        actions=acts,
+        content_type=SSE_TYPE if api_request.framing == "sse" else JSON_TYPE,
+        actions=actions,
         streamed=True,
     )
 
 
-def _stream_actions(bits: Sequence[StreamItem], asked: ApiRequest) -> Iterator[ConnectionAction]:
+def _stream_actions(bits: Sequence[StreamItem], api_request: ApiRequest) -> Iterator[ConnectionAction]:
     opened = False
     for bit in bits:
-        chunk = _chunk(bit, asked)
+        chunk = _chunk(bit, api_request)
         if chunk is None:
             yield from _other_actions(bit)
-        elif asked.framing == "sse":
+        elif api_request.framing == "sse":
             yield encode_sse_event(chunk)
         else:
             yield (b"\n,\r\n" if opened else b"[") + msgspec.json.encode(chunk)
@@ -133,7 +133,7 @@ def _stream_actions(bits: Sequence[StreamItem], asked: ApiRequest) -> Iterator[C
         yield b"]"
 
 
-def _merge(bits: Sequence[StreamItem], asked: ApiRequest) -> HttpResponse:
+def _merge(bits: Sequence[StreamItem], api_request: ApiRequest) -> HttpResponse:
     """Return the unary response of a `chunks` step.
 
     An error is the whole response. The texts of `raw` are the body if there are no chunks.
@@ -141,15 +141,15 @@ def _merge(bits: Sequence[StreamItem], asked: ApiRequest) -> HttpResponse:
     failure = next((bit.error for bit in bits if bit.error is not None), None)
     if failure is not None:
         return HttpResponse(status=failure.code, actions=(msgspec.json.encode(_error_chunk(failure)),))
-    chunks = [chunk for bit in bits if (chunk := _chunk(bit, asked)) is not None]
+    chunks = [chunk for bit in bits if (chunk := _chunk(bit, api_request)) is not None]
     with_content = [chunk for chunk in chunks if _has_content(chunk)]
-    other_acts = [act for bit in bits for act in _other_actions(bit)]
-    raw = b"".join(act for act in other_acts if isinstance(act, bytes))
+    other_acts = [action for bit in bits for action in _other_actions(bit)]
+    raw = b"".join(action for action in other_acts if isinstance(action, bytes))
     body = msgspec.json.encode(merge_chunks(with_content) if with_content else chunks[-1]) if chunks else raw
-    waits = tuple(act for act in other_acts if isinstance(act, Wait))
-    cut = next((act for act in other_acts if isinstance(act, CloseConnection)), None)
-    acts: tuple[ConnectionAction, ...] = (body,) if cut is None else (body[: len(body) // 2], cut)
-    return HttpResponse(status=200, actions_before_head=waits, actions=acts, streamed=cut is not None)
+    waits = tuple(action for action in other_acts if isinstance(action, Wait))
+    cut = next((action for action in other_acts if isinstance(action, CloseConnection)), None)
+    actions: tuple[ConnectionAction, ...] = (body,) if cut is None else (body[: len(body) // 2], cut)
+    return HttpResponse(status=200, actions_before_head=waits, actions=actions, streamed=cut is not None)
 
 
 def _has_content(chunk: Chunk) -> bool:
@@ -162,7 +162,7 @@ def _has_content(chunk: Chunk) -> bool:
     )
 
 
-def _chunk(bit: StreamItem, asked: ApiRequest) -> Chunk | None:
+def _chunk(bit: StreamItem, api_request: ApiRequest) -> Chunk | None:
     """Return the JSON that the bit sends, or None if it sends none."""
     if bit.json is not None:
         return bit.json
@@ -176,7 +176,11 @@ def _chunk(bit: StreamItem, asked: ApiRequest) -> Chunk | None:
     chunk: Chunk = {"candidates": [candidate]}
     if bit.usage is not None:
         chunk["usageMetadata"] = bit.usage
-    return {**chunk, "modelVersion": asked.route.model, "responseId": make_response_id(asked.raw_body)}
+    return {
+        **chunk,
+        "modelVersion": api_request.route.model,
+        "responseId": make_response_id(api_request.raw_body),
+    }
 
 
 def _other_actions(bit: StreamItem) -> Iterator[ConnectionAction]:
@@ -201,16 +205,16 @@ def compose_http(http: RawResponse) -> HttpResponse:
     headers = {name.lower(): value for name, value in http.headers.items()}
     content_type = headers.pop("content-type", JSON_TYPE)
     if http.pieces is not None:
-        acts = tuple(act for piece in http.pieces for act in _body_item_actions(piece))
+        actions = tuple(action for piece in http.pieces for action in _body_item_actions(piece))
     elif http.json is not None:
-        acts = (msgspec.json.encode(http.json),)
+        actions = (msgspec.json.encode(http.json),)
     else:
-        acts = ((http.body or "").encode(),)
+        actions = ((http.body or "").encode(),)
     return HttpResponse(
         status=http.status,
         content_type=content_type,
         headers=tuple(headers.items()),
-        actions=acts,
+        actions=actions,
         streamed=http.pieces is not None,
     )
 
@@ -233,34 +237,36 @@ def make_pacer(step: ScriptStep) -> Callable[[HttpResponse], HttpResponse] | Non
     if step.split is None and step.delay is None and step.pause is None:
         return None
 
-    def slow(answer: HttpResponse) -> HttpResponse:
-        acts = _split(answer.actions, step.split) if step.split else answer.actions
-        acts = _pause(acts, step.pause) if step.pause else acts
-        before = (Wait(step.delay), *answer.actions_before_head) if step.delay else answer.actions_before_head
-        return msgspec.structs.replace(answer, actions=acts, actions_before_head=before)
+    def slow(response: HttpResponse) -> HttpResponse:
+        actions = _split(response.actions, step.split) if step.split else response.actions
+        actions = _pause(actions, step.pause) if step.pause else actions
+        before = (
+            (Wait(step.delay), *response.actions_before_head) if step.delay else response.actions_before_head
+        )
+        return msgspec.structs.replace(response, actions=actions, actions_before_head=before)
 
     return slow
 
 
-def _split(acts: Sequence[ConnectionAction], size: int) -> tuple[ConnectionAction, ...]:
+def _split(actions: Sequence[ConnectionAction], size: int) -> tuple[ConnectionAction, ...]:
     """Split into writes of this size, across chunk boundaries. Waits and cuts stay in place."""
     written: list[ConnectionAction] = []
     rest = b""
-    for act in (*acts, None):
-        if isinstance(act, bytes):
-            rest += act
+    for action in (*actions, None):
+        if isinstance(action, bytes):
+            rest += action
             continue
         written += [rest[start : start + size] for start in range(0, len(rest), size)]
         rest = b""
-        if act is not None:
-            written.append(act)
+        if action is not None:
+            written.append(action)
     return tuple(written)
 
 
-def _pause(acts: Sequence[ConnectionAction], seconds: float) -> tuple[ConnectionAction, ...]:
+def _pause(actions: Sequence[ConnectionAction], seconds: float) -> tuple[ConnectionAction, ...]:
     paused: list[ConnectionAction] = []
-    for act in acts:
-        if paused and isinstance(act, bytes) and isinstance(paused[-1], bytes):
+    for action in actions:
+        if paused and isinstance(action, bytes) and isinstance(paused[-1], bytes):
             paused.append(Wait(seconds))
-        paused.append(act)
+        paused.append(action)
     return tuple(paused)

@@ -34,9 +34,9 @@ def check_roles(contents: Sequence[Content], model: EmulatedModel, backend: Back
         role = content.get("role") or ""
         if not role and not backend.is_vertex:
             continue
-        if role in (_ROLES if model.strict_turns else _OLD_ROLES):
+        if role in (_ROLES if model.strict_roles else _OLD_ROLES):
             continue
-        if model.strict_turns and role:
+        if model.strict_roles and role:
             raise ApiError(f"Role '{role}' is not supported. Please use a valid role: MODEL, USER.")
         raise ApiError("Please use a valid role: user, model.")
 
@@ -55,12 +55,12 @@ def check_turns(contents: Sequence[Content], model: EmulatedModel) -> None:
             raise ApiError(_CALL_TURN)
         if responses and (role_of(content) == "model" or not _named_calls(previous)):
             named = (
-                f" Got function response with name '{responses[0]['name']}'." if model.strict_turns else ""
+                f" Got function response with name '{responses[0]['name']}'." if model.strict_roles else ""
             )
             raise ApiError(_RESPONSE_TURN + named)
         if calls and position + 1 < len(turns):
-            following, answer = turns[position + 1]
-            _check_pairs(calls, responses_of(answer), following)
+            following, http_response = turns[position + 1]
+            _check_pairs(calls, responses_of(http_response), following)
 
 
 def check_ending(contents: Sequence[Content], model: EmulatedModel) -> None:
@@ -70,7 +70,7 @@ def check_ending(contents: Sequence[Content], model: EmulatedModel) -> None:
     Other models only reject unanswered calls at the end.
     """
     turns = list(contents)
-    if model.strict_turns:
+    if model.strict_roles:
         while turns and role_of(turns[-1]) != "model" and _is_empty(turns[-1]):
             turns.pop()
         if turns and role_of(turns[-1]) == "model":
@@ -82,12 +82,12 @@ def check_ending(contents: Sequence[Content], model: EmulatedModel) -> None:
 def check_responses(contents: Sequence[Content], model: EmulatedModel) -> None:
     """Check the media of function responses: a `$ref` must name a media part of the same response.
 
-    Only models with `takes_response_media` accept media there.
+    Only models with `accepts_response_media` accept media there.
     """
     for index, content in enumerate(contents):
         for response in responses_of(content):
             parts = response.get("parts", ())
-            if parts and not model.takes_response_media:
+            if parts and not model.accepts_response_media:
                 raise catch_all_error(f"contents[{index}]: media inside a function response needs Gemini 3")
             names = {(blob_of(part) or {}).get("displayName") for part in parts}
             if not _references(response.get("response", {})) <= names:
@@ -242,7 +242,7 @@ def check_signatures(
 
     Other models ignore signatures.
     """
-    if not model.wants_signatures:
+    if not model.requires_signatures:
         return
     start = _turn_start(contents)
     for index, content in enumerate(contents):

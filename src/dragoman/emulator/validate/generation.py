@@ -128,17 +128,17 @@ def _check_thinking(request: Mapping[str, Any], model: EmulatedModel, backend: B
 
 
 def _check_level(level: str, model: EmulatedModel, backend: Backend) -> None:
-    if not model.levels:
+    if not model.thinking_levels:
         raise ApiError("Thinking level is not supported for this model.")
-    if level not in model.levels:
+    if level not in model.thinking_levels:
         if backend.is_vertex:
             raise ApiError(f"Thinking level is unsupported: THINKING_LEVEL_{level}")
         raise ApiError(f"Thinking level {level} is not supported for this model.")
 
 
 def _check_budget(budget: int, model: EmulatedModel) -> None:
-    if budget == 0 and model.zero_budget:
-        raise ApiError(model.zero_budget)
+    if budget == 0 and model.zero_budget_error:
+        raise ApiError(model.zero_budget_error)
     allowed = model.budget
     if allowed is None or budget == -1 or (budget == 0 and allowed.allows_zero):
         return
@@ -152,7 +152,7 @@ def _check_budget(budget: int, model: EmulatedModel) -> None:
 
 def _check_safety(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> None:
     del model, backend
-    categories = [setting.get("category") for setting in request.get("safetySettings", ())]
+    categories = [context.get("category") for context in request.get("safetySettings", ())]
     if len(categories) != len(set(categories)):
         raise catch_all_error("more than one safety setting for a category")
 

@@ -143,7 +143,7 @@ def test_counting_looks_into_the_request_that_is_counted() -> None:
     counted = view(
         {"generateContentRequest": {**talk(user("hello")), "model": "models/x"}}, method="countTokens"
     )
-    assert (counted.method, counted.words) == ("count", "hello")
+    assert (counted.method, counted.user_text) == ("count", "hello")
 
 
 def test_several_results_are_one_list() -> None:
