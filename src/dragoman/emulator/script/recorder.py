@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,10 +16,14 @@ from yarl import URL
 from dragoman.emulator.director import DIRECTED_METHODS, ApiRequest
 from dragoman.emulator.errors import ApiError
 from dragoman.emulator.http_messages import base_url_of
-from dragoman.emulator.routes import GeminiRoute, find_route
-from dragoman.emulator.script.recording import RecordedResponse, make_step, mask_secrets, write_step
-from dragoman.emulator.validate import parse_request
-from dragoman.emulator.validate.parser import parse_valid_fields
+from dragoman.emulator.routes import find_route
+from dragoman.emulator.script.recording import (
+    RecordedResponse,
+    make_step,
+    mask_secrets,
+    parse_api_request,
+    write_step,
+)
 from dragoman.errors import ConfigError
 
 _KEY_HEADER = "x-goog-api-key"
@@ -100,7 +104,7 @@ class Recorder:
             response, recorded = await self._return_response(request, upstream_response, started)
         route = find_route(request.method, unquote(request.rel_url.raw_path))
         if route is not None and route.method in DIRECTED_METHODS:
-            self._append_step(_parse_api_request(route, body, request.headers), recorded, secrets)
+            self._append_step(parse_api_request(route, body, request.headers), recorded, secrets)
         return response
 
     def _upstream_request(self, request: web.Request) -> tuple[URL, dict[str, str], list[str]]:
@@ -196,13 +200,3 @@ def _check_upstream(upstream: str) -> URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise ConfigError("must be the http or https address of the service to record", where="--upstream")
     return url.with_query(None).with_fragment(None)
-
-
-def _parse_api_request(route: GeminiRoute, body: bytes, headers: Mapping[str, str]) -> ApiRequest:
-    """Return the request as the emulator sees it when it plays the script."""
-    message = DIRECTED_METHODS[route.method]
-    try:
-        request = parse_request(body, route.backend, message)
-    except ApiError:
-        request = parse_valid_fields(body, route.backend, message)
-    return ApiRequest(route=route, request=request, raw_body=body, headers=headers)

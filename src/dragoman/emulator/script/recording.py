@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.emulator.director import DIRECTED_METHODS, ApiRequest
 from dragoman.emulator.errors import ApiError
-from dragoman.emulator.routes import find_route
+from dragoman.emulator.routes import GeminiRoute, find_route
 from dragoman.emulator.script.match import RequestView, text_sha256
 from dragoman.emulator.validate import parse_request
 from dragoman.emulator.validate.parser import parse_valid_fields
@@ -147,16 +147,19 @@ def _make_capture_step(
     route = find_route("POST", f"/v1beta/models/{model}:{method}")
     if route is None:
         raise ConfigError(f"{model!r} is no name of a model")
-    message = DIRECTED_METHODS[route.method]
     streamed = stream and status == 200
     kind = "text/event-stream" if streamed else "application/json"
     recorded = RecordedResponse(
         status=status, headers={"content-type": kind}, pieces=[(0.0, response)], streamed=streamed
     )
+    return make_step(parse_api_request(route, request, {}), recorded, timing=False)
+
+
+def parse_api_request(route: GeminiRoute, body: bytes, headers: Mapping[str, str]) -> ApiRequest:
+    """Return the request as the emulator sees it when it plays the script."""
+    message = DIRECTED_METHODS[route.method]
     try:
-        read = parse_request(request, route.backend, message)
+        request = parse_request(body, route.backend, message)
     except ApiError:
-        read = parse_valid_fields(request, route.backend, message)
-    return make_step(
-        ApiRequest(route=route, request=read, raw_body=request, headers={}), recorded, timing=False
-    )
+        request = parse_valid_fields(body, route.backend, message)
+    return ApiRequest(route=route, request=request, raw_body=body, headers=headers)
